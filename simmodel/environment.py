@@ -1,0 +1,358 @@
+"""The environment: SimPy's, with end-of-instant wake-ups, named random streams, observers and a report of who is stuck.
+
+Any SimPy scenario runs in it unchanged.
+"""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from heapq import heappop, heappush
+from time import monotonic, sleep
+from typing import Any, Protocol
+
+import numpy as np
+import simpy
+from simpy.core import EmptySchedule, StopSimulation
+from simpy.events import PENDING, URGENT, Event, EventPriority, Process
+
+from simmodel.errors import Stalled
+
+__all__ = ["END", "SUBMIT", "Environment", "Occurrence", "RealtimeEnvironment", "Waits", "quiet_garbage_collector"]
+
+# The order inside one instant, as priorities of SimPy's queue: SimPy's own URGENT 0 and NORMAL 1 come first, so that a
+# user's processes act before simmodel's ends, submissions and, last of all, the decisions of the schedulers.
+END = EventPriority(2)
+SUBMIT = EventPriority(3)
+_BOUND = ("process", "timeout", "event", "all_of", "any_of")
+_INSTANT_END = 1000  # + the scheduler's rank
+
+
+class Occurrence:
+    """The least that an environment can fire: callbacks, nothing else (a fifth of the cost of an event).
+
+    A subclass with slots sets ``callbacks`` to a tuple of callables; they get the occurrence itself. It cannot fail,
+    and no process can wait for it.
+    """
+
+    __slots__ = ("callbacks",)
+    _ok = True
+    _defused = True
+    callbacks: Any
+
+
+class Waits(Protocol):
+    """Anything that can say who waits for it: one sentence for each waiter."""
+
+    def waiting_report(self) -> Iterable[str]:
+        """Yield one sentence for each waiter: who, for what, since when, and who holds it."""
+        ...
+
+
+class _WakeUp(Occurrence):
+    """A callback at the end of an instant, pushed again and again without a new object."""
+
+    __slots__ = ("_armed_at", "_call", "_env", "_priority")
+
+    def __init__(self, env: Environment, call: Callable[[], object], rank: int) -> None:
+        self._env = env
+        self._call = call
+        self._priority = _INSTANT_END + rank
+        self._armed_at: float | None = None
+
+    def __call__(self) -> None:
+        """Ask for the callback at the end of this instant; asking again before it comes changes nothing."""
+        if self._armed_at is None:
+            env = self._env
+            self._armed_at = env._now
+            self.callbacks = (self._fire,)
+            heappush(env._queue, (env._now, self._priority, next(env._eid), self))  # type: ignore[misc]
+
+    def _fire(self, _event: object) -> None:
+        self._armed_at = None
+        self._call()
+
+
+class Environment(simpy.Environment):
+    """A ``simpy.Environment`` for models of computing systems.
+
+    Parameters
+    ----------
+    initial_time
+        the time at which the simulation starts, in seconds
+    seed
+        the seed of all random streams; ``None`` draws one from the operating system (kept in ``env.seed``)
+
+    >>> env = Environment(seed=0)
+    >>> def clock(env):
+    ...     yield env.timeout(3)
+    ...     return env.now
+    >>> env.run(env.process(clock(env)))
+    3
+    """
+
+    def __init__(self, initial_time: float = 0, seed: int | None = 0) -> None:
+        self.seed: int = seed if seed is not None else int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
+        self._streams: dict[str, np.random.Generator] = {}
+        self._observers: list[object] = []
+        self._hooks: dict[str, tuple[Callable[..., object], ...]] = {}
+        self._hook_listeners: list[Callable[[], object]] = []
+        self._waits: list[Waits] = []
+        super().__init__(initial_time)
+        # SimPy binds early what stands in type(self) alone; a subclass would pay for each look-up (15 %).
+        for name in _BOUND:
+            setattr(self, name, getattr(self, name))
+
+    # ------------------------------------------------------------------ the end of an instant
+
+    def at_instant_end(self, call: Callable[[], object], rank: int = 0) -> Callable[[], None]:
+        """Return a function that asks for ``call()`` after every other event of the instant at which it is called.
+
+        Asking twice in one instant gives one call; when the call itself brings events of the same instant, asking
+        again gives another. Callers that share an instant are called by ``rank``, then in the order they asked.
+
+        Parameters
+        ----------
+        call
+            a function without arguments
+        rank
+            0 for a broker, 1 for clusters, 2 for machines; lower is earlier
+
+        >>> env = Environment()
+        >>> decide = env.at_instant_end(lambda: print("decided at", env.now))
+        >>> def work(env):
+        ...     yield env.timeout(1)
+        ...     decide(); decide()
+        ...     yield env.timeout(0)
+        ...     print("last event at", env.now)
+        >>> _ = env.process(work(env)); env.run()
+        last event at 1
+        decided at 1
+        """
+        return _WakeUp(self, call, rank)
+
+    # ------------------------------------------------------------------ random streams
+
+    def rng(self, name: str) -> np.random.Generator:
+        """Return the random stream of this name; the same one at each call.
+
+        Streams are spawned from the seed by name, so that one more stream changes no other.
+
+        >>> a = Environment(seed=0).rng("arrivals").integers(1000, size=3)
+        >>> env = Environment(seed=0); _ = env.rng("failures").random(5)
+        >>> bool((env.rng("arrivals").integers(1000, size=3) == a).all())
+        True
+        """
+        stream = self._streams.get(name)
+        if stream is None:
+            words = np.frombuffer(hashlib.sha256(name.encode()).digest()[:16], dtype="<u4")
+            key = tuple(int(word) for word in words)
+            stream = np.random.Generator(np.random.PCG64(np.random.SeedSequence(self.seed, spawn_key=key)))
+            self._streams[name] = stream
+        return stream
+
+    # ------------------------------------------------------------------ observers
+
+    def observe(self, observer: object) -> None:
+        """Add an observer: an object of which each method named like a hook is called when that happens.
+
+        Hooks exist for what systems announce (``job_started`` and so on, listed with each system); an observer
+        implements those it wants.
+
+        >>> class Watch:
+        ...     def light_on(self, room): print(room)
+        >>> env = Environment(); env.observe(Watch())
+        >>> for call in env.hooks("light_on"): call("kitchen")
+        kitchen
+        """
+        self._observers.append(observer)
+        self._hooks.clear()
+        for listener in self._hook_listeners:
+            listener()
+
+    def unobserve(self, observer: object) -> None:
+        """Remove an observer; raises ``ValueError`` where it is not one."""
+        self._observers.remove(observer)
+        self._hooks.clear()
+        for listener in self._hook_listeners:
+            listener()
+
+    def hooks(self, name: str) -> tuple[Callable[..., object], ...]:
+        """Return what observers have for a hook: a tuple that is empty, and false, where nobody listens."""
+        found = self._hooks.get(name)
+        if found is None:
+            found = tuple(getattr(observer, name) for observer in self._observers if hasattr(observer, name))
+            self._hooks[name] = found
+        return found
+
+    def on_hooks_changed(self, listener: Callable[[], object]) -> None:
+        """Call ``listener()`` now and whenever observers change, so that a system can keep its hooks at hand."""
+        self._hook_listeners.append(listener)
+        listener()
+
+    # ------------------------------------------------------------------ who is stuck
+
+    def register_waits(self, resource: Waits) -> None:
+        """Have a resource asked who waits for it, when events run out."""
+        self._waits.append(resource)
+
+    def waiting_report(self) -> list[str]:
+        """List one sentence for each waiter that the registered resources know."""
+        return [line for resource in self._waits for line in resource.waiting_report()]
+
+    def _stuck_processes(self) -> list[str]:
+        """List the processes of this environment that are alive; found only when asked, so that it costs nothing."""
+        gc.unfreeze()
+        alive = [
+            thing
+            for thing in gc.get_objects()
+            if isinstance(thing, Process) and thing.env is self and thing._value is PENDING
+        ]
+        return sorted(f"process {process.name} waits for {_describe(process.target)}" for process in alive)
+
+    # ------------------------------------------------------------------ the run loop
+
+    def run(self, until: float | Event | None = None) -> Any:
+        """Run until an event or a time, or until no events are left; as ``simpy.Environment.run``.
+
+        Raises
+        ------
+        Stalled
+            events ran out while work waits that a resource of simmodel knows of, or before ``until`` happened (then
+            with the processes that are alive); a ``RuntimeError``, as SimPy raises there
+        """
+        if until is not None:
+            if not isinstance(until, Event):
+                at = until if isinstance(until, int) else float(until)
+                if at <= self._now:
+                    raise ValueError(f"until ({at}) must be greater than the current simulation time")
+                until = Event(self)
+                until._ok = True
+                until._value = None
+                self.schedule(until, URGENT, at - self._now)
+            elif until.callbacks is None:
+                return until.value
+            until.callbacks.append(StopSimulation.callback)
+        try:
+            if type(self).step is Environment.step:
+                self._loop()
+            else:
+                while True:
+                    self.step()
+        except StopSimulation as stop:
+            return stop.args[0]
+        except EmptySchedule:
+            waiters = self.waiting_report()
+            if until is not None:
+                waiters += self._stuck_processes()
+                message = f'No scheduled events left but "until" event was not triggered: {until}'
+                raise Stalled(message, tuple(waiters)) from None
+            if waiters:
+                raise Stalled(f"no events are left at {self._now}, and {len(waiters)} wait:", tuple(waiters)) from None
+        return None
+
+    def _loop(self) -> None:
+        # SimPy's step() inlined: the call costs as much as the rest of it.
+        queue = self._queue
+        pop = heappop
+        while queue:
+            self._now, _, _, event = pop(queue)
+            callbacks = event.callbacks
+            event.callbacks = None  # type: ignore[assignment]
+            try:
+                for callback in callbacks:
+                    callback(event)
+            except StopSimulation:
+                event.callbacks = list(callbacks[callbacks.index(callback) + 1 :])
+                self.schedule(event, EventPriority(-1))
+                raise
+            if not event._ok and not hasattr(event, "_defused"):
+                exc = type(event._value)(*event._value.args)
+                exc.__cause__ = event._value
+                raise exc
+        raise EmptySchedule
+
+
+def _describe(event: Any) -> str:
+    """Name the event that a process waits for; an event with a ``describe()`` of its own says more."""
+    if event is None:
+        return "nothing"
+    described = getattr(event, "describe", event._desc)
+    return str(described())
+
+
+class RealtimeEnvironment(Environment):
+    """An environment that keeps pace with the wall clock, as ``simpy.rt.RealtimeEnvironment``.
+
+    Parameters
+    ----------
+    initial_time, seed
+        as for :class:`Environment`
+    factor
+        wall-clock seconds for each simulated second
+    strict
+        raise a ``RuntimeError`` where an event comes more than ``factor`` seconds late
+
+    >>> env = RealtimeEnvironment(factor=0.001)
+    >>> _ = env.timeout(5); env.run(); env.now
+    5
+    """
+
+    def __init__(self, initial_time: float = 0, factor: float = 1.0, strict: bool = True, seed: int | None = 0) -> None:
+        super().__init__(initial_time, seed)
+        self.env_start = initial_time
+        self.real_start = monotonic()
+        self._factor = factor
+        self._strict = strict
+
+    @property
+    def factor(self) -> float:
+        """Wall-clock seconds for each simulated second."""
+        return self._factor
+
+    @property
+    def strict(self) -> bool:
+        """Whether an event that comes too late is an error."""
+        return self._strict
+
+    def sync(self) -> None:
+        """Take the present wall-clock time as the time at which the simulation started."""
+        self.real_start = monotonic()
+
+    def step(self) -> None:
+        """Process the next event once its wall-clock time has come.
+
+        Raises ``RuntimeError`` in strict mode where that time passed more than ``factor`` seconds ago.
+        """
+        if not self._queue:
+            raise EmptySchedule
+        due = self.real_start + (self.peek() - self.env_start) * self._factor
+        late = monotonic() - due
+        if self._strict and late > self._factor:
+            raise RuntimeError(f"Simulation too slow for real time ({late:.3f}s).")
+        while (left := due - monotonic()) > 0:
+            sleep(left)
+        super().step()
+
+
+@contextmanager
+def quiet_garbage_collector() -> Iterator[None]:
+    """Freeze what exists and collect rarely inside the block; a fifth of a large run goes to the collector otherwise.
+
+    Both the thresholds and the freeze are undone at the end. ``simulate`` uses it; a library user's own loop does not
+    unless asked.
+
+    >>> with quiet_garbage_collector():
+    ...     gc.get_threshold()[0]
+    200000
+    """
+    thresholds = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(200_000, 50, 100)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.unfreeze()

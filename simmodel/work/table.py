@@ -1,0 +1,131 @@
+"""A table: named numpy columns of one length, and how they are looked at."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import html
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+__all__ = ["Table"]
+
+
+class Table(Mapping[str, "NDArray[Any]"]):
+    """Named columns of one length.
+
+    Parameters
+    ----------
+    columns
+        a mapping of names to one-dimensional arrays, or to sequences of which arrays are made
+
+    Raises
+    ------
+    ValueError
+        where the lengths differ
+
+    >>> table = Table({"job": [1, 2, 3], "wait": [0.0, 5.0, 1.0]})
+    >>> len(table), table["wait"].max()
+    (3, np.float64(5.0))
+    >>> table.where(table["wait"] > 0)["job"]
+    array([2, 3])
+    """
+
+    __slots__ = ("_columns", "_length")
+
+    def __init__(self, columns: Mapping[str, Any]) -> None:
+        self._columns: dict[str, NDArray[Any]] = {name: np.asarray(column) for name, column in columns.items()}
+        lengths = {name: len(column) for name, column in self._columns.items()}
+        if len(set(lengths.values())) > 1:
+            raise ValueError(f"columns of one length expected, found {lengths}")
+        self._length = next(iter(lengths.values()), 0)
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        try:
+            return self._columns[name]
+        except KeyError:
+            raise KeyError(f"no column {name!r}; there are {', '.join(self._columns)}") from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        """The number of rows (not of columns, as for other mappings)."""
+        return self._length
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._columns
+
+    def __bool__(self) -> bool:
+        return bool(self._columns)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns, in order."""
+        return tuple(self._columns)
+
+    def where(self, rows: Any) -> Table:
+        """Return the rows that a boolean mask, a slice or an array of row numbers picks."""
+        return Table({name: column[rows] for name, column in self._columns.items()})
+
+    def with_columns(self, **columns: Any) -> Table:
+        """Return the table with these columns added or replaced."""
+        return Table({**self._columns, **columns})
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Iterate over the rows as dictionaries of plain Python values."""
+        names = self.names
+        for values in zip(*(column.tolist() for column in self._columns.values()), strict=True):
+            yield dict(zip(names, values, strict=True))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a ``pandas.DataFrame`` of the columns."""
+        import pandas as pd
+
+        return pd.DataFrame(self._columns)
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write comma-separated values with a header line; whole numbers without a point, missing ones empty.
+
+        A path that ends in ``.gz`` is compressed.
+        """
+        opener = gzip.open if str(path).endswith(".gz") else open
+        with opener(path, "wt", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(self.names)
+            writer.writerows(zip(*(_texts(column) for column in self._columns.values()), strict=True))
+
+    def _repr_html_(self) -> str:
+        shown = (
+            list(range(self._length)) if self._length <= 20 else [*range(10), *range(self._length - 5, self._length)]
+        )
+        cells = {name: _texts(column[shown]) for name, column in self._columns.items()}
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in cells)
+        body = [
+            "<tr>" + "".join(f"<td>{html.escape(str(column[i]))}</td>" for column in cells.values()) + "</tr>"
+            for i in range(len(shown))
+        ]
+        if self._length > 20:
+            body.insert(10, f'<tr><td colspan="{len(cells)}">… {self._length - 15:,} more …</td></tr>')
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
+
+    def __repr__(self) -> str:
+        return f"<Table of {self._length} rows: {', '.join(self._columns)}>"
+
+
+def _texts(column: NDArray[Any]) -> list[Any]:
+    """Return the values as they are written: 3.0 as 3, nan as nothing."""
+    if column.dtype.kind != "f":
+        return list(column.tolist())
+    return (
+        [int(v) if v == (w := int(v)) and abs(w) < 2**53 else v for v in column.tolist()]
+        if np.isfinite(column).all()
+        else [("" if v != v else int(v) if abs(v) < 2**53 and v == int(v) else v) for v in column.tolist()]
+    )

@@ -1,0 +1,176 @@
+"""A workload: the jobs of a log, or of a generator, as columns."""
+
+from __future__ import annotations
+
+import html
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from simmodel.work.table import Table
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+__all__ = ["COLUMNS", "Report", "Workload"]
+
+# Every column that simmodel gives a meaning, with its type. "job", "submit", "run" and "processors" always exist; any
+# other may be missing, and a reader may add columns of its own. In columns of floats nan means unknown, in columns of
+# integers -1; users, groups, queues and partitions are integers or text, as the log has them.
+COLUMNS: Mapping[str, str] = {
+    "job": "the job's number or name in the log",
+    "submit": "s, the instant of submission, as in the log",
+    "wait": "s, the wait that the log records",
+    "run": "s, the run time that the log records",
+    "processors": "processors allocated",
+    "requested_processors": "processors asked for",
+    "requested": "s, the run time asked for (wall-time limit)",
+    "cpu_time": "s, average CPU time of a processor",
+    "used_memory": "bytes a processor, used",
+    "requested_memory": "bytes a processor, asked for",
+    "status": "1 completed, 0 failed, 5 cancelled, 2 to 4 parts of a job",
+    "user": "who submitted",
+    "group": "the user's group or account",
+    "executable": "what is run",
+    "queue": "the queue submitted to",
+    "partition": "the partition submitted to",
+    "preceding": "the job that must end first",
+    "think_time": "s between the end of the preceding job and this submission",
+    "nodes": "nodes asked for, each with cores_per_node cores",
+    "cores_per_node": "cores on each of the nodes",
+    "gpus_per_node": "GPUs on each of the nodes",
+    "memory_per_node": "bytes on each of the nodes",
+    "priority": "higher goes first",
+    "cancel": "s, the instant at which the job is withdrawn or stopped",
+}
+
+
+@attrs.define
+class Report:
+    """What a reader, a generator or a run skipped, repaired or rejected: counts by reason.
+
+    >>> report = Report(); report.repaired["requested time missing: run time used"] += 2
+    >>> print(report)
+    repaired 2 (requested time missing: run time used 2)
+    """
+
+    skipped: Counter[str] = attrs.field(factory=Counter)
+    repaired: Counter[str] = attrs.field(factory=Counter)
+    rejected: Counter[str] = attrs.field(factory=Counter)
+
+    def __add__(self, other: Report) -> Report:
+        return Report(self.skipped + other.skipped, self.repaired + other.repaired, self.rejected + other.rejected)
+
+    def __bool__(self) -> bool:
+        return bool(self.skipped or self.repaired or self.rejected)
+
+    def lines(self) -> list[str]:
+        """Return one line for each kind that occurred."""
+        kinds = (("skipped", self.skipped), ("repaired", self.repaired), ("rejected", self.rejected))
+        return [
+            f"{kind} {sum(counts.values())} ({', '.join(f'{reason} {n}' for reason, n in sorted(counts.items()))})"
+            for kind, counts in kinds
+            if counts
+        ]
+
+    def __str__(self) -> str:
+        return "; ".join(self.lines()) or "nothing skipped, repaired or rejected"
+
+
+class Workload:
+    """Jobs as columns, one row a job, in the order of the log.
+
+    The columns are what was recorded or generated: nothing is repaired here. What a simulation makes of them (missing
+    requests, wrong jobs) is counted in the result's report.
+
+    Parameters
+    ----------
+    columns
+        names of :data:`COLUMNS` to arrays of one length
+    name
+        what plots and reports call it
+    processors
+        the size of the machine it was recorded on, where known
+    header
+        what the file says of itself, in order
+    report
+        what the reader skipped
+
+    >>> workload = Workload({"submit": [0, 5], "run": [10, 10], "processors": [1, 4]}, name="two jobs")
+    >>> workload
+    <Workload two jobs: 2 jobs>
+    >>> workload["job"]
+    array([1, 2])
+    """
+
+    def __init__(
+        self,
+        columns: Mapping[str, Any],
+        *,
+        name: str = "workload",
+        processors: int | None = None,
+        header: Mapping[str, str] | None = None,
+        report: Report | None = None,
+    ) -> None:
+        arrays = {key: np.asarray(column) for key, column in columns.items()}
+        missing = [key for key in ("submit", "run", "processors") if key not in arrays]
+        if missing:
+            raise ValueError(f"columns submit, run and processors expected, {', '.join(missing)} missing")
+        for key in ("submit", "run", "wait", "requested", "cpu_time", "think_time", "cancel"):
+            if key in arrays:
+                arrays[key] = arrays[key].astype(np.float64, copy=False)
+        if "job" not in arrays:
+            arrays = {"job": np.arange(1, len(arrays["submit"]) + 1), **arrays}
+        self.table = Table(arrays)
+        self.name = name
+        self.processors = processors
+        self.header: dict[str, str] = dict(header or {})
+        self.report = report or Report()
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def __getitem__(self, column: str) -> NDArray[Any]:
+        return self.table[column]
+
+    def __contains__(self, column: object) -> bool:
+        return column in self.table
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return self.table.rows()
+
+    def get(self, column: str, missing: float = -1) -> NDArray[Any]:
+        """Return a column, or one that is ``missing`` throughout where the workload has it not."""
+        return self.table[column] if column in self.table else np.full(len(self), missing)
+
+    def replace(self, *, name: str | None = None, processors: int | None = None, **columns: Any) -> Workload:
+        """Return the workload with these columns replaced or added."""
+        return self._derived(self.table.with_columns(**columns), name, processors)
+
+    def where(self, rows: Any, *, name: str | None = None) -> Workload:
+        """Return the jobs that a boolean mask, a slice or an array of row numbers picks."""
+        return self._derived(self.table.where(rows), name, None)
+
+    def _derived(self, table: Table, name: str | None, processors: int | None) -> Workload:
+        return Workload(
+            table,
+            name=name or self.name,
+            processors=processors or self.processors,
+            header=self.header,
+            report=self.report,
+        )
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a ``pandas.DataFrame`` of the columns."""
+        return self.table.to_pandas()
+
+    def __repr__(self) -> str:
+        size = f", {self.processors} processors" if self.processors else ""
+        return f"<Workload {self.name}: {len(self)} jobs{size}>"
+
+    def _repr_html_(self) -> str:
+        return f"<p><b>{html.escape(self.name)}</b>: {html.escape(repr(self)[1:-1])}</p>{self.table._repr_html_()}"
