@@ -1,0 +1,303 @@
+"""The Standard Workload Format (SWF) of the Parallel Workloads Archive: read and write logs of batch systems.
+
+Source: Chapin et al., "Benchmarks and standards for the evaluation of parallel job schedulers", JSSPP 1999;
+Feitelson, Tsafrir, Krakov, "Experience with using the Parallel Workloads Archive", JPDC 74(10), 2014.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from simmodel.errors import InputError
+from simmodel.formats.numbers import parse, read_columns_of_numbers
+from simmodel.formats.source import Source, decode, read_bytes, write_text
+from simmodel.work.workload import Report, Workload
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["FIELDS", "read_swf", "write_swf"]
+
+FIELDS = (
+    "job",
+    "submit",
+    "wait",
+    "run",
+    "processors",
+    "cpu_time",
+    "used_memory",
+    "requested_processors",
+    "requested",
+    "requested_memory",
+    "status",
+    "user",
+    "group",
+    "executable",
+    "queue",
+    "partition",
+    "preceding",
+    "think_time",
+)
+"""The names of the 18 columns of a line, in order; as in :data:`simmodel.work.workload.COLUMNS`."""
+
+_TIMES = frozenset({"wait", "run", "cpu_time", "requested", "think_time"})
+_MEMORY = frozenset({"used_memory", "requested_memory"})
+_WHOLE = frozenset(FIELDS) - _TIMES - _MEMORY - {"submit"}
+_COMMENT = re.compile(rb"^[ \t]*;[^\n]*", re.MULTILINE)
+_KEY = re.compile(r"\s*([A-Z]\w*)\s*:(?:\s+|$)(.*)")
+_NAMES = {"queue": "Queue", "partition": "Partition", "user": "User", "group": "Group"}
+
+
+def read_swf(source: Source, *, strict: bool = True) -> Workload:
+    """Read a log in the Standard Workload Format.
+
+    Memory is in bytes (the format has KB); the unknown -1 is nan in columns of times and memory, and stays -1 in
+    columns of whole numbers. The times are those of the log. Comments ``; Key: value`` are the workload's ``header``
+    in their order, the values of a repeated key as lines of one text. The machine's size is ``MaxProcs``, else
+    ``MaxNodes``.
+
+    A last line that is cut off (too few fields and no line break) is left out and counted in the report, and so are
+    the jobs that the header promises and the file does not hold.
+
+    Parameters
+    ----------
+    source
+        a path (also of a gzip file) or an open file
+    strict
+        refuse a line that is not 18 numbers; else leave it out and count it in ``report.skipped``
+
+    Raises
+    ------
+    InputError
+        the file cannot be read, is not SWF, holds no job, or has a bad line (named, with its number)
+
+    >>> import io
+    >>> log = read_swf(io.StringIO("; MaxProcs: 12\\n1 0 -1 100 5 -1 -1 5 120 -1 1 7 -1 -1 -1 -1 -1 -1\\n"))
+    >>> log.processors, log["requested"], log["user"]
+    (12, array([120.]), array([7]))
+    """
+    data, name = read_bytes(source)
+    report = Report()
+    columns = read_columns_of_numbers(_COMMENT.sub(b"", data) if _has_late_comments(data) else _body(data), 18)
+    if columns is None or not _all_whole(columns):
+        columns = _line_by_line(data, name, strict, report)
+    if not len(columns[0]):
+        raise InputError("no job found; lines of 18 numbers expected (the Standard Workload Format)", source=name)
+    header = _header(data)
+    promised = _promised(header) - len(columns[0]) - report.skipped.total()
+    if promised > 0:
+        report.skipped["promised by the header, not in the file"] = promised
+    return Workload(
+        {field: _as_column(field, values) for field, values in zip(FIELDS, columns, strict=True)},
+        name=Path(name).name.removesuffix(".gz").removesuffix(".swf"),
+        processors=_machine_size(header),
+        header=header,
+        report=report,
+    )
+
+
+def _head_length(data: bytes) -> int:
+    """Return where the comments and blank lines at the beginning end."""
+    at = 0
+    while at < len(data):
+        end = data.find(b"\n", at) + 1 or len(data)
+        line = data[at:end].strip()
+        if line and not line.startswith(b";"):
+            break
+        at = end
+    return at
+
+
+def _body(data: bytes) -> bytes:
+    return data[_head_length(data) :]
+
+
+def _has_late_comments(data: bytes) -> bool:
+    return data.find(b";", _head_length(data)) >= 0
+
+
+def _as_column(field: str, values: NDArray[Any]) -> NDArray[Any]:
+    if field in _WHOLE:
+        return values.astype(np.int64, copy=False)
+    values = values.astype(np.float64, copy=False)
+    if field != "submit":
+        values[values == -1] = np.nan
+    if field in _MEMORY:
+        values *= 1024
+    return values
+
+
+def _all_whole(columns: list[NDArray[Any]]) -> bool:
+    """Whether the columns of counts and numbers hold whole numbers."""
+    return all(
+        values.dtype == np.int64 or bool((values == np.floor(values)).all())
+        for field, values in zip(FIELDS, columns, strict=True)
+        if field in _WHOLE
+    )
+
+
+def _line_by_line(data: bytes, name: str, strict: bool, report: Report) -> list[NDArray[Any]]:
+    """Read the lines one by one, to say which one is wrong and why."""
+    rows: list[list[int | float]] = []
+    lines = data.split(b"\n")
+    for number, line in enumerate(lines, 1):
+        fields = line.split()
+        if not fields or fields[0].startswith(b";"):
+            continue
+        wrong = _what_is_wrong(fields)
+        if wrong is None:
+            rows.append([parse(field) for field in fields])
+        elif rows and number == len(lines) and _is_cut_off(fields):
+            report.skipped["last line, cut off"] += 1
+        elif strict:
+            shown = decode(line).strip()
+            shown = shown if len(shown) <= 80 else shown[:77] + "..."
+            if not rows:
+                wrong = f"this is not a log in the Standard Workload Format: {wrong}"
+            raise InputError(f"{wrong}: {shown!r}", source=name, place=f"line {number}")
+        else:
+            report.skipped["lines that are not 18 numbers"] += 1
+    return [np.array(column) for column in zip(*rows, strict=True)] if rows else [np.empty(0)] * 18
+
+
+def _is_cut_off(fields: list[bytes]) -> bool:
+    """Whether this is the beginning of a line, perhaps up to the sign of a number."""
+    return len(fields) <= 18 and _wrong_field(fields[:-1] if fields[-1] == b"-" else fields) is None
+
+
+def _what_is_wrong(fields: list[bytes]) -> str | None:
+    if len(fields) != 18:
+        return f"18 numbers expected, found {len(fields)} field{'s' * (len(fields) != 1)}"
+    return _wrong_field(fields)
+
+
+def _wrong_field(fields: list[bytes]) -> str | None:
+    for position, (name, field) in enumerate(zip(FIELDS, fields, strict=False), 1):
+        try:
+            number = parse(field)
+        except ValueError:
+            return f"a number expected in column {position} ({name}), found {decode(field)!r}"
+        if not np.isfinite(number):
+            return f"a finite number expected in column {position} ({name}), found {decode(field)!r}"
+        if name in _WHOLE and number != int(number):
+            return f"a whole number expected in column {position} ({name}), found {decode(field)!r}"
+    return None
+
+
+def _header(data: bytes) -> dict[str, str]:
+    """Collect the comments; text without a key continues the value before it, or else is a ``Note``."""
+    header: dict[str, list[str]] = {}
+    key = "Note"
+    for comment in _COMMENT.findall(data if _has_late_comments(data) else data[: _head_length(data)]):
+        text = decode(comment).strip()[1:].rstrip()
+        if not text:
+            continue
+        found = _KEY.fullmatch(text)
+        if found:
+            key, value = found[1], found[2]
+        else:
+            key, value = (key if text.startswith("   ") and header else "Note"), text.strip()
+        header.setdefault(key, []).append(value)
+    return {key: "\n".join(values) for key, values in header.items()}
+
+
+def _whole(header: Mapping[str, str], key: str) -> int | None:
+    found = re.match(r"\s*(\d+)", header.get(key, ""))
+    return int(found[1]) if found and int(found[1]) > 0 else None
+
+
+def _machine_size(header: Mapping[str, str]) -> int | None:
+    return _whole(header, "MaxProcs") or _whole(header, "MaxNodes")
+
+
+def _promised(header: Mapping[str, str]) -> int:
+    """Return the number of jobs that the file must hold: a cleaned log still names those that were removed."""
+    return (_whole(header, "MaxRecords") or _whole(header, "MaxJobs") or 0) - _removed(header)
+
+
+def _removed(header: Mapping[str, str]) -> int:
+    return sum(int(n) for n in re.findall(r"(\d+) jobs removed", header.get("Note", "")))
+
+
+def write_swf(workload: Workload, path: str | Path) -> Report:
+    """Write a workload in the Standard Workload Format; a path that ends in ``.gz`` is compressed.
+
+    Reading the file gives the same 18 columns and the same header, but for a ``MaxRecords`` of more jobs. Users,
+    groups, queues and partitions that are text are numbered from 1 in the order of their first jobs, and the header
+    says which is which; jobs with names are numbered likewise. The report says which columns the format has no place
+    for.
+
+    Parameters
+    ----------
+    workload
+        the jobs, with the columns of :data:`simmodel.work.workload.COLUMNS`; missing ones are written as -1
+    path
+        the file to write
+
+    >>> import tempfile, pathlib
+    >>> log = Workload({"submit": [0, 5], "run": [10, 2.5], "processors": [1, 4], "user": ["ann", "bob"]}, processors=4)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = write_swf(log, pathlib.Path(folder, "two.swf"))
+    ...     print(pathlib.Path(folder, "two.swf").read_text().strip())
+    ; MaxRecords: 2
+    ; MaxProcs: 4
+    ; User: 1 ann
+    ; User: 2 bob
+    1 0 -1 10 1 -1 -1 -1 -1 -1 -1 1 -1 -1 -1 -1 -1 -1
+    2 5 -1 2.5 4 -1 -1 -1 -1 -1 -1 2 -1 -1 -1 -1 -1 -1
+    """
+    header = dict(workload.header)
+    promised = _promised(header)
+    if promised <= 0 or promised > len(workload):  # none, or those of the log that these jobs are a part of
+        header["MaxRecords"] = str(len(workload) + _removed(header))
+    if workload.processors and _machine_size(header) != workload.processors:
+        header["MaxProcs"] = str(workload.processors)
+    columns = []
+    jobs: dict[Any, int] = {}
+    for field in FIELDS:
+        if field not in workload:
+            columns.append(["-1"] * len(workload))
+            continue
+        values = workload[field]
+        if values.dtype.kind not in "iufb":
+            numbers = _numbered(values)
+            if field == "job":
+                jobs = numbers
+            elif field == "preceding":
+                numbers = {text: jobs.get(text, -1) for text in numbers}
+            elif field in _NAMES:
+                lines = [header[_NAMES[field]]] if _NAMES[field] in header else []
+                header[_NAMES[field]] = "\n".join(lines + [f"{n} {text}" for text, n in numbers.items() if n > 0])
+            columns.append([str(numbers[text]) for text in values.tolist()])
+        else:
+            columns.append(_written(field, values))
+    comments = [f"; {key}: {line}".rstrip() for key, value in header.items() for line in value.split("\n")]
+    write_text(path, "\n".join([*comments, *map(" ".join, zip(*columns, strict=True))]) + "\n")
+    report = Report()
+    for name in workload.table.names:
+        if name not in FIELDS:
+            report.skipped[f"column {name}: no place for it in SWF"] += 1
+    return report
+
+
+def _numbered(values: NDArray[Any]) -> dict[Any, int]:
+    """Number texts from 1 in the order they come; the missing text stays -1."""
+    texts = [text for text in dict.fromkeys(values.tolist()) if text not in ("", None)]
+    return {"": -1, None: -1, **{text: number for number, text in enumerate(texts, 1)}}
+
+
+def _written(field: str, values: NDArray[Any]) -> list[str]:
+    """Write numbers as short as they are read back exactly: 3.0 as 3."""
+    if values.dtype.kind == "f":
+        values = values / 1024 if field in _MEMORY else values
+        values = np.where(np.isnan(values), -1, values)
+        if not (np.abs(values) < 2**53).all() or (values != np.floor(values)).any():
+            return [str(int(v)) if v == int(v) else repr(v) for v in values.tolist()]
+    elif field in _MEMORY:
+        return _written(field, values.astype(np.float64))
+    return list(map(str, values.astype(np.int64).tolist()))
