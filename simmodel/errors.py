@@ -6,12 +6,15 @@ event's exception anew with ``type(exc)(*exc.args)``; an exception made this way
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeVar, dataclass_transform
 
 import attrs
 
+_E = TypeVar("_E", bound=Exception)
 
-def _error(cls: type[Any]) -> Any:
+
+@dataclass_transform()
+def _error(cls: type[_E]) -> type[_E]:
     """Make an attrs exception that keeps its fields in ``args`` and prints as its sentence."""
     return attrs.define(cls, auto_exc=True, auto_attribs=True, slots=False, str=False)
 
