@@ -86,7 +86,7 @@ def parse_quantity(quantity: str | float, unit: str, *, source: str | None = Non
             # Exact until the last step, so that what is written reads back as the same number.
             exact = Context(prec=len(match[1]) + 40, Emax=MAX_EMAX, Emin=MIN_EMIN)
             value = float(exact.multiply(exact.create_decimal(match[1]), worth))
-    elif isinstance(found, Real) and not isinstance(found, bool):
+    elif not isinstance(found, bool) and isinstance(found, Real):
         value = float(found)
     if value is None:
         message = f"a quantity in {unit} such as {_EXAMPLES[unit]!r} expected, found {quantity!r}"
