@@ -1,0 +1,136 @@
+"""Traces for ui.perfetto.dev and chrome://tracing: a process a place, a row a processor or node, counters beside them.
+
+The format is the trace event format of Chrome in JSON: complete events (``X``) for executions, metadata (``M``) for
+names, counters (``C``); times in microseconds.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+import numpy as np
+
+from simmodel.metrics.packing import pack
+
+if TYPE_CHECKING:
+    from simmodel.records.result import Result
+    from simmodel.records.steps import Steps
+    from simmodel.work.table import Table
+
+__all__ = ["trace_events", "write_trace"]
+
+_MICRO = 1e6
+
+
+def write_trace(result: Result, path: str | Path, *, limit: int = 500_000, points: int = 20_000) -> None:
+    """Write the executions of a run as a trace, compressed where the path ends in ``.gz``.
+
+    On places that only count processors an execution stands as one slice on the lowest of its rows (as packed by
+    :func:`simmodel.metrics.packing.pack`); on identified nodes as a slice on each of its nodes.
+
+    Parameters
+    ----------
+    path
+        where to; Perfetto opens ``.json`` and ``.json.gz``
+    limit
+        slices at most: beyond it those that used the most processor-seconds are kept, and the name of the place says
+        how many are left out
+    points
+        values of a counter at most; beyond it averages over equal intervals
+
+    >>> import json, tempfile
+    >>> from simmodel.records.result import Result
+    >>> result = Result(jobs={"submit": [0], "start": [1], "end": [3], "processors": [2]}, processors=4)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_trace(result, folder + "/trace.json")
+    ...     events = json.load(open(folder + "/trace.json"))["traceEvents"]
+    >>> [(event["ts"], event["dur"], event["args"]["processors"]) for event in events if event["ph"] == "X"]
+    [(1000000, 2000000, 2)]
+    """
+    opener = gzip.open if str(path).endswith(".gz") else open
+    with opener(path, "wt", encoding="utf-8") as file:
+        _write(file, trace_events(result, limit=limit, points=points), result.name)
+
+
+def _write(file: TextIO, events: Iterator[dict[str, Any]], name: str) -> None:
+    encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+    file.write('{"displayTimeUnit":"ms","otherData":' + encode({"name": name}) + ',"traceEvents":[\n')
+    before = ""
+    for event in events:
+        file.write(before + encode(event))
+        before = ",\n"
+    file.write("\n]}\n")
+
+
+def trace_events(result: Result, *, limit: int = 500_000, points: int = 20_000) -> Iterator[dict[str, Any]]:
+    """Yield the trace's events as dictionaries; parameters as of :func:`write_trace`."""
+    jobs = result.jobs
+    ids, first = np.unique(jobs["job"], return_index=True)
+    for number, place in enumerate(result.places["place"].tolist(), start=1):
+        runs = result.runs.where(result.runs["place"] == place)
+        size = int(result.places["processors"][number - 1])
+        yield from _slices(result, runs, first[np.searchsorted(ids, runs["job"])], number, size, limit)
+        yield from _counter("busy processors", result.busy(place), number, points)
+    yield {"ph": "M", "name": "process_name", "pid": 0, "args": {"name": "queue"}}
+    yield from _counter("jobs waiting", result.queue_length(), 0, points)
+    yield from _counter("processors waited for", result.queued_processors(), 0, points)
+
+
+def _slices(result: Result, runs: Table, row: Any, pid: int, size: int, limit: int) -> Iterator[dict[str, Any]]:
+    """Yield the executions of one place; ``row`` is their row in the table of jobs."""
+    place = str(result.places["place"][pid - 1])
+    start, end = runs["start"], np.where(np.isnan(runs["end"]), result.ended, runs["end"])
+    index, thread = _rows(runs, start, end, size)
+    left_out = max(0, len(index) - limit)
+    if left_out:
+        weight = ((end - start) * runs["processors"])[index]
+        kept = np.sort(np.argsort(-weight, kind="stable")[:limit])
+        index, thread = index[kept], thread[kept]
+    name = f"{place}, {size} processors" + (f" ({left_out} smallest executions left out)" if left_out else "")
+    yield {"ph": "M", "name": "process_name", "pid": pid, "args": {"name": name}}
+    jobs = result.jobs
+    extra = [name for name in ("user", "queue") if name in jobs]
+    columns = [
+        runs["job"][index].tolist(),
+        np.rint(start[index] * _MICRO).astype(np.int64).tolist(),
+        np.rint((end - start)[index] * _MICRO).astype(np.int64).tolist(),
+        thread.tolist(),
+        runs["processors"][index].tolist(),
+        runs["status"][index].tolist(),
+        jobs["wait"][row[index]].tolist(),
+        *(jobs[name][row[index]].tolist() for name in extra),
+    ]
+    for job, ts, dur, tid, processors, status, wait, *rest in zip(*columns, strict=True):
+        yield {
+            "ph": "X",
+            "name": f"job {job}",
+            "cat": status,
+            "ts": ts,
+            "dur": dur,
+            "pid": pid,
+            "tid": tid,
+            "args": {"processors": processors, "wait_s": wait, "status": status, **dict(zip(extra, rest, strict=True))},
+        }
+
+
+def _rows(runs: Table, start: Any, end: Any, size: int) -> tuple[Any, Any]:
+    """Return the execution and the row of each slice: every node of an execution, or its lowest packed row."""
+    nodes = runs["nodes"].tolist()
+    on_nodes = np.array([held is not None for held in nodes], dtype=bool)
+    if on_nodes.any():
+        index = [i for i, held in enumerate(nodes) for _ in held or (0,)]
+        return np.array(index), np.array([node for held in nodes for node in held or (0,)])
+    packed = pack(start, end, runs["processors"], size)
+    index, first = np.unique(packed["index"], return_index=True)
+    return index, packed["low"][first]
+
+
+def _counter(name: str, steps: Steps, pid: int, points: int) -> Iterator[dict[str, Any]]:
+    thin = steps.thinned(points)
+    times = np.rint(thin.times * _MICRO).astype(np.int64).tolist()
+    for ts, value in zip(times, np.round(thin.values, 3).tolist(), strict=True):
+        yield {"ph": "C", "name": name, "ts": ts, "pid": pid, "args": {"value": value}}

@@ -1,0 +1,328 @@
+"""Metrics of batch systems: of jobs (arrays in, arrays out) and of whole results.
+
+Which jobs count: those that ran to their end (completed, or stopped at their requested time). What never started,
+failed, was cancelled or lost is left out of the averages and counted beside them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from simmodel.metrics import fairness
+from simmodel.metrics.statistics import mser
+from simmodel.work.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from simmodel.records.result import Result
+
+__all__ = [
+    "METRICS",
+    "TAU",
+    "bounded_slowdown",
+    "compare",
+    "job_values",
+    "per_processor_slowdown",
+    "slowdown",
+    "summary",
+    "turnaround",
+    "wait",
+    "window",
+]
+
+TAU = 10.0  # s
+
+# What summary() returns, in order: the unit and what it is. The counts of jobs by status come first in it.
+METRICS = {
+    "wait_mean": ("s", "mean wait"),
+    "wait_median": ("s", "median wait"),
+    "wait_p95": ("s", "95th percentile of the wait"),
+    "wait_max": ("s", "longest wait"),
+    "turnaround_mean": ("s", "mean turnaround (wait and run)"),
+    "slowdown_mean": ("", "mean slowdown"),
+    "bounded_slowdown_mean": ("", "mean bounded slowdown"),
+    "bounded_slowdown_median": ("", "median bounded slowdown"),
+    "bounded_slowdown_p95": ("", "95th percentile of the bounded slowdown"),
+    "per_processor_slowdown_mean": ("", "mean per-processor bounded slowdown"),
+    "utilisation": ("", "busy share of the processors that were up"),
+    "makespan": ("s", "last end less first submission"),
+    "throughput": ("jobs/s", "jobs ended a second"),
+    "queue_length_mean": ("jobs", "mean queue length"),
+    "queue_length_max": ("jobs", "longest queue"),
+    "queued_processors_mean": ("processors", "mean of the processors that waiting jobs ask for"),
+    "wait_std": ("s", "standard deviation of the wait"),
+    "fairness_users": ("", "Jain's index of the users' mean bounded slowdowns"),
+    "unfairness": ("", "share of all the work done that an equal division would have given to others"),
+}
+
+
+def _floats(values: ArrayLike) -> NDArray[np.float64]:
+    return np.asarray(values, dtype=np.float64)
+
+
+def wait(submit: ArrayLike, start: ArrayLike) -> NDArray[np.float64]:
+    """Return the seconds from submission to start.
+
+    >>> wait([0, 5], [0, 12])
+    array([0., 7.])
+    """
+    return _floats(start) - _floats(submit)
+
+
+def turnaround(submit: ArrayLike, end: ArrayLike) -> NDArray[np.float64]:
+    """Return the seconds from submission to end (also called response or flow time).
+
+    >>> turnaround([0, 5], [10, 22])
+    array([10., 17.])
+    """
+    return _floats(end) - _floats(submit)
+
+
+def slowdown(wait: ArrayLike, run: ArrayLike) -> NDArray[np.float64]:
+    """Return turnaround over run time; nan for a job that ran for no time.
+
+    Parameters
+    ----------
+    wait, run
+        seconds
+
+    >>> slowdown([0, 30, 5], [10, 10, 0])
+    array([ 1.,  4., nan])
+    """
+    waited, ran = _floats(wait), _floats(run)
+    found = np.full(np.broadcast(waited, ran).shape, np.nan)
+    np.divide(waited + ran, ran, out=found, where=ran > 0)
+    return found
+
+
+def bounded_slowdown(wait: ArrayLike, run: ArrayLike, tau: float = TAU) -> NDArray[np.float64]:
+    """Return ``max(1, (wait + run) / max(run, tau))``, which short jobs do not dominate.
+
+    Parameters
+    ----------
+    wait, run, tau
+        seconds
+
+    Source: D. G. Feitelson, "Metrics for parallel job scheduling and their convergence", JSSPP 2001.
+
+    >>> bounded_slowdown([0, 30, 40], [1, 10, 0])
+    array([1., 4., 4.])
+    """
+    waited, ran = _floats(wait), _floats(run)
+    return np.maximum(1.0, (waited + ran) / np.maximum(ran, tau))
+
+
+def per_processor_slowdown(
+    wait: ArrayLike, run: ArrayLike, processors: ArrayLike, tau: float = TAU
+) -> NDArray[np.float64]:
+    """Return ``max(1, (wait + run) / (processors * max(run, tau)))``: a wait weighs less for a job that asks for more.
+
+    Parameters
+    ----------
+    wait, run, tau
+        seconds
+    processors
+        of each job
+
+    Source: D. Zotkin and P. J. Keleher, "Job-length estimation and performance in backfilling schedulers", HPDC 1999.
+
+    >>> per_processor_slowdown([70, 70], [10, 10], [1, 4])
+    array([8., 2.])
+    """
+    waited, ran = _floats(wait), _floats(run)
+    return np.maximum(1.0, (waited + ran) / (_floats(processors) * np.maximum(ran, tau)))
+
+
+def job_values(result: Result, value: str, tau: float = TAU) -> NDArray[np.float64]:
+    """Return one number a job: wait, turnaround, slowdown, bounded_slowdown, per_processor_slowdown or a column.
+
+    Waits and turnarounds count from the moment at which dependencies let a job go, where the result knows it.
+
+    Raises
+    ------
+    KeyError
+        where the value is neither
+
+    >>> from simmodel.records.result import Result
+    >>> result = Result(jobs={"submit": [0, 0], "start": [0, 10], "end": [10, 30], "processors": [4, 2]})
+    >>> job_values(result, "turnaround"), job_values(result, "processors")
+    (array([10., 30.]), array([4., 2.]))
+    """
+    jobs = result.jobs
+    if value == "turnaround":
+        return turnaround(jobs["eligible"] if "eligible" in jobs else jobs["submit"], jobs["end"])
+    if value == "slowdown":
+        return slowdown(jobs["wait"], jobs["run"])
+    if value == "bounded_slowdown":
+        return bounded_slowdown(jobs["wait"], jobs["run"], tau)
+    if value == "per_processor_slowdown":
+        return per_processor_slowdown(jobs["wait"], jobs["run"], jobs["processors"], tau)
+    return jobs[value].astype(np.float64)
+
+
+def _seconds(cut: float | str | None, span: float, name: str) -> float:
+    """Return a cut as seconds: a number of seconds, or a share of the span such as ``"10%"``."""
+    if cut is None:
+        return 0.0
+    if isinstance(cut, str):
+        try:
+            share = float(cut.removesuffix("%")) / 100 if cut.endswith("%") else float("nan")
+        except ValueError:
+            share = float("nan")
+        if not 0 <= share < 1:
+            raise ValueError(f'{name}: seconds or a share such as "10%" expected, found {cut!r}')
+        return share * span
+    if not cut >= 0:
+        raise ValueError(f"{name}: at least 0 s expected, found {cut!r}")
+    return float(cut)
+
+
+def window(
+    result: Result, warmup: float | str | None = None, cooldown: float | str | None = None
+) -> tuple[float, float]:
+    """Return the part of a run that metrics look at: the first and last instant in s.
+
+    Without a cut it is the whole run. With one it begins so long after the first submission and ends so long before
+    the last: jobs submitted in between count, and what is averaged over time is averaged between.
+
+    Parameters
+    ----------
+    warmup, cooldown
+        seconds, or a share of the time between first and last submission such as ``"10%"``; a warm-up may be
+        ``"mser-5"``: the jobs that the rule of White 1997 deletes from the series of waits
+
+    >>> from simmodel.records.result import Result
+    >>> result = Result(jobs={"submit": [0, 100], "start": [0, 100], "end": [10, 130], "processors": [1, 1]})
+    >>> window(result), window(result, warmup=20, cooldown="10%")
+    ((0.0, 130.0), (20.0, 90.0))
+    """
+    if (warmup is None and cooldown is None) or not len(result.jobs):
+        return result.started, result.ended
+    submit = result.jobs["submit"]
+    first, last = float(submit.min()), float(submit.max())
+    if warmup == "mser-5":
+        counted = np.flatnonzero(result.counted)
+        order = counted[np.argsort(submit[counted], kind="stable")]
+        cut = mser(result.jobs["wait"][order])
+        low = float(submit[order[cut]]) if cut < len(order) else last
+    else:
+        low = first + _seconds(warmup, last - first, "warmup")
+    high = last - _seconds(cooldown, last - first, "cooldown") if cooldown is not None else result.ended
+    if low > high:
+        raise ValueError(f"warm-up and cool-down leave nothing of {last - first:g} s of submissions")
+    return low, high
+
+
+def summary(
+    result: Result,
+    *,
+    warmup: float | str | None = None,
+    cooldown: float | str | None = None,
+    tau: float = TAU,
+) -> dict[str, Any]:
+    """Return the metrics of a run, as plain numbers: counts of jobs, then all of :data:`METRICS` in their units.
+
+    Parameters
+    ----------
+    warmup, cooldown
+        what is cut off, as of :func:`window`
+    tau
+        the bound of the bounded slowdowns, s
+
+    >>> from simmodel.records.result import Result
+    >>> nan = float("nan")
+    >>> jobs = {"submit": [0, 0, 5], "start": [0, 10, nan], "end": [10, 30, nan], "processors": [4, 2, 9]}
+    >>> metrics = summary(Result(jobs=jobs, processors=4))
+    >>> metrics["jobs"], metrics["counted"], metrics["status"]
+    (3, 2, {'completed': 2, 'waiting': 1})
+    >>> metrics["wait_mean"], metrics["makespan"], metrics["bounded_slowdown_mean"]
+    (5.0, 30.0, 1.25)
+    """
+    jobs = result.jobs
+    low, high = window(result, warmup, cooldown)
+    submit = jobs["submit"]
+    inside = (submit >= low) & (submit <= high)
+    counted = result.counted & inside
+    names, counts = np.unique(jobs["status"], return_counts=True)
+    found: dict[str, Any] = {
+        "jobs": len(jobs),
+        "counted": int(counted.sum()),
+        "outside_window": int((~inside).sum()),
+        "status": {str(name): int(count) for name, count in zip(names, counts, strict=True)},
+        "interrupted": int((jobs["attempts"] > 1).sum()),
+    }
+    waits = jobs["wait"][counted]
+    bounded = job_values(result, "bounded_slowdown", tau)[counted]
+    ends = jobs["end"]
+    ended_inside = np.isfinite(ends) & (ends >= low) & (ends <= high) & result.counted
+    queue = result.queue_length()
+    capacity = result.capacity().integral(low, high)
+    values = {
+        "wait_mean": _mean(waits),
+        "wait_median": _percentile(waits, 50),
+        "wait_p95": _percentile(waits, 95),
+        "wait_max": float(waits.max()) if len(waits) else float("nan"),
+        "turnaround_mean": _mean(job_values(result, "turnaround")[counted]),
+        "slowdown_mean": _mean(job_values(result, "slowdown")[counted]),
+        "bounded_slowdown_mean": _mean(bounded),
+        "bounded_slowdown_median": _percentile(bounded, 50),
+        "bounded_slowdown_p95": _percentile(bounded, 95),
+        "per_processor_slowdown_mean": _mean(job_values(result, "per_processor_slowdown", tau)[counted]),
+        "utilisation": result.busy().integral(low, high) / capacity if capacity else float("nan"),
+        "makespan": float(np.nanmax(ends) - submit.min()) if np.isfinite(ends).any() else float("nan"),
+        "throughput": float(ended_inside.sum() / (high - low)) if high > low else float("nan"),
+        "queue_length_mean": queue.mean(low, high),
+        "queue_length_max": queue.max(),
+        "queued_processors_mean": result.queued_processors().mean(low, high),
+        "wait_std": float(waits.std()) if len(waits) else float("nan"),
+        "fairness_users": fairness.users(result, bounded, counted),
+        "unfairness": fairness.unfairness(result),
+    }
+    return {**found, **{name: values[name] for name in METRICS}}
+
+
+def _mean(values: NDArray[np.float64]) -> float:
+    """The mean of what is known; nan of nothing."""
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else float("nan")
+
+
+def _percentile(values: NDArray[np.float64], percent: float) -> float:
+    return float(np.percentile(values, percent)) if len(values) else float("nan")
+
+
+def compare(results: Sequence[Result], metrics: Sequence[str] | None = None, **options: Any) -> Table:
+    """Return a table with one row a result and one column a metric.
+
+    Parameters
+    ----------
+    results
+        what to compare
+    metrics
+        which of :data:`METRICS`; default: all
+    options
+        as of :func:`summary`
+
+    >>> from simmodel.records.result import Result
+    >>> jobs = {"submit": [0], "start": [2], "end": [9], "processors": [1]}
+    >>> for row in compare([Result(name="a", jobs=jobs), Result(name="b", jobs=jobs)], ["wait_mean"]).rows():
+    ...     print(row)
+    {'result': 'a', 'jobs': 1, 'counted': 1, 'wait_mean': 2.0}
+    {'result': 'b', 'jobs': 1, 'counted': 1, 'wait_mean': 2.0}
+    """
+    wanted = tuple(METRICS) if metrics is None else tuple(metrics)
+    unknown = [name for name in wanted if name not in METRICS]
+    if unknown:
+        raise ValueError(f"metrics {', '.join(METRICS)} expected, found {', '.join(unknown)}")
+    found = [summary(result, **options) for result in results]
+    return Table(
+        {
+            "result": np.array([result.name for result in results], dtype=str),
+            **{name: np.array([each[name] for each in found]) for name in ("jobs", "counted", *wanted)},
+        }
+    )

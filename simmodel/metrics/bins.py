@@ -1,0 +1,157 @@
+"""Metrics of jobs in bins (of size, of requested time, of anything) and by user, queue or partition."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from simmodel.metrics.batch import TAU, job_values
+from simmodel.work.table import Table
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from simmodel.records.result import Result
+
+__all__ = ["BINS", "binned", "grouped"]
+
+# Half-open bins (low, high] as in common use for logs of large machines: sizes in processors, requested times in s.
+BINS: dict[str, tuple[float, ...]] = {
+    "processors": (0, 128, 256, 512, 1024, math.inf),
+    "requested": tuple(60.0 * minutes for minutes in (10, 30, 60, 120, 250, 500, 1000, 1500)),
+}
+
+Statistic = str | Callable[[Any], float]
+
+
+def _statistic(statistic: Statistic) -> Callable[[Any], float]:
+    if not isinstance(statistic, str):
+        return statistic
+    if statistic.startswith("p") and statistic[1:].replace(".", "", 1).isdigit() and float(statistic[1:]) <= 100:
+        return lambda values: float(np.percentile(values, float(statistic[1:])))
+    known: dict[str, Callable[[Any], float]] = {
+        "mean": np.mean,
+        "median": np.median,
+        "min": np.min,
+        "max": np.max,
+        "sum": np.sum,
+        "std": np.std,
+    }
+    if statistic not in known:
+        raise ValueError(f"statistic {', '.join(known)}, p0 to p100 or a function expected, found {statistic!r}")
+    return known[statistic]
+
+
+def _of(values: NDArray[np.float64], function: Callable[[Any], float]) -> float:
+    known = values[~np.isnan(values)]
+    return float(function(known)) if len(known) else math.nan
+
+
+def binned(
+    result: Result,
+    by: str = "processors",
+    bins: Sequence[float] | None = None,
+    value: str = "wait",
+    statistic: Statistic = "mean",
+    *,
+    tau: float = TAU,
+) -> Table:
+    """Return a statistic of the counted jobs in bins ``(low, high]``, with a last row for what falls outside them.
+
+    Parameters
+    ----------
+    by
+        what bins are made of: a column of the jobs, or a value as of :func:`~simmodel.metrics.batch.job_values`
+    bins
+        edges, increasing, in the unit of ``by`` (times in s); default: :data:`BINS` for processors and requested
+    value
+        what the statistic is of: wait, turnaround, slowdown, bounded_slowdown, per_processor_slowdown or a column
+    statistic
+        mean, median, min, max, sum, std, ``p95`` and the like, or a function of an array
+
+    Returns
+    -------
+    Table
+        columns ``bin`` (its name), ``low, high, jobs`` and one named after the value; the row ``outside`` is the last
+
+    >>> from simmodel.records.result import Result
+    >>> jobs = {"submit": [0, 0, 0], "start": [1, 2, 3], "end": [9, 9, 9], "processors": [128, 129, 130]}
+    >>> table = binned(Result(jobs=jobs), bins=[0, 128, 129])
+    >>> list(zip(table["bin"].tolist(), table["jobs"].tolist(), table["wait"].tolist()))
+    [('(0,128]', 1, 1.0), ('(128,129]', 1, 2.0), ('outside', 1, 3.0)]
+    """
+    if bins is None:
+        if by not in BINS:
+            raise ValueError(f"bins expected for {by!r}; only {' and '.join(BINS)} have bins of their own")
+        edges = np.array(BINS[by])
+    else:
+        edges = np.asarray(bins, dtype=np.float64)
+    if len(edges) < 2 or not (np.diff(edges) > 0).all():
+        raise ValueError(f"at least two increasing edges of bins expected, found {list(edges)}")
+    function = _statistic(statistic)
+    counted = result.counted
+    keys = job_values(result, by, tau)[counted]
+    values = job_values(result, value, tau)[counted]
+    where = np.searchsorted(edges, keys, side="left") - 1  # -1 below, len(edges) - 1 above (and nan)
+    where = np.where((where < 0) | (where >= len(edges) - 1), len(edges) - 1, where)
+    order = np.argsort(where, kind="stable")
+    parts = np.split(values[order], np.cumsum(np.bincount(where, minlength=len(edges)))[:-1])
+    scale, unit = (60.0, " min") if by == "requested" and bins is None else (1.0, "")
+    names = [f"({low / scale:g},{high / scale:g}]{unit}" for low, high in pairwise(edges)]
+    return Table(
+        {
+            "bin": [*names, "outside"],
+            "low": np.append(edges[:-1], math.nan),
+            "high": np.append(edges[1:], math.nan),
+            "jobs": [len(part) for part in parts],
+            value: [_of(part, function) for part in parts],
+        }
+    )
+
+
+def grouped(
+    result: Result,
+    by: str = "user",
+    values: Sequence[str] = ("wait", "bounded_slowdown"),
+    statistic: Statistic = "mean",
+    *,
+    tau: float = TAU,
+) -> Table:
+    """Return a statistic of the counted jobs for each user, group, queue or partition, in order of their names.
+
+    Parameters
+    ----------
+    by
+        a column of the jobs
+    values, statistic
+        as of :func:`binned`
+
+    Returns
+    -------
+    Table
+        columns ``by``, ``jobs``, ``processor_seconds`` (work done) and one for each value
+
+    >>> from simmodel.records.result import Result
+    >>> jobs = {"submit": [0, 0], "start": [1, 2], "end": [9, 9], "processors": [2, 1], "user": ["ann", "bob"]}
+    >>> for row in grouped(Result(jobs=jobs), values=["wait"]).rows(): print(row)
+    {'user': 'ann', 'jobs': 1, 'processor_seconds': 16.0, 'wait': 1.0}
+    {'user': 'bob', 'jobs': 1, 'processor_seconds': 7.0, 'wait': 2.0}
+    """
+    counted, function = result.counted, _statistic(statistic)
+    names, which = np.unique(result.jobs[by][counted], return_inverse=True)
+    jobs = np.bincount(which, minlength=len(names))
+    order, splits = np.argsort(which, kind="stable"), np.cumsum(jobs)[:-1]
+    work = (result.jobs["run"] * result.jobs["processors"])[counted]
+    columns: dict[str, Any] = {
+        by: names,
+        "jobs": jobs,
+        "processor_seconds": np.bincount(which, weights=work, minlength=len(names)),
+    }
+    for value in values:
+        parts = np.split(job_values(result, value, tau)[counted][order], splits) if len(names) else []
+        columns[value] = np.array([_of(part, function) for part in parts])
+    return Table(columns)

@@ -1,0 +1,102 @@
+"""How evenly users and jobs are served."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from simmodel.records.steps import Steps
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from simmodel.records.result import Result
+
+__all__ = ["discrimination", "jain", "unfairness", "users"]
+
+
+def jain(values: ArrayLike) -> float:
+    """Return Jain's index of values: 1 where all are equal, 1/n where one has everything; nan of nothing.
+
+    Source: R. Jain, D.-M. Chiu and W. Hawe, "A quantitative measure of fairness and discrimination for resource
+    allocation in shared computer systems", DEC-TR-301, 1984.
+
+    >>> jain([3, 3, 3]), jain([1, 0, 0, 0])
+    (1.0, 0.25)
+    """
+    amounts = np.asarray(values, dtype=np.float64)
+    squares = float((amounts**2).sum())
+    return float(amounts.sum() ** 2 / (len(amounts) * squares)) if squares else float("nan")
+
+
+def users(result: Result, values: NDArray[np.float64], counted: NDArray[np.bool_]) -> float:
+    """Return Jain's index of the users' means of a value; nan where the result knows no users.
+
+    Parameters
+    ----------
+    values
+        of the jobs counted
+    counted
+        which jobs those are
+    """
+    if "user" not in result.jobs or not len(values):
+        return float("nan")
+    _, which = np.unique(result.jobs["user"][counted], return_inverse=True)
+    return jain(np.bincount(which, weights=values) / np.bincount(which))
+
+
+def discrimination(result: Result) -> NDArray[np.float64]:
+    """Return for each job the processor-seconds it received more (or less) than an equal division would have given.
+
+    At each instant the busy processors are divided equally among the jobs in the system (waiting or running); what a
+    job received less the sum of its shares is its discrimination. Over all jobs it adds up to 0. nan for jobs that
+    never started; they get no shares.
+
+    Source: D. Raz, H. Levy and B. Avi-Itzhak, "A resource-allocation queueing fairness measure", SIGMETRICS 2004; for
+    parallel jobs as in G. Sabin and P. Sadayappan, "Unfairness metrics for space-sharing parallel job schedulers",
+    JSSPP 2005.
+
+    >>> from simmodel.records.result import Result
+    >>> result = Result(jobs={"submit": [0, 0], "start": [0, 10], "end": [10, 20], "processors": [1, 1]})
+    >>> discrimination(result)
+    array([ 5., -5.])
+    """
+    jobs = result.jobs
+    submit = jobs["eligible"] if "eligible" in jobs else jobs["submit"]
+    entered = np.isfinite(jobs["start"])
+    leaves = np.where(np.isnan(jobs["end"]), result.ended, jobs["end"])
+    busy = result.busy()
+    ones = np.ones(int(entered.sum()))
+    times = np.append(submit[entered], leaves[entered])
+    inside = Steps.from_changes(times, np.append(ones, -ones), result.started, result.ended)
+    share = busy.combine(inside, lambda b, n: np.divide(b, n, out=np.zeros_like(b), where=n > 0))
+    edges = np.append(share.times, share.end)
+    area = np.append(0.0, np.cumsum(share.values * np.diff(edges)))
+    deserved = np.interp(leaves, edges, area) - np.interp(submit, edges, area)
+    found = np.full(len(jobs), np.nan)
+    found[entered] = _received(result)[entered] - deserved[entered]
+    return found
+
+
+def _received(result: Result) -> NDArray[np.float64]:
+    """Processor-seconds that each job had, in all its executions."""
+    runs = result.runs
+    end = np.where(np.isnan(runs["end"]), result.ended, runs["end"])
+    ids, first = np.unique(result.jobs["job"], return_index=True)
+    row = first[np.searchsorted(ids, runs["job"])]
+    work = np.asarray((end - runs["start"]) * runs["processors"], dtype=np.float64)
+    return np.bincount(row, weights=work, minlength=len(result.jobs)).astype(np.float64)
+
+
+def unfairness(result: Result) -> float:
+    """Return the share of the work done that an equal division would have given to others: 0 is perfectly even.
+
+    Half the sum of the absolute :func:`discrimination` over the processor-seconds done; nan where nothing ran.
+
+    >>> from simmodel.records.result import Result
+    >>> unfairness(Result(jobs={"submit": [0, 0], "start": [0, 10], "end": [10, 20], "processors": [1, 1]}))
+    0.25
+    """
+    done = result.busy().integral()
+    return float(np.nansum(np.abs(discrimination(result))) / (2 * done)) if done else float("nan")

@@ -1,0 +1,84 @@
+"""The metrics of a run as a short text."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from simmodel.metrics.batch import METRICS, summary
+
+if TYPE_CHECKING:
+    from simmodel.records.result import Result
+
+__all__ = ["duration", "metric_rows", "metric_text", "summary_text"]
+
+_SHARES = ("utilisation", "unfairness")
+
+
+def duration(seconds: float) -> str:
+    """Return seconds as people read them, in two units at most.
+
+    >>> [duration(s) for s in (0, 3.25, 75, 7384, 200_000, float("nan"))]
+    ['0 s', '3.25 s', '1 min 15 s', '2 h 3 min', '2 d 7 h', '-']
+    """
+    if not math.isfinite(seconds):
+        return "-"
+    if abs(seconds) < 60:
+        return f"{seconds:.3g} s"
+    whole = round(seconds)
+    for size, name, smaller, small in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
+        if whole >= size:
+            rest = whole % size // smaller
+            return f"{whole // size:,} {name}" + (f" {rest} {small}" if rest else "")
+    return f"{seconds:.3g} s"
+
+
+def metric_text(name: str, value: float) -> str:
+    """Return one metric with its unit, for people.
+
+    >>> metric_text("utilisation", 0.7152), metric_text("wait_mean", 5000), metric_text("throughput", 0.01)
+    ('71.5 %', '1 h 23 min', '864 jobs/d')
+    """
+    if not math.isfinite(value):
+        return "-"
+    if name in _SHARES:
+        return f"{100 * value:.1f} %"
+    if METRICS[name][0] == "s":
+        return duration(value)
+    if METRICS[name][0] == "jobs/s":
+        return f"{86400 * value:,.4g} jobs/d"
+    unit = METRICS[name][0]
+    number = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return f"{number} {unit}".strip()
+
+
+def metric_rows(metrics: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return pairs of label and text: the jobs, then every metric that has a value."""
+    states = ", ".join(f"{count:,} {status}" for status, count in metrics["status"].items())
+    rows = [("jobs", f"{metrics['jobs']:,} ({states})" if states else "0")]
+    if metrics["counted"] != metrics["jobs"]:
+        rows.append(("jobs counted below", f"{metrics['counted']:,}"))
+    if metrics["interrupted"]:
+        rows.append(("jobs interrupted", f"{metrics['interrupted']:,}"))
+    rows += [(METRICS[name][1], metric_text(name, metrics[name])) for name in METRICS if math.isfinite(metrics[name])]
+    return rows
+
+
+def summary_text(result: Result, **options: Any) -> str:
+    """Return the metrics of a run as a table of text; options as of :func:`~simmodel.metrics.batch.summary`.
+
+    >>> from simmodel.records.result import Result
+    >>> jobs = {"submit": [0, 0], "start": [0, 10], "end": [10, 30], "processors": [4, 2]}
+    >>> print(summary_text(Result(name="two jobs", jobs=jobs, processors=4)))
+    two jobs on 4 processors
+      jobs         ...
+    """
+    metrics = summary(result, **options)
+    rows = metric_rows(metrics)
+    if result.decisions.get("count"):
+        count, mean = result.decisions["count"], result.decisions.get("mean", math.nan)
+        rows.append(("decisions of the policy", f"{count:,.0f}, {1e6 * mean:.3g} microseconds each"))
+    width = max(len(label) for label, _ in rows)
+    lines = [f"{result.name} on {result.processors:,} processors"]
+    lines += [f"  {label:<{width}}  {text}" for label, text in rows]
+    return "\n".join(lines + [f"  {line}" for line in result.report.lines()])

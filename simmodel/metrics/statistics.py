@@ -1,0 +1,253 @@
+"""Statistics of simulations: confidence intervals, replications, batch means, and where the warm-up ends."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import attrs
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = [
+    "Interval",
+    "batch_means",
+    "mean_interval",
+    "mser",
+    "paired_difference",
+    "replication_seeds",
+    "replications",
+    "t_quantile",
+]
+
+
+@attrs.frozen
+class Interval:
+    """A mean with its confidence interval; ``value in interval`` says whether a value is inside.
+
+    >>> interval = Interval(mean=10.0, half_width=2.0, level=0.95, count=5)
+    >>> interval.low, interval.high, 11 in interval, 13 in interval
+    (8.0, 12.0, True, False)
+    >>> print(interval)
+    10 ± 2 (95 %, n = 5)
+    """
+
+    mean: float
+    half_width: float
+    level: float
+    count: int
+
+    @property
+    def low(self) -> float:
+        """The lower end."""
+        return self.mean - self.half_width
+
+    @property
+    def high(self) -> float:
+        """The upper end."""
+        return self.mean + self.half_width
+
+    def __contains__(self, value: float) -> bool:
+        return bool(self.low <= value <= self.high)
+
+    def __str__(self) -> str:
+        return f"{self.mean:.4g} ± {self.half_width:.2g} ({100 * self.level:g} %, n = {self.count})"
+
+
+# ---------------------------------------------------------------------- Student's t
+
+
+def _incomplete_beta(a: float, b: float, x: float) -> float:
+    """The regularised incomplete beta function, by its continued fraction (Lentz's method; DLMF 8.17.22)."""
+    if x <= 0 or x >= 1:
+        return float(x >= 1)
+    if x > (a + 1) / (a + b + 2):
+        return 1 - _incomplete_beta(b, a, 1 - x)
+    front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)) / a
+    tiny = 1e-300
+    c, d = 1.0, 1.0 - (a + b) * x / (a + 1)
+    d = 1 / (d if abs(d) > tiny else tiny)
+    fraction = d
+    for m in range(1, 10_000):
+        for numerator in (
+            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
+            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
+        ):
+            d = 1 + numerator * d
+            d = 1 / (d if abs(d) > tiny else tiny)
+            c = 1 + numerator / c
+            c = c if abs(c) > tiny else tiny
+            fraction *= c * d
+        if abs(c * d - 1) < 1e-15:
+            break
+    return front * fraction
+
+
+def _t_tail(t: float, freedom: float) -> float:
+    """The probability that Student's t exceeds t >= 0."""
+    return 0.5 * _incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t * t))
+
+
+def t_quantile(probability: float, freedom: float) -> float:
+    """Return the quantile of Student's t distribution.
+
+    Parameters
+    ----------
+    probability
+        between 0 and 1
+    freedom
+        degrees of freedom, > 0
+
+    >>> round(t_quantile(0.975, 10), 6)
+    2.228139
+    """
+    if not 0 < probability < 1:
+        raise ValueError(f"a probability between 0 and 1 expected, found {probability}")
+    if not freedom > 0:
+        raise ValueError(f"degrees of freedom > 0 expected, found {freedom}")
+    if probability < 0.5:
+        return -t_quantile(1 - probability, freedom)
+    tail = 1 - probability
+    low, high = 0.0, 1.0
+    while _t_tail(high, freedom) > tail:
+        low, high = high, 2 * high
+    while (middle := (low + high) / 2) not in (low, high):
+        if _t_tail(middle, freedom) > tail:
+            low = middle
+        else:
+            high = middle
+    return high if tail < 0.5 else 0.0
+
+
+# ---------------------------------------------------------------------- intervals
+
+
+def _check_level(level: float) -> None:
+    if not 0 < level < 1:
+        raise ValueError(f"a confidence level between 0 and 1 expected, found {level}")
+
+
+def mean_interval(samples: ArrayLike, level: float = 0.999) -> Interval:
+    """Return the mean of independent samples with its Student-t confidence interval.
+
+    Parameters
+    ----------
+    samples
+        at least two numbers
+    level
+        confidence, between 0 and 1
+
+    >>> print(mean_interval([9, 10, 11], level=0.95))
+    10 ± 2.5 (95 %, n = 3)
+    """
+    _check_level(level)
+    values = np.asarray(samples, dtype=np.float64)
+    count = len(values)
+    if count < 2:
+        raise ValueError(f"at least 2 samples expected for an interval, found {count}")
+    error = float(values.std(ddof=1)) / math.sqrt(count)
+    return Interval(float(values.mean()), t_quantile((1 + level) / 2, count - 1) * error, level, count)
+
+
+def paired_difference(first: ArrayLike, second: ArrayLike, level: float = 0.999) -> Interval:
+    """Return the mean of ``first - second`` with its interval, for samples made in pairs with the same random numbers.
+
+    >>> print(paired_difference([3, 5, 8], [1, 4, 5], level=0.95))
+    2 ± 2.5 (95 %, n = 3)
+    """
+    a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    if a.shape != b.shape:
+        raise ValueError(f"as many samples of one as of the other expected, found {len(a)} and {len(b)}")
+    return mean_interval(a - b, level)
+
+
+def batch_means(series: ArrayLike, batches: int = 20, level: float = 0.999) -> Interval:
+    """Return the mean of one long stationary series with the interval from the means of its batches.
+
+    What is left over when the series is divided is dropped at its beginning.
+
+    Parameters
+    ----------
+    series
+        observations in order, such as the waits of successive jobs after the warm-up
+    batches
+        how many batches of equal length; few and long ones are nearly independent
+
+    Source: A. M. Law, "Simulation Modeling and Analysis", section on batch means.
+
+    >>> print(batch_means([9, 9, 10, 10, 11, 11], batches=3, level=0.95))
+    10 ± 2.5 (95 %, n = 3)
+    """
+    values = np.asarray(series, dtype=np.float64)
+    if batches < 2 or len(values) < batches:
+        raise ValueError(f"2 batches or more, of 1 value or more, expected: found {len(values)} values for {batches}")
+    size = len(values) // batches
+    return mean_interval(values[len(values) - size * batches :].reshape(batches, size).mean(axis=1), level)
+
+
+def replication_seeds(count: int, seed: int = 0) -> list[int]:
+    """Return seeds for independent replications; the first of more are the same.
+
+    >>> replication_seeds(2) == replication_seeds(5)[:2]
+    True
+    """
+    return [int(child.generate_state(1, np.uint64)[0]) for child in np.random.SeedSequence(seed).spawn(count)]
+
+
+def replications(function: Callable[[int], float], count: int = 20, *, seed: int = 0, level: float = 0.999) -> Interval:
+    """Call ``function(seed)`` with independent seeds and return the mean of what it returns with its interval.
+
+    Parameters
+    ----------
+    function
+        runs one replication from a seed and returns one number
+    count
+        replications, at least 2
+    seed
+        the seed of the seeds
+
+    >>> import numpy as np
+    >>> 0.5 in replications(lambda seed: np.random.default_rng(seed).random(100).mean(), count=10)
+    True
+    """
+    return mean_interval([function(each) for each in replication_seeds(count, seed)], level)
+
+
+# ---------------------------------------------------------------------- warm-up
+
+
+def mser(series: ArrayLike, batch: int = 5) -> int:
+    """Return how many first observations to delete as warm-up: the cut that minimises the standard error of the rest.
+
+    MSER-5 with the default: means of five observations, and no more than the first half is deleted.
+
+    Parameters
+    ----------
+    series
+        observations in order
+    batch
+        observations averaged before the rule is applied
+
+    Source: K. P. White, "An effective truncation heuristic for bias reduction in simulation output", Simulation 69(6),
+    1997; the batches of five: K. P. White, M. J. Cobb and S. C. Spratt, "A comparison of five steady-state truncation
+    heuristics for simulation", WSC 2000.
+
+    >>> mser([100, 90, 50, 20, 5] + [1, 2] * 50)
+    5
+    """
+    values: NDArray[np.float64] = np.asarray(series, dtype=np.float64)
+    if batch < 1:
+        raise ValueError(f"a batch of at least 1 expected, found {batch}")
+    count = len(values) // batch
+    if count < 2:
+        return 0
+    means = values[: count * batch].reshape(count, batch).mean(axis=1)
+    means = means - means.mean()  # only differences matter, and sums of squares stay exact
+    left = np.arange(count, 0, -1, dtype=np.float64)
+    tail = np.cumsum(means[::-1])[::-1]
+    squares = np.cumsum((means**2)[::-1])[::-1]
+    error = (squares - tail**2 / left) / left**2
+    return int(np.argmin(error[: count // 2 + 1])) * batch

@@ -1,0 +1,72 @@
+"""Columns of jobs: those of a workload, joined with those of jobs submitted one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from simmodel.work.job import LiveJob
+
+__all__ = ["job_columns"]
+
+NAMES = ("job", "submit", "processors", "requested")
+
+
+def job_columns(columns: Mapping[str, Any], expected: int, late: Sequence[LiveJob]) -> dict[str, NDArray[Any]]:
+    """Join the columns of the expected jobs with what is known of those that came later.
+
+    Parameters
+    ----------
+    columns
+        ``job, submit, processors, requested`` of the first ``expected`` jobs, and whatever else is to be carried along
+    expected
+        how many they are
+    late
+        the jobs after them
+
+    >>> from types import SimpleNamespace as Some
+    >>> job_columns({}, 0, [Some(id="a", submit=0.0, processors=2, requested=5.0, user="eve", spec=None)])["user"]
+    array(['eve'], dtype='<U3')
+    """
+    known = {name: np.asarray(column) for name, column in columns.items()}
+    if not late:
+        return known or {name: np.zeros(0) for name in NAMES}
+    added: dict[str, list[Any]] = {
+        "job": [job.id for job in late],
+        "submit": [job.submit for job in late],
+        "processors": [job.processors for job in late],
+        "requested": [job.requested for job in late],
+    }
+    for name in ("user", "group", "queue", "partition"):
+        values = [_value(job, name) for job in late]
+        if name in known or any(value not in (None, -1) for value in values):
+            added[name] = values
+    joined = {name: _join(known.get(name, _missing(column, expected)), column) for name, column in added.items()}
+    for name in known:
+        if name not in joined:
+            joined[name] = _join(known[name], _missing(known[name], len(late)))
+    return joined
+
+
+def _value(job: LiveJob, name: str) -> Any:
+    value = getattr(job, name, None)
+    return getattr(job.spec, name, None) if value is None and job.spec is not None else value
+
+
+def _missing(like: Any, count: int) -> NDArray[Any]:
+    """Return a column of unknown values of the kind of another one."""
+    kind = np.asarray(like).dtype.kind
+    return np.full(count, np.nan if kind == "f" else -1 if kind in "iu" else "")
+
+
+def _join(first: NDArray[Any], more: Any) -> NDArray[Any]:
+    """Join two columns; numbers stay numbers, what mixes becomes text, and what is unknown -1 or an empty text."""
+    values = first.tolist() + (more.tolist() if isinstance(more, np.ndarray) else list(more))
+    texts = any(isinstance(value, str) and value for value in values)
+    filled = [("" if texts else -1) if value is None or value == "" else value for value in values]
+    return np.array([str(value) for value in filled] if texts else filled)

@@ -1,0 +1,437 @@
+"""The recorder of jobs: an observer that fills columns, a tenth of a microsecond a hook."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from simmodel.records.columns import job_columns
+from simmodel.records.result import Result
+from simmodel.work.table import Table
+from simmodel.work.workload import Report
+
+if TYPE_CHECKING:
+    import simpy
+    from numpy.typing import NDArray
+
+    from simmodel.work.job import LiveJob, Run
+
+__all__ = ["JobRecorder"]
+
+NAN = float("nan")
+
+# A job's state in the record, one byte each: 0 until it ends, later the place of its status in this list.
+STATUSES = (
+    "waiting",
+    "running",
+    "completed",
+    "timeout",
+    "failed",
+    "cancelled",
+    "lost",
+    "rejected",
+    "preempted",
+    "requeued",
+    "suspended",
+    "unsubmitted",
+)
+CODES = {status: code for code, status in enumerate(STATUSES)}
+RUNNING, TIMEOUT, CANCELLED, LOST = CODES["running"], CODES["timeout"], CODES["cancelled"], CODES["lost"]
+REJECTED, SUSPENDED, UNSUBMITTED = CODES["rejected"], CODES["suspended"], CODES["unsubmitted"]
+
+
+class _Stretch(NamedTuple):
+    """One execution, or the part of it before or after a suspension, of the job in this row."""
+
+    row: int
+    attempt: int
+    start: float
+    end: float
+    place: str
+    processors: int
+    status: str
+    nodes: tuple[int, ...] | None
+    counts: bool  # its work was not thrown away
+
+
+class JobRecorder:
+    """Fills one row a job: when it started and ended, and how.
+
+    An observer: give it to ``env.observe``. One row an execution is kept only where it says more than the row of the
+    job: on identified nodes, or where a job is preempted, suspended or started again.
+
+    Parameters
+    ----------
+    env
+        the environment observed
+    expected
+        how many jobs are known in advance, as rows of a workload; jobs beyond are added as they come
+    late
+        whether to hear of every submission, so that jobs beyond the expected ones are known even when they never
+        start; default: where none are expected
+    places
+        the places watched, in order: they name the machine in the result
+
+    Attributes
+    ----------
+    job_started, job_ended
+        the two hooks that every job calls; closures over the columns, for speed
+
+    >>> import simpy
+    >>> from types import SimpleNamespace as Some
+    >>> env, pool, grant = simpy.Environment(5), Some(name="pool", capacity=4), Some(nodes=None)
+    >>> recorder = JobRecorder(env, expected=2)
+    >>> run = Some(job=Some(index=0, id=1), place=pool, started=5.0, grant=grant)
+    >>> recorder.job_started(run); env.run(until=15); recorder.job_ended(run, "completed")
+    >>> jobs = recorder.jobs({"job": [1, 2], "submit": [0, 9], "processors": [1, 4], "requested": [10, 10]})
+    >>> jobs["wait"], jobs["run"], jobs["status"]
+    (array([ 5., nan]), array([10., nan]), array(['completed', 'waiting'], dtype='<U11'))
+    """
+
+    job_started: Callable[[Run], None]
+    job_ended: Callable[[Run, str], None]
+    job_submitted: Callable[[LiveJob], None]
+
+    def __init__(
+        self, env: simpy.Environment, expected: int = 0, *, late: bool | None = None, places: Sequence[Any] = ()
+    ) -> None:
+        self._env = env
+        self._expected = expected
+        self._places = tuple(places)
+        self._start = array("d", [NAN]) * expected
+        self._end = array("d", [NAN]) * expected
+        self._code = bytearray(expected)
+        self._late: dict[int, LiveJob] = {}  # by row, those beyond the expected
+        self._reasons: dict[int, str] = {}
+        self._eligible: dict[int, float] = {}
+        self._elsewhere: dict[int, Any] = {}  # places of jobs that do not run at the first one
+        self._main: Any = None
+        # Of jobs that were interrupted:
+        self._first: dict[int, float] = {}
+        self._attempt: dict[int, int] = {}
+        self._resumed: dict[int, float] = {}
+        self._suspended: set[int] = set()
+        # Executions that need a row of their own:
+        self._stretches: list[_Stretch] = []
+        self._on_nodes: dict[int, Run] = {}
+        self._changes: list[tuple[float, str, str, float, tuple[int, ...]]] = []
+        self._bind()
+        if late or (late is None and not expected):
+            self.job_submitted = self._submitted
+
+    # ------------------------------------------------------------------ the hooks of every job
+
+    def _bind(self) -> None:
+        env, start, end, code, codes = self._env, self._start, self._end, self._code, CODES
+        first_start, detailed_end = self._started_elsewhere, self._ended_unusually
+        main: Any = None
+
+        def job_started(run: Run) -> None:
+            nonlocal main
+            job = run.job
+            try:
+                start[job.index] = env._now
+            except IndexError:
+                self._grow(job)
+                start[job.index] = env._now
+            grant = run.grant
+            if run.place is not main or (grant is not None and grant.nodes is not None):
+                main = first_start(run)
+
+        def job_ended(run: Run, status: str) -> None:
+            index = run.job.index
+            end[index] = env._now
+            how = code[index] = codes[status]
+            grant = run.grant
+            if how > TIMEOUT or (grant is not None and grant.nodes is not None):
+                detailed_end(run, status)
+
+        self.job_started, self.job_ended = job_started, job_ended
+
+    def _grow(self, job: LiveJob) -> None:
+        """Add rows up to that of a job that was not expected."""
+        more = job.index + 1 - len(self._start)
+        if more > 0:
+            self._start.extend([NAN] * more)
+            self._end.extend([NAN] * more)
+            self._code.extend(bytes(more))
+        if job.index >= self._expected:
+            self._late[job.index] = job
+
+    def _submitted(self, job: LiveJob) -> None:
+        if job.index >= self._expected:
+            self._grow(job)
+
+    # ------------------------------------------------------------------ rare hooks
+
+    def job_eligible(self, job: LiveJob) -> None:
+        """Note that a job may start from now on, where that is later than its submission."""
+        if self._env.now > job.submit:
+            self._grow(job)
+            self._eligible[job.index] = self._env.now
+
+    def job_rejected(self, job: LiveJob, reason: str) -> None:
+        """Note a job that no place can ever run."""
+        self._grow(job)
+        self._code[job.index] = REJECTED
+        self._reasons[job.index] = reason
+
+    def job_cancelled(self, job: LiveJob) -> None:
+        """Note a job that was withdrawn while it waited; that is its end."""
+        self._grow(job)
+        self._code[job.index] = CANCELLED
+        self._end[job.index] = self._env.now
+
+    def job_suspended(self, run: Run) -> None:
+        """Close a stretch of execution; the job keeps its attempt."""
+        self._suspended.add(run.job.index)
+        self._keep(run, "suspended", counts=True)
+
+    def job_resumed(self, run: Run) -> None:
+        """Open another stretch of execution."""
+        index = run.job.index
+        self._suspended.discard(index)
+        self._resumed[index] = self._env.now
+
+    def place_changed(self, place: Any, cause: str) -> None:
+        """Note what a place has from now on: ``place.up`` where there is such a thing, else ``place.capacity``."""
+        up = getattr(place, "up", None)
+        down = getattr(place, "down_nodes", ())
+        self._changes.append(
+            (self._env.now, place.name, cause, place.capacity if up is None else up, tuple(sorted(down)))
+        )
+
+    def _started_elsewhere(self, run: Run) -> Any:
+        """Note where a job runs that does not run as most do; return the place where most run."""
+        index = run.job.index
+        if self._main is None:
+            self._main = run.place
+        if run.place is not self._main:
+            self._elsewhere[index] = run.place
+        if run.grant is not None and run.grant.nodes is not None:
+            self._on_nodes[index] = run
+        return self._main
+
+    def _ended_unusually(self, run: Run, status: str) -> None:
+        index = run.job.index
+        again = status in ("preempted", "requeued")
+        if again or index in self._on_nodes or index in self._suspended:
+            if index not in self._suspended:
+                spec = run.job.spec if again else None
+                self._keep(run, status, counts=not again or bool(spec is not None and spec.keeps_work))
+            self._suspended.discard(index)
+            self._on_nodes.pop(index, None)
+        if again:
+            self._first.setdefault(index, self._start[index])
+            self._attempt[index] = self._attempt.get(index, 1) + 1
+            self._start[index] = self._end[index] = NAN
+            self._code[index] = 0
+            self._elsewhere.pop(index, None)
+
+    def _keep(self, run: Run, status: str, *, counts: bool, end: float | None = None) -> None:
+        """Keep a row of the stretch that ends now."""
+        job = run.job
+        index = job.index
+        nodes = run.grant.nodes if run.grant is not None else None
+        self._stretches.append(
+            _Stretch(
+                index,
+                self._attempt.get(index, 1),
+                self._resumed.pop(index, self._start[index]),
+                self._env.now if end is None else end,
+                run.place.name,
+                int(job.processors),
+                status,
+                None if nodes is None else tuple(nodes),
+                counts,
+            )
+        )
+
+    # ------------------------------------------------------------------ tables
+
+    def jobs(self, columns: Mapping[str, Any] | None = None) -> Table:
+        """Return the table of jobs, in row order.
+
+        Parameters
+        ----------
+        columns
+            of the expected jobs: ``job, submit, processors, requested`` and whatever else is to be carried along
+        """
+        count = len(self._start)
+        late = [self._late[row] for row in range(self._expected, count)]
+        given = job_columns(columns or {}, self._expected, late)
+        submit = given.pop("submit").astype(np.float64, copy=False)
+        start, end = np.array(self._start), np.array(self._end)
+        attempts = np.isfinite(start).astype(np.int32)
+        executed = end - start
+        code = self._codes(start, end, submit)
+        for index, attempt in sorted(self._attempt.items()):
+            attempts[index] = attempt if np.isfinite(start[index]) else attempt - 1
+            start[index] = self._first[index]
+        self._count_stretches(executed)
+        eligible = submit
+        if self._eligible:
+            eligible = submit.copy()
+            eligible[list(self._eligible)] = list(self._eligible.values())
+        table = {
+            "job": given.pop("job"),
+            "submit": submit,
+            "start": start,
+            "end": end,
+            "processors": given.pop("processors"),
+            "status": np.array(STATUSES)[code],
+            "requested": given.pop("requested", executed),
+            "run": executed,
+            "wait": start - eligible,
+            **given,
+            "attempts": attempts,
+        }
+        if self._eligible:
+            table["eligible"] = eligible
+        if self._reasons:
+            table["reason"] = np.full(count, "", dtype=object)
+            table["reason"][list(self._reasons)] = list(self._reasons.values())
+        return Table(table)
+
+    def _codes(self, start: NDArray[Any], end: NDArray[Any], submit: NDArray[Any]) -> NDArray[np.uint8]:
+        code = np.frombuffer(bytes(self._code), dtype=np.uint8).copy()
+        code[(code == 0) & np.isfinite(start) & np.isnan(end)] = RUNNING
+        code[(code == 0) & (submit > self._env.now)] = UNSUBMITTED
+        code[list(self._suspended)] = SUSPENDED
+        return code
+
+    def _count_stretches(self, executed: NDArray[Any]) -> None:
+        """Set the seconds that interrupted jobs executed: all stretches whose work was not thrown away."""
+        seconds: dict[int, float] = {}
+        several: set[int] = set()
+        for stretch in self._runs():
+            index, attempt, start, end = stretch[:4]
+            if stretch.counts:
+                seconds[index] = seconds.get(index, 0.0) + (end - start)
+            if attempt > 1 or stretch.status in ("suspended", "preempted", "requeued"):
+                several.add(index)
+        for index in sorted(several):
+            executed[index] = seconds.get(index, 0.0) if np.isfinite(self._end[index]) else NAN
+
+    def _runs(self) -> Iterator[_Stretch]:
+        """Iterate over the stretches kept, and those that are still open or were the last of an interrupted job."""
+        yield from self._stretches
+        for index, run in self._on_nodes.items():
+            if index not in self._suspended:
+                yield self._last_stretch(index, run.place.name, int(run.job.processors), tuple(run.grant.nodes))
+        on_nodes = {stretch.row for stretch in self._stretches if stretch.nodes is not None}
+        last = {stretch.row: stretch for stretch in self._stretches}
+        for index, stretch in last.items():
+            stopped = stretch.status == "suspended" and index not in self._resumed
+            if index in on_nodes or index in self._on_nodes or index in self._suspended:
+                continue
+            if stopped and stretch.attempt == self._attempt.get(index, 1):
+                continue  # it ended while it was suspended
+            if np.isfinite(self._start[index]):
+                place = self._elsewhere.get(index, self._main)
+                yield self._last_stretch(index, place.name, stretch.processors, None)
+
+    def _last_stretch(self, index: int, place: str, processors: int, nodes: tuple[int, ...] | None) -> _Stretch:
+        start, end = self._resumed.get(index, self._start[index]), self._end[index]
+        status = STATUSES[self._code[index] or RUNNING]
+        return _Stretch(index, self._attempt.get(index, 1), start, end, place, processors, status, nodes, True)
+
+    def runs(self, jobs: Table) -> Table | None:
+        """Return the table of executions, or ``None`` where the table of jobs says it all."""
+        if not (self._stretches or self._on_nodes or self._elsewhere):
+            return None
+        kept = list(self._runs())
+        rest = np.isfinite(jobs["start"])
+        rest[[stretch.row for stretch in kept]] = False
+        rows = np.flatnonzero(rest)
+        place = np.full(len(jobs), self._main.name if self._main is not None else "", dtype=object)
+        for index, where in self._elsewhere.items():
+            place[index] = where.name
+        which = np.array([stretch.row for stretch in kept] + rows.tolist(), dtype=np.int64)
+        nodes = np.full(len(which), None, dtype=object)
+        for row, stretch in enumerate(kept):
+            nodes[row] = stretch.nodes
+        start = np.append([stretch.start for stretch in kept], jobs["start"][rows])
+        texts = {"place": place, "status": jobs["status"].astype(object)}
+        columns = {"job": jobs["job"][which], "attempt": np.ones(len(which), dtype=np.int32), "start": start}
+        columns["attempt"][: len(kept)] = [stretch.attempt for stretch in kept]
+        columns["end"] = np.append([stretch.end for stretch in kept], jobs["end"][rows])
+        columns["processors"] = np.append([stretch.processors for stretch in kept], jobs["processors"][rows])
+        for name, column in texts.items():
+            values = np.array([getattr(stretch, name) for stretch in kept], dtype=object)
+            columns[name] = np.append(values, column[rows]).astype(str)
+        columns["processors"] = columns["processors"].astype(np.int64)
+        columns["nodes"] = nodes
+        order = ("job", "attempt", "start", "end", "place", "processors", "status", "nodes")
+        table = Table({name: columns[name] for name in order})
+        return table.where(np.lexsort((which, start)))
+
+    def changes(self) -> Table | None:
+        """Return what places had from when on: ``time, place, cause, processors, down`` (nodes), or ``None``."""
+        if not self._changes:
+            return None
+        time, place, cause, up, nodes = zip(*self._changes, strict=True)
+        down = np.full(len(time), None, dtype=object)
+        down[:] = nodes
+        return Table(
+            {"time": np.array(time, dtype=np.float64), "place": place, "cause": cause, "processors": up, "down": down}
+        )
+
+    def result(
+        self,
+        columns: Mapping[str, Any] | None = None,
+        *,
+        name: str = "run",
+        processors: int | None = None,
+        places: Table | None = None,
+        events: Table | None = None,
+        report: Report | None = None,
+        decisions: Mapping[str, float] | None = None,
+        scenario: Mapping[str, Any] | None = None,
+        started: float | None = None,
+        ended: float | None = None,
+    ) -> Result:
+        """Return the result of the run so far.
+
+        Parameters
+        ----------
+        columns
+            of the expected jobs, as for :meth:`jobs`
+        name, processors, places, events, report, decisions, scenario, started, ended
+            as of :class:`~simmodel.records.result.Result`; processors and places default to those of the places
+            watched, ``ended`` to now where jobs are still waiting or running
+        """
+        jobs = self.jobs(columns)
+        if places is None and self._places:
+            places = _places(self._places)
+        if processors is None and places is not None:
+            processors = int(places["processors"].sum())
+        if ended is None and np.isin(jobs["status"], ("waiting", "running", "suspended", "unsubmitted")).any():
+            ended = float(self._env.now)
+        given: dict[str, Any] = {"processors": processors, "places": places, "started": started, "ended": ended}
+        return Result(
+            name=name,
+            jobs=jobs,
+            runs=self.runs(jobs),
+            events=events,
+            changes=self.changes(),
+            report=report or Report(),
+            decisions=dict(decisions or {}),
+            scenario=dict(scenario or {}),
+            **{key: value for key, value in given.items() if value is not None},
+        )
+
+
+def _places(places: Sequence[Any]) -> Table:
+    return Table(
+        {
+            "place": [place.name for place in places],
+            "processors": [int(place.capacity) for place in places],
+            "nodes": [len(getattr(place, "nodes", None) or ()) for place in places],
+            "idle_power": [float(getattr(place, "idle_power", 0.0)) for place in places],
+            "load_power": [float(getattr(place, "load_power", 0.0)) for place in places],
+        }
+    )

@@ -1,0 +1,134 @@
+"""Step functions of time: what is busy, queued or drawn, constant between events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["Steps"]
+
+
+def _floats(values: Any) -> NDArray[np.float64]:
+    return np.asarray(values, dtype=np.float64)
+
+
+@attrs.frozen(eq=False)
+class Steps:
+    """A quantity that is constant between events; ``values[i]`` holds from ``times[i]`` until ``times[i + 1]``.
+
+    Parameters
+    ----------
+    times
+        instants in s, increasing
+    values
+        as many values
+    end
+        the instant in s until which the last value holds
+
+    >>> busy = Steps([0, 10, 30], [2, 4, 0], end=40)
+    >>> busy.integral(), busy.mean(), busy.max()
+    (100.0, 2.5, 4.0)
+    >>> busy.at([5, 10, 35])
+    array([2., 4., 0.])
+    """
+
+    times: NDArray[np.float64] = attrs.field(converter=_floats)
+    values: NDArray[np.float64] = attrs.field(converter=_floats)
+    end: float = attrs.field(converter=float)
+
+    @classmethod
+    def from_changes(cls, times: ArrayLike, changes: ArrayLike, start: float, end: float) -> Steps:
+        """Add up changes: ``changes[i]`` at ``times[i]``, in any order, from 0; changes of one instant act at once.
+
+        What changes before ``start`` is in force at ``start``; what changes after ``end`` is left out.
+
+        >>> steps = Steps.from_changes([0, 0, 5, 5], [1, 2, -2, 1], start=0, end=10)
+        >>> steps.times, steps.values
+        (array([0., 5.]), array([3., 2.]))
+        """
+        at = np.maximum(_floats(times), start)
+        change = _floats(changes)
+        order = np.argsort(at, kind="stable")
+        at = at[order]
+        total = np.cumsum(change[order])
+        last = np.flatnonzero(np.append(at[1:] != at[:-1], True)) if len(at) else np.zeros(0, dtype=int)
+        at, total = at[last], total[last]
+        inside = (at < end) | (at == start)
+        at, total = at[inside], total[inside]
+        if not len(at) or at[0] > start:
+            at, total = np.insert(at, 0, start), np.insert(total, 0, 0.0)
+        changed = np.append(True, total[1:] != total[:-1])
+        return cls(at[changed], total[changed], end)
+
+    @property
+    def start(self) -> float:
+        """The first instant, in s."""
+        return float(self.times[0]) if len(self.times) else self.end
+
+    def at(self, times: ArrayLike) -> NDArray[np.float64]:
+        """Return the values in force at these instants; 0 before the first."""
+        row = np.searchsorted(self.times, _floats(times), side="right") - 1
+        return np.where(row < 0, 0.0, self.values[np.maximum(row, 0)])
+
+    def _cumulative(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        edges = np.append(self.times, max(self.end, self.start))
+        return edges, np.append(0.0, np.cumsum(self.values * np.diff(edges)))
+
+    def integral(self, start: float | None = None, end: float | None = None) -> float:
+        """Return the integral over time, exactly, from ``start`` to ``end`` (default: all of it)."""
+        edges, area = self._cumulative()
+        low, high = self.start if start is None else start, self.end if end is None else end
+        return float(np.interp(high, edges, area) - np.interp(low, edges, area))
+
+    def mean(self, start: float | None = None, end: float | None = None) -> float:
+        """Return the time average; nan over no time."""
+        low, high = self.start if start is None else start, self.end if end is None else end
+        return self.integral(low, high) / (high - low) if high > low else float("nan")
+
+    def max(self) -> float:
+        """Return the largest value that holds for some time; 0 where none does."""
+        held = np.diff(np.append(self.times, self.end)) > 0
+        return float(self.values[held].max()) if held.any() else 0.0
+
+    def averages(self, edges: ArrayLike) -> NDArray[np.float64]:
+        """Return the exact time average between each two neighbours of ``edges`` (s, increasing).
+
+        >>> Steps([0, 10], [2, 4], end=20).averages([0, 5, 15, 20])
+        array([2., 3., 4.])
+        """
+        at = _floats(edges)
+        known, area = self._cumulative()
+        return np.asarray(np.diff(np.interp(at, known, area)) / np.diff(at), dtype=np.float64)
+
+    def thinned(self, points: int = 2000) -> Steps:
+        """Return the same step function, or exact averages over ``points`` equal intervals where it has more steps."""
+        if len(self.times) <= points or self.end <= self.start:
+            return self
+        edges = np.linspace(self.start, self.end, points + 1)
+        return Steps(edges[:-1], self.averages(edges), self.end)
+
+    def combine(self, other: Steps, function: Callable[..., Any]) -> Steps:
+        """Return ``function(self, other)`` at every step of either.
+
+        >>> Steps([0, 2], [1, 3], end=4).combine(Steps([0, 1], [2, 4], end=4), np.divide).values
+        array([0.5 , 0.25, 0.75])
+        """
+        times = np.union1d(self.times, other.times)
+        return Steps(times, function(self.at(times), other.at(times)), max(self.end, other.end))
+
+    def __add__(self, other: Steps) -> Steps:
+        return self.combine(other, np.add)
+
+    def scaled(self, factor: float, offset: float = 0.0) -> Steps:
+        """Return ``offset + factor * values`` over the same time."""
+        return Steps(self.times, offset + factor * self.values, self.end)
+
+    def curve(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return times and values, the last value repeated at the end: what a step plot (``where="post"``) draws."""
+        return np.append(self.times, self.end), np.append(self.values, self.values[-1:])

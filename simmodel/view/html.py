@@ -1,0 +1,64 @@
+"""What notebooks show of a result: its metrics as a table and its utilisation as a small picture, without matplotlib."""
+
+from __future__ import annotations
+
+import html
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from simmodel.metrics.batch import summary
+from simmodel.metrics.report import duration, metric_rows
+
+if TYPE_CHECKING:
+    from simmodel.records.result import Result
+    from simmodel.records.steps import Steps
+
+__all__ = ["result_html", "sparkline"]
+
+_WIDTH, _HEIGHT = 480, 64
+
+
+def sparkline(steps: Steps, top: float, label: str, colour: str = "#3b6ea5") -> str:
+    """Return a step function as a filled curve in SVG, averaged over as many intervals as there are pixels.
+
+    Parameters
+    ----------
+    steps
+        what to draw
+    top
+        the value at the upper edge
+    label
+        what a reader hears or sees on it
+
+    >>> from simmodel.records.steps import Steps
+    >>> sparkline(Steps([0, 5], [1, 0], end=10), top=1, label="use").startswith("<svg")
+    True
+    """
+    if steps.end <= steps.start or top <= 0:
+        return ""
+    heights = _HEIGHT * (1 - np.clip(steps.averages(np.linspace(steps.start, steps.end, _WIDTH + 1)) / top, 0, 1))
+    points = " ".join(f"{x},{y:.1f} {x + 1},{y:.1f}" for x, y in enumerate(heights.tolist()))
+    return (
+        f'<svg width="{_WIDTH}" height="{_HEIGHT}" role="img" aria-label="{html.escape(label)}">'
+        f"<title>{html.escape(label)}</title>"
+        f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="currentColor" opacity="0.06"/>'
+        f'<polygon points="0,{_HEIGHT} {points} {_WIDTH},{_HEIGHT}" fill="{colour}" opacity="0.8"/></svg>'
+    )
+
+
+def result_html(result: Result) -> str:
+    """Return a result as HTML: its name, the utilisation over time, and the metrics."""
+    metrics = summary(result)
+    rows = "".join(
+        f"<tr><td style='text-align:left'>{html.escape(label)}</td>"
+        f"<td style='text-align:left'>{html.escape(text)}</td></tr>"
+        for label, text in metric_rows(metrics)
+    )
+    label = f"utilisation over {duration(result.ended - result.started)}, 0 to 100 %"
+    report = "".join(f"<div>{html.escape(line)}</div>" for line in result.report.lines())
+    return (
+        f"<div><b>{html.escape(result.name)}</b>: {len(result.jobs):,} jobs on {result.processors:,} processors</div>"
+        f"<div>{sparkline(result.utilisation(), 1.0, label)}</div><div><small>{html.escape(label)}</small></div>"
+        f"<table>{rows}</table>{report}"
+    )
