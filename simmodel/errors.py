@@ -85,6 +85,11 @@ class ImpossibleWork(SimmodelError, ValueError):
 
 
 @_error
+class JobFailed(SimmodelError):
+    """Raised by a job's body to say that the job failed: recorded as ``failed``, and the simulation goes on."""
+
+
+@_error
 class Stalled(SimmodelError, RuntimeError):
     """Events ran out while somebody still waits: who, for what, since when, and who holds it.
 

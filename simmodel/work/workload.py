@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -15,6 +15,8 @@ from simmodel.work.table import Table
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
+
+    from simmodel.work.job import Job
 
 __all__ = ["COLUMNS", "Report", "Workload"]
 
@@ -130,6 +132,33 @@ class Workload:
         self.processors = processors
         self.header: dict[str, str] = dict(header or {})
         self.report = report or Report()
+        self.specs: Sequence[Job] | None = None  # of a workload made of jobs: they may ask for more than columns say
+
+    @classmethod
+    def from_jobs(cls, jobs: Iterable[Job], *, name: str = "jobs", processors: int | None = None) -> Workload:
+        """Return the workload of these jobs, in their order.
+
+        >>> from simmodel.work.job import Job
+        >>> Workload.from_jobs([Job(processors=2, run=10), Job(run=5, submit=3)])["submit"]
+        array([0., 3.])
+        """
+        specs = list(jobs)
+        nan = float("nan")
+        names = [job.id if job.id is not None else job.name or i for i, job in enumerate(specs, 1)]
+        columns = {
+            "job": np.array(names, dtype=object if any(isinstance(name, str) for name in names) else None),
+            "submit": [job.submit for job in specs],
+            "run": [float("inf") if job.run is None else job.run for job in specs],
+            "processors": [job.processors for job in specs],
+            "requested": [nan if job.requested is None else job.requested for job in specs],
+        }
+        for column in ("user", "group", "queue", "partition"):
+            values = [getattr(job, column) for job in specs]
+            if any(value is not None for value in values):
+                columns[column] = np.array(values, dtype=object)
+        workload = cls(columns, name=name, processors=processors)
+        workload.specs = specs
+        return workload
 
     def __len__(self) -> int:
         return len(self.table)
@@ -149,11 +178,21 @@ class Workload:
 
     def replace(self, *, name: str | None = None, processors: int | None = None, **columns: Any) -> Workload:
         """Return the workload with these columns replaced or added."""
-        return self._derived(self.table.with_columns(**columns), name, processors)
+        derived = self._derived(self.table.with_columns(**columns), name, processors)
+        if self.specs is not None:
+            fields = {key: derived[key].tolist() for key in columns if key in attrs.fields_dict(type(self.specs[0]))}
+            derived.specs = [
+                attrs.evolve(job, **{key: values[row] for key, values in fields.items()})
+                for row, job in enumerate(self.specs)
+            ]
+        return derived
 
     def where(self, rows: Any, *, name: str | None = None) -> Workload:
         """Return the jobs that a boolean mask, a slice or an array of row numbers picks."""
-        return self._derived(self.table.where(rows), name, None)
+        derived = self._derived(self.table.where(rows), name, None)
+        if self.specs is not None:
+            derived.specs = [self.specs[row] for row in np.arange(len(self))[rows].tolist()]
+        return derived
 
     def _derived(self, table: Table, name: str | None, processors: int | None) -> Workload:
         return Workload(

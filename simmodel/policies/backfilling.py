@@ -1,0 +1,202 @@
+"""Backfilling: jobs behind the head of the queue start early where that delays nobody it must not delay.
+
+Sources: EASY: Lifka, "The ANL/IBM SP scheduling system", JSSPP 1995; conservative: Mu'alem & Feitelson, IEEE TPDS 12(6),
+2001; EASY with the shortest candidates first (SJBF): Tsafrir, Etsion, Feitelson, "Backfilling using system-generated
+predictions rather than user runtime estimates", IEEE TPDS 18(6), 2007.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from typing import Any
+
+from simmodel.errors import InputError
+from simmodel.policies.ordering import FCFS, SJF, order
+from simmodel.policies.planning import Conservative, ConservativeKeep
+from simmodel.scheduling.protocol import Decision, Reserve, Start, View
+from simmodel.scheduling.registry import unknown
+
+__all__ = ["BACKFILLS", "Backfill", "Easy", "combined"]
+
+
+class Easy:
+    """EASY: the head of the queue is promised the earliest time at which it fits; the others may not delay it.
+
+    The head starts while it fits. One that does not fit is promised the time at which it fits if all that runs ends as
+    expected; ``extra`` is what is free then beside it. Then the others, once, in order: a job starts if it fits now
+    and either ends by the promised time or fits in ``extra``, which shrinks where it runs past. The promise is made
+    anew at each decision.
+
+    Parameters
+    ----------
+    order
+        of the queue: a name, an order, or a key function
+    candidates
+        the order in which the others are tried; default: that of the queue
+    promises
+        whether each promise is recorded, as a :class:`~simmodel.scheduling.protocol.Reserve`
+
+    >>> Easy("fcfs", candidates="sjf").name
+    'easy-sjbf'
+    """
+
+    def __init__(self, order: Any = FCFS, *, candidates: Any = None, promises: bool = False) -> None:
+        self.order = _order(order)
+        self.candidates = self.order if candidates is None else _order(candidates)
+        self.promises = promises
+        self.name = _easy_name(self.order, self.candidates)
+        # A decision after each submission, also of a job that does not fit now: see Cluster(decide_on="event").
+        self.tries_every_submission = self.candidates is not self.order
+        self._blocked: dict[Any, tuple[int, Any, float, int]] = {}  # place: version, head, promised time, extra
+
+    def fresh(self) -> Easy:
+        """Return one with the same settings and nothing remembered."""
+        return Easy(_fresh(self.order), candidates=_fresh(self.candidates), promises=self.promises)
+
+    def attach(self, system: Any) -> None:
+        """Attach the orders that keep a history to the system."""
+        _attach(system, self.order, self.candidates)
+
+    def decide(self, view: View) -> Iterable[Decision]:
+        """Start heads, promise, and backfill, at each place."""
+        places = view.places
+        if len(places) == 1:
+            return self._at(view, places[0])
+        return chain.from_iterable(self._at(view, place) for place in places)
+
+    def _at(self, view: View, place: Any) -> Iterator[Decision]:
+        waiting = view.waiting.at(place)
+        if not waiting._count:
+            return
+        queue = waiting.by(self.order)
+        head = queue.head()
+        while place.fits(head):
+            yield Start(head, place)
+            head = queue.head()
+            if head is None:
+                return
+        if not place.simple:
+            yield from self._by_profile(place, queue, head, waiting)
+            return
+        free = place.free
+        if free <= 0 and not self.promises:
+            return
+        now = view.env._now
+        lanes = waiting.lanes(self.candidates)
+        if free < lanes.narrowest and not self.promises:
+            return
+        version, blocked, at, extra = self._blocked.get(place, (-1, None, 0.0, 0))
+        if version == place.version and blocked is head and at > now:
+            # Nothing started or ended since the last decision, and time only makes it harder for those that did not
+            # fit then: only what is new can start.
+            limit = at - now
+            if not any(
+                job.processors <= free and (job.requested <= limit or job.processors <= extra) for job in waiting.new
+            ):
+                return
+        else:
+            at, extra = place.earliest(head)
+            limit = at - now
+        if self.promises:
+            yield Reserve(head, place, at)
+        first_fitting = lanes.first_fitting
+        while (job := first_fitting(place.free, limit, extra)) is not None:
+            if job.requested > limit:
+                extra -= job.processors
+            yield Start(job, place)
+        # Jobs just started are expected to end by the promised time or run in what was left over: the promise holds,
+        # unless the order of the queue changes with time and puts another job first.
+        self._blocked[place] = (place.version, head, at, extra)
+
+    def _by_profile(self, place: Any, queue: Any, head: Any, waiting: Any) -> Iterator[Decision]:
+        """Do the same where one number does not say it all: windows, consumables, identified nodes."""
+        profile = place.profile()
+        at, allocation = profile.earliest(head, head.requested)
+        if at < float("inf"):
+            profile.take(head, at, float("inf") if not place.windows else head.requested, allocation)
+            if self.promises and at > place.env.now:
+                yield Reserve(head, place, at)
+        now = place.env.now
+        for job in waiting.by(self.candidates) if self.candidates is not self.order else queue:
+            if place.free <= 0:
+                return
+            if job is head or not place.fits(job):
+                continue
+            allocation = profile.fits(job, job.requested)
+            if allocation is not None:
+                yield Start(job, place, None, allocation)
+                profile.take(job, now, job.requested, allocation)
+
+
+def Backfill(
+    order: Any = FCFS, kind: str = "easy", *, candidates: Any = None, **options: Any
+) -> Any:  # a family of policies, called like one
+    """Return the backfilling policy of a kind, with any order of the queue.
+
+    Parameters
+    ----------
+    order
+        a name, an order, or a key function
+    kind
+        ``none``, ``easy``, ``conservative`` or ``conservative-keep``
+    candidates
+        for EASY, the order in which jobs behind the head are tried
+
+    Raises
+    ------
+    InputError
+        where the kind is not known, or does not take candidates
+
+    >>> Backfill("sjf", "easy").name
+    'sjf+easy'
+    """
+    if kind not in BACKFILLS:
+        raise unknown("backfill", kind, BACKFILLS)
+    if candidates is not None:
+        if kind != "easy":
+            raise InputError(f"an order of candidates goes with easy backfilling, found {kind!r}")
+        options["candidates"] = candidates
+    return BACKFILLS[kind](_order(order), **options)
+
+
+def combined(name: str) -> Any:
+    """Return the policy that ``ORDER+BACKFILL`` or ``ORDER+best-fit`` or ``ORDER+window`` names."""
+    from simmodel.policies.window import Window
+
+    first, _, second = name.partition("+")
+    kinds: dict[str, Callable[..., Any]] = {**BACKFILLS, "easy-sjbf": _sjbf, "window": Window}
+    if second not in kinds:
+        raise unknown("backfill", second, kinds)
+    return kinds[second](order(first))
+
+
+def _sjbf(order: Any) -> Easy:
+    return Easy(order, candidates=SJF)
+
+
+BACKFILLS: dict[str, Callable[..., Any]] = {
+    "none": lambda order: order,
+    "easy": Easy,
+    "conservative": Conservative,
+    "conservative-keep": ConservativeKeep,
+}
+
+
+def _order(given: Any) -> Any:
+    return order(given)
+
+
+def _fresh(given: Any) -> Any:
+    return given.fresh() if hasattr(given, "fresh") else given
+
+
+def _attach(system: Any, *orders: Any) -> None:
+    for each in dict.fromkeys(orders):
+        if hasattr(each, "attach"):
+            each.attach(system)
+
+
+def _easy_name(queue: Any, candidates: Any) -> str:
+    name = "easy" if queue is FCFS else f"{queue.name}+easy"
+    return name if candidates is queue else f"{name}-sjbf" if candidates is SJF else f"{name}-{candidates.name}"

@@ -1,0 +1,43 @@
+"""Policies that choose by how well work fits a place.
+
+Source of best fit: Johnson, "Fast algorithms for bin packing", J. Comput. Syst. Sci. 8(3), 1974, applied to the free
+processors of a cluster, as job schedulers of simulators such as SST offer it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Any
+
+from simmodel.policies.ordering import FCFS
+from simmodel.scheduling.protocol import Decision, Start, View
+
+__all__ = ["BestFit"]
+
+
+class BestFit:
+    """While something fits, the waiting job that leaves the fewest processors free starts; ties by arrival.
+
+    >>> BestFit().name
+    'best-fit'
+    """
+
+    name = "best-fit"
+
+    def decide(self, view: View) -> Iterable[Decision]:
+        """Start the best fitting jobs, at each place."""
+        return chain.from_iterable(self._at(view, place) for place in view.places)
+
+    def _at(self, view: View, place: Any) -> Iterator[Decision]:
+        waiting = view.waiting.at(place)
+        if place.simple:
+            lanes = waiting.lanes(FCFS)
+            while (job := lanes.widest_fitting(place.free)) is not None:
+                yield Start(job, place)
+            return
+        while place.free > 0:
+            fitting = [job for job in waiting if place.fits(job)]
+            if not fitting:
+                return
+            yield Start(min(fitting, key=lambda job: (-job.processors, -job.priority, job.submit, job.seq)), place)

@@ -1,0 +1,207 @@
+"""Conservative backfilling: every waiting job has a planned start, and none may delay an earlier one.
+
+Source: Mu'alem & Feitelson, "Utilization, predictability, workloads, and user runtime estimates in scheduling the IBM
+SP2 with backfilling", IEEE TPDS 12(6), 2001; the form that keeps its promises: Feitelson & Mu'alem Weil, IPPS 1998.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Any
+
+from simmodel.policies.ordering import FCFS, start_heads
+from simmodel.policies.ordering import order as order_named
+from simmodel.scheduling.protocol import Decision, Reserve, Start, View
+
+__all__ = ["Conservative", "ConservativeKeep"]
+
+INFINITY = float("inf")
+
+
+class _Planner:
+    """What both forms share: an order, and a decision at each place."""
+
+    kind = ""
+
+    def __init__(self, order: Any = FCFS, *, promises: bool = False) -> None:
+        self.order = order_named(order)
+        self.promises = promises
+        self.name = self.kind if self.order is FCFS else f"{self.order.name}+{self.kind}"
+
+    def fresh(self) -> Any:
+        """Return one with the same settings and nothing remembered."""
+        order = self.order.fresh() if hasattr(self.order, "fresh") else self.order
+        return type(self)(order, promises=self.promises)
+
+    def attach(self, system: Any) -> None:
+        """Attach an order that keeps a history to the system."""
+        if hasattr(self.order, "attach"):
+            self.order.attach(system)
+
+    def decide(self, view: View) -> Iterable[Decision]:
+        """Plan, and start what is planned for now, at each place."""
+        places = view.places
+        if len(places) == 1:
+            return self._at(view, places[0])
+        return chain.from_iterable(self._at(view, place) for place in places)
+
+    def _at(self, view: View, place: Any) -> Iterator[Decision]:
+        raise NotImplementedError
+
+
+class _Plan:
+    """The plan of a place after a decision: it still holds while only submissions happen."""
+
+    __slots__ = ("complete", "profile", "version")
+
+    def __init__(self, profile: Any, version: int, complete: bool) -> None:
+        self.profile = profile
+        self.version = version
+        self.complete = complete
+
+
+class Conservative(_Planner):
+    """Conservative backfilling, planned anew at each decision.
+
+    The heads start while they fit. Then every waiting job, in order, is planned into the earliest hole of its
+    requested length among what runs and what is planned before it; those whose plan is now start.
+
+    Parameters
+    ----------
+    order
+        of the queue: a name, an order, or a key function
+    promises
+        whether each planned start is recorded, as a :class:`~simmodel.scheduling.protocol.Reserve`
+
+    >>> Conservative("sjf").name
+    'sjf+conservative'
+    """
+
+    kind = "conservative"
+
+    def __init__(self, order: Any = FCFS, *, promises: bool = False) -> None:
+        super().__init__(order, promises=promises)
+        self._plans: dict[Any, _Plan] = {}
+
+    def _at(self, view: View, place: Any) -> Iterator[Decision]:
+        waiting = view.waiting.at(place)
+        yield from start_heads(self.order, view, place)
+        if not waiting:
+            return
+        if not place.simple:
+            yield from self._by_profile(place, waiting)
+            return
+        # Nothing can start: no plan is needed (unless it is to be recorded).
+        narrowest = waiting.lanes(self.order).narrowest
+        if place.free < narrowest and not self.promises:
+            return
+        now = view.env._now
+        jobs: Iterable[Any] = waiting.by(self.order)
+        plan = self._plans.get(place)
+        if (
+            plan is not None
+            and plan.version == place.version
+            and self.order is FCFS
+            and not waiting._with_priorities
+            and not self.promises
+            and (len(plan.profile.times) == 1 or plan.profile.times[1] > now)
+        ):
+            # Nothing started or ended, no expected end has passed: those planned before keep their plans.
+            profile = plan.profile
+            profile.advance(now)
+            if plan.complete:
+                jobs = list(waiting.new)
+            elif profile.free[0] < narrowest:
+                return
+            else:
+                profile = place.counts()
+        else:
+            profile = place.counts()
+        complete = True
+        free = profile.free
+        for job in jobs:
+            if free[0] < narrowest and not self.promises:
+                complete = False
+                break
+            processors, requested = job.processors, job.requested
+            at = profile.earliest(processors, requested)
+            profile.take(processors, at, requested)
+            if at == now:
+                yield Start(job, place)
+            elif self.promises:
+                yield Reserve(job, place, at)
+        self._plans[place] = _Plan(profile, place.version, complete)
+
+    def _by_profile(self, place: Any, waiting: Any) -> Iterator[Decision]:
+        profile = place.profile()
+        now = place.env.now
+        for job in waiting.by(self.order):
+            at, allocation = profile.earliest(job, job.requested)
+            if at == INFINITY:
+                continue
+            profile.take(job, at, job.requested, allocation)
+            if at == now:
+                yield Start(job, place, None, allocation)
+            elif self.promises:
+                yield Reserve(job, place, at)
+
+
+class ConservativeKeep(_Planner):
+    """Conservative backfilling that keeps its promises.
+
+    A job gets a promised start at the first decision after its submission. At each decision, once and in queue order,
+    each job is moved to the earliest hole among what runs and the promises of all the others, which is never later.
+    The promises are recorded, and the scheduler wakes for them.
+
+    Parameters
+    ----------
+    order
+        of the queue: a name, an order, or a key function
+
+    >>> ConservativeKeep().name
+    'conservative-keep'
+    """
+
+    kind = "conservative-keep"
+
+    tries_every_submission = True
+
+    def __init__(self, order: Any = FCFS, *, promises: bool = True) -> None:
+        super().__init__(order, promises=promises)
+        self._promised: dict[Any, dict[Any, float]] = {}
+        self._settled: dict[Any, int] = {}  # the version of each place at which no job could move any more
+
+    def _at(self, view: View, place: Any) -> Iterator[Decision]:
+        waiting = view.waiting.at(place)
+        promised = self._promised.setdefault(place, {})
+        now = view.env._now
+        for job in [job for job in promised if job.state != "waiting" or job.place is not place]:
+            del promised[job]
+        if not waiting:
+            return
+        profile = place.profile()
+        for job, at in promised.items():
+            profile.take(job, max(at, now), job.requested)
+        settled = self._settled.get(place) == place.version and not self.order.changes
+        due = settled and any(at <= now for at in promised.values())
+        jobs: Iterable[Any] = waiting.by(self.order)
+        if settled and not due:
+            jobs = [job for job in jobs if job not in promised] if waiting.new else []
+        moved = False
+        for job in jobs:
+            before = promised.get(job)
+            if before is not None:
+                profile.give_back(job, max(before, now), job.requested)
+            at, allocation = profile.earliest(job, job.requested)
+            if at == INFINITY:
+                continue
+            profile.take(job, at, job.requested, allocation)
+            if at == now:
+                promised.pop(job, None)
+                yield Start(job, place, None, allocation)
+            elif at != before:
+                promised[job] = at
+                yield Reserve(job, place, at)
+            moved = moved or (before is not None and at != before)
+        self._settled[place] = -1 if moved else place.version

@@ -1,0 +1,95 @@
+"""A start window: the best order of the first few jobs is found by trying all.
+
+Source: the window of CQSim, the scheduler simulator of the Illinois Institute of Technology: Yang, Zhou, Wallace,
+Zhang, Lan et al., "Integrating dynamic pricing of electricity into energy aware scheduling for HPC systems", SC 2013.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice, permutations
+from typing import Any, Literal
+
+from simmodel.policies.ordering import FCFS
+from simmodel.policies.ordering import order as order_named
+from simmodel.scheduling.protocol import Decision, Start, View
+
+__all__ = ["Window"]
+
+
+class Window:
+    """Of all orders of the first ``size`` waiting jobs, the one with the shortest planned makespan; ties to arrival.
+
+    In each order the jobs are planned one by one by their requested times; those that the best plan starts now start.
+    Where the whole window starts, the next jobs make a window. There is no backfilling behind the window.
+
+    Parameters
+    ----------
+    order
+        of the queue: a name, an order, or a key function
+    size
+        jobs in the window; all its permutations are tried, so at most 8
+    planning
+        ``"list"``: each job into the earliest hole that does not begin before the job planned before it (CQSim's);
+        ``"hole"``: each into the earliest hole
+
+    Raises
+    ------
+    ValueError
+        where the size is not 1 to 8
+
+    >>> Window(size=3).name
+    'window'
+    """
+
+    def __init__(self, order: Any = FCFS, *, size: int = 5, planning: Literal["list", "hole"] = "list") -> None:
+        if not 1 <= size <= 8:
+            raise ValueError(f"a window of 1 to 8 jobs expected, found {size}")
+        self.order = order_named(order)
+        self.size = size
+        self.planning = planning
+        self.name = "window" if self.order is FCFS else f"{self.order.name}+window"
+
+    def fresh(self) -> Window:
+        """Return one with the same settings."""
+        order = self.order.fresh() if hasattr(self.order, "fresh") else self.order
+        return Window(order, size=self.size, planning=self.planning)
+
+    def attach(self, system: Any) -> None:
+        """Attach an order that keeps a history to the system."""
+        if hasattr(self.order, "attach"):
+            self.order.attach(system)
+
+    def decide(self, view: View) -> Iterable[Decision]:
+        """Start what the best plan of the window starts now, at each place."""
+        return chain.from_iterable(self._at(view, place) for place in view.places)
+
+    def _at(self, view: View, place: Any) -> Iterator[Decision]:
+        waiting = view.waiting.at(place)
+        cursor = iter(waiting.by(self.order))
+        while place.free > 0:
+            line = list(islice(cursor, self.size))
+            if not line or all(job.processors > place.free for job in line):
+                return
+            starting = min((self._plan(place, order) for order in permutations(line)), key=lambda plan: plan[0])[1]
+            for job, allocation in starting:
+                yield Start(job, place, None, allocation)
+            if len(starting) < len(line):
+                return
+
+    def _plan(self, place: Any, line: Iterable[Any]) -> tuple[float, list[tuple[Any, Any]]]:
+        """Return the planned end of the last of these jobs, and those that start now."""
+        profile = place.profile()
+        now = last = place.env.now
+        makespan = -float("inf")
+        starting = []
+        for job in line:
+            at, allocation = profile.earliest(job, job.requested, last if self.planning == "list" else now)
+            if at == float("inf"):
+                return at, []
+            makespan = max(makespan, at + job.requested)
+            profile.take(job, at, job.requested, allocation)
+            last = at
+            if at == now:
+                starting.append((job, allocation))
+        return makespan, starting

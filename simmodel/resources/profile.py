@@ -1,0 +1,136 @@
+"""What will be free when: a step function from now on, into which jobs are planned."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from math import nextafter
+from typing import Any
+
+__all__ = ["CountProfile"]
+
+INFINITY = float("inf")
+
+
+class CountProfile:
+    """Free amounts over time, one whole number (or several: processors, then consumables) a step.
+
+    Parameters
+    ----------
+    now
+        the instant at which the profile begins, in seconds
+    free
+        what is free now
+    ends
+        (instant in seconds, processors) that come free, in order of time; who is past its expected end is expected to
+        end just after now: what it holds is not free yet
+    windows
+        (start, end, processors) in seconds that are taken away for a while
+
+    >>> profile = CountProfile(0, 2, [(10, 3)])
+    >>> profile.earliest(4, 5), profile.earliest(1, 100)
+    (10, 0)
+    >>> profile.take(4, 10, 5); profile.steps()
+    [(0, 2), (10, 1), (15, 5)]
+    """
+
+    __slots__ = ("free", "times")
+
+    def __init__(
+        self,
+        now: float,
+        free: int,
+        ends: Iterable[tuple[float, int]],
+        windows: Sequence[tuple[float, float, int]] = (),
+    ) -> None:
+        times: list[float] = [now]
+        amounts = [free]
+        soon = nextafter(now, INFINITY)
+        for end, processors in ends:
+            free += processors
+            if end <= now:
+                end = soon
+            if end > times[-1]:
+                times.append(end)
+                amounts.append(free)
+            else:
+                amounts[-1] = free
+        self.times = times
+        self.free = amounts
+        for start, end, processors in windows:
+            if end > now:
+                begin = max(start, now)
+                self.take(processors, begin, end - begin)
+
+    def steps(self) -> list[tuple[float, int]]:
+        """Return the steps as (instant, free)."""
+        return list(zip(self.times, self.free, strict=True))
+
+    def earliest(self, need: int, duration: float) -> float:
+        """Return the earliest instant from which so many stay free for so many seconds; infinite where never."""
+        times, free = self.times, self.free
+        last = len(times)
+        i = 0
+        while i < last:
+            if free[i] < need:
+                i += 1
+                continue
+            end = times[i] + duration
+            j = i + 1
+            while j < last and times[j] < end:
+                if free[j] < need:
+                    break
+                j += 1
+            else:
+                return times[i]
+            i = j + 1
+        return INFINITY
+
+    def fits(self, need: int, duration: float) -> bool:
+        """Whether so many are free from now on for so many seconds."""
+        free = self.free
+        if free[0] < need:
+            return False
+        times = self.times
+        end = times[0] + duration
+        for j in range(1, len(times)):
+            if times[j] >= end:
+                return True
+            if free[j] < need:
+                return False
+        return True
+
+    def take(self, need: int, start: float, duration: float) -> None:
+        """Take so many away from ``start`` on for so many seconds; ``start`` lies within the profile."""
+        times, free = self.times, self.free
+        i = bisect_right(times, start) - 1
+        if times[i] != start:
+            i += 1
+            times.insert(i, start)
+            free.insert(i, free[i - 1])
+        end = start + duration
+        last = len(times)
+        while i < last and times[i] < end:
+            free[i] -= need
+            i += 1
+        if (i == last or times[i] != end) and end != INFINITY and end > start:
+            times.insert(i, end)
+            free.insert(i, free[i - 1] + need)
+
+    def give_back(self, need: int, start: float, duration: float) -> None:
+        """Undo ``take``."""
+        self.take(-need, start, duration)
+
+    def advance(self, now: float) -> None:
+        """Drop what lies before ``now``."""
+        i = bisect_right(self.times, now) - 1
+        if i > 0:
+            del self.times[:i], self.free[:i]
+        if self.times[0] < now:
+            self.times[0] = now
+
+
+def ends_of(running: Any) -> Iterable[tuple[float, int]]:
+    """Yield (expected end, processors) of what runs, in order."""
+    for entry in running.entries():
+        yield entry[0], entry[2]

@@ -1,0 +1,186 @@
+"""Waiting jobs as numpy columns, for orders whose keys change with time."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from simmodel.environment import Environment
+    from simmodel.scheduling.protocol import OrderLike
+    from simmodel.work.job import LiveJob
+
+__all__ = ["ColumnIndex"]
+
+_DEAD = 64  # removed rows that are kept before the columns are packed again
+
+
+class ColumnIndex:
+    """Waiting jobs as columns in the order of arrival; an order scores all of them at once, the lowest goes first.
+
+    Scores are computed at most once an instant. An order that gives no ``scores`` is asked for its ``key(job, now)``
+    job by job.
+
+    Attributes
+    ----------
+    submit, requested, processors, priority, user
+        arrays of shape (rows,), in seconds, seconds, processors, the priority's scale, and rows of ``users``
+    users
+        the users seen, in the order in which they were seen first
+    jobs
+        the jobs of the rows; ``None`` where one has left
+    """
+
+    def __init__(self, order: OrderLike, env: Environment) -> None:
+        self.order = order
+        self._env = env
+        self.jobs: list[LiveJob | None] = []
+        self._rows: dict[LiveJob, int] = {}
+        self._columns: NDArray[np.float64] = np.empty((5, 256))
+        self._dead: list[int] = []
+        self.users: dict[Any, int] = {}
+        self._scores: NDArray[np.float64] | None = None
+        self._scored_at = float("nan")
+        self._sizes: list[int] = []
+        self._of_size: dict[int, int] = {}
+        self._priorities = False
+
+    def _column(self, i: int) -> NDArray[np.float64]:
+        return self._columns[i, : len(self.jobs)]
+
+    @property
+    def submit(self) -> NDArray[np.float64]:
+        """Instants of submission, in seconds."""
+        return self._column(0)
+
+    @property
+    def requested(self) -> NDArray[np.float64]:
+        """Requested times, in seconds."""
+        return self._column(1)
+
+    @property
+    def processors(self) -> NDArray[np.float64]:
+        """Processors asked for."""
+        return self._column(2)
+
+    @property
+    def priority(self) -> NDArray[np.float64]:
+        """Priorities; higher goes first."""
+        return self._column(3)
+
+    @property
+    def user(self) -> NDArray[np.intp]:
+        """Rows of ``users``."""
+        return self._column(4).astype(np.intp)
+
+    # ------------------------------------------------------------------ coming and going
+
+    def add(self, job: LiveJob) -> None:
+        """Take a job in."""
+        row = len(self.jobs)
+        last = self.jobs[-1] if row else None
+        if row == self._columns.shape[1]:
+            self._columns = np.concatenate([self._columns, np.empty_like(self._columns)], axis=1)
+        columns = self._columns
+        columns[0, row] = job.submit
+        columns[1, row] = job.requested
+        columns[2, row] = job.processors
+        columns[3, row] = job.priority
+        columns[4, row] = self.users.setdefault(job.user, len(self.users))
+        self.jobs.append(job)
+        self._rows[job] = row
+        self._priorities = self._priorities or job.priority != 0
+        self._scores = None
+        count = self._of_size.get(job.processors, 0)
+        if not count:
+            insort(self._sizes, job.processors)
+        self._of_size[job.processors] = count + 1
+        if row and (last is None or (last.submit, last.seq) > (job.submit, job.seq)):
+            self._pack()
+
+    def remove(self, job: LiveJob) -> None:
+        """Take a job out."""
+        row = self._rows.pop(job)
+        self.jobs[row] = None
+        self._dead.append(row)
+        if self._scores is not None:
+            self._scores[row] = np.inf
+        count = self._of_size[job.processors] = self._of_size[job.processors] - 1
+        if not count:
+            del self._sizes[bisect_left(self._sizes, job.processors)]
+        if len(self._dead) > max(_DEAD, len(self.jobs) // 8):
+            self._pack()
+
+    def _pack(self) -> None:
+        """Drop the rows that have left, and put all in the order of arrival: ties then go to the lowest row."""
+        left = sorted(self._rows, key=lambda job: (job.submit, job.seq))
+        rows = [self._rows[job] for job in left]
+        self._columns[:, : len(rows)] = self._columns[:, rows]
+        self.jobs = list(left)
+        self._rows = {job: row for row, job in enumerate(left)}
+        self._dead = []
+        self._scores = None
+
+    # ------------------------------------------------------------------ questions
+
+    def _ranked(self) -> NDArray[np.float64]:
+        now = self._env._now
+        if self._scores is None or self._scored_at != now:
+            scores = getattr(self.order, "scores", None)
+            if scores is not None:
+                self._scores = np.array(scores(now, self), dtype=np.float64)
+            else:
+                key: Any = self.order.key
+                keys = [np.inf if job is None else key(job, now) for job in self.jobs]
+                self._scores = np.array(keys, dtype=np.float64)
+            self._scores[self._dead] = np.inf
+            self._scored_at = now
+        return self._scores
+
+    def _best(self, scores: NDArray[np.float64]) -> LiveJob | None:
+        if not self._rows:
+            return None
+        if self._priorities:
+            possible = np.isfinite(scores)
+            if not possible.any():
+                return None
+            scores = np.where(self.priority >= self.priority[possible].max(), scores, np.inf)
+        row = int(scores.argmin())
+        return self.jobs[row] if scores[row] < np.inf else None
+
+    @property
+    def narrowest(self) -> float:
+        """The least number of processors that any waiting job asks for; infinite where none waits."""
+        return self._sizes[0] if self._sizes else float("inf")
+
+    def head(self) -> LiveJob | None:
+        """Return the first job, or ``None``."""
+        return self._best(self._ranked())
+
+    def first_fitting(self, free: int, limit: float, extra: int) -> LiveJob | None:
+        """Return the first job that fits in ``free`` and requests at most ``limit`` s, or fits in ``extra`` as well."""
+        if free < self.narrowest:
+            return None
+        processors = self.processors
+        fits = (processors <= free) & ((self.requested <= limit) | (processors <= extra))
+        return self._best(np.where(fits, self._ranked(), np.inf))
+
+    def widest_fitting(self, free: int) -> LiveJob | None:
+        """Return the first job among those that leave the fewest processors free."""
+        i = bisect_left(self._sizes, free + 1) - 1
+        if i < 0:
+            return None
+        return self._best(np.where(self.processors == self._sizes[i], self._ranked(), np.inf))
+
+    def __iter__(self) -> Iterator[LiveJob]:
+        """Iterate in order; what is started drops out, each remaining job comes once."""
+        scores = self._ranked()
+        rows = np.lexsort((scores, -self.priority)) if self._priorities else scores.argsort(kind="stable")
+        for job in [self.jobs[row] for row in rows.tolist()]:
+            if job is not None and job.state == "waiting":
+                yield job

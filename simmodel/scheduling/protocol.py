@@ -1,0 +1,210 @@
+"""The one protocol of all schedulers: a policy maps a view to decisions.
+
+A policy is any object with ``decide(view)``, or a plain function of a view; it returns decisions or yields them. When
+it yields, each decision is applied before the policy goes on, so that it sees what it has done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from simmodel.work.job import LiveJob, Run
+
+__all__ = [
+    "Decision",
+    "Estimate",
+    "Evict",
+    "OrderLike",
+    "Place",
+    "Policy",
+    "Preempt",
+    "Reserve",
+    "Start",
+    "Transfer",
+    "View",
+    "WakeAt",
+]
+
+
+class Start(NamedTuple):
+    """Start waiting work at a place, now; a place that queues takes it into its queue.
+
+    ``allocation`` is for places with identified nodes: the very nodes to use (as ``place.allocate`` returns them).
+    """
+
+    work: Any
+    place: Any
+    reason: str | None = None
+    allocation: Any = None
+
+
+class Preempt(NamedTuple):
+    """Stop running work: it goes back to the queue, to start again (``requeue``) or to go on (``suspend``)."""
+
+    work: Any
+    mode: Literal["requeue", "suspend"] = "requeue"
+    reason: str | None = None
+
+
+class Reserve(NamedTuple):
+    """Promise that work starts at a place at an instant (s): recorded, and the scheduler wakes then."""
+
+    work: Any
+    place: Any
+    at: float
+    reason: str | None = None
+
+
+class WakeAt(NamedTuple):
+    """Ask for a decision at an instant (s), even if nothing else happens then."""
+
+    at: float
+    reason: str | None = None
+
+
+class Transfer(NamedTuple):
+    """Copy or move a file from one storage to another."""
+
+    file: Any
+    source: Any
+    destination: Any
+    mode: Literal["copy", "move"] = "copy"
+    reason: str | None = None
+
+
+class Evict(NamedTuple):
+    """Remove a file from a place."""
+
+    file: Any
+    place: Any
+    reason: str | None = None
+
+
+Decision = Start | Preempt | Reserve | WakeAt | Transfer | Evict
+
+
+class Estimate(NamedTuple):
+    """What starting work at a place is expected to bring, in seconds: the start is an instant, the rest are durations.
+
+    >>> Estimate(start=100.0, setup=1.0, transfer=2.0, run=10.0).finish
+    113.0
+    """
+
+    start: float
+    setup: float
+    transfer: float
+    run: float
+
+    @property
+    def finish(self) -> float:
+        """The expected end, an instant in seconds."""
+        return self.start + self.setup + self.transfer + self.run
+
+
+@runtime_checkable
+class Place(Protocol):
+    """Anything that takes work: a pool of nodes, a processor, a site."""
+
+    name: str
+    capacity: Any
+    free: Any
+    queues: bool
+    version: int
+
+    def can_run(self, work: Any, /) -> bool:
+        """Whether it could ever run the work."""
+        ...
+
+    def fits(self, work: Any, /) -> bool:
+        """Whether it could start the work now; a pure question."""
+        ...
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """Decides which waiting work starts where."""
+
+    def decide(self, view: View, /) -> Iterable[Decision]:
+        """Return or yield decisions."""
+        ...
+
+
+class OrderLike(Protocol):
+    """An order of waiting work: a key, lower first; ties go by submission.
+
+    ``changes`` says that the key changes while work waits; it is then called as ``key(job, now)``, and ``scores(now,
+    columns)`` may give the keys of all jobs at once (see :class:`simmodel.scheduling.columns.ColumnIndex`).
+    """
+
+    @property
+    def key(self) -> Callable[..., Any] | None:
+        """The key function; ``None`` for the order of arrival."""
+        ...
+
+    @property
+    def changes(self) -> bool:
+        """Whether the key changes while work waits."""
+        ...
+
+
+class View:
+    """What a policy may see: live, read-only, nothing copied.
+
+    Attributes
+    ----------
+    now
+        the instant, in seconds
+    waiting
+        the waiting work in order of arrival; see :class:`simmodel.scheduling.waiting.WaitingQueue`
+    places
+        where work can start
+    workflow
+        the graph of the work, where there is one
+    rng
+        the random stream of the policy
+    usage
+        processor seconds that users have consumed (see :class:`simmodel.scheduling.usage.Usage`)
+    estimator
+        ``estimator(view, work, place) -> Estimate``, which belongs to the system
+    simulate
+        simulation of a future, handed in from above where there is one
+    """
+
+    __slots__ = ("_rng", "env", "estimator", "places", "simulate", "usage", "waiting", "workflow")
+
+    def __init__(self, env: Any, waiting: Any, places: Sequence[Any], rng_name: str = "policy") -> None:
+        self.env = env
+        self.waiting = waiting
+        self.places = places
+        self.workflow: Any = None
+        self.estimator: Callable[[View, Any, Any], Estimate] | None = None
+        self.simulate: Callable[..., Any] | None = None
+        self.usage: Any = None
+        self._rng = rng_name
+
+    @property
+    def now(self) -> float:
+        """The instant, in seconds."""
+        return float(self.env._now)
+
+    @property
+    def rng(self) -> np.random.Generator:
+        """The random stream of the policy."""
+        stream: np.random.Generator = self.env.rng(self._rng)
+        return stream
+
+    @property
+    def running(self) -> list[Run]:
+        """What runs, ordered by expected end: each with work, place, started, expected_end."""
+        runs = [entry for place in self.places for entry in place.running.entries()]
+        return [entry[3] for entry in (runs if len(self.places) == 1 else sorted(runs, key=lambda e: e[:2]))]
+
+    def estimate(self, work: LiveJob, place: Any) -> Estimate:
+        """Return what starting the work at the place is expected to bring, from what a scheduler can know."""
+        if self.estimator is None:
+            raise LookupError(f"this system has no estimator; none can say when {work} would start on {place}")
+        return self.estimator(self, work, place)

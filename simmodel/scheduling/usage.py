@@ -1,0 +1,63 @@
+"""What users have consumed, decaying with a half-life: the history behind fair share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["Usage"]
+
+LN2 = 0.6931471805599453
+
+
+class Usage:
+    """Processor seconds of each user, halved every ``half_life`` seconds; integrated exactly at events.
+
+    While a user holds ``p`` processors the usage u follows du/dt = p - u ln 2 / half_life.
+
+    Parameters
+    ----------
+    half_life
+        seconds; infinite: nothing is forgotten
+
+    >>> usage = Usage(half_life=10)
+    >>> usage.change("ada", 4, now=0); usage.change("ada", -4, now=10)
+    >>> round(usage.of("ada", now=10), 6), round(usage.of("ada", now=20) / usage.of("ada", now=10), 6)
+    (28.853901, 0.5)
+    """
+
+    __slots__ = ("_users", "half_life")
+
+    def __init__(self, half_life: float = float("inf")) -> None:
+        if not half_life > 0:
+            raise ValueError(f"half_life > 0 s expected, found {half_life}")
+        self.half_life = half_life
+        self._users: dict[Any, tuple[float, float, float]] = {}  # usage, processors held, instant
+
+    def change(self, user: Any, processors: float, now: float) -> None:
+        """Note that the user holds so many processors more from now on (less, where negative)."""
+        held = self._users.get(user, (0.0, 0.0, now))[1]
+        self._users[user] = (self.of(user, now), held + processors, now)
+
+    def of(self, user: Any, now: float) -> float:
+        """Return the user's decayed processor seconds."""
+        usage, held, since = self._users.get(user, (0.0, 0.0, now))
+        elapsed = now - since
+        if elapsed == 0:
+            return usage
+        if self.half_life == float("inf"):
+            return usage + held * elapsed
+        kept = 2.0 ** (-elapsed / self.half_life)
+        return usage * kept + held * self.half_life / LN2 * (1 - kept)
+
+    def total(self, now: float) -> float:
+        """Return the decayed processor seconds of all users."""
+        return sum(self.of(user, now) for user in self._users)
+
+    def share(self, user: Any, now: float) -> float:
+        """Return the user's part of all usage, 0 to 1."""
+        total = self.total(now)
+        return self.of(user, now) / total if total > 0 else 0.0
+
+    def users(self) -> list[Any]:
+        """Return the users with any usage, in the order in which they came."""
+        return list(self._users)

@@ -1,0 +1,422 @@
+"""The waiting jobs of a place: in the order of arrival, and in any other order that a policy asks for.
+
+Nothing here is sorted at a decision unless its order changes with time; an index is kept from the first time a policy
+asks for it, and only then.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterator
+from heapq import merge
+from typing import TYPE_CHECKING, Any, Protocol
+
+from simmodel.scheduling.columns import ColumnIndex
+
+if TYPE_CHECKING:
+    from simmodel.environment import Environment
+    from simmodel.scheduling.protocol import OrderLike
+    from simmodel.work.job import LiveJob
+
+__all__ = ["Lanes", "MergedQueues", "SortedJobs", "WaitingQueue"]
+
+_BLOCK = 128
+Entry = tuple[Any, ...]  # (key, ..., submit, sequence number, job): comparisons end at the number
+
+
+class Index(Protocol):
+    """What a queue keeps informed."""
+
+    def add(self, job: LiveJob) -> None:
+        """Take a job in."""
+        ...
+
+    def remove(self, job: LiveJob) -> None:
+        """Take a job out."""
+        ...
+
+
+class SortedJobs:
+    """Waiting jobs sorted by a key that does not change while they wait, ties by submission.
+
+    Entries stand in blocks of at most 128, so that adding and removing cost about the square root of the queue.
+    """
+
+    __slots__ = ("_blocks", "_key", "_lasts")
+
+    def __init__(self, key: Callable[[LiveJob], Any] | None) -> None:
+        self._key = key
+        self._blocks: list[list[Entry]] = [[]]
+        self._lasts: list[Entry] = []  # of each block but the last one: its greatest entry
+
+    def entry(self, job: LiveJob) -> Entry:
+        """Return what the job is sorted by."""
+        if self._key is None:
+            return (-job.priority, job.submit, job.seq, job)
+        return (-job.priority, self._key(job), job.submit, job.seq, job)
+
+    def add(self, job: LiveJob) -> None:
+        """Take a job in."""
+        self.insert(self.entry(job))
+
+    def insert(self, entry: Entry) -> int:
+        """Take an entry in; return the number of its block."""
+        lasts = self._lasts
+        i = bisect_left(lasts, entry) if lasts else 0
+        block = self._blocks[i]
+        if not block or entry > block[-1]:
+            block.append(entry)
+        else:
+            insort(block, entry)
+        if len(block) > _BLOCK:
+            self._split(i)
+        return i
+
+    def _split(self, i: int) -> None:
+        # A queue that grows at its end keeps full blocks; one that grows anywhere keeps halves.
+        block = self._blocks[i]
+        cut = len(block) - 1 if i == len(self._blocks) - 1 else len(block) // 2
+        self._blocks[i : i + 1] = [block[:cut], block[cut:]]
+        self._lasts.insert(i, block[cut - 1])
+
+    def remove(self, job: LiveJob) -> None:
+        """Take a job out."""
+        self.discard(self.entry(job))
+
+    def discard(self, entry: Entry) -> int:
+        """Take an entry out; return the number of its block, or -1 where the block went with it."""
+        lasts = self._lasts
+        i = bisect_left(lasts, entry) if lasts else 0
+        block = self._blocks[i]
+        del block[bisect_left(block, entry)]
+        if not block and lasts:
+            del self._blocks[i]
+            del lasts[min(i, len(lasts) - 1)]
+            return -1
+        return i
+
+    def head(self) -> LiveJob | None:
+        """Return the first job, or ``None``."""
+        block = self._blocks[0]
+        return block[0][-1] if block else None
+
+    def __iter__(self) -> Iterator[LiveJob]:
+        """Iterate in order; what is started drops out, each remaining job comes once."""
+        last: Entry | None = None
+        while True:
+            entry = self._after(last)
+            if entry is None:
+                return
+            last = entry
+            yield entry[-1]
+
+    def _after(self, last: Entry | None) -> Entry | None:
+        if last is None:
+            return self._blocks[0][0] if self._blocks[0] else None
+        i = bisect_left(self._lasts, last) if self._lasts else 0
+        while i < len(self._blocks):
+            block = self._blocks[i]
+            j = bisect_left(block, last)
+            if j < len(block) and block[j] == last:
+                j += 1
+            if j < len(block):
+                return block[j]
+            i += 1
+        return None
+
+
+class _Lane(SortedJobs):
+    """Waiting jobs of one size in queue order, with the least requested time of each block."""
+
+    __slots__ = ("least", "mins")
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.mins: list[float] = [float("inf")]
+        self.least = float("inf")
+
+    def insert(self, entry: Entry) -> int:
+        blocks = len(self._blocks)
+        i = super().insert(entry)
+        requested = entry[-1].requested
+        if len(self._blocks) != blocks:
+            self.mins[i : i + 1] = [min(e[-1].requested for e in block) for block in self._blocks[i : i + 2]]
+        elif requested < self.mins[i]:
+            self.mins[i] = requested
+        if requested < self.least:
+            self.least = requested
+        return i
+
+    def discard(self, entry: Entry) -> int:
+        lasts = self._lasts
+        at = bisect_left(lasts, entry) if lasts else 0
+        i = super().discard(entry)
+        was = self.mins[at]
+        if i < 0:
+            del self.mins[at]
+        elif entry[-1].requested <= was:
+            self.mins[at] = min((e[-1].requested for e in self._blocks[at]), default=float("inf"))
+        else:
+            return i
+        if was <= self.least:
+            self.least = min(self.mins)
+        return i
+
+    def first(self, limit: float) -> Entry | None:
+        """Return the first entry that requests at most ``limit`` seconds."""
+        if self.least > limit:
+            return None
+        for block, least in zip(self._blocks, self.mins, strict=True):
+            if least <= limit:
+                for entry in block:
+                    if entry[-1].requested <= limit:
+                        return entry
+        return None
+
+
+class Lanes:
+    """Waiting jobs in one lane for each number of processors: the index that backfilling asks.
+
+    The first job in queue order that fits is found by looking at the first suitable one of each lane that is narrow
+    enough, so that the cost depends on the number of different sizes and hardly on how many wait.
+    """
+
+    __slots__ = ("_key", "_lanes", "_sizes")
+
+    def __init__(self, key: Callable[[LiveJob], Any] | None) -> None:
+        self._key = key
+        self._lanes: dict[int, _Lane] = {}
+        self._sizes: list[int] = []  # of lanes with jobs in them, ascending
+
+    def _entry(self, job: LiveJob) -> Entry:
+        if self._key is None:
+            return (-job.priority, job.submit, job.seq, job)
+        return (-job.priority, self._key(job), job.submit, job.seq, job)
+
+    def add(self, job: LiveJob) -> None:
+        """Take a job in."""
+        lane = self._lanes.get(job.processors)
+        if lane is None:
+            lane = self._lanes[job.processors] = _Lane()
+        if not lane._blocks[0]:
+            insort(self._sizes, job.processors)
+        lane.insert(self._entry(job))
+
+    def remove(self, job: LiveJob) -> None:
+        """Take a job out."""
+        lane = self._lanes[job.processors]
+        lane.discard(self._entry(job))
+        if not lane._blocks[0]:
+            del self._sizes[bisect_left(self._sizes, job.processors)]
+
+    @property
+    def narrowest(self) -> float:
+        """The least number of processors that any waiting job asks for; infinite where none waits."""
+        return self._sizes[0] if self._sizes else float("inf")
+
+    def first_fitting(self, free: int, limit: float, extra: int) -> LiveJob | None:
+        """Return the first job that fits in ``free`` and requests at most ``limit`` s, or fits in ``extra`` as well."""
+        best: Entry | None = None
+        lanes = self._lanes
+        for size in self._sizes:
+            if size > free:
+                break
+            lane = lanes[size]
+            if size <= extra:
+                entry: Entry | None = lane._blocks[0][0]
+            elif lane.least <= limit:
+                entry = lane.first(limit)
+            else:
+                continue
+            if entry is not None and (best is None or entry < best):
+                best = entry
+        return None if best is None else best[-1]
+
+    def widest_fitting(self, free: int) -> LiveJob | None:
+        """Return the first job among those that leave the fewest processors free."""
+        i = bisect_left(self._sizes, free + 1) - 1
+        return self._lanes[self._sizes[i]]._blocks[0][0][-1] if i >= 0 else None
+
+
+class WaitingQueue:
+    """The jobs that wait for a place, in the order of arrival (priority classes are an affair of the orders).
+
+    Iterating gives a live cursor: what is started drops out, each remaining job comes once.
+
+    Attributes
+    ----------
+    new
+        the jobs that came since the last decision
+    """
+
+    __slots__ = ("_count", "_env", "_first", "_indexes", "_last", "_updates", "_with_priorities", "new")
+
+    def __init__(self, env: Environment) -> None:
+        self._env = env
+        self._first: LiveJob | None = None
+        self._last: LiveJob | None = None
+        self._count = 0
+        self._indexes: dict[tuple[str, OrderLike], Any] = {}
+        self._updates: list[Index] = []  # the indexes that are told of each coming and going
+        self._with_priorities = False
+        self.new: list[LiveJob] = []
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __bool__(self) -> bool:
+        return self._count > 0
+
+    def __iter__(self) -> Iterator[LiveJob]:
+        job = self._first
+        while job is not None:
+            if job.state == "waiting":
+                yield job
+            job = job._next
+
+    def head(self) -> LiveJob | None:
+        """Return the job that arrived first, or ``None``."""
+        return self._first
+
+    def heads(self) -> list[LiveJob]:
+        """Return the job that arrived first, as a list of one or none (see :meth:`MergedQueues.heads`)."""
+        return [] if self._first is None else [self._first]
+
+    def at(self, _place: Any) -> WaitingQueue:
+        """Return the jobs that wait for a place: of a scheduler with one place, all."""
+        return self
+
+    def add(self, job: LiveJob) -> None:
+        """Take a job in, at its place by (submit, sequence number): one that comes back goes where it was."""
+        job.state = "waiting"
+        last = self._last
+        if last is None:
+            job._prev = job._next = None
+            self._first = self._last = job
+        elif last.seq < job.seq and last.submit <= job.submit:
+            job._prev, job._next = last, None
+            last._next = self._last = job
+        else:
+            self._insert(job)
+        self._count += 1
+        self.new.append(job)
+        if job.priority:
+            self._note_priorities()
+        for index in self._updates:
+            index.add(job)
+
+    def forget_new(self) -> None:
+        """Start the next decision's list of new jobs."""
+        self.new.clear()
+
+    def _insert(self, job: LiveJob) -> None:
+        key = (job.submit, job.seq)
+        after = self._first
+        while after is not None and (after.submit, after.seq) < key:
+            after = after._next
+        job._next = after
+        job._prev = after._prev if after is not None else self._last
+        if job._prev is None:
+            self._first = job
+        else:
+            job._prev._next = job
+        if after is None:
+            self._last = job
+        else:
+            after._prev = job
+
+    def _note_priorities(self) -> None:
+        """From the first job with a priority on, the order of arrival is not the order of the queue."""
+        if not self._with_priorities:
+            self._with_priorities = True
+            for name, index in list(self._indexes.items()):
+                if index is self:
+                    del self._indexes[name]
+
+    def remove(self, job: LiveJob) -> None:
+        """Take a job out; the caller gives it its new state, and cursors that stand on it go on behind it."""
+        before, after = job._prev, job._next
+        if before is None:
+            self._first = after
+        else:
+            before._next = after
+        if after is None:
+            self._last = before
+        else:
+            after._prev = before
+        self._count -= 1
+        for index in self._updates:
+            index.remove(job)
+
+    # ------------------------------------------------------------------ indexes
+
+    def by(self, order: OrderLike) -> Any:
+        """Return the jobs in an order: ``head()`` is its first, iterating gives a live cursor.
+
+        An order whose key does not change while work waits is kept as an index from now on; one that changes with
+        time is evaluated when asked.
+        """
+        found = self._indexes.get(("by", order))
+        if found is None:
+            if order.key is None and not self._with_priorities:
+                found = self._indexes["by", order] = self
+            else:
+                found = self._keep("by", order, lambda: SortedJobs(order.key))
+        return found
+
+    def lanes(self, order: OrderLike) -> Any:
+        """Return the index that finds the first fitting job in an order (see :class:`Lanes`)."""
+        found = self._indexes.get(("lanes", order))
+        if found is None:
+            found = self._keep("lanes", order, lambda: Lanes(order.key))
+        return found
+
+    def _keep(self, kind: str, order: OrderLike, make: Callable[[], Any]) -> Any:
+        if order.changes:
+            for (_, other), index in self._indexes.items():
+                if other == order:  # one index by columns serves both questions
+                    self._indexes[kind, order] = index
+                    return index
+        index = ColumnIndex(order, self._env) if order.changes else make()
+        for job in self:
+            index.add(job)
+        self._indexes[kind, order] = index
+        self._updates.append(index)
+        return index
+
+
+class MergedQueues:
+    """The waiting jobs of all places of a scheduler, in the order of arrival; ``at(place)`` gives one's own."""
+
+    __slots__ = ("_queues",)
+
+    def __init__(self, queues: dict[Any, WaitingQueue]) -> None:
+        self._queues = queues
+
+    def at(self, place: Any) -> WaitingQueue:
+        """Return the jobs that wait for a place."""
+        return self._queues[place]
+
+    def heads(self) -> list[LiveJob]:
+        """Return the job that arrived first at each place where any waits, in the order of the places."""
+        return [queue._first for queue in self._queues.values() if queue._first is not None]
+
+    @property
+    def new(self) -> list[LiveJob]:
+        """The jobs that came since the last decision."""
+        return [job for queue in self._queues.values() for job in queue.new]
+
+    def forget_new(self) -> None:
+        """Start the next decision's list of new jobs."""
+        for queue in self._queues.values():
+            queue.new.clear()
+
+    def __len__(self) -> int:
+        return sum(len(queue) for queue in self._queues.values())
+
+    def __bool__(self) -> bool:
+        return any(queue._count for queue in self._queues.values())
+
+    def __iter__(self) -> Iterator[LiveJob]:
+        cursors = merge(*self._queues.values(), key=lambda job: (job.submit, job.seq))
+        return (job for job in cursors if job.state == "waiting")

@@ -1,0 +1,538 @@
+"""A cluster: pools of nodes, a queue, a scheduler, and the life of jobs between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from heapq import heappush
+from typing import TYPE_CHECKING, Any, Literal
+
+from simpy.events import Event, Process
+
+from simmodel.environment import END, SUBMIT, Environment, Occurrence
+from simmodel.errors import ImpossibleWork, InputError, JobFailed
+from simmodel.platform.cluster import ClusterSpec
+from simmodel.resources.pool import Grant
+from simmodel.scheduling.protocol import Estimate, View
+from simmodel.scheduling.registry import policy as policy_named
+from simmodel.scheduling.scheduler import Scheduler
+from simmodel.scheduling.waiting import MergedQueues, WaitingQueue
+from simmodel.systems.arrivals import Arrivals
+from simmodel.systems.calendar import Calendar
+from simmodel.systems.dependencies import Dependencies
+from simmodel.systems.limits import QueueRules
+from simmodel.systems.parts import build_pools, place_of
+from simmodel.systems.replay import needs_specs, submit_specs
+from simmodel.work.job import Job, LiveJob, Run
+from simmodel.work.prepare import Estimates, Overrun, Prepared, planned_seconds, prepare
+
+if TYPE_CHECKING:
+    from simmodel.work.workload import Workload
+
+__all__ = ["Cluster"]
+
+OVER = ("completed", "timeout", "failed", "cancelled", "lost", "rejected")
+_HOOKS = (
+    "job_submitted",
+    "job_eligible",
+    "job_rejected",
+    "job_started",
+    "job_ended",
+    "job_suspended",
+    "job_resumed",
+    "job_cancelled",
+    "place_changed",
+)
+
+
+class Cluster:
+    """Nodes under one batch scheduler, which runs jobs.
+
+    Parameters
+    ----------
+    env
+        the environment
+    platform
+        a :class:`~simmodel.platform.cluster.ClusterSpec`, or a number of processors
+    policy
+        a name, a policy, or a function of a view
+    decide_on
+        ``"instant"``: one decision after all ends and all submissions of an instant; ``"event"``: one after each
+    event_order
+        with ``decide_on="event"``: whether ``"submits-first"`` or ``"ends-first"`` at one instant. Submissions first
+        follows the classic simulators: a submission brings a decision only if the job fits now (or the policy tries
+        every submission), and a job whose expected end has come counts as ended even before its end is handled
+    estimates
+        what policies plan with: see :func:`~simmodel.work.prepare.planned_seconds`
+    overrun
+        ``"stop"``: a job is stopped at its requested time; ``"continue"``: it runs on
+    name, rank
+        what reports call it; its turn among schedulers that share an instant
+
+    Observers hear ``job_submitted(job)``, ``job_eligible(job)``, ``job_rejected(job, reason)``, ``job_started(run)``,
+    ``job_ended(run, status)``, ``job_suspended(run)``, ``job_resumed(run)``, ``job_cancelled(job)``,
+    ``job_promised(job, place, at)``, ``place_changed(place, cause)`` and ``decided(scheduler, seconds, decisions)``.
+
+    >>> env = Environment()
+    >>> cluster = Cluster(env, 4, policy="fcfs")
+    >>> def user(env):
+    ...     first = cluster.submit(Job(processors=3, run=10))
+    ...     second = cluster.submit(Job(processors=2, run=5))
+    ...     yield second.done
+    ...     print(first.state, second.started, env.now)
+    >>> _ = env.process(user(env)); env.run()
+    completed 10.0 15.0
+    """
+
+    def __init__(
+        self,
+        env: Environment,
+        platform: ClusterSpec | int,
+        policy: Any = "fcfs",
+        *,
+        decide_on: Literal["instant", "event"] = "instant",
+        event_order: Literal["submits-first", "ends-first"] = "submits-first",
+        estimates: Estimates = "requested",
+        overrun: Overrun = "stop",
+        name: str | None = None,
+        rank: int = 1,
+    ) -> None:
+        _one_of("decide_on", decide_on, ("instant", "event"))
+        _one_of("event_order", event_order, ("submits-first", "ends-first"))
+        _one_of("estimates", estimates, ("requested", "exact", "cqsim"))
+        _one_of("overrun", overrun, ("stop", "continue"))
+        self.env = env
+        self.spec = platform if isinstance(platform, ClusterSpec) else ClusterSpec.simple(platform)
+        self.name = name or self.spec.name
+        self.estimates: Estimates = estimates
+        self.overrun: Overrun = overrun
+        self.pools = build_pools(env, self.spec)
+        self.places: tuple[Any, ...] = tuple(self.pools.values())
+        self._only_pool = self.places[0] if len(self.places) == 1 else None
+        self._queues = {pool: WaitingQueue(env) for pool in self.places}
+        self._only_queue = self._queues[self._only_pool] if self._only_pool is not None else None
+        waiting: Any = self._only_queue if self._only_queue is not None else MergedQueues(self._queues)
+        self.view = View(env, waiting, self.places, f"{self.name}.policy")
+        self.view.estimator = _estimate
+        self.usage: Any = None
+        self.rules = {queue.name: QueueRules(queue) for queue in self.spec.queues}
+        self.submitted = 0
+        self._active = 0  # submitted and not over
+        self._sources: list[Arrivals] = []
+        self._idle: Event | None = None
+        self._dependencies = Dependencies(self)
+        self._by_event = decide_on == "event"
+        self._submits_first = self._by_event and event_order == "submits-first"
+        self._end_priority = SUBMIT if self._submits_first else END
+        self._submit_priority = END if self._submits_first else SUBMIT
+        policy = policy_named(policy)
+        self.scheduler = Scheduler(env, policy, self.view, self, self.name, rank)
+        self._tries_every_submission = getattr(policy, "tries_every_submission", False)
+        self._changed: Callable[[], None] = self._decide_now if self._by_event else self.scheduler.wake
+        for pool in self.places:
+            pool.changed.append(self._changed)
+        self._end_callbacks = (self._ended,)
+        self._hooks: dict[str, tuple[Callable[..., object], ...]] = {}
+        self._on_submitted: tuple[Callable[..., object], ...] = ()
+        self._on_started: tuple[Callable[..., object], ...] = ()
+        self._on_ended: tuple[Callable[..., object], ...] = ()
+        env.on_hooks_changed(self._find_hooks)
+        env.register_waits(self)
+        if hasattr(policy, "attach"):
+            policy.attach(self)
+        self.calendar = Calendar(self)
+
+    def __repr__(self) -> str:
+        return f"<Cluster {self.name}: {len(self.view.waiting)} waiting, {self._active} jobs not over>"
+
+    def _find_hooks(self) -> None:
+        self._hooks = {name: self.env.hooks(name) for name in _HOOKS}
+        self._on_submitted = self._hooks["job_submitted"]
+        self._on_started = self._hooks["job_started"]
+        self._on_ended = self._hooks["job_ended"]
+
+    def _tell(self, hook: str, *what: Any) -> None:
+        for call in self._hooks[hook]:
+            call(*what)
+
+    # ------------------------------------------------------------------ submission
+
+    def submit(self, spec: Job) -> LiveJob:
+        """Submit a job now; ``job.done`` is an event that happens when it is over.
+
+        Raises
+        ------
+        ImpossibleWork
+            where no place of the cluster can ever run it
+        InputError
+            where it names a queue or a partition that is not there
+        """
+        job, reason = self._live(spec, self.submitted)
+        if reason is not None:
+            raise ImpossibleWork(f"{self.name}: job {job.id}: {reason}")
+        self.submitted += 1
+        self._active += 1
+        self._take_in(job)
+        return job
+
+    def replay(self, workload: Workload) -> Prepared:
+        """Submit the jobs of a workload, each at its instant; returns what was repaired and rejected.
+
+        Jobs that can never run are recorded as rejected and counted.
+        """
+        largest = max(pool.capacity for pool in self.places)
+        prepared = prepare(workload, largest, self.estimates, self.overrun)
+        for row, reason in prepared.rejected.items():
+            job = LiveJob(workload["job"][row].item(), row, float(workload["submit"][row]), 0, 0.0, 0.0, 0.0)
+            job.state = "rejected"
+            self._tell("job_rejected", job, reason)
+            self._dependencies.rejected(job.id)
+        self.submitted += len(workload)
+        self._active += len(prepared.rows)
+        if self._only_pool is None or needs_specs(workload, self.spec):
+            submit_specs(self, workload, prepared)
+        else:
+            self._sources.append(
+                Arrivals(self, workload, prepared, self._submit_priority, self._by_event or bool(self._on_submitted))
+            )
+        return prepared
+
+    def _live(self, spec: Job, index: int) -> tuple[LiveJob, str | None]:
+        """Return the live job, and why it can never run."""
+        run = float("inf") if spec.run is None else spec.run
+        limit = spec.requested if spec.requested is not None else run
+        requested, expected, duration = (float(each) for each in planned_seconds(run, limit, self.estimates, self.overrun))
+        if spec.body is not None:
+            requested, expected, duration = limit, limit, float("inf")
+        name = spec.id if spec.id is not None else spec.name or index + 1
+        job = LiveJob(name, index, self.env.now, spec.processors, requested, expected, duration)
+        job.spec = spec
+        job.user, job.group, job.queue, job.priority = spec.user, spec.group, spec.queue, spec.priority
+        if self.overrun == "stop" and limit < run:
+            job._outcome = "timeout"
+        job._done = Event(self.env)
+        job._watched = True
+        if spec.queue is not None and self.rules:
+            rules = self.rules.get(str(spec.queue))
+            if rules is None:
+                raise InputError(f"queue {spec.queue!r} of job {name} is not there; there are {', '.join(self.rules)}")
+            job.rules = rules
+            job.priority += rules.spec.priority
+        pool = place_of(job, self)
+        job.place = pool
+        job.priority += pool.priority
+        job.request = pool.request_of(spec)
+        reason = pool.why_not(job) or pool.limits_why_not(job)
+        return job, reason or (job.rules.why_not(job) if job.rules is not None else None)
+
+    def _take_in(self, job: LiveJob) -> None:
+        """Submit a live job: it waits for others, is held, or joins the queue."""
+        self._dependencies.know(job)
+        for hook in self._on_submitted:
+            hook(job)
+        spec = job.spec
+        if spec is not None:
+            if spec.cancel is not None:
+                self._at(spec.cancel, lambda: self.cancel(job))
+            if spec.dependencies and self._dependencies.block(job):
+                return
+        self._enqueue(job)
+
+    def _admit(self, job: LiveJob) -> None:
+        """Take in a plain job of a log: the hot path."""
+        for hook in self._on_submitted:
+            hook(job)
+        queue = self._only_queue
+        assert queue is not None
+        if not self._by_event:
+            queue.add(job)
+            self.scheduler.wake()
+            return
+        if self._submits_first:
+            self._count_as_ended()
+            fits = job.processors <= job.place.free
+            queue.add(job)
+            if fits or self._tries_every_submission:
+                self.scheduler.decide()
+        else:
+            queue.add(job)
+            self.scheduler.decide()
+
+    def _enqueue(self, job: LiveJob) -> None:
+        """Put an eligible job into the queue of its place, unless a limit holds it."""
+        if job.rules is not None and job.rules.holds(job):
+            job.state = "held"
+            return
+        if self._submits_first:
+            self._count_as_ended()
+        fits = job.place.fits(job)
+        self._queues[job.place].add(job)
+        if not self._submits_first or fits or self._tries_every_submission:
+            self._changed()
+
+    def _eligible(self, job: LiveJob) -> None:
+        """All that the job had to come after has come."""
+        if job.state == "blocked":
+            self._tell("job_eligible", job)
+            self._enqueue(job)
+
+    def _decide_now(self) -> None:
+        if self._submits_first:
+            self._count_as_ended()
+        self.scheduler.decide()
+
+    def _count_as_ended(self) -> None:
+        """Free what holds jobs whose end is an event of this instant, still to be handled, and was expected by now."""
+        now = self.env._now
+        for pool in self.places:
+            expected = []
+            for end, _, _, run in pool.running.entries():
+                if end > now:
+                    break
+                expected.append(run)
+            for run in expected:
+                if isinstance(run, Run) and run.started + run.job._duration == now and run.process is None:
+                    pool.running.remove(run)
+                    pool.give_back(run.job, run.grant)
+                    run.released = True
+
+    # ------------------------------------------------------------------ execution
+
+    def start(self, job: LiveJob, place: Any, allocation: Any = None) -> None:
+        """Start a waiting job; the scheduler has checked that it fits."""
+        env = self.env
+        now = env._now
+        self._queues[place].remove(job)
+        grant = place.take(job, allocation)
+        run = Run(job, place, now, now + job._expected, grant)
+        place.running.add(run, job.processors)
+        job.state = "running"
+        job._run = run
+        job._started = now
+        if job.spec is not None and job.spec.body is not None:
+            self._begin_body(run, job.spec)
+        else:
+            run.callbacks = self._end_callbacks
+            heappush(env._queue, (now + job._duration, self._end_priority, next(env._eid), run))  # type: ignore[misc]
+        if job._resumes:
+            job._resumes = False
+            self._tell("job_resumed", run)
+        else:
+            job.attempts += 1
+            for hook in self._on_started:
+                hook(run)
+        if job._watched:
+            self._started_watched(job)
+
+    def _started_watched(self, job: LiveJob) -> None:
+        """Do what only some jobs need when they start: usage, limits, and jobs that come after the start."""
+        if self.usage is not None:
+            self.usage.change(job.user, job.processors, self.env._now)
+        if job.rules is not None:
+            for held in job.rules.started(job):
+                self._queues[held.place].remove(held)
+                held.state = "held"
+        self._dependencies.happened(job, "start")
+
+    def _begin_body(self, run: Run, spec: Job) -> None:
+        assert spec.body is not None
+        job = run.job
+        grant = run.grant if run.grant.nodes is not None else Grant(job.processors)
+        run.process = Process(self.env, spec.body(self.env, job, grant))
+        run.process.callbacks.append(lambda event: self._body_over(run, event))
+        if self.overrun == "stop" and spec.requested is not None:
+            self._at(self.env.now + spec.requested, lambda: self._stop(run, "timeout"))
+
+    def _body_over(self, run: Run, event: Event) -> None:
+        if event._ok:
+            status = run.stopping or "completed"
+        elif run.stopping is not None and isinstance(event._value, BaseException):
+            event._defused = True
+            status = run.stopping
+        elif isinstance(event._value, JobFailed):
+            event._defused = True
+            status = "failed"
+        else:
+            return  # an error in the user's code: the environment raises it
+        self._finish(run, status)
+
+    def _ended(self, run: Run) -> None:
+        """The end of a run, as an event of its own: the hot path."""
+        job = run.job
+        if job._run is not run:
+            return  # it was stopped before
+        self._finish(run, job._outcome)
+
+    def _finish(self, run: Run, status: str) -> None:
+        """Give back what the run held, and see what follows from its end."""
+        job, place = run.job, run.place
+        if not run.released:
+            place.running.remove(run)
+            place.give_back(job, run.grant)
+        job._run = None
+        if job._watched:
+            self._ended_watched(job)
+        if status == "preempted" or status == "requeued":
+            for hook in self._on_ended:
+                hook(run, status)
+            self._back_to_queue(job)
+        else:
+            job.state = status
+            for hook in self._on_ended:
+                hook(run, status)
+            self._over(job)
+        if place._claims:
+            place._serve_claims()
+        self._changed()
+
+    def _ended_watched(self, job: LiveJob) -> None:
+        if self.usage is not None:
+            self.usage.change(job.user, -job.processors, self.env._now)
+        if job.rules is not None:
+            for freed in job.rules.ended(job):
+                self._enqueue(freed)
+
+    def _over(self, job: LiveJob) -> None:
+        """The job is over, however it ended."""
+        self._active -= 1
+        if job._watched:
+            self._dependencies.happened(job, "end")
+        if job._done is not None:
+            job._done.succeed(job)
+        if self._idle is not None and not self._active and not self._idle.triggered:
+            self._idle.succeed()
+
+    def _back_to_queue(self, job: LiveJob) -> None:
+        assert job._started is not None
+        if job.spec is not None and job.spec.keeps_work and job.spec.body is None:
+            job._duration -= self.env._now - job._started
+        self._enqueue(job)
+
+    def _stop(self, run: Run, status: str) -> None:
+        """Stop a run: a body is interrupted and may clean up; anything else ends now."""
+        if run.job._run is not run or run.stopping is not None:
+            return
+        if run.process is not None:
+            run.stopping = status
+            if run.process.is_alive:
+                run.process.interrupt(status)
+        else:
+            self._finish(run, status)
+
+    # ------------------------------------------------------------------ interventions
+
+    def cancel(self, job: LiveJob) -> None:
+        """Withdraw a job that waits, or stop one that runs; one that is over stays as it is."""
+        if job.state in OVER:
+            return
+        if job._run is not None:
+            self._stop(job._run, "cancelled")
+            return
+        if job.state == "waiting":
+            self._queues[job.place].remove(job)
+        if job.rules is not None:
+            job.rules.forget(job)
+        job.state = "cancelled"
+        self._tell("job_cancelled", job)
+        self._over(job)
+        self._changed()
+
+    def why_not_preempt(self, job: LiveJob, mode: str) -> str | None:
+        """Say why a running job cannot be stopped so, or ``None``."""
+        if mode not in ("requeue", "suspend"):
+            return f"mode requeue or suspend expected, found {mode!r}"
+        spec = job.spec
+        if spec is not None and spec.on_preempt == "no":
+            return "the job forbids preempting it"
+        if spec is not None and spec.body is not None and mode == "suspend":
+            return "a job with a body cannot be suspended"
+        return None
+
+    def preempt(self, job: LiveJob, mode: str = "requeue") -> None:
+        """Stop a running job: it starts again from the queue, or (``suspend``) goes on where it was."""
+        run = job._run
+        if run is None:
+            raise ValueError(f"running work expected, found {job}")
+        if mode == "requeue":
+            self._stop(run, "preempted")
+            return
+        assert job._started is not None
+        elapsed = self.env._now - job._started
+        run.place.running.remove(run)
+        run.place.give_back(job, run.grant)
+        job._run = None
+        job._duration -= elapsed
+        job._expected = max(0.0, job._expected - elapsed)
+        job.requested = max(0.0, job.requested - elapsed)
+        job._resumes = True
+        if job._watched:
+            self._ended_watched(job)
+        self._tell("job_suspended", run)
+        self._enqueue(job)
+        self._changed()
+
+    def fail(self, runs: list[Run]) -> None:
+        """Have these runs hit by a failure: their jobs are resubmitted or lost, as the platform says."""
+        status = "requeued" if self.spec.on_failure == "resubmit" else "lost"
+        for run in runs:
+            self._stop(run, status)
+
+    def keep_usage(self, usage: Any) -> None:
+        """Keep the consumption of users in this record from now on (for fair share)."""
+        self.usage = self.view.usage = usage
+
+    # ------------------------------------------------------------------ time
+
+    def _at(self, at: float, call: Callable[[], object]) -> None:
+        """Call at an instant (s), with the ends of that instant."""
+        occurrence = Occurrence()
+        occurrence.callbacks = (lambda _: call(),)
+        env = self.env
+        heappush(env._queue, (max(at, env._now), self._end_priority, next(env._eid), occurrence))  # type: ignore[misc]
+
+    def _at_submission(self, at: float, call: Callable[[Any], object]) -> None:
+        """Call at an instant (s), with the submissions of that instant."""
+        occurrence = Occurrence()
+        occurrence.callbacks = (call,)
+        env = self.env
+        heappush(env._queue, (at, self._submit_priority, next(env._eid), occurrence))  # type: ignore[misc]
+
+    def _reject(self, job: LiveJob, reason: str) -> None:
+        """Record a job of a log that no place can ever run."""
+        job.state = "rejected"
+        self._tell("job_rejected", job, reason)
+        self._dependencies.rejected(job.id)
+        self._over(job)
+
+    def idle(self) -> Event:
+        """Return an event that happens once every job that was submitted or is still to arrive is over."""
+        if self._idle is None:
+            self._idle = Event(self.env)
+            if not self._active:
+                self._idle.succeed()
+        return self._idle
+
+    # ------------------------------------------------------------------ who is stuck
+
+    def waiting_report(self) -> Iterator[str]:
+        """Yield one sentence for each job that waits."""
+        for pool in self.places:
+            for job in self._queues[pool]:
+                yield (
+                    f"job {job.id} waits for {job.processors} processors of {pool.name} since {job.submit:g}; "
+                    f"{pool.free} of {pool.capacity} are free"
+                )
+        for rules in self.rules.values():
+            for job in rules.held:
+                yield f"job {job.id} is held by a limit of queue {rules.spec.name} since {job.submit:g}"
+        yield from self._dependencies.waiting_report()
+
+
+def _estimate(view: View, job: LiveJob, place: Any) -> Estimate:
+    """Estimate by the expected ends of what runs, as if the job were next."""
+    at, _ = place.profile().earliest(job, job.requested)
+    return Estimate(at, 0.0, 0.0, job.requested)
+
+
+def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise InputError(f"{name} {' or '.join(map(repr, allowed))} expected, found {value!r}")

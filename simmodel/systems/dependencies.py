@@ -1,0 +1,93 @@
+"""Jobs that wait for other jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from simmodel.systems.cluster import Cluster
+    from simmodel.work.job import Dependency, LiveJob
+
+__all__ = ["Dependencies"]
+
+
+class Dependencies:
+    """Knows who waits for whose start, end or success, and lets jobs go when all of it has come.
+
+    A job whose predecessor did not complete, where it asked for success, is cancelled.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._known: dict[Any, LiveJob] = {}
+        self._waiting: dict[tuple[Any, str], list[tuple[LiveJob, Dependency]]] = {}
+        self._absent: set[Any] = set()  # ids that will never come: of jobs that were rejected
+
+    def know(self, job: LiveJob) -> None:
+        """Remember a submitted job, so that others can name it."""
+        self._known[job.id] = job
+
+    def rejected(self, name: Any) -> None:
+        """Take a job that never runs for one that ended without success."""
+        self._absent.add(name)
+
+    def block(self, job: LiveJob) -> bool:
+        """Have the job wait for those it names; returns whether it has to."""
+        assert job.spec is not None
+        job.state = "blocked"
+        for dependency in job.spec.dependencies:
+            job._waits_for += 1
+            before = self._known.get(dependency.job)
+            if before is None and dependency.job not in self._absent:
+                self._wait(job, dependency, "start" if dependency.after == "start" else "end")
+            elif before is None:
+                self._come(job, dependency, dependency.after != "success")
+            elif dependency.after == "start" and (before.started is not None or before.state in _OVER):
+                self._come(job, dependency, True)
+            elif dependency.after != "start" and before.state in _OVER:
+                self._come(job, dependency, dependency.after == "end" or before.state == "completed")
+            else:
+                self._wait(job, dependency, "start" if dependency.after == "start" else "end")
+        return job.state == "blocked" or job.state in _OVER
+
+    def _wait(self, job: LiveJob, dependency: Dependency, what: str) -> None:
+        self._waiting.setdefault((dependency.job, what), []).append((job, dependency))
+
+    def happened(self, job: LiveJob, what: str) -> None:
+        """The job started or ended."""
+        waiting = self._waiting
+        if not waiting:
+            return
+        for dependent, dependency in waiting.pop((job.id, what), ()):
+            self._come(dependent, dependency, dependency.after != "success" or job.state == "completed")
+        if what == "end":  # a job that ends without having started lets those go that waited for its start
+            for dependent, dependency in waiting.pop((job.id, "start"), ()):
+                self._come(dependent, dependency, True)
+
+    def _come(self, job: LiveJob, dependency: Dependency, as_hoped: bool) -> None:
+        if job.state != "blocked":
+            return
+        cluster = self._cluster
+        if not as_hoped:
+            cluster.cancel(job)
+        elif dependency.think_time > 0:
+            cluster._at(cluster.env.now + dependency.think_time, lambda: self._one_less(job))
+        else:
+            self._one_less(job)
+
+    def _one_less(self, job: LiveJob) -> None:
+        job._waits_for -= 1
+        if not job._waits_for:
+            self._cluster._eligible(job)
+
+    def waiting_report(self) -> Iterator[str]:
+        """Yield one sentence for each job that is blocked."""
+        for (name, what), waiting in self._waiting.items():
+            known = "which has not" if name in self._known else "which was never submitted"
+            for job, _ in waiting:
+                if job.state == "blocked":
+                    yield f"job {job.id} waits since {job.submit:g} for the {what} of job {name}, {known}"
+
+
+_OVER = ("completed", "timeout", "failed", "cancelled", "lost", "rejected")

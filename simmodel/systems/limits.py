@@ -1,0 +1,88 @@
+"""The rules of a queue: how much of it may run at once, and which jobs it holds back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from simmodel.platform.cluster import QueueSpec
+    from simmodel.work.job import LiveJob
+
+__all__ = ["QueueRules"]
+
+
+class QueueRules:
+    """Counts what runs of a queue, in all and by user, and holds jobs beyond its limits, in the order of arrival.
+
+    Held jobs do not stand in the queue that policies see: a limit delays those it is meant for and nobody else.
+
+    Attributes
+    ----------
+    spec
+        the queue
+    held
+        jobs held back
+    """
+
+    def __init__(self, spec: QueueSpec) -> None:
+        self.spec = spec
+        self.held: list[LiveJob] = []
+        self._waiting: dict[LiveJob, None] = {}
+        self._running = 0
+        self._running_of: dict[Any, int] = {}
+        self._limited = spec.max_running is not None or spec.max_running_per_user is not None
+
+    def why_not(self, job: LiveJob) -> str | None:
+        """Say why the queue does not take the job at all, or ``None``."""
+        spec = self.spec
+        if spec.max_processors is not None and job.processors > spec.max_processors:
+            return f"{job.processors} processors asked for, queue {spec.name} allows {spec.max_processors}"
+        if spec.max_requested is not None and job.requested > spec.max_requested:
+            return f"{job.requested:g} s asked for, queue {spec.name} allows {spec.max_requested:g}"
+        if spec.max_waiting_per_user is not None:
+            mine = sum(each.user == job.user for each in (*self._waiting, *self.held))
+            if mine >= spec.max_waiting_per_user:
+                return f"user {job.user} has {mine} jobs waiting, queue {spec.name} allows {spec.max_waiting_per_user}"
+        return None
+
+    def _full(self, user: Any) -> bool:
+        spec = self.spec
+        return (spec.max_running is not None and self._running >= spec.max_running) or (
+            spec.max_running_per_user is not None and self._running_of.get(user, 0) >= spec.max_running_per_user
+        )
+
+    def holds(self, job: LiveJob) -> bool:
+        """Whether the job has to be held now; if not, it is known to wait."""
+        if self._limited and self._full(job.user):
+            self.held.append(job)
+            self.held.sort(key=lambda each: (each.submit, each.seq))
+            return True
+        self._waiting[job] = None
+        return False
+
+    def started(self, job: LiveJob) -> list[LiveJob]:
+        """Count a start; return the waiting jobs that must be held from now on."""
+        self._waiting.pop(job, None)
+        self._running += 1
+        self._running_of[job.user] = self._running_of.get(job.user, 0) + 1
+        if not self._limited:
+            return []
+        full = [each for each in self._waiting if self._full(each.user)]
+        for each in full:
+            del self._waiting[each]
+        self.held = sorted([*self.held, *full], key=lambda each: (each.submit, each.seq))
+        return full
+
+    def ended(self, job: LiveJob) -> list[LiveJob]:
+        """Count an end; return the held jobs that may wait from now on, in order."""
+        self._running -= 1
+        self._running_of[job.user] -= 1
+        freed = [each for each in self.held if not self._full(each.user)]
+        self.held = [each for each in self.held if self._full(each.user)]
+        return freed
+
+    def forget(self, job: LiveJob) -> None:
+        """The job was withdrawn."""
+        self._waiting.pop(job, None)
+        if job in self.held:
+            self.held.remove(job)

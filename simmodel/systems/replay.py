@@ -1,0 +1,109 @@
+"""Logs whose jobs ask for more than processors and time: each becomes a job of its own before it is submitted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from simmodel.work.job import Dependency, Job, LiveJob
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from simmodel.platform.cluster import ClusterSpec
+    from simmodel.systems.cluster import Cluster
+    from simmodel.work.prepare import Prepared
+    from simmodel.work.workload import Workload
+
+__all__ = ["needs_specs", "specs", "submit_specs"]
+
+_DETAILS = ("preceding", "nodes", "gpus_per_node", "memory_per_node", "priority", "cancel")
+
+
+def needs_specs(workload: Workload, platform: ClusterSpec) -> bool:
+    """Whether the jobs ask for more than processors and time, or the platform distinguishes queues or nodes."""
+    return bool(
+        workload.specs is not None
+        or platform.queues
+        or any(partition.nodes for partition in platform.partitions)
+        or any(name in workload and _any(workload[name]) for name in _DETAILS)
+    )
+
+
+def _any(column: Any) -> bool:
+    if column.dtype.kind == "f":
+        return bool((np.nan_to_num(column) > 0).any())
+    if column.dtype.kind in "iu":
+        return bool((column > 0).any())
+    return any(value not in (None, "", -1) for value in column.tolist())
+
+
+def specs(workload: Workload, prepared: Prepared) -> Iterator[tuple[int, Job]]:
+    """Yield (row, job) for the rows that can run, in order of submission."""
+    if workload.specs is not None:
+        for row in prepared.rows.tolist():
+            yield row, workload.specs[row]
+        return
+    table = workload.table
+    names = set(table["job"].tolist())
+    for row in prepared.rows.tolist():
+        values = {name: table[name][row].item() if hasattr(table[name][row], "item") else table[name][row] for name in table.names}
+        known = {name: value for name, value in values.items() if value is not None and value == value and value != -1}
+        dependencies: tuple[Dependency, ...] = ()
+        preceding = known.get("preceding")
+        if preceding:
+            if preceding in names and preceding != known["job"]:
+                dependencies = (Dependency(preceding, think_time=max(0.0, known.get("think_time", 0.0))),)
+            else:
+                prepared.report.repaired["preceding job not in the log: not waited for"] += 1
+        requested = known.get("requested", 0.0)
+        asked: dict[str, Any] = {"processors": int(prepared.processors[row])}
+        for name in ("nodes", "cores_per_node", "gpus_per_node"):
+            if known.get(name, 0) > 0:
+                asked[name] = int(known[name])
+        yield (
+            row,
+            Job(
+                id=known["job"],
+                submit=max(0.0, values["submit"]),
+                run=values["run"],
+                requested=requested if requested > 0 else None,
+                memory_per_node=max(0.0, known.get("memory_per_node", 0.0)),
+                dependencies=dependencies,
+                priority=known.get("priority", 0.0),
+                cancel=known.get("cancel"),
+                **{name: known.get(name) for name in ("user", "group", "queue", "partition")},
+                **asked,
+            ),
+        )
+
+
+def submit_specs(cluster: Cluster, workload: Workload, prepared: Prepared) -> None:
+    """Have each job submitted at its instant; what can never run is recorded as rejected, and counted."""
+    for row, spec in specs(workload, prepared):
+        cluster._at_submission(float(prepared.submit[row]), _Submission(cluster, row, spec, prepared))
+
+
+class _Submission:
+    """Submits one job when called."""
+
+    __slots__ = ("_cluster", "_prepared", "_row", "_spec")
+
+    def __init__(self, cluster: Cluster, row: int, spec: Job, prepared: Prepared) -> None:
+        self._cluster = cluster
+        self._row = row
+        self._spec = spec
+        self._prepared = prepared
+
+    def __call__(self, _event: object) -> None:
+        cluster = self._cluster
+        job, reason = cluster._live(self._spec, self._row)
+        if reason is not None:
+            self._reject(job, reason)
+        else:
+            cluster._take_in(job)
+
+    def _reject(self, job: LiveJob, reason: str) -> None:
+        self._prepared.report.rejected[reason.split(" asked for,")[-1].strip()] += 1
+        self._cluster._reject(job, reason)
