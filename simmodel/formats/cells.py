@@ -1,0 +1,137 @@
+"""What stands in the cells of logs: numbers, names, instants, durations, amounts of memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Mapping, Sequence
+from datetime import UTC, datetime, tzinfo
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import numpy as np
+
+from simmodel.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["columns_of", "duration", "instant", "memory", "names", "whole", "zone"]
+
+_WHOLE = re.compile(r"[+-]?\d{1,18}")
+_MEMORY = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGTPE]?)I?B?", re.IGNORECASE)
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50, "E": 1 << 60}
+
+
+def names(texts: Sequence[str]) -> NDArray[Any]:
+    """Return a column of users, queues or jobs: integers where all are, else text; unknown are -1 or the empty text.
+
+    >>> names(["3", "-1"]), names(["ann", "-1"])
+    (array([ 3, -1]), array(['ann', ''], dtype='<U3'))
+    """
+    unknown = ("", "-1")
+    if all(_WHOLE.fullmatch(text) or not text for text in dict.fromkeys(texts)):
+        return np.array([int(text or -1) for text in texts], dtype=np.int64)
+    return np.array(["" if text in unknown else text for text in texts])
+
+
+def whole(text: str) -> int:
+    """Return the whole number a cell holds, -1 for an empty one; raises ``ValueError``.
+
+    >>> whole("12"), whole("12.0"), whole("")
+    (12, 12, -1)
+    """
+    if not text:
+        return -1
+    number = float(text)
+    if number != int(number):
+        raise ValueError(text)
+    return int(number)
+
+
+def columns_of(rows: Sequence[Mapping[str, Any]], always: Container[str]) -> dict[str, NDArray[Any]]:
+    """Turn rows of one shape into columns; leave out those of which nothing is known, but for the ``always`` ones.
+
+    >>> columns_of([{"run": 1.0, "user": "ann", "nodes": -1}], ())
+    {'run': array([1.]), 'user': array(['ann'], dtype='<U3')}
+    """
+    columns = {}
+    for name in rows[0]:
+        values = [row[name] for row in rows]
+        column = names(values) if isinstance(values[0], str) else np.array(values)
+        nothing = ("",) if column.dtype.kind == "U" else (0, -1) if name == "gpus_per_node" else (-1,)
+        empty = np.isnan(column).all() if column.dtype.kind == "f" else np.isin(column, nothing).all()
+        if name in always or not empty:
+            columns[name] = column
+    return columns
+
+
+def zone(name: str | None) -> tzinfo:
+    """Return the time zone of that name (``"Europe/Paris"``); ``None`` is UTC.
+
+    Raises
+    ------
+    InputError
+        there is no such zone
+    """
+    if name is None:
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError):
+        raise InputError(f"a time zone such as 'Europe/Paris' expected, found {name!r}") from None
+
+
+def instant(text: str, local: tzinfo = UTC) -> float:
+    """Return the Unix seconds of an instant: ISO 8601 text, or seconds already; nan where it is not known.
+
+    Parameters
+    ----------
+    text
+        ``2024-05-01T12:00:00``, ``1714564800``, or ``Unknown``, ``None`` and the like
+    local
+        the zone of times that name none
+
+    >>> instant("1970-01-01T01:00:00"), instant("90"), instant("Unknown")
+    (3600.0, 90.0, nan)
+    """
+    if text in ("", "Unknown", "None", "N/A", "NaT", "nan"):
+        return float("nan")
+    try:
+        return float(text)
+    except ValueError:
+        when = datetime.fromisoformat(text)
+    return (when if when.tzinfo else when.replace(tzinfo=local)).timestamp()
+
+
+def duration(text: str) -> float:
+    """Return the seconds of ``[days-]hours:minutes:seconds``, ``minutes:seconds`` or a number; nan where not known.
+
+    >>> duration("1-02:03:04"), duration("05:06.500"), duration("90"), duration("UNLIMITED")
+    (93784.0, 306.5, 90.0, nan)
+    """
+    if text in ("", "UNLIMITED", "Partition_Limit", "INVALID", "Unknown", "None", "N/A", "nan"):
+        return float("nan")
+    days, dash, clock = text.rpartition("-")
+    parts = [float(part) for part in clock.split(":")]
+    if len(parts) > 3 or (dash and not days.isdigit()) or any(part < 0 for part in parts):
+        raise ValueError(text)
+    if dash:  # D-HH, D-HH:MM, D-HH:MM:SS
+        parts += [0.0] * (3 - len(parts))
+    seconds = 0.0
+    for part in parts:
+        seconds = seconds * 60 + part
+    return seconds + 86400 * int(days or 0)
+
+
+def memory(text: str) -> float:
+    """Return the bytes of an amount with a binary unit; nan where it is empty.
+
+    >>> memory("4G"), memory("512kb"), memory("1.5M"), memory("100")
+    (4294967296.0, 524288.0, 1572864.0, 100.0)
+    """
+    if not text:
+        return float("nan")
+    found = _MEMORY.fullmatch(text)
+    if not found:
+        raise ValueError(text)
+    return float(found[1]) * _UNITS[found[2].upper()]

@@ -1,0 +1,217 @@
+"""Jobs from a table of one's own: a pandas DataFrame, a mapping of columns or a CSV file whose columns are named."""
+
+from __future__ import annotations
+
+import csv
+import difflib
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from simmodel.errors import InputError
+from simmodel.formats.cells import duration, instant, names, whole, zone
+from simmodel.formats.source import Source, read_lines
+from simmodel.work.workload import COLUMNS, Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+__all__ = ["read_columns"]
+
+_INSTANTS = frozenset({"submit", "start", "end", "cancel"})
+_DURATIONS = frozenset({"wait", "run", "requested", "cpu_time", "think_time"})
+_BYTES = frozenset({"used_memory", "requested_memory", "memory_per_node"})
+_NAMES = frozenset({"job", "user", "group", "executable", "queue", "partition", "preceding"})
+_KNOWN = (*COLUMNS, "start", "end")
+
+
+def read_columns(
+    source: pd.DataFrame | Mapping[str, Any] | Source,
+    names: Mapping[str, str] | None = None,
+    *,
+    processors: int | None = None,
+    name: str | None = None,
+    delimiter: str | None = None,
+    timezone: str | None = None,
+) -> Workload:
+    """Read jobs from columns with names of one's own.
+
+    Columns that are named as in :data:`simmodel.work.workload.COLUMNS` are taken as they are; ``names`` says what
+    others are called. Needed are ``submit``, and ``run`` or both ``start`` and ``end`` (of which ``run`` and ``wait``
+    are made); ``processors`` is 1 where it is missing. Instants are seconds or timestamps, durations seconds,
+    ``H:MM:SS`` or time deltas. Empty cells are unknown. Columns that nobody named are left out.
+
+    Parameters
+    ----------
+    source
+        a DataFrame, a mapping of names to columns, or a CSV file (a path, also of a gzip file, or an open file)
+    names
+        simmodel's name to the column's name
+    processors
+        the size of the machine, where known
+    name
+        the workload's name; default the file's
+    delimiter
+        what stands between the cells of a CSV file; default the commonest of ``, ; | tab`` in its first line
+    timezone
+        the zone of timestamps that name none, such as ``"Europe/Paris"``; default UTC
+
+    Raises
+    ------
+    InputError
+        the file cannot be read, a needed column is missing, a name is unknown, or a cell cannot be read (named)
+
+    >>> import io
+    >>> file = io.StringIO("when,cores,secs\\n2024-05-01 12:00:00,4,90\\n2024-05-01 12:00:30,2,\\n")
+    >>> log = read_columns(file, {"submit": "when", "processors": "cores", "run": "secs"})
+    >>> log["submit"] - log["submit"][0], log["run"], log["processors"]
+    (array([ 0., 30.]), array([90., nan]), array([4, 2]))
+    """
+    origin = "the table"
+    lines: Sequence[int] | None = None
+    if isinstance(source, Mapping):
+        table: Mapping[str, Any] = source
+    elif not isinstance(source, str | Path) and hasattr(source, "columns"):
+        frame: Any = source
+        table = {str(key): frame[key] for key in frame.columns}
+    else:
+        table, lines, origin = _read_csv(source, delimiter)
+    chosen = _choose(table, names or {}, origin)
+    local = zone(timezone)
+    columns = {
+        column: _convert(column, table[theirs], origin, theirs, lines, local) for column, theirs in chosen.items()
+    }
+    start, end = columns.pop("start", None), columns.pop("end", None)
+    if start is not None:
+        columns.setdefault("wait", start - columns["submit"])
+        if end is not None:
+            columns.setdefault("run", end - start)
+    if "submit" not in columns or "run" not in columns:
+        lacking = "submit" if "submit" not in columns else "run (or start and end)"
+        raise InputError(f"column {lacking} expected, found {', '.join(table) or 'none'}", source=origin)
+    columns.setdefault("processors", np.ones(len(columns["submit"]), np.int64))
+    if not len(columns["submit"]):
+        raise InputError("no job found", source=origin)
+    title = name or (Path(origin).name.removesuffix(".gz").removesuffix(".csv") if lines is not None else "table")
+    order = [column for column in COLUMNS if column in columns]
+    return Workload({column: columns[column] for column in order}, name=title, processors=processors)
+
+
+def _choose(table: Mapping[str, Any], names: Mapping[str, str], origin: str) -> dict[str, str]:
+    """Return simmodel's names to theirs, of the columns that are used."""
+    for ours, theirs in names.items():
+        if ours not in _KNOWN:
+            raise InputError(f"names: one of {', '.join(_KNOWN)} expected, found {ours!r}{_close(ours, _KNOWN)}")
+        if theirs not in table:
+            raise InputError(
+                f"column {theirs!r} (for {ours}) expected, found {', '.join(table)}{_close(theirs, table)}",
+                source=origin,
+            )
+    chosen = {ours: ours for ours in _KNOWN if ours in table and ours not in names.values()}
+    chosen.update(names)
+    if "start" in chosen and "submit" not in chosen:
+        raise InputError(f"column submit expected, found {', '.join(table)}", source=origin)
+    return chosen
+
+
+def _close(word: str, words: Any) -> str:
+    found = difflib.get_close_matches(word, list(words), 1)
+    return f"; did you mean {found[0]!r}?" if found else ""
+
+
+def _read_csv(source: Any, delimiter: str | None) -> tuple[dict[str, list[str]], list[int], str]:
+    """Return the columns of a CSV file as texts, the number of each row's line, and the file's name."""
+    lines, origin = read_lines(source)
+    texts = [line for _, line in lines]
+    head = next((line for line in texts if line.strip()), "")
+    reader = csv.reader(texts, delimiter=delimiter or max(",;|\t", key=head.count))
+    header: list[str] = []
+    rows: list[list[str]] = []
+    numbers: list[int] = []
+    try:
+        for row in reader:
+            if not row or row == [""]:
+                continue
+            if not header:
+                header = [cell.strip() for cell in row]
+            elif len(row) != len(header):
+                place = f"line {reader.line_num}"
+                raise InputError(f"{len(header)} cells expected, found {len(row)}", source=origin, place=place)
+            else:
+                rows.append(row)
+                numbers.append(reader.line_num)
+    except csv.Error as error:
+        raise InputError(f"CSV expected: {error}", source=origin, place=f"line {reader.line_num}") from None
+    if not header:
+        raise InputError("a line with the names of the columns expected, found an empty file", source=origin)
+    columns = zip(*rows, strict=True) if rows else ((),) * len(header)
+    return {key: list(column) for key, column in zip(header, columns, strict=True)}, numbers, origin
+
+
+def _convert(
+    column: str, values: Any, origin: str, theirs: str, lines: Sequence[int] | None, local: Any
+) -> NDArray[Any]:
+    array = np.asarray(values)
+    times = column in _INSTANTS or column in _DURATIONS
+    if array.dtype.kind in "Mm" and times:
+        if hasattr(values, "dt") and array.dtype.kind == "M" and values.dt.tz is None and column in _INSTANTS:
+            values = values.dt.tz_localize(local)
+            array = np.asarray(values.dt.tz_convert("UTC").dt.tz_localize(None))
+        unknown = np.isnat(array)
+        unit = array.astype("datetime64[ns]" if array.dtype.kind == "M" else "timedelta64[ns]").astype(np.int64)
+        return np.where(unknown, np.nan, unit / 1e9)
+    if array.dtype.kind in "iufb" and (times or column in _BYTES):
+        return array.astype(np.float64)
+    if array.dtype.kind in "iub":
+        return array.astype(np.int64)
+    if array.dtype.kind == "f" and column not in _NAMES:
+        array = np.where(np.isnan(array), -1, array)
+        if (array == np.floor(array)).all():
+            return array.astype(np.int64)
+    return _cell_by_cell(column, array.tolist(), origin, theirs, lines, local)
+
+
+def _cell_by_cell(
+    column: str, cells: list[Any], origin: str, theirs: str, lines: Sequence[int] | None, local: Any
+) -> NDArray[Any]:
+    texts = ["" if _missing(cell) else str(cell).strip() for cell in cells]
+    if column in _NAMES:
+        return names([text.removesuffix(".0") for text in texts])
+    found: list[float] = []
+    for row, (cell, text) in enumerate(zip(cells, texts, strict=True)):
+        try:
+            if column in _INSTANTS:
+                when = (
+                    (cell if cell.tzinfo else cell.replace(tzinfo=local))
+                    if text and isinstance(cell, datetime)
+                    else None
+                )
+                found.append(when.timestamp() if when else instant(text, local))
+            elif column in _DURATIONS:
+                found.append(cell.total_seconds() if text and hasattr(cell, "total_seconds") else duration(text))
+            elif column in _BYTES:
+                found.append(float(text) if text else float("nan"))
+            else:
+                found.append(whole(text))
+        except (ValueError, OverflowError):
+            kind = (
+                "an instant (seconds or a timestamp)"
+                if column in _INSTANTS
+                else "seconds"
+                if column in _DURATIONS
+                else "bytes"
+                if column in _BYTES
+                else "a whole number"
+            )
+            place = f"line {lines[row]}" if lines else f"row {row + 1}"
+            raise InputError(f"column {theirs!r}: {kind} expected, found {text!r}", origin, place) from None
+    floats = column in _INSTANTS or column in _DURATIONS or column in _BYTES
+    return np.array(found, dtype=np.float64 if floats else np.int64)
+
+
+def _missing(cell: Any) -> bool:
+    return cell is None or cell != cell or str(cell) in ("NaT", "<NA>")

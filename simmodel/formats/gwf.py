@@ -1,0 +1,165 @@
+"""The Grid Workloads Format (GWF) of the Grid Workloads Archive: read logs of grids.
+
+Source: Iosup et al., "The Grid Workloads Archive", Future Generation Computer Systems 24(7), 2008.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from simmodel.errors import InputError
+from simmodel.formats.cells import names
+from simmodel.formats.numbers import parse
+from simmodel.formats.source import Source, read_lines
+from simmodel.work.workload import Report, Workload
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["FIELDS", "read_gwf"]
+
+FIELDS = (
+    "job",
+    "submit",
+    "wait",
+    "run",
+    "processors",
+    "cpu_time",
+    "used_memory",
+    "requested_processors",
+    "requested",
+    "requested_memory",
+    "status",
+    "user",
+    "group",
+    "executable",
+    "queue",
+    "partition",
+    "submit_site",
+    "run_site",
+    "structure",
+    "structure_parameters",
+    "used_network",
+    "used_disk",
+    "used_resources",
+    "platform",
+    "requested_network",
+    "requested_disk",
+    "requested_resources",
+    "virtual_organisation",
+    "project",
+)
+"""The names of the 29 columns of a line, in order; those beyond SWF are of this format alone."""
+
+_AFTER_SITES = FIELDS.index("structure")
+_TIMES = ("wait", "run", "cpu_time", "requested")
+_MEMORY = ("used_memory", "requested_memory")
+_NUMBERS = frozenset({"submit", *_TIMES, *_MEMORY})
+_COUNTS = frozenset({"processors", "requested_processors", "status"})
+_NAMES = ("job", "user", "group", "executable", "queue", "partition", "submit_site", "run_site")
+_KEY = re.compile(r"([A-Z]\w*)\s*:(?:\s+|$)(.*)")
+
+
+def read_gwf(source: Source, *, strict: bool = True) -> Workload:
+    """Read a log in the Grid Workloads Format.
+
+    Users, groups, queues, partitions and sites are text, or integers where all are. Memory is in bytes (the format has
+    KB); the unknown -1 is nan in columns of times and memory; a cancelled job has no run time. Submit times
+    are Unix seconds. Columns beyond those of SWF are kept as text where a job has them (``submit_site``, ``run_site``,
+    ``structure`` and so on). A line may lack the last column, or have one without a name after the two sites.
+
+    Parameters
+    ----------
+    source
+        a path (also of a gzip file) or an open file
+    strict
+        refuse a bad line; else leave it out and count it in ``report.skipped``
+
+    Raises
+    ------
+    InputError
+        the file cannot be read, is not GWF, holds no job, or has a bad line (named, with its number)
+
+    >>> import io
+    >>> fields = ["7", "1132444805", "-1", "83", "1"] + ["-1"] * 5 + ["1", "U1", "G1"] + ["-1"] * 16
+    >>> log = read_gwf(io.StringIO("# JobID ...\\n" + "\\t".join(fields)))
+    >>> log["run"], log["user"]
+    (array([83.]), array(['U1'], dtype='<U2'))
+    """
+    lines, name = read_lines(source)
+    report = Report()
+    header: dict[str, list[str]] = {}
+    rows: list[list[str]] = []
+    for number, line in lines:
+        stripped = line.strip()
+        if not stripped:
+            continue
+        if stripped.startswith("#"):
+            found = _KEY.fullmatch(stripped.lstrip("# \t"))
+            key, value = (found[1], found[2]) if found else ("Note", stripped.lstrip("# \t"))
+            header.setdefault(key, []).append(value)
+            continue
+        fields = _fields(line)
+        wrong = _what_is_wrong(fields)
+        if wrong is None:
+            rows.append(fields)
+        elif strict:
+            wrong = wrong if rows else f"this is not a log in the Grid Workloads Format: {wrong}"
+            raise InputError(wrong, source=name, place=f"line {number}")
+        else:
+            report.skipped["lines that are not 29 fields"] += 1
+    if not rows:
+        raise InputError("no job found; lines of 29 fields expected (the Grid Workloads Format)", source=name)
+    columns: dict[str, NDArray[Any]] = {}
+    for field, texts in zip(FIELDS, zip(*rows, strict=True), strict=True):
+        column = _as_column(field, texts)
+        if column is not None:
+            columns[field] = column
+    return Workload(
+        columns,
+        name=Path(name).name.removesuffix(".gz").removesuffix(".gwf"),
+        header={key: "\n".join(values) for key, values in header.items()},
+        report=report,
+    )
+
+
+def _fields(line: str) -> list[str]:
+    """Return the 29 fields of a line, or as many as it has where it cannot be one of the known forms."""
+    fields = [field.strip() for field in line.strip("\r\n").split("\t")] if "\t" in line else line.split()
+    if len(fields) == len(FIELDS) + 1:
+        del fields[-1 if not fields[-1] else _AFTER_SITES]
+    if len(fields) == len(FIELDS) - 1:
+        fields.append("-1")
+    return fields
+
+
+def _what_is_wrong(fields: list[str]) -> str | None:
+    if len(fields) != len(FIELDS):
+        return f"29 fields expected, found {len(fields)}"
+    for position, (name, field) in enumerate(zip(FIELDS[:11], fields, strict=False), 1):
+        if name not in _NAMES and field not in ("", "-1"):
+            try:
+                number = parse(field)
+            except ValueError:
+                return f"a number expected in column {position} ({name}), found {field!r}"
+            if not np.isfinite(number) or (name in _COUNTS and number != int(number)):
+                kind = "whole" if name in _COUNTS else "finite"
+                return f"a {kind} number expected in column {position} ({name}), found {field!r}"
+    return None
+
+
+def _as_column(field: str, texts: tuple[str, ...]) -> NDArray[Any] | None:
+    if field in _NUMBERS:
+        values = np.array([parse(text or "-1") for text in texts], dtype=np.float64)
+        if field != "submit":
+            values[values == -1] = np.nan
+        return values * 1024 if field in _MEMORY else values
+    if field in _COUNTS:
+        return np.array([int(parse(text or "-1")) for text in texts], dtype=np.int64)
+    if field in _NAMES:
+        return names(texts)
+    return None if all(text in ("", "-1") for text in dict.fromkeys(texts)) else names(texts)

@@ -1,0 +1,272 @@
+"""Accounting logs of PBS Professional, OpenPBS and Torque.
+
+Source: the accounting log chapter of the PBS Professional Administrator's Guide (Altair), and of the Torque guide.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import datetime, tzinfo
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from simmodel.errors import InputError
+from simmodel.formats.cells import columns_of, duration, memory, whole, zone
+from simmodel.formats.source import Source, read_lines
+from simmodel.work.workload import Report, Workload
+
+__all__ = ["read_pbs"]
+
+_LINE = re.compile(r"(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d);(\w+);([^;]*);?(.*)")
+_WORD = re.compile(r'([\w.\-@]+)=("[^"]*"|\S*)|(\S+)')
+_KINDS = frozenset("QSEDAR")
+_UTC = zone(None)
+_ALWAYS = ("job", "submit", "wait", "run", "processors", "requested", "status")
+
+
+@attrs.define
+class _Life:
+    """What the records of one job say, later ones over earlier ones."""
+
+    words: dict[str, str] = attrs.field(factory=dict)
+    stamps: dict[str, float] = attrs.field(factory=dict)
+    lines: dict[str, int] = attrs.field(factory=dict)
+
+
+def read_pbs(source: Source, *, strict: bool = True, timezone: str | None = None) -> Workload:
+    """Read the jobs of PBS accounting logs: ``05/01/2024 12:00:00;E;17.server;user=ann group=physics ...``.
+
+    A job is put together from its records: Q queued, S started, R run again, E ended, D deleted, A aborted; others
+    are left out and counted in the report. Its ``submit`` is ``ctime`` (else ``qtime``, else the instant of Q); its
+    ``run`` is from ``start`` to ``end``, else ``resources_used.walltime``; its ``requested`` is
+    ``Resource_List.walltime``; its processors are those of ``Resource_List.ncpus``, ``select`` or ``nodes``, else
+    those of ``exec_host``, else ``nodect``. Without an E record it has no run time; deleted while it waited, it has a
+    ``cancel`` time. ``status`` is 1 where ``Exit_status`` is 0, 5 where it was deleted (also 271, by signal), else 0.
+
+    Parameters
+    ----------
+    source
+        a path (also of a gzip file), an open file, or a folder with the logs of days, which are read in the order of
+        their names
+    strict
+        refuse a bad line; else leave it out and count it in ``report.skipped``
+    timezone
+        the zone of the clock times at the beginning of lines, such as ``"Europe/Paris"``; by default found from records
+        that have both a clock time and Unix seconds
+
+    Raises
+    ------
+    InputError
+        the file cannot be read, holds no job, or has a bad line (named, with its number)
+
+    >>> import io
+    >>> log = read_pbs(io.StringIO(
+    ...     "05/01/2024 13:00:30;E;17.server;user=ann group=physics queue=work ctime=1714564800 start=1714564830 "
+    ...     "end=1714568430 Resource_List.ncpus=64 Resource_List.walltime=24:00:00 Exit_status=0"))
+    >>> log["job"], log["wait"], log["run"], log["requested"], log["processors"]
+    (array([17]), array([30.]), array([3600.]), array([86400.]), array([64]))
+    """
+    report = Report()
+    lives: dict[str, _Life] = {}
+    offsets: list[float] = []
+    local = zone(timezone) if timezone else None
+    sources, title = _sources(source)
+    for part in sources:
+        lines, name = read_lines(part)
+        for number, line in lines:
+            try:
+                _take(line, number, lives, offsets, local, report)
+            except ValueError as error:
+                if strict:
+                    raise InputError(str(error), source=name, place=f"line {number}") from None
+                report.skipped["bad lines"] += 1
+    rows = []
+    parents = {re.sub(r"\[\d+\]", "[]", job) for job in lives if re.search(r"\[\d+\]", job)}
+    for job, life in lives.items():
+        if job in parents:
+            report.skipped["arrays, read as their jobs"] += 1
+            continue
+        try:
+            row = _job(job, life, offsets[0] if offsets else 0.0)
+        except ValueError as error:
+            if strict:
+                raise InputError(str(error), source=title, place=f"job {job}") from None
+            report.skipped["jobs with a bad value"] += 1
+            continue
+        if math.isnan(row["submit"]):
+            report.skipped["jobs without an instant of submission"] += 1
+        else:
+            rows.append(row)
+    if not rows:
+        raise InputError("no job found; records like '05/01/2024 12:00:00;E;17.server;user=...' expected", source=title)
+    return Workload(columns_of(_in_order(rows), _ALWAYS), name=Path(title).name.removesuffix(".gz"), report=report)
+
+
+def _sources(source: Any) -> tuple[list[Source], str]:
+    if isinstance(source, str | Path) and Path(source).is_dir():
+        return [path for path in sorted(Path(source).iterdir()) if path.is_file()], str(source)
+    return [source], str(getattr(source, "name", "an open file")) if hasattr(source, "read") else str(source)
+
+
+def _take(
+    line: str, number: int, lives: dict[str, _Life], offsets: list[float], local: tzinfo | None, report: Report
+) -> None:
+    """Note what one line says."""
+    line = line.strip()
+    if not line:
+        return
+    found = _LINE.fullmatch(line)
+    if not found:
+        raise ValueError(f"'MM/DD/YYYY HH:MM:SS;kind;job;key=value ...' expected, found {line[:60]!r}")
+    clock, kind, job, text = found.groups()
+    if kind not in _KINDS:
+        report.skipped[f"records {kind}"] += 1
+        return
+    try:
+        month, day, year, hour, minute, second = map(int, re.split("[/ :]", clock))
+        when = datetime(year, month, day, hour, minute, second, tzinfo=local or _UTC)
+    except ValueError:
+        raise ValueError(f"an instant expected, found {clock!r}") from None
+    words = _words(text)
+    life = lives.setdefault(job, _Life())
+    if kind == "R":  # it goes back to the queue: what it did so far is no run of it
+        for key in ("start", "end", "Exit_status"):
+            life.words.pop(key, None)
+        life.stamps.pop("S", None)
+        report.repaired["started again: its last run counts"] += 1
+        words = {key: value for key, value in words.items() if key not in ("start", "end", "Exit_status")}
+    life.words.update(words)
+    stamp = when.timestamp()
+    life.stamps[kind] = stamp
+    moment = {"S": "start", "E": "end"}.get(kind, "")
+    if local is None and not offsets and words.get(moment, "").isdigit():
+        offsets.append(round((stamp - int(words[moment])) / 900) * 900.0)
+
+
+def _words(text: str) -> dict[str, str]:
+    """Split ``key=value key=value``; a word without ``=`` belongs to the value before it (names with blanks)."""
+    words: dict[str, str] = {}
+    key = ""
+    for found in _WORD.finditer(text):
+        if found[1]:
+            key = found[1]
+            words[key] = found[2].strip('"')
+        elif key:
+            words[key] += " " + found[3]
+    return words
+
+
+def _job(job: str, life: _Life, offset: float) -> dict[str, Any]:
+    words, stamps = life.words, {kind: stamp - offset for kind, stamp in life.stamps.items()}
+
+    def read(convert: Any, *keys: str) -> float:
+        for key in keys:
+            text = words.get(key, "")
+            if text:
+                try:
+                    return float(convert(text))
+                except ValueError:
+                    raise ValueError(f"{key}: cannot read {text!r}") from None
+        return math.nan
+
+    submit = read(float, "ctime", "qtime", "etime")
+    submit = stamps.get("Q", math.nan) if math.isnan(submit) else submit
+    start = read(float, "start")
+    start = stamps.get("S", math.nan) if math.isnan(start) else start
+    ended = "E" in stamps
+    end = read(float, "end") if ended else math.nan
+    end = stamps["E"] if ended and math.isnan(end) else end
+    submit = start if math.isnan(submit) else submit
+    run = read(duration, "resources_used.walltime") if math.isnan(end - start) else end - start
+    never_started = math.isnan(start) and not ended and bool({"D", "A"} & stamps.keys())
+    nodes, processors, gpus = _size(words)
+    amount = read(memory, "Resource_List.mem")
+    return {
+        "job": job,
+        "submit": submit,
+        "wait": start - submit,
+        "run": run if ended else math.nan,
+        "processors": processors,
+        "requested": read(duration, "Resource_List.walltime"),
+        "cpu_time": read(duration, "resources_used.cput") / max(processors, 1),
+        "used_memory": read(memory, "resources_used.mem") / max(processors, 1),
+        "requested_memory": amount / max(processors, 1),
+        "status": _status(words.get("Exit_status", ""), ended, never_started),
+        "user": words.get("user", ""),
+        "group": words.get("group") or words.get("account", ""),
+        "queue": words.get("queue", ""),
+        "nodes": nodes,
+        "cores_per_node": -(-processors // nodes) if nodes > 0 else -1,
+        "gpus_per_node": -(-gpus // max(nodes, 1)),
+        "cancel": stamps.get("D", stamps.get("A", math.nan)) if never_started else math.nan,
+    }
+
+
+def _status(exit_status: str, ended: bool, never_started: bool) -> int:
+    if never_started:
+        return 5
+    if not ended or not exit_status:
+        return -1
+    return {"0": 1, "271": 5}.get(exit_status, 0)
+
+
+def _size(words: dict[str, str]) -> tuple[int, int, int]:
+    """Return the numbers of nodes (-1: not said), processors and GPUs of a job."""
+
+    def number(key: str) -> int:
+        try:
+            return whole(words.get(key, ""))
+        except ValueError:
+            raise ValueError(f"{key}: a whole number expected, found {words[key]!r}") from None
+
+    chunks, cores, gpus = _chunks(words.get("Resource_List.select") or words.get("Resource_List.nodes", ""))
+    listed = number("Resource_List.ncpus")
+    hosts, places = _hosts(words.get("exec_host", ""))
+    processors = next((n for n in (listed if listed > cores else -1, cores, listed, places) if n > 0), -1)
+    nodect = number("Resource_List.nodect")
+    nodes = next((n for n in (nodect, chunks, hosts) if n > 0), -1)
+    accelerators = max(gpus, number("Resource_List.ngpus"), number("Resource_List.gpus"), 0)
+    return nodes, processors if processors > 0 else max(nodes, 1), accelerators
+
+
+def _chunks(spec: str) -> tuple[int, int, int]:
+    """Add up ``2:ncpus=8:ngpus=1+1:ncpus=4`` (PBS) or ``2:ppn=8+node7:ppn=4`` (Torque): nodes, processors, GPUs."""
+    nodes = processors = gpus = 0
+    for chunk in spec.split("+") if spec else ():
+        first, *parts = chunk.split(":")
+        count = int(first) if first.isdigit() else 1
+        values = dict(part.partition("=")[::2] for part in ([first] if "=" in first else []) + parts)
+        each = [values.get(key, "") for key in ("ncpus", "ppn") if values.get(key, "").isdigit()]
+        cards = [values.get(key, "") for key in ("ngpus", "gpus") if values.get(key, "").isdigit()]
+        nodes += count
+        processors += count * int(each[0] if each else 1)
+        gpus += count * int(cards[0] if cards else 0)
+    return nodes, processors, gpus
+
+
+def _hosts(text: str) -> tuple[int, int]:
+    """Count the nodes and processors of ``n1/0*8+n2/0*8`` (PBS) or ``n1/0+n1/1`` or ``n1/0-7`` (Torque)."""
+    nodes: dict[str, None] = {}
+    processors = 0
+    for part in text.split("+") if text else ():
+        node, _, slot = part.partition("/")
+        nodes[node] = None
+        _, star, times = slot.partition("*")
+        if star and times.isdigit():
+            processors += int(times)
+            continue
+        for piece in slot.split(","):
+            first, dash, last = piece.partition("-")
+            processors += int(last) - int(first) + 1 if dash and first.isdigit() and last.isdigit() else 1
+    return len(nodes), processors
+
+
+def _in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the jobs in the order of submission; where all are of one server, its name is left out."""
+    rows = sorted(rows, key=lambda row: row["submit"])
+    if len({row["job"].partition(".")[2] for row in rows}) > 1:
+        return rows
+    return [{**row, "job": row["job"].partition(".")[0]} for row in rows]

@@ -1,0 +1,214 @@
+"""Slurm's accounting: what ``sacct --parsable2`` prints.
+
+Source: the manual page of sacct (SchedMD). A call that gives all that is understood here::
+
+    sacct --allusers --allocations --parsable2 --starttime=2024-01-01 --endtime=now --format=JobID,Submit,Start,End,\\
+    Elapsed,Timelimit,AllocCPUS,ReqCPUS,NNodes,State,User,Account,Partition,QOS,ReqTRES,Priority
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from datetime import tzinfo
+from pathlib import Path
+from typing import Any, TypeVar
+
+from simmodel.errors import InputError
+from simmodel.formats.cells import columns_of, duration, instant, memory, whole, zone
+from simmodel.formats.source import Source, read_lines
+from simmodel.work.workload import Report, Workload
+
+__all__ = ["read_sacct"]
+
+_T = TypeVar("_T")
+_WAITING_ARRAY = re.compile(r"\d+_\[.*\]")
+_GPUS = re.compile(r"gres/gpu(:[^=,]*)?=(\d+)")
+_MEMORY = re.compile(r"(?:^|,)mem=([^,]*)")
+_UNFINISHED = ("PENDING", "RUNNING", "SUSPENDED", "REQUEUED", "RESIZING", "COMPLETING", "CONFIGURING")
+_ALWAYS = ("job", "submit", "wait", "run", "processors", "requested", "status", "state")
+_STATUS = {"COMPLETED": 1, "CANCELLED": 5, "REVOKED": 5, "PREEMPTED": 5, **dict.fromkeys(_UNFINISHED, -1)}
+
+
+def read_sacct(source: Source, *, strict: bool = True, delimiter: str = "|", timezone: str | None = None) -> Workload:
+    """Read the jobs of ``sacct --parsable2`` output with any fields; its first line names them.
+
+    Needed are ``JobID``, ``Submit``, a number of processors (``AllocCPUS``, ``NCPUS`` or ``ReqCPUS``) and a run time
+    (``Elapsed``, ``ElapsedRaw``, or ``Start`` and ``End``). Understood as well: ``Timelimit``, ``NNodes``, ``State``,
+    ``User``, ``Group``, ``Account`` (the group where ``Group`` is not given), ``Partition``, ``QOS`` (the queue),
+    ``ReqTRES`` and ``AllocTRES`` (memory and GPUs), ``ReqMem``, ``Priority``, ``TotalCPU``. Others are left out.
+
+    Job steps are left out and counted in the report, and so are arrays that wait as a whole (``12_[3-9]``); members of
+    arrays (``12_3``) and of heterogeneous jobs (``12+0``) are jobs of their own. A job that never started, or has not
+    ended, has no run time; one cancelled while it waited has a ``cancel`` time. ``status`` is 1 completed, 0
+    failed or timed out, 5 cancelled; ``state`` is Slurm's own word.
+
+    Parameters
+    ----------
+    source
+        a path (also of a gzip file) or an open file
+    strict
+        refuse a bad line; else leave it out and count it in ``report.skipped``
+    delimiter
+        what stands between the fields
+    timezone
+        the zone of the times, such as ``"Europe/Paris"``; default UTC (only the offset of all times depends on it,
+        but for changes to and from summer time)
+
+    Raises
+    ------
+    InputError
+        the file cannot be read, lacks a needed field, holds no job, or has a bad line (named, with its number)
+
+    >>> import io
+    >>> log = read_sacct(io.StringIO('''JobID|Submit|Start|End|Elapsed|Timelimit|AllocCPUS|State|User
+    ... 17|2024-05-01T12:00:00|2024-05-01T12:01:00|2024-05-01T13:01:00|01:00:00|1-00:00:00|64|COMPLETED|ann
+    ... 17.batch|2024-05-01T12:01:00|2024-05-01T12:01:00|2024-05-01T13:01:00|01:00:00||64|COMPLETED|
+    ... '''))
+    >>> log["wait"], log["run"], log["requested"]
+    (array([60.]), array([3600.]), array([86400.]))
+    >>> print(log.report)
+    skipped 1 (job steps 1)
+    """
+    local = zone(timezone)
+    lines, name = read_lines(source)
+    report = Report()
+    fields: list[str] = []
+    rows: list[dict[str, Any]] = []
+    for number, line in lines:
+        if not line.strip():
+            continue
+        cells = [cell.strip() for cell in line.split(delimiter)]
+        if not fields:
+            fields = [cell.lower() for cell in cells]
+            _check_fields(fields, name, number)
+            continue
+        try:
+            if len(cells) != len(fields):
+                raise ValueError(f"{len(fields)} fields expected, found {len(cells)}")
+            record = dict(zip(fields, cells, strict=True))
+            job = record["jobid"]
+            if "." in job:
+                report.skipped["job steps"] += 1
+            elif _WAITING_ARRAY.fullmatch(job):
+                report.skipped["arrays that wait as a whole"] += 1
+            else:
+                rows.append(_job(record, local))
+        except ValueError as error:
+            if strict:
+                raise InputError(str(error), source=name, place=f"line {number}") from None
+            report.skipped["bad lines"] += 1
+    if not fields:
+        raise InputError("a line with the names of sacct's fields expected, found an empty file", source=name)
+    if not rows:
+        raise InputError("no job found", source=name)
+    return Workload(columns_of(rows, _ALWAYS), name=Path(name).name.removesuffix(".gz"), report=report)
+
+
+def _check_fields(fields: list[str], name: str, number: int) -> None:
+    place = f"line {number}"
+    if "jobid" not in fields:
+        shown = "|".join(fields)[:80]
+        raise InputError(f"the names of sacct's fields expected (JobID|Submit|...), found {shown!r}", name, place)
+    if "submit" not in fields:
+        raise InputError("field Submit expected, not among sacct's fields", name, place)
+    if not {"alloccpus", "ncpus", "reqcpus"} & set(fields):
+        raise InputError("field AllocCPUS, NCPUS or ReqCPUS expected, none among sacct's fields", name, place)
+    if not {"elapsed", "elapsedraw"} & set(fields) and not {"start", "end"} <= set(fields):
+        raise InputError("field Elapsed, or Start and End, expected, not among sacct's fields", name, place)
+
+
+def _cell(record: Mapping[str, str], fields: str, convert: Callable[[str], _T]) -> _T | None:
+    """Convert the first of these fields that is there and not empty."""
+    for field in fields.split():
+        text = record.get(field, "")
+        if text:
+            try:
+                return convert(text)
+            except ValueError:
+                raise ValueError(f"field {field}: cannot read {text!r}") from None
+    return None
+
+
+def _seconds(record: Mapping[str, str], fields: str, convert: Callable[[str], float]) -> float:
+    found = _cell(record, fields, convert)
+    return math.nan if found is None else found
+
+
+def _count(record: Mapping[str, str], *fields: str) -> int:
+    """Return the first of these numbers that is above zero (a job that waits has none allocated), else -1."""
+    found = [_cell(record, field, _number) for field in fields]
+    return next((number for number in found if number is not None and number > 0), -1)
+
+
+def _number(text: str) -> int:
+    """Return a whole number; Slurm shortens large ones (``12K``)."""
+    return int(memory(text)) if text[-1:] in "KMG" else whole(text)
+
+
+def _job(record: Mapping[str, str], local: tzinfo) -> dict[str, Any]:
+    submit = _seconds(record, "submit", lambda text: instant(text, local))
+    if math.isnan(submit):
+        raise ValueError("field submit: the instant of submission expected, found none")
+    start = _seconds(record, "start", lambda text: instant(text, local))
+    end = _seconds(record, "end", lambda text: instant(text, local))
+    state = (record.get("state", "").split() or [""])[0].rstrip("+")
+    started = "start" not in record or not math.isnan(start)
+    run = _seconds(record, "elapsedraw elapsed", duration) if {"elapsedraw", "elapsed"} & record.keys() else end - start
+    cancelled_waiting = state == "CANCELLED" and (not started or run == 0)
+    processors = _count(record, "alloccpus", "ncpus", "reqcpus")
+    nodes = _count(record, "allocnodes", "nnodes", "reqnodes")
+    minutes = _seconds(record, "timelimitraw", duration)
+    job = {
+        "job": record["jobid"],
+        "submit": submit,
+        "wait": start - submit,
+        "run": math.nan if not started or cancelled_waiting or state in _UNFINISHED else run,
+        "processors": processors,
+        "requested_processors": _count(record, "reqcpus"),
+        "requested": _seconds(record, "timelimit", duration) if math.isnan(minutes) else minutes * 60,
+        "cpu_time": _seconds(record, "totalcpu", duration) / max(processors, 1),
+        "status": _STATUS.get(state, 0) if state else -1,
+        "state": state,
+        "user": record.get("user", ""),
+        "group": record.get("group") or record.get("account", ""),
+        "queue": record.get("qos", ""),
+        "partition": record.get("partition", ""),
+        "nodes": nodes,
+        "cores_per_node": -(-processors // nodes) if nodes > 0 and processors > 0 else -1,
+        "cancel": end if cancelled_waiting else math.nan,
+        "priority": _count(record, "priority"),
+    }
+    gpus = _gpus(record)
+    amount = _memory(record, processors, nodes)
+    job["requested_memory"] = amount / processors if processors > 0 else math.nan
+    job["gpus_per_node"] = -(-gpus // max(nodes, 1))
+    job["memory_per_node"] = amount / max(nodes, 1)
+    return job
+
+
+def _gpus(record: Mapping[str, str]) -> int:
+    """Count the GPUs of a job; an untyped count stands for all, else the typed ones are added."""
+    for field in ("alloctres", "reqtres"):
+        found = _GPUS.findall(record.get(field, ""))
+        if found:
+            return next((int(n) for kind, n in found if not kind), sum(int(n) for _, n in found))
+    return 0
+
+
+def _memory(record: Mapping[str, str], processors: int, nodes: int) -> float:
+    """Return the bytes that the whole job asked for; ``4Gc`` is for each processor, ``4Gn`` for each node."""
+    for field in ("reqtres", "alloctres"):
+        found = _MEMORY.search(record.get(field, ""))
+        if found:
+            return _seconds({field: found[1]}, field, memory)
+    text = record.get("reqmem", "")
+    if text[-1:] in ("c", "n"):
+        each = _seconds({"reqmem": text[:-1]}, "reqmem", _megabytes)
+        return each * max(processors if text[-1] == "c" else nodes, 1)
+    return _seconds(record, "reqmem", _megabytes)
+
+
+def _megabytes(text: str) -> float:
+    return memory(text + "M" if text[-1:].isdigit() else text)

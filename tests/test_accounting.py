@@ -1,0 +1,306 @@
+"""Accounting logs of batch systems, and tables of one's own."""
+
+import gzip
+import io
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from simmodel.errors import InputError
+from simmodel.formats.cells import duration, instant, memory
+from simmodel.formats.columns import read_columns
+from simmodel.formats.pbs import read_pbs
+from simmodel.formats.sacct import read_sacct
+
+GB = 2.0**30
+NOON = datetime(2024, 5, 1, 12, tzinfo=UTC).timestamp()
+
+# ruff: noqa: E501 (records are lines)
+SACCT = """\
+JobID|JobName|Submit|Start|End|Elapsed|Timelimit|AllocCPUS|ReqCPUS|NNodes|State|User|Account|Partition|QOS|ReqTRES|Priority
+10|a|2024-05-01T12:00:00|2024-05-01T12:01:00|2024-05-01T13:01:00|01:00:00|1-00:00:00|64|64|2|COMPLETED|ann|phys|gpu|normal|cpu=64,gres/gpu=8,mem=512G,node=2|12
+10.batch|b|2024-05-01T12:01:00|2024-05-01T12:01:00|2024-05-01T13:01:00|01:00:00||64|64|2|COMPLETED||||||
+10.0|b|2024-05-01T12:01:00|2024-05-01T12:01:00|2024-05-01T13:01:00|01:00:00||64|64|2|COMPLETED||||||
+12_3|c|2024-05-01T12:00:30|2024-05-01T12:02:00|2024-05-01T12:02:30|00:00:30|UNLIMITED|1|1|1|TIMEOUT|bob|bio|cpu|normal|cpu=1,mem=4000M,node=1|13
+12_[4-9]|c|2024-05-01T12:00:30|Unknown|Unknown|00:00:00|10:00|0|1|1|PENDING|bob|bio|cpu|normal|cpu=1,mem=4000M,node=1|13
+13+0|d|2024-05-01T12:00:40|2024-05-01T12:02:00|Unknown|00:00:30|Partition_Limit|4|4|1|RUNNING|bob|bio|cpu|normal|cpu=4,node=1|14
+14|e|2024-05-01T12:00:50|None|2024-05-01T12:10:00|00:00:00|10:00|0|16|1|CANCELLED by 1000|eve|bio|cpu|high|cpu=16,node=1|15
+15|f|2024-05-01T12:01:00|2024-05-01T12:10:00|2024-05-01T12:11:00|00:01:00|10:00|16|16|1|CANCELLED by 0|eve|bio|cpu|high|cpu=16,node=1|15
+"""
+
+
+def test_sacct():
+    log = read_sacct(io.StringIO(SACCT), timezone=None)
+    assert log["job"].tolist() == ["10", "12_3", "13+0", "14", "15"]
+    assert (log["submit"] - NOON).tolist() == [0, 30, 40, 50, 60]
+    assert log["processors"].tolist() == [64, 1, 4, 16, 16]
+    assert np.array_equal(log["run"], [3600, 30, np.nan, np.nan, 60], equal_nan=True)
+    assert np.array_equal(log["requested"], [86400, np.nan, np.nan, 600, 600], equal_nan=True)
+    assert log["wait"].tolist()[:2] == [60, 90]
+    assert log["status"].tolist() == [1, 0, -1, 5, 5]
+    assert log["state"].tolist() == ["COMPLETED", "TIMEOUT", "RUNNING", "CANCELLED", "CANCELLED"]
+    assert np.array_equal(log["cancel"] - NOON, [np.nan, np.nan, np.nan, 600, np.nan], equal_nan=True)
+    assert log["nodes"].tolist() == [2, 1, 1, 1, 1]
+    assert log["cores_per_node"].tolist() == [32, 1, 4, 16, 16]
+    assert log["gpus_per_node"].tolist() == [4, 0, 0, 0, 0]
+    assert log["memory_per_node"][:2].tolist() == [256 * GB, 4000 * 2**20]
+    assert log["requested_memory"][0] == 8 * GB
+    assert log["user"].tolist() == ["ann", "bob", "bob", "eve", "eve"]
+    assert log["group"].tolist() == ["phys", "bio", "bio", "bio", "bio"]
+    assert log["queue"].tolist() == ["normal"] * 3 + ["high"] * 2
+    assert log["priority"].tolist() == [12, 13, 14, 15, 15]
+    assert log.report.skipped == {"job steps": 2, "arrays that wait as a whole": 1}
+
+
+def test_sacct_takes_any_fields_in_any_order():
+    log = read_sacct(
+        io.StringIO(
+            "State|ReqMem|NCPUS|ElapsedRaw|JobID|Submit|NNodes|TimelimitRaw|\nFAILED|2Gc|4|90|7|1714564800|2|10|\n"
+        )
+    )
+    assert log["submit"].tolist() == [NOON]
+    assert log["run"].tolist() == [90]
+    assert log["requested"].tolist() == [600]
+    assert log["requested_memory"].tolist() == [2 * GB]
+    assert log["memory_per_node"].tolist() == [4 * GB]
+    assert log["job"].tolist() == [7]
+    log = read_sacct(io.StringIO("JobID|Submit|Start|End|ReqCPUS|ReqMem|NNodes\n7|1|5|9|4|2Gn|2\n"))
+    assert (log["wait"][0], log["run"][0], log["requested_memory"][0]) == (4, 4, GB)
+
+
+def test_sacct_in_a_time_zone():
+    log = read_sacct(io.StringIO(SACCT), timezone="Europe/Paris")
+    assert log["submit"][0] == NOON - 7200
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "a line with the names of sacct's fields expected, found an empty file"),
+        ("a,b\n1,2\n", "line 1: the names of sacct's fields expected (JobID|Submit|...), found 'a,b'"),
+        ("JobID|User\n1|x\n", "field Submit expected"),
+        ("JobID|Submit|NCPUS\n1|2|3\n", "field Elapsed, or Start and End, expected"),
+        ("JobID|Submit|Elapsed\n1|2|3\n", "field AllocCPUS, NCPUS or ReqCPUS expected"),
+        ("JobID|Submit|Elapsed|NCPUS\n", "no job found"),
+        ("JobID|Submit|Elapsed|NCPUS\n1|2|3\n", "line 2: 4 fields expected, found 3"),
+        ("JobID|Submit|Elapsed|NCPUS\n1|yesterday|3|4\n", "line 2: field submit: cannot read 'yesterday'"),
+        ("JobID|Submit|Elapsed|NCPUS\n1|5|1:2:3:4|4\n", "line 2: field elapsed: cannot read '1:2:3:4'"),
+        ("JobID|Submit|Elapsed|NCPUS\n1|Unknown|3|4\n", "the instant of submission expected"),
+    ],
+)
+def test_wrong_sacct_output_gets_one_sentence(text, sentence):
+    with pytest.raises(InputError) as caught:
+        read_sacct(io.StringIO(text))
+    assert sentence in str(caught.value)
+
+
+def test_bad_lines_are_counted_where_that_is_asked_for():
+    log = read_sacct(io.StringIO("JobID|Submit|Elapsed|NCPUS\n1|2|3|4\n1|2|3\n"), strict=False)
+    assert len(log) == 1
+    assert log.report.skipped == {"bad lines": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("01:02:03", 3723),
+        ("1-00:00:00", 86400),
+        ("2-03", 183600),
+        ("05:30", 330),
+        ("00:01.5", 1.5),
+        ("7", 7),
+        ("", np.nan),
+    ],
+)
+def test_durations(text, seconds):
+    assert duration(text) == pytest.approx(seconds, nan_ok=True)
+
+
+@pytest.mark.parametrize("text", ["x", "1:2:3:4", "-5", "a-01:00:00", "1:x"])
+def test_what_is_no_duration(text):
+    with pytest.raises(ValueError, match=r"."):
+        duration(text)
+
+
+def test_instants_and_memory():
+    assert instant("2024-05-01T14:00:00+02:00") == NOON
+    assert memory("16777216kb") == 16 * GB
+    with pytest.raises(ValueError, match="4X"):
+        memory("4X")
+
+
+def epoch(clock):
+    return int(datetime.strptime(clock, "%m/%d/%Y %H:%M:%S").replace(tzinfo=UTC).timestamp()) - 7200
+
+
+def record(clock, kind, job, **words):
+    text = " ".join(f"{key.replace('__', '.')}={value}" for key, value in words.items())
+    return f"05/01/2024 {clock};{kind};{job}.server;{text}"
+
+
+DAY = "05/01/2024 "
+PBS = "\n".join(
+    [
+        "05/01/2024 11:00:00;L;license;floating license hour:3",
+        record("14:00:00", "Q", 1, queue="work"),
+        record("14:00:05", "Q", 2, queue="work"),
+        record("14:00:06", "Q", 3, queue="work"),
+        record("14:01:00", "S", 1, user="ann", ctime=epoch(DAY + "14:00:00"), start=epoch(DAY + "14:01:00")),
+        record("14:02:00", "D", 2, requestor="bob@host"),
+        record(
+            "15:01:00",
+            "E",
+            1,
+            user="ann",
+            group="phys",
+            queue="work",
+            jobname="my long name",
+            ctime=epoch(DAY + "14:00:00"),
+            start=epoch(DAY + "14:01:00"),
+            end=epoch(DAY + "15:01:00"),
+            Exit_status=0,
+            Resource_List__select="2:ncpus=8:ngpus=1:mem=4gb+1:ncpus=4",
+            Resource_List__ncpus=20,
+            Resource_List__nodect=3,
+            Resource_List__mem="20gb",
+            Resource_List__walltime="02:00:00",
+            resources_used__walltime="00:59:58",
+            resources_used__cput="10:00:00",
+        ),
+        record("15:02:00", "S", 3, user="cy", start=epoch(DAY + "15:02:00")),
+        record("15:03:00", "R", 3, user="cy", start=epoch(DAY + "15:02:00")),
+        record("15:04:00", "S", 3, user="cy", start=epoch(DAY + "15:04:00")),
+        record(
+            "15:05:00", "E", 3, user="cy", start=epoch(DAY + "15:04:00"), end=epoch(DAY + "15:05:00"), Exit_status=271,
+            Resource_List__nodes="2:ppn=8+node7:ppn=4",
+        ),
+        record("15:06:00", "Q", "7[]", queue="work"),
+        record("15:06:30", "E", "7[1]", ctime=epoch(DAY + "15:06:00"), start=epoch(DAY + "15:06:10"),
+               end=epoch(DAY + "15:06:30"), Exit_status=1, exec_host="n1/0*4+n2/0*4"),
+    ]
+)  # fmt: skip
+
+
+def test_pbs():
+    log = read_pbs(io.StringIO(PBS))
+    assert log["job"].tolist() == ["1", "2", "3", "7[1]"]
+    assert (log["submit"] - NOON).tolist() == [0, 5, 6, 3960]
+    assert np.array_equal(log["wait"], [60, np.nan, 3834, 10], equal_nan=True)
+    assert np.array_equal(log["run"], [3600, np.nan, 60, 20], equal_nan=True)
+    assert np.array_equal(log["requested"], [7200, np.nan, np.nan, np.nan], equal_nan=True)
+    assert log["processors"].tolist() == [20, 1, 20, 8]
+    assert log["nodes"].tolist() == [3, -1, 3, 2]
+    assert log["gpus_per_node"].tolist() == [1, 0, 0, 0]
+    assert log["status"].tolist() == [1, 5, 5, 0]
+    assert np.array_equal(log["cancel"] - NOON, [np.nan, 120, np.nan, np.nan], equal_nan=True)
+    assert log["user"].tolist() == ["ann", "", "cy", ""]
+    assert log["queue"].tolist() == ["work"] * 3 + [""]
+    assert log["requested_memory"][0] == GB
+    assert log["cpu_time"][0] == 1800
+    assert log.report.skipped == {"records L": 1, "arrays, read as their jobs": 1}
+    assert log.report.repaired.total() == 1
+
+
+def test_pbs_folder_of_days_and_given_zone(tmp_path):
+    lines = PBS.split("\n")
+    (tmp_path / "20240501").write_text("\n".join(lines[:6]) + "\n")
+    (tmp_path / "20240502.gz").write_bytes(gzip.compress("\n".join(lines[6:]).encode()))
+    log = read_pbs(tmp_path, timezone="Europe/Paris")
+    assert np.array_equal(log["submit"], read_pbs(io.StringIO(PBS))["submit"])
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "no job found"),
+        ("hello\n", "line 1: 'MM/DD/YYYY HH:MM:SS;kind;job;key=value ...' expected, found 'hello'"),
+        ("13/45/2024 00:00:00;E;1.s;user=x\n", "line 1: an instant expected"),
+        ("05/01/2024 12:00:00;E;1.s;ctime=x end=3 start=1\n", "job 1.s: ctime: cannot read 'x'"),
+    ],
+)
+def test_a_wrong_pbs_log_gets_one_sentence(text, sentence):
+    with pytest.raises(InputError) as caught:
+        read_pbs(io.StringIO(text))
+    assert sentence in str(caught.value)
+    if text:
+        with pytest.raises(InputError, match="no job found"):
+            read_pbs(io.StringIO(text), strict=False)
+
+
+FRAME = pd.DataFrame(
+    {
+        "when": pd.to_datetime(["2024-05-01 12:00:00", "2024-05-01 12:00:30", None]),
+        "began": pd.to_datetime(["2024-05-01 12:00:10", None, None]),
+        "ended": pd.to_datetime(["2024-05-01 12:01:10", None, None]),
+        "limit": pd.to_timedelta(["1h", "30min", None]),
+        "cores": [4, 2, 1],
+        "user": ["ann", None, "bob"],
+        "other": [1, 2, 3],
+        "status": [1.0, np.nan, 0.0],
+    }
+)
+NAMES = {"submit": "when", "start": "began", "end": "ended", "requested": "limit", "processors": "cores"}
+
+
+def test_a_data_frame_with_names_of_its_own():
+    log = read_columns(FRAME, NAMES, processors=16, name="mine")
+    assert np.array_equal(log["submit"], [NOON, NOON + 30, np.nan], equal_nan=True)
+    assert np.array_equal(log["run"], [60, np.nan, np.nan], equal_nan=True)
+    assert np.array_equal(log["wait"], [10, np.nan, np.nan], equal_nan=True)
+    assert np.array_equal(log["requested"], [3600, 1800, np.nan], equal_nan=True)
+    assert log["processors"].tolist() == [4, 2, 1]
+    assert log["user"].tolist() == ["ann", "", "bob"]
+    assert log["status"].tolist() == [1, -1, 0]
+    assert "other" not in log
+    assert (log.name, log.processors) == ("mine", 16)
+
+
+def test_a_csv_file_gives_what_the_frame_gives(tmp_path):
+    FRAME.to_csv(tmp_path / "jobs.csv", index=False, sep=";")
+    names = {key: value for key, value in NAMES.items() if key != "requested"}
+    log = read_columns(tmp_path / "jobs.csv", names)
+    frame = read_columns(FRAME, names)
+    assert log.name == "jobs"
+    for name in frame.table.names:
+        equal_nan = frame[name].dtype.kind == "f"
+        assert np.array_equal(log[name], frame[name], equal_nan=equal_nan), name
+
+
+def test_time_zones_of_timestamps():
+    paris = read_columns(FRAME, NAMES, timezone="Europe/Paris")
+    assert paris["submit"][0] == NOON - 7200
+    aware = FRAME.assign(when=FRAME["when"].dt.tz_localize("Europe/Paris"))
+    assert read_columns(aware, {**NAMES})["submit"][0] == NOON - 7200
+    objects = {"submit": [datetime(2024, 5, 1, 12)], "run": [timedelta(minutes=1)]}
+    log = read_columns(objects, timezone="Europe/Paris")
+    assert (log["submit"][0], log["run"][0], log["processors"][0]) == (NOON - 7200, 60, 1)
+
+
+def test_a_workload_written_as_csv_is_read_back(tmp_path):
+    log = read_sacct(io.StringIO(SACCT))
+    log.table.to_csv(tmp_path / "log.csv.gz")
+    copy = read_columns(tmp_path / "log.csv.gz")
+    for name in copy.table.names:
+        assert np.array_equal(copy[name], log[name], equal_nan=log[name].dtype.kind == "f"), name
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "sentence"),
+    [
+        ("", {}, "a line with the names of the columns expected"),
+        ("a,b\n1,2\n", {}, "column submit expected, found a, b"),
+        ("submit,b\n1,2\n", {}, "column run (or start and end) expected"),
+        ("submit,run\n", {}, "no job found"),
+        ("submit,run\n1,2,3\n", {}, "line 2: 2 cells expected, found 3"),
+        ("submit,run\n1,2\nx,2\n", {}, "line 3: column 'submit': an instant (seconds or a timestamp) expected, found 'x'"),
+        ("submit,run,processors\n1,2,1.5\n", {}, "line 2: column 'processors': a whole number expected, found '1.5'"),
+        ("submit,run\n1,2\n", {"procesors": "run"}, "found 'procesors'; did you mean 'processors'?"),
+        ("submit,run,cores\n1,2,3\n", {"processors": "core"}, "column 'core' (for processors) expected, found submit, run, cores; did you mean 'cores'?"),
+    ],
+)  # fmt: skip
+def test_a_wrong_table_gets_one_sentence(text, names, sentence):
+    with pytest.raises(InputError) as caught:
+        read_columns(io.StringIO(text), names)
+    assert sentence in str(caught.value)
