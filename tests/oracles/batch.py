@@ -12,8 +12,8 @@ Jobs
 Lengths
     ``overrun="stop"``: a job runs min(run, requested); ``"continue"``: its run time. ``estimates="requested"``: a
     policy sees the request of a waiting job, and start + request as the expected end of a running one. ``"exact"``:
-    both are what it really runs (after ``overrun``). ``"cqsim"``: a waiting job's request is seen as what it really runs (order
-    keys see that too), a running job's expected end is start + request.
+    both are what it really runs (after ``overrun``). ``"cqsim"``: a waiting job's request is seen as what it really
+    runs (order keys see that too), a running job's expected end is start + request.
 
 Running past the expected end
     Such a job holds its processors now, and is expected to end just after now: EASY may promise ``now`` to a head that
@@ -42,7 +42,8 @@ Wake-ups
 ``conservative-keep``
     One pass in queue order: each job, with the promises of all the others in the profile, takes the earliest hole; a
     new job gets its first promise when the pass reaches it. One pass: a hole that a later move opens waits for the next
-    decision. Needs ``overrun="stop"`` and estimates other than ``cqsim``; otherwise promises cannot always be kept.
+    decision. Needs ``overrun="stop"``, estimates other than ``cqsim`` and requests above zero (two plans at one
+    instant, one of zero length, depend on their order); otherwise promises cannot always be kept.
 
 ``window``
     The first ``window`` jobs of the queue; each permutation is planned job by job. ``planning="list"`` (CQSim's): each
@@ -148,8 +149,8 @@ def simulate(
     live = _prepare(jobs, processors, estimates, overrun)
     decide, always = _policy(policy, candidates, window, planning, key)
     keeps = policy.endswith("conservative-keep")
-    if keeps and (overrun != "stop" or estimates == "cqsim"):
-        raise ValueError("promises cannot be kept where jobs run longer than they were planned")
+    if keeps and (overrun != "stop" or estimates == "cqsim" or any(job.seen.requested == 0 for job in live)):
+        raise ValueError("promises need plans that last, and that nobody outruns")
     arriving = sorted(live, key=lambda job: (job.submit, job.position))
     waiting: list[_Live] = []
     running: list[_Live] = []
@@ -215,6 +216,7 @@ def simulate(
             decision(now)
         else:
             decision(now)
+            assert min(promises.values(), default=math.inf) > now, "a promised start did not come"
     return starts
 
 
