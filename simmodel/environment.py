@@ -273,7 +273,7 @@ class Environment(simpy.Environment):
                 return until.value
             until.callbacks.append(StopSimulation.callback)
         try:
-            if type(self).step is Environment.step:
+            if getattr(self.step, "__func__", None) is Environment.step:  # no subclass and nobody's tracing replaced it
                 self._loop()
             else:
                 while True:

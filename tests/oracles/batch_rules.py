@@ -46,6 +46,10 @@ def _at_least_one(value: float) -> float:
     return value if value > 0 else 1
 
 
+def _cube(x: float) -> float:
+    return x * x * x
+
+
 # The smallest key goes first; ties by (submit, position), the order of State.waiting, which a stable sort keeps.
 ORDERS: dict[str, Key] = {
     "fcfs": lambda job, now: 0,
@@ -53,7 +57,7 @@ ORDERS: dict[str, Key] = {
     "ljf": lambda job, now: -job.requested,
     "smallest": lambda job, now: job.processors,
     "largest": lambda job, now: -job.processors,
-    "wfp": lambda job, now: -(((now - job.submit) / _at_least_one(job.requested)) ** 3 * job.processors),
+    "wfp": lambda job, now: -_cube((now - job.submit) / _at_least_one(job.requested)) * job.processors,
     "unicef": lambda job, now: (
         -((now - job.submit) / (math.log2(max(2, job.processors)) * _at_least_one(job.requested)))
     ),
