@@ -61,16 +61,35 @@ class Easy:
     def decide(self, view: View) -> Iterable[Decision]:
         """Start heads, promise, and backfill, at each place."""
         places = view.places
-        if len(places) == 1:
-            return self._at(view, places[0])
-        return chain.from_iterable(self._at(view, place) for place in places)
+        if len(places) > 1:
+            return chain.from_iterable(self._at(view, place) for place in places)
+        place = places[0]
+        return () if self._still_blocked(view, place) else self._at(view, place)
+
+    def _still_blocked(self, view: View, place: Any) -> bool:
+        """Whether nothing can start, because nothing has changed but jobs that came and do not fit.
+
+        Nothing started or ended since the last decision: time only makes it harder for those that did not fit then.
+        """
+        remembered = self._blocked.get(place)
+        if remembered is None or remembered[0] != place.version:
+            return False
+        _, head, at, extra = remembered
+        waiting = view.waiting.at(place)
+        limit = at - view.env._now
+        if limit <= 0 or waiting.by(self.order).head() is not head:
+            return False
+        free = place.free
+        return not any(
+            job.processors <= free and (job.requested <= limit or job.processors <= extra) for job in waiting.new
+        )
 
     def _at(self, view: View, place: Any) -> Iterator[Decision]:
         waiting = view.waiting.at(place)
-        if not waiting._count:
-            return
         queue = waiting.by(self.order)
         head = queue.head()
+        if head is None:
+            return
         while place.fits(head):
             yield Start(head, place)
             head = queue.head()
@@ -79,25 +98,13 @@ class Easy:
         if not place.simple:
             yield from self._by_profile(place, queue, head, waiting)
             return
-        free = place.free
-        if free <= 0 and not self.promises:
+        if place.free <= 0 and not self.promises:
             return
-        now = view.env._now
         lanes = waiting.lanes(self.candidates)
-        if free < lanes.narrowest and not self.promises:
+        if place.free < lanes.narrowest and not self.promises:
             return
-        version, blocked, at, extra = self._blocked.get(place, (-1, None, 0.0, 0))
-        if version == place.version and blocked is head and at > now:
-            # Nothing started or ended since the last decision, and time only makes it harder for those that did not
-            # fit then: only what is new can start.
-            limit = at - now
-            if not any(
-                job.processors <= free and (job.requested <= limit or job.processors <= extra) for job in waiting.new
-            ):
-                return
-        else:
-            at, extra = place.earliest(head)
-            limit = at - now
+        at, extra = place.earliest(head)
+        limit = at - view.env._now
         if self.promises:
             yield Reserve(head, place, at)
         first_fitting = lanes.first_fitting
@@ -105,9 +112,8 @@ class Easy:
             if job.requested > limit:
                 extra -= job.processors
             yield Start(job, place)
-        # Jobs just started are expected to end by the promised time or run in what was left over: the promise holds,
-        # unless the order of the queue changes with time and puts another job first.
-        self._blocked[place] = (place.version, head, at, extra)
+        if not self.promises:
+            self._blocked[place] = (place.version, head, at, extra)
 
     def _by_profile(self, place: Any, queue: Any, head: Any, waiting: Any) -> Iterator[Decision]:
         """Do the same where one number does not say it all: windows, consumables, identified nodes."""

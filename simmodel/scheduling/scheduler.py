@@ -93,6 +93,15 @@ class Scheduler:
         name = getattr(self.policy, "name", None) or getattr(self.policy, "__name__", None)
         return str(name or type(self.policy).__name__)
 
+    def timing(self) -> dict[str, float]:
+        """Return how often the policy was asked, and the seconds inside it: in all, on average and at most."""
+        return {
+            "count": self.calls,
+            "seconds": self.seconds,
+            "mean": self.seconds / self.calls if self.calls else 0.0,
+            "max": self.slowest,
+        }
+
     def _find_hooks(self) -> None:
         self._decided = self.env.hooks("decided")
         self._promised = self.env.hooks("job_promised")

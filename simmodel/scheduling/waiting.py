@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Lanes", "MergedQueues", "SortedJobs", "WaitingQueue"]
 
 _BLOCK = 128
+INFINITY = float("inf")
 Entry = tuple[Any, ...]  # (key, ..., submit, sequence number, job): comparisons end at the number
 
 
@@ -84,7 +85,7 @@ class SortedJobs:
         self.discard(self.entry(job))
 
     def discard(self, entry: Entry) -> int:
-        """Take an entry out; return the number of its block, or -1 where the block went with it."""
+        """Take an entry out; return the number of its block, inverted (``~i``) where the block went with it."""
         lasts = self._lasts
         i = bisect_left(lasts, entry) if lasts else 0
         block = self._blocks[i]
@@ -92,7 +93,7 @@ class SortedJobs:
         if not block and lasts:
             del self._blocks[i]
             del lasts[min(i, len(lasts) - 1)]
-            return -1
+            return ~i
         return i
 
     def head(self) -> LiveJob | None:
@@ -126,14 +127,17 @@ class SortedJobs:
 
 
 class _Lane(SortedJobs):
-    """Waiting jobs of one size in queue order, with the least requested time of each block."""
+    """Waiting jobs of one size in queue order, with a lower bound of the requested times in each block.
+
+    Removing leaves the bounds as they are; a block that was looked through in vain gets its exact one.
+    """
 
     __slots__ = ("least", "mins")
 
     def __init__(self) -> None:
         super().__init__(None)
-        self.mins: list[float] = [float("inf")]
-        self.least = float("inf")
+        self.mins: list[float] = [INFINITY]
+        self.least = INFINITY
 
     def insert(self, entry: Entry) -> int:
         blocks = len(self._blocks)
@@ -148,29 +152,23 @@ class _Lane(SortedJobs):
         return i
 
     def discard(self, entry: Entry) -> int:
-        lasts = self._lasts
-        at = bisect_left(lasts, entry) if lasts else 0
         i = super().discard(entry)
-        was = self.mins[at]
         if i < 0:
-            del self.mins[at]
-        elif entry[-1].requested <= was:
-            self.mins[at] = min((e[-1].requested for e in self._blocks[at]), default=float("inf"))
-        else:
-            return i
-        if was <= self.least:
-            self.least = min(self.mins)
+            del self.mins[~i]
+        elif not self._blocks[0]:
+            self.mins[0] = self.least = INFINITY
         return i
 
     def first(self, limit: float) -> Entry | None:
         """Return the first entry that requests at most ``limit`` seconds."""
-        if self.least > limit:
-            return None
-        for block, least in zip(self._blocks, self.mins, strict=True):
+        for i, least in enumerate(self.mins):
             if least <= limit:
+                block = self._blocks[i]
                 for entry in block:
                     if entry[-1].requested <= limit:
                         return entry
+                self.mins[i] = min([e[-1].requested for e in block], default=INFINITY)
+        self.least = min(self.mins)
         return None
 
 
@@ -178,44 +176,61 @@ class Lanes:
     """Waiting jobs in one lane for each number of processors: the index that backfilling asks.
 
     The first job in queue order that fits is found by looking at the first suitable one of each lane that is narrow
-    enough, so that the cost depends on the number of different sizes and hardly on how many wait.
+    enough, so that the cost depends on the number of different sizes and hardly on how many wait. Jobs that come are
+    sorted in when the index is next asked: many have started by then.
     """
 
-    __slots__ = ("_key", "_lanes", "_sizes")
+    __slots__ = ("_entries", "_key", "_lanes", "_late", "_sizes")
 
     def __init__(self, key: Callable[[LiveJob], Any] | None) -> None:
         self._key = key
         self._lanes: dict[int, _Lane] = {}
         self._sizes: list[int] = []  # of lanes with jobs in them, ascending
-
-    def _entry(self, job: LiveJob) -> Entry:
-        if self._key is None:
-            return (-job.priority, job.submit, job.seq, job)
-        return (-job.priority, self._key(job), job.submit, job.seq, job)
+        self._entries: dict[LiveJob, Entry] = {}  # of the jobs that are sorted in
+        self._late: list[LiveJob] = []
 
     def add(self, job: LiveJob) -> None:
         """Take a job in."""
-        lane = self._lanes.get(job.processors)
-        if lane is None:
-            lane = self._lanes[job.processors] = _Lane()
-        if not lane._blocks[0]:
-            insort(self._sizes, job.processors)
-        lane.insert(self._entry(job))
+        self._late.append(job)
 
     def remove(self, job: LiveJob) -> None:
         """Take a job out."""
-        lane = self._lanes[job.processors]
-        lane.discard(self._entry(job))
-        if not lane._blocks[0]:
-            del self._sizes[bisect_left(self._sizes, job.processors)]
+        entry = self._entries.pop(job, None)
+        if entry is not None:
+            lane = self._lanes[job.processors]
+            lane.discard(entry)
+            if not lane._blocks[0]:
+                del self._sizes[bisect_left(self._sizes, job.processors)]
+
+    def _sort_in(self) -> None:
+        entries, lanes, key = self._entries, self._lanes, self._key
+        for job in self._late:
+            if job.state != "waiting" or job in entries:
+                continue
+            if key is None:
+                entry: Entry = (-job.priority, job.submit, job.seq, job)
+            else:
+                entry = (-job.priority, key(job), job.submit, job.seq, job)
+            entries[job] = entry
+            lane = lanes.get(job.processors)
+            if lane is None:
+                lane = lanes[job.processors] = _Lane()
+            if not lane._blocks[0]:
+                insort(self._sizes, job.processors)
+            lane.insert(entry)
+        self._late.clear()
 
     @property
     def narrowest(self) -> float:
         """The least number of processors that any waiting job asks for; infinite where none waits."""
-        return self._sizes[0] if self._sizes else float("inf")
+        if self._late:
+            self._sort_in()
+        return self._sizes[0] if self._sizes else INFINITY
 
     def first_fitting(self, free: int, limit: float, extra: int) -> LiveJob | None:
         """Return the first job that fits in ``free`` and requests at most ``limit`` s, or fits in ``extra`` as well."""
+        if self._late:
+            self._sort_in()
         best: Entry | None = None
         lanes = self._lanes
         for size in self._sizes:
@@ -234,6 +249,8 @@ class Lanes:
 
     def widest_fitting(self, free: int) -> LiveJob | None:
         """Return the first job among those that leave the fewest processors free."""
+        if self._late:
+            self._sort_in()
         i = bisect_left(self._sizes, free + 1) - 1
         return self._lanes[self._sizes[i]]._blocks[0][0][-1] if i >= 0 else None
 

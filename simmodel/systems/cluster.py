@@ -245,7 +245,7 @@ class Cluster:
         assert queue is not None
         if not self._by_event:
             queue.add(job)
-            self.scheduler.wake()
+            self._changed()
             return
         if self._submits_first:
             self._count_as_ended()
