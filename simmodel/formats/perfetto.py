@@ -42,12 +42,12 @@ def write_trace(result: Result, path: str | Path, *, limit: int = 500_000, point
     points
         values of a counter at most; beyond it averages over equal intervals
 
-    >>> import json, tempfile
+    >>> import json, pathlib, tempfile
     >>> from simmodel.records.result import Result
     >>> result = Result(jobs={"submit": [0], "start": [1], "end": [3], "processors": [2]}, processors=4)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_trace(result, folder + "/trace.json")
-    ...     events = json.load(open(folder + "/trace.json"))["traceEvents"]
+    ...     events = json.loads(pathlib.Path(folder, "trace.json").read_text())["traceEvents"]
     >>> [(event["ts"], event["dur"], event["args"]["processors"]) for event in events if event["ph"] == "X"]
     [(1000000, 2000000, 2)]
     """
@@ -122,8 +122,8 @@ def _rows(runs: Table, start: Any, end: Any, size: int) -> tuple[Any, Any]:
     nodes = runs["nodes"].tolist()
     on_nodes = np.array([held is not None for held in nodes], dtype=bool)
     if on_nodes.any():
-        index = [i for i, held in enumerate(nodes) for _ in held or (0,)]
-        return np.array(index), np.array([node for held in nodes for node in held or (0,)])
+        pairs = [(i, node) for i, held in enumerate(nodes) for node in held or (0,)]
+        return np.array([i for i, _ in pairs]), np.array([node for _, node in pairs])
     packed = pack(start, end, runs["processors"], size)
     index, first = np.unique(packed["index"], return_index=True)
     return index, packed["low"][first]

@@ -43,21 +43,21 @@ METRICS = {
     "wait_median": ("s", "median wait"),
     "wait_p95": ("s", "95th percentile of the wait"),
     "wait_max": ("s", "longest wait"),
-    "turnaround_mean": ("s", "mean turnaround (wait and run)"),
+    "turnaround_mean": ("s", "mean turnaround"),
     "slowdown_mean": ("", "mean slowdown"),
     "bounded_slowdown_mean": ("", "mean bounded slowdown"),
     "bounded_slowdown_median": ("", "median bounded slowdown"),
-    "bounded_slowdown_p95": ("", "95th percentile of the bounded slowdown"),
+    "bounded_slowdown_p95": ("", "95th percentile bounded slowdown"),
     "per_processor_slowdown_mean": ("", "mean per-processor bounded slowdown"),
-    "utilisation": ("", "busy share of the processors that were up"),
-    "makespan": ("s", "last end less first submission"),
-    "throughput": ("jobs/s", "jobs ended a second"),
+    "utilisation": ("", "utilisation"),
+    "makespan": ("s", "makespan"),
+    "throughput": ("jobs/s", "throughput"),
     "queue_length_mean": ("jobs", "mean queue length"),
     "queue_length_max": ("jobs", "longest queue"),
-    "queued_processors_mean": ("processors", "mean of the processors that waiting jobs ask for"),
+    "queued_processors_mean": ("processors", "mean of processors waited for"),
     "wait_std": ("s", "standard deviation of the wait"),
-    "fairness_users": ("", "Jain's index of the users' mean bounded slowdowns"),
-    "unfairness": ("", "share of all the work done that an equal division would have given to others"),
+    "fairness_users": ("", "fairness among users"),
+    "unfairness": ("", "unfairness among jobs"),
 }
 
 
@@ -226,6 +226,12 @@ def summary(
     tau: float = TAU,
 ) -> dict[str, Any]:
     """Return the metrics of a run, as plain numbers: counts of jobs, then all of :data:`METRICS` in their units.
+
+    ``utilisation`` is the busy share of the processors that were up, ``makespan`` the last end less the first
+    submission, ``throughput`` the counted jobs that ended a second, ``queued_processors_mean`` the time average of
+    what waiting jobs ask for, ``fairness_users`` Jain's index of the users' mean bounded slowdowns, ``unfairness`` the
+    share of the work done that an equal division would have given to other jobs (over the whole run). What cannot be
+    told is nan.
 
     Parameters
     ----------

@@ -44,77 +44,95 @@ class Energy:
         return Energy(self.idle + other.idle, self.load + other.load)
 
 
-@attrs.frozen
-class _Place:
-    name: str
-    processors: int
-    nodes: int
-    idle: float  # W a unit
+@attrs.frozen(eq=False)
+class _Group:
+    """Units of one kind: the processors of a place, or those of its nodes that are alike."""
+
+    place: str
+    nodes: NDArray[np.int64] | None
+    count: int
+    size: float  # processors of each
+    idle: float  # W
     load: float
-
-    @property
-    def size(self) -> float:
-        """Processors a unit: of a node where they are identified, else 1."""
-        return self.processors / self.nodes if self.nodes else 1.0
+    share: float  # of the place's processors
 
 
-def _places(result: Result, idle_power: float | None, load_power: float | None) -> list[_Place]:
-    names = ("place", "processors", "nodes", "idle_power", "load_power")
-    places = [_Place(*(row[name] for name in names)) for row in result.places.rows()]
+def _groups(result: Result, idle_power: float | None, load_power: float | None) -> list[_Group]:
+    groups = []
+    for row in result.places.rows():
+        name, processors, count = row["place"], row["processors"], int(row["nodes"])
+        powers = (row["idle_power"], row["load_power"])
+        if not count:
+            groups.append(_Group(name, None, processors, 1.0, *powers, 1.0))
+            continue
+        here = None if result.nodes is None else result.nodes.where(result.nodes["place"] == name)
+        if here is None or not len(here):
+            groups.append(_Group(name, np.arange(count), count, processors / count, *powers, 1.0))
+            continue
+        kinds = np.column_stack([here[key] for key in ("processors", "idle_power", "load_power")])
+        for kind, (size, idle, load) in enumerate(np.unique(kinds, axis=0).tolist()):
+            nodes = here["node"][np.unique(kinds, axis=0, return_inverse=True)[1].reshape(-1) == kind]
+            groups.append(_Group(name, nodes, len(nodes), size, idle, load, size * len(nodes) / processors))
     if idle_power is not None:
-        places = [attrs.evolve(place, idle=idle_power) for place in places]
+        groups = [attrs.evolve(group, idle=idle_power) for group in groups]
     if load_power is not None:
-        places = [attrs.evolve(place, load=load_power) for place in places]
-    return places
+        groups = [attrs.evolve(group, load=load_power) for group in groups]
+    return groups
 
 
-def _up(result: Result, place: _Place) -> Steps:
+def _up(result: Result, group: _Group) -> Steps:
     """Units that are up over time."""
-    if place.nodes and result.changes is not None and any(down for down in result.changes["down"].tolist()):
-        here = result.changes.where(result.changes["place"] == place.name)
-        up = [place.nodes - len(down or ()) for down in here["down"].tolist()]
+    changes = result.changes
+    if group.nodes is not None and changes is not None and any(changes["down"].tolist()):
+        here = changes.where(changes["place"] == group.place)
+        up = [group.count - len(np.intersect1d(down or (), group.nodes)) for down in here["down"].tolist()]
         times = np.append(result.started, here["time"])
-        return Steps.from_changes(times, np.diff(np.append([0.0, place.nodes], up)), result.started, result.ended)
-    return result.capacity(place.name).scaled(1 / place.size)
+        return Steps.from_changes(times, np.diff(np.append([0.0, group.count], up)), result.started, result.ended)
+    return result.capacity(group.place).scaled(group.share / group.size)
 
 
-def _node_runs(result: Result, place: _Place) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-    """One row a node of an execution: node, start, end."""
-    runs = result.runs
-    known = np.array([nodes is not None for nodes in runs["nodes"].tolist()], dtype=bool)
-    runs = runs.where(known & (runs["place"] == place.name))
-    nodes = [tuple(nodes) for nodes in runs["nodes"].tolist()]
-    each = [len(held) for held in nodes]
+def _node_runs(result: Result, place: str) -> Table:
+    """One row a node of an execution: ``node, start, end, processors``, those divided evenly over its nodes."""
+    runs = result.runs.where(result.runs["place"] == place)
+    known = np.array([nodes is not None and len(nodes) > 0 for nodes in runs["nodes"].tolist()], dtype=bool)
+    runs = runs.where(known)
+    held = [tuple(nodes) for nodes in runs["nodes"].tolist()]
+    each = np.array([len(nodes) for nodes in held], dtype=np.int64)
     end = np.where(np.isnan(runs["end"]), result.ended, runs["end"])
-    flat = np.array([node for held in nodes for node in held], dtype=np.int64)
-    return flat, np.repeat(runs["start"], each), np.repeat(end, each)
+    return Table(
+        {
+            "node": np.array([node for nodes in held for node in nodes], dtype=np.int64),
+            "start": np.repeat(runs["start"], each),
+            "end": np.repeat(end, each),
+            "processors": np.repeat(runs["processors"] / np.maximum(each, 1), each),
+        }
+    )
 
 
-def _busy_spans(result: Result, place: _Place) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-    """Spans in which nodes are busy, without overlaps: node, start, end; an execution after the other is joined."""
-    node, start, end = _node_runs(result, place)
-    order = np.lexsort((start, node))
-    node, start, end = node[order], start[order], end[order]
+def _busy_spans(runs: Table) -> Table:
+    """Spans in which nodes are busy, without overlaps: ``node, start, end``; what touches is joined."""
+    order = np.lexsort((runs["start"], runs["node"]))
+    node, start, end = (runs[name][order] for name in ("node", "start", "end"))
     if not len(node):
-        return node, start, end
-    # The running maximum of the ends, anew for each node: shift each node's times far beyond those of the one before.
-    shift = (node - node.min()) * (end.max() - start.min() + 1.0)
-    reach = np.maximum.accumulate(end + shift)
-    first = np.append(True, start[1:] + shift[1:] > reach[:-1])
-    begins = np.flatnonzero(first)
+        return Table({"node": node, "start": start, "end": end})
+    parts = np.split(np.arange(len(node)), np.flatnonzero(np.diff(node)) + 1)
+    reach = np.concatenate([np.maximum.accumulate(end[part]) for part in parts])
+    begins = np.flatnonzero(np.append(True, (node[1:] != node[:-1]) | (start[1:] > reach[:-1])))
     last = np.append(begins[1:] - 1, len(node) - 1)
-    return node[begins], start[begins], reach[last] - shift[last]
+    return Table({"node": node[begins], "start": start[begins], "end": reach[last]})
 
 
-def _busy(result: Result, place: _Place, model: Model) -> Steps:
+def _busy(result: Result, group: _Group, model: Model) -> Steps:
     """Units that are busy over time: shares of them in the linear model."""
-    if place.nodes and model == "node":
-        node, start, end = _busy_spans(result, place)
-        if len(node):
-            ones = np.ones(len(node))
-            times, changes = np.append(start, end), np.append(ones, -ones)
+    if group.nodes is not None:
+        runs = _node_runs(result, group.place)
+        if len(runs):
+            runs = runs.where(np.isin(runs["node"], group.nodes))
+            spans = _busy_spans(runs) if model == "node" else runs
+            weight = np.ones(len(spans)) if model == "node" else runs["processors"] / group.size
+            times, changes = np.append(spans["start"], spans["end"]), np.append(weight, -weight)
             return Steps.from_changes(times, changes, result.started, result.ended)
-    return result.busy(place.name).scaled(1 / place.size)
+    return result.busy(group.place).scaled(group.share / group.size)
 
 
 def _check(model: str) -> None:
@@ -123,16 +141,16 @@ def _check(model: str) -> None:
 
 
 def power(
-    result: Result, *, model: Model = "node", idle_power: float | None = None, load_power: float | None = None
+    result: Result, *, model: Model = "linear", idle_power: float | None = None, load_power: float | None = None
 ) -> Steps:
     """Return the power of all places over time, in watts.
 
     Parameters
     ----------
     model
-        of identified nodes: ``"node"``, a node draws its load power while anything runs on it; ``"linear"``, in
-        proportion to its busy processors [X. Fan, W.-D. Weber and L. A. Barroso, "Power provisioning for a
-        warehouse-sized computer", ISCA 2007]
+        of identified nodes: ``"linear"``, between idle and load power in proportion to the busy processors [X. Fan,
+        W.-D. Weber and L. A. Barroso, "Power provisioning for a warehouse-sized computer", ISCA 2007]; ``"node"``, load
+        power while anything runs there
     idle_power, load_power
         watts a processor, or a node where nodes are identified, instead of those of the places
 
@@ -143,14 +161,14 @@ def power(
     """
     _check(model)
     total = Steps([result.started], [0.0], result.ended)
-    for place in _places(result, idle_power, load_power):
-        total += _up(result, place).scaled(place.idle)
-        total += _busy(result, place, model).scaled(place.load - place.idle)
+    for group in _groups(result, idle_power, load_power):
+        total += _up(result, group).scaled(group.idle)
+        total += _busy(result, group, model).scaled(group.load - group.idle)
     return total
 
 
 def energy(
-    result: Result, *, model: Model = "node", idle_power: float | None = None, load_power: float | None = None
+    result: Result, *, model: Model = "linear", idle_power: float | None = None, load_power: float | None = None
 ) -> Energy:
     """Return the energy of all places over the run, in joules; parameters as of :func:`power`.
 
@@ -161,38 +179,58 @@ def energy(
     """
     _check(model)
     total = Energy(0.0, 0.0)
-    for place in _places(result, idle_power, load_power):
-        busy = _busy(result, place, model).integral()
-        total += Energy(place.idle * _up(result, place).integral(), (place.load - place.idle) * busy)
+    for group in _groups(result, idle_power, load_power):
+        busy = _busy(result, group, model).integral()
+        total += Energy(group.idle * _up(result, group).integral(), (group.load - group.idle) * busy)
     return total
 
 
-def node_energy(result: Result, place: str | None = None) -> Table:
+def node_energy(result: Result, place: str | None = None, *, model: Model = "linear") -> Table:
     """Return what each identified node of a place did: ``node, busy, down`` (s) and ``energy`` (J), in order of nodes.
 
     Parameters
     ----------
     place
         its name; default: the first
+    model
+        as of :func:`power`
 
     Raises
     ------
     ValueError
         where the nodes of the place are not identified
+
+    >>> import numpy as np
+    >>> from simmodel.records.result import Result
+    >>> nodes = np.empty(1, dtype=object); nodes[0] = (1,)
+    >>> run = {"job": [1], "attempt": [1], "start": [0.0], "end": [10.0], "place": ["rack"], "processors": [8],
+    ...        "status": ["completed"], "nodes": nodes}
+    >>> rack = {"place": ["rack"], "processors": [16], "nodes": [2], "idle_power": [100.0], "load_power": [300.0]}
+    >>> from simmodel.work.table import Table
+    >>> result = Result(jobs={"submit": [0], "start": [0], "end": [10], "processors": [8]}, processors=16,
+    ...                 runs=Table(run), places=Table(rack))
+    >>> node_energy(result)["energy"]
+    array([1000., 3000.])
     """
-    places = _places(result, None, None)
-    found = [each for each in places if place in (None, each.name)]
-    if not found or not found[0].nodes:
-        raise ValueError(f"a place with identified nodes expected, found {place or [each.name for each in places]}")
-    which = found[0]
-    node, start, end = _busy_spans(result, which)
-    busy = np.bincount(node, weights=end - start, minlength=which.nodes)
-    down = np.zeros(which.nodes)
+    _check(model)
+    name = str(result.places["place"][0]) if place is None else place
+    groups = [group for group in _groups(result, None, None) if group.place == name and group.nodes is not None]
+    if not groups:
+        raise ValueError(f"a place with identified nodes expected, found {name!r}")
+    count = sum(group.count for group in groups)
+    runs = _node_runs(result, name)
+    spans = _busy_spans(runs)
+    busy = np.bincount(spans["node"], weights=spans["end"] - spans["start"], minlength=count)
+    work = np.bincount(runs["node"], weights=(runs["end"] - runs["start"]) * runs["processors"], minlength=count)
+    down = np.zeros(count)
     if result.changes is not None:
-        here = result.changes.where(result.changes["place"] == which.name)
+        here = result.changes.where(result.changes["place"] == name)
         until = np.append(here["time"][1:], result.ended)
         for nodes, begin, stop in zip(here["down"].tolist(), here["time"].tolist(), until.tolist(), strict=True):
             down[list(nodes or ())] += stop - begin
-    span = result.ended - result.started
-    joules = which.idle * (span - down) + (which.load - which.idle) * busy
-    return Table({"node": np.arange(which.nodes), "busy": busy, "down": down, "energy": joules})
+    joules = np.zeros(count)
+    for group in groups:
+        nodes = group.nodes
+        loaded = busy[nodes] if model == "node" else work[nodes] / group.size
+        joules[nodes] = group.idle * (result.ended - result.started - down[nodes]) + (group.load - group.idle) * loaded
+    return Table({"node": np.arange(count), "busy": busy, "down": down, "energy": joules})

@@ -170,10 +170,6 @@ class UsageMeter:
         """Count a waiting job."""
         self._change(1, 0, 0)
 
-    def job_rejected(self, _job: LiveJob, _reason: str) -> None:
-        """Count a waiting job less."""
-        self._change(-1, 0, 0)
-
     def job_cancelled(self, _job: LiveJob) -> None:
         """Count a waiting job less."""
         self._change(-1, 0, 0)

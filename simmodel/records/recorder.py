@@ -73,7 +73,9 @@ class JobRecorder:
         whether to hear of every submission, so that jobs beyond the expected ones are known even when they never
         start; default: where none are expected
     places
-        the places watched, in order: they name the machine in the result
+        the places watched, in order: they name the machine in the result. What nodes they have and what these draw is
+        read off ``place.spec`` (a :class:`~simmodel.platform.cluster.PartitionSpec`) where there is one, and which are
+        down off ``place.down_nodes``
 
     Attributes
     ----------
@@ -137,16 +139,14 @@ class JobRecorder:
             except IndexError:
                 self._grow(job)
                 start[job.index] = env._now
-            grant = run.grant
-            if run.place is not main or (grant is not None and grant.nodes is not None):
+            if run.place is not main or run.grant.nodes is not None:
                 main = first_start(run)
 
         def job_ended(run: Run, status: str) -> None:
             index = run.job.index
             end[index] = env._now
             how = code[index] = codes[status]
-            grant = run.grant
-            if how > TIMEOUT or (grant is not None and grant.nodes is not None):
+            if how > TIMEOUT or run.grant.nodes is not None:
                 detailed_end(run, status)
 
         self.job_started, self.job_ended = job_started, job_ended
@@ -211,7 +211,7 @@ class JobRecorder:
             self._main = run.place
         if run.place is not self._main:
             self._elsewhere[index] = run.place
-        if run.grant is not None and run.grant.nodes is not None:
+        if run.grant.nodes is not None:
             self._on_nodes[index] = run
         return self._main
 
@@ -235,7 +235,7 @@ class JobRecorder:
         """Keep a row of the stretch that ends now."""
         job = run.job
         index = job.index
-        nodes = run.grant.nodes if run.grant is not None else None
+        nodes = run.grant.nodes
         self._stretches.append(
             _Stretch(
                 index,
@@ -418,6 +418,7 @@ class JobRecorder:
             runs=self.runs(jobs),
             events=events,
             changes=self.changes(),
+            nodes=_nodes(self._places),
             report=report or Report(),
             decisions=dict(decisions or {}),
             scenario=dict(scenario or {}),
@@ -426,12 +427,24 @@ class JobRecorder:
 
 
 def _places(places: Sequence[Any]) -> Table:
-    return Table(
-        {
-            "place": [place.name for place in places],
-            "processors": [int(place.capacity) for place in places],
-            "nodes": [len(getattr(place, "nodes", None) or ()) for place in places],
-            "idle_power": [float(getattr(place, "idle_power", 0.0)) for place in places],
-            "load_power": [float(getattr(place, "load_power", 0.0)) for place in places],
-        }
-    )
+    nodes = _nodes(places)
+    rows = []
+    for place in places:
+        spec = getattr(place, "spec", None)
+        count, idle, load = 0, getattr(spec, "idle_power", 0.0), getattr(spec, "load_power", 0.0)
+        if nodes is not None and (here := nodes["place"] == place.name).any():
+            count, idle, load = int(here.sum()), nodes["idle_power"][here].mean(), nodes["load_power"][here].mean()
+        rows.append((place.name, int(place.capacity), count, float(idle), float(load)))
+    names = ("place", "processors", "nodes", "idle_power", "load_power")
+    return Table(dict(zip(names, zip(*rows, strict=True), strict=True)))
+
+
+def _nodes(places: Sequence[Any]) -> Table | None:
+    """One row a node of the places where nodes are identified, numbered as in ``grant.nodes``."""
+    rows = []
+    for place in places:
+        kinds = getattr(getattr(place, "spec", None), "nodes", ())
+        each = [kind for kind in kinds for _ in range(kind.count)]
+        rows += [(place.name, i, kind.cores, kind.idle_power, kind.load_power) for i, kind in enumerate(each)]
+    names = ("place", "node", "processors", "idle_power", "load_power")
+    return Table(dict(zip(names, zip(*rows, strict=True), strict=True))) if rows else None

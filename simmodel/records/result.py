@@ -74,6 +74,8 @@ class Result:
         ``place, processors, nodes, idle_power, load_power`` (W a node, or a processor where nodes are not identified)
     changes
         what places had from when on: ``time, place, cause, processors, down``
+    nodes
+        of places where they are identified: ``place, node, processors, idle_power, load_power``; default: all alike
     started, ended
         first and last instant in s; default: of the jobs
     report, decisions, scenario
@@ -91,6 +93,7 @@ class Result:
     _runs: Table | None = None
     events: Table | None = None
     changes: Table | None = None
+    nodes: Table | None = None
     report: Report = attrs.field(factory=Report)
     decisions: dict[str, float] = attrs.field(factory=dict)
     scenario: dict[str, Any] = attrs.field(factory=dict)

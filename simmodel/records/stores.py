@@ -33,7 +33,7 @@ __all__ = [
     "write_text",
 ]
 
-_TABLES = ("jobs", "runs", "events", "places", "changes")
+_TABLES = ("jobs", "runs", "events", "places", "changes", "nodes")
 _LISTS = ("nodes", "down")  # columns of tuples; stored as JSON text
 _SQLITE_TYPES = {"f": "REAL", "i": "INTEGER", "u": "INTEGER", "b": "INTEGER"}
 

@@ -1,4 +1,4 @@
-"""What notebooks show of a result: its metrics as a table and its utilisation as a small picture, without matplotlib."""
+"""What notebooks show of a result: its metrics as a table and its utilisation as a small picture."""
 
 from __future__ import annotations
 

@@ -1,0 +1,153 @@
+"""Executions over time: which processors or nodes they took, coloured by how long the jobs had waited."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from simmodel.metrics.packing import pack
+from simmodel.view.style import COLOURS, GREY, INK, axes, duration_colours, tidy, time_axis
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+
+    from simmodel.records.result import Result
+    from simmodel.work.table import Table
+
+__all__ = ["gantt", "pieces"]
+
+EXACT = 5000  # pieces drawn one by one; more are averaged in an image
+
+
+def pieces(result: Result, place: str | None = None) -> tuple[Table, NDArray[np.int64], NDArray[Any]]:
+    """Return the executions of a place, and for each rectangle of its chart: which execution, ``(low, high)`` rows.
+
+    Parameters
+    ----------
+    place
+        its name; default: the first
+
+    Rows are the nodes where they are identified, else processors as packed by :func:`simmodel.metrics.packing.pack`.
+    """
+    number = 0 if place is None else result.places["place"].tolist().index(place)
+    name, size = result.places["place"][number], int(result.places["processors"][number])
+    runs = result.runs.where(result.runs["place"] == name)
+    held = runs["nodes"].tolist()
+    if any(nodes is not None for nodes in held):
+        spans = [(i, *span) for i, nodes in enumerate(held) for span in _spans(nodes or ())]
+        found = np.array(spans, dtype=np.int64).reshape(-1, 3)
+        return runs, found[:, 0], found[:, 1:]
+    packed = pack(runs["start"], np.where(np.isnan(runs["end"]), result.ended, runs["end"]), runs["processors"], size)
+    return runs, packed["index"], np.column_stack([packed["low"], packed["high"]])
+
+
+def _spans(nodes: tuple[int, ...]) -> list[tuple[int, int]]:
+    """Join neighbouring nodes."""
+    spans: list[tuple[int, int]] = []
+    for node in sorted(nodes):
+        if spans and spans[-1][1] == node:
+            spans[-1] = (spans[-1][0], node + 1)
+        else:
+            spans.append((node, node + 1))
+    return spans
+
+
+def gantt(
+    result: Result, *, place: str | None = None, colour: str = "wait", scale: bool = True, ax: Axes | None = None
+) -> Axes:
+    """Draw the executions of a place over time.
+
+    Up to 5,000 rectangles are drawn one by one; more are averaged in an image whose pixels are exact shares.
+
+    Parameters
+    ----------
+    place
+        its name; default: the first
+    colour
+        ``"wait"``, ``"job"`` (neighbours differ), or a column of the jobs such as ``"user"``
+    scale
+        whether the scale of the waits stands beside the chart
+    ax
+        where to draw; default: a new figure
+    """
+    ax = axes(ax, (9.0, 4.0))
+    runs, which, rows = pieces(result, place)
+    number = 0 if place is None else result.places["place"].tolist().index(place)
+    nodes = int(result.places["nodes"][number])
+    size = nodes or int(result.places["processors"][number])
+    height = max(size, int(rows[:, 1].max()) if len(rows) else 1)
+    end = np.where(np.isnan(runs["end"]), result.ended, runs["end"])
+    ids, first = np.unique(result.jobs["job"], return_index=True)
+    job = first[np.searchsorted(ids, runs["job"])] if len(ids) else np.zeros(0, dtype=np.int64)
+    shown: Any
+    if colour == "wait":
+        waits = np.nan_to_num(result.jobs["wait"][job])
+        colours, norm, marks = duration_colours(float(waits.max()) if len(waits) else 0.0)
+        if len(which) <= EXACT:
+            shown = _rectangles(ax, runs["start"][which], end[which], rows, colours(norm(waits[which])))
+        else:
+            shown = _image(ax, result, runs["start"][which], end[which], rows, norm(waits[which]), colours, height)
+        if scale and len(marks) > 1:
+            _scale(ax, colours, norm, marks)
+    else:
+        keys = job if colour == "job" else np.unique(result.jobs[colour][job], return_inverse=True)[1]
+        paint = np.array(COLOURS)[keys % len(COLOURS)]
+        shown = _rectangles(ax, runs["start"][which], end[which], rows, paint[which])
+    shown.set_rasterized(len(which) > 1000)
+    ax.set_ylim(0, height)
+    ax.set_ylabel("node" if nodes else "processor")
+    time_axis(ax, result)
+    return tidy(ax, grid="")
+
+
+def _rectangles(ax: Axes, start: Any, end: Any, rows: Any, colours: Any) -> Any:
+    from matplotlib.collections import PolyCollection
+
+    low, high = rows[:, 0], rows[:, 1]
+    corners: Any = np.stack(
+        [np.stack([x, y], axis=1) for x, y in ((start, low), (end, low), (end, high), (start, high))], 1
+    )
+    edge = 0.5 if len(corners) < 1500 else 0.0
+    return ax.add_collection(PolyCollection(corners, facecolors=colours, edgecolors="white", linewidths=edge))
+
+
+def _image(ax: Axes, result: Result, start: Any, end: Any, rows: Any, values: Any, colours: Any, height: int) -> Any:
+    """Draw exact shares of pixels: the colour is the mean over what covers a pixel, the strength how much of it."""
+    wide, tall = 1400, min(height, 360)
+    x = [(each - result.started) / max(result.ended - result.started, 1e-9) * wide for each in (start, end)]
+    y = [rows[:, i] * (tall / height) for i in (0, 1)]
+    cover = _shares(x, y, np.ones(len(start)), wide, tall)
+    mean = np.divide(_shares(x, y, np.asarray(values), wide, tall), cover, out=np.zeros_like(cover), where=cover > 1e-9)
+    picture = colours(mean)
+    picture[..., 3] = np.clip(cover, 0, 1)
+    extent = (result.started, max(result.ended, result.started + 1e-9), 0, height)
+    return ax.imshow(picture, aspect="auto", origin="lower", interpolation="nearest", extent=extent)
+
+
+def _shares(x: list[Any], y: list[Any], weight: NDArray[np.float64], wide: int, tall: int) -> NDArray[np.float64]:
+    """Add up rectangles with fractional edges in pixels, through the differences at their corners."""
+    grid = np.zeros((tall + 2) * (wide + 2))
+    for at_x, sign_x in zip(x, (1, -1), strict=True):
+        column = np.clip(np.floor(at_x), 0, wide).astype(np.int64)
+        part_x = np.clip(at_x - column, 0, 1)
+        for at_y, sign_y in zip(y, (1, -1), strict=True):
+            line = np.clip(np.floor(at_y), 0, tall).astype(np.int64)
+            part_y = np.clip(at_y - line, 0, 1)
+            for dx, share_x in ((0, 1 - part_x), (1, part_x)):
+                for dy, share_y in ((0, 1 - part_y), (1, part_y)):
+                    cell = (line + dy) * (wide + 2) + column + dx
+                    grid += np.bincount(cell, sign_x * sign_y * weight * share_x * share_y, minlength=len(grid))
+    return grid.reshape(tall + 2, wide + 2).cumsum(axis=0).cumsum(axis=1)[:tall, :wide]
+
+
+def _scale(ax: Axes, colours: Any, norm: Any, marks: list[tuple[float, str]]) -> None:
+    from matplotlib.cm import ScalarMappable
+
+    bar = ax.figure.colorbar(ScalarMappable(norm, colours), ax=ax, pad=0.01, fraction=0.03, aspect=28)
+    bar.set_ticks([at for at, _ in marks], labels=[text for _, text in marks])
+    bar.ax.minorticks_off()
+    bar.ax.tick_params(labelsize=8, colors=GREY, labelcolor=INK, width=0.6, length=2)
+    bar.ax.set_title("wait", fontsize=8.5, color=INK, loc="left", pad=5)
+    bar.outline.set_visible(False)

@@ -1,0 +1,110 @@
+"""Whole pages: one run at a glance, and several runs side by side."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from simmodel.metrics.batch import METRICS, compare, summary
+from simmodel.metrics.report import metric_text
+from simmodel.view.gantt import EXACT, gantt, pieces
+from simmodel.view.result_plots import cdf, queue, utilisation, value_by_bin
+from simmodel.view.style import COLOURS, INK, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from simmodel.records.result import Result
+
+__all__ = ["comparison", "overview"]
+
+_HEADLINE = ("utilisation", "wait_mean", "bounded_slowdown_mean", "makespan")
+_WORDS = {
+    "utilisation": "utilisation",
+    "wait_mean": "mean wait",
+    "bounded_slowdown_mean": "mean bounded slowdown",
+    "makespan": "makespan",
+}
+
+
+def _figure(width: float, height: float) -> Figure:
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise ImportError("plots need matplotlib: pip install 'simmodel[notebook]'") from None
+    return plt.figure(figsize=(width, height), layout="constrained")
+
+
+def _space(fig: Figure, wide: float, high: float) -> None:
+    engine: Any = fig.get_layout_engine()
+    engine.set(w_pad=wide, h_pad=high)
+
+
+def overview(result: Result) -> Figure:
+    """Draw one run on one page: processors and queue over time, wait by size, and who waited how long.
+
+    A run of few executions shows each of them on its processors or nodes, a longer one how many were busy.
+    """
+    fig = _figure(10.5, 7.6)
+    _space(fig, 0.12, 0.08)
+    grid = fig.add_gridspec(3, 2, height_ratios=(1.7, 0.9, 1.35))
+    top, middle = fig.add_subplot(grid[0, :]), fig.add_subplot(grid[1, :])
+    if len(result.places) == 1 and len(result.runs) <= EXACT and len(pieces(result)[1]) <= EXACT:
+        gantt(result, ax=top)
+        tidy(top, grid="", title="executions, darker the longer the job had waited")
+    else:
+        utilisation(result, ax=top)
+    top.set_xlabel("")
+    queue(result, ax=middle)
+    value_by_bin(result, ax=fig.add_subplot(grid[2, 0]))
+    cdf(result, ax=fig.add_subplot(grid[2, 1]))
+    metrics = summary(result)
+    told = [f"{_WORDS[name]} {metric_text(name, metrics[name])}" for name in _HEADLINE if math.isfinite(metrics[name])]
+    head = f"{len(result.jobs):,} jobs on {result.processors:,} processors"
+    above: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points", "color": INK}
+    top.annotate(result.name, (0, 1), (0, 44), fontsize=14, fontweight="bold", **above)
+    top.annotate(" · ".join([head, *told]), (0, 1), (0, 28), fontsize=9.5, **above)
+    return fig
+
+
+def comparison(
+    results: Sequence[Result],
+    *,
+    metrics: Sequence[str] = ("wait_mean", "bounded_slowdown_mean", "utilisation", "queue_length_mean"),
+    **options: float | str | None,
+) -> Figure:
+    """Draw metrics of several results as bars, one panel a metric, in the order given.
+
+    Parameters
+    ----------
+    metrics
+        which of :data:`simmodel.metrics.batch.METRICS`
+    options
+        as of :func:`simmodel.metrics.batch.summary`
+    """
+    table = compare(results, metrics, **options)
+    columns = min(2, len(metrics))
+    rows = -(-len(metrics) // columns)
+    fig = _figure(5.2 * columns, 0.9 + rows * (0.7 + 0.3 * len(results)))
+    _space(fig, 0.12, 0.1)
+    names = table["result"].tolist()
+    for number, name in enumerate(metrics):
+        ax = fig.add_subplot(rows, columns, number + 1)
+        values = table[name].astype(np.float64)
+        lengths = np.nan_to_num(values)
+        colours = [COLOURS[i % len(COLOURS)] for i in range(len(names))]
+        ax.barh(np.arange(len(names)), lengths, height=0.68, color=colours, alpha=0.9)
+        for y, value in enumerate(values.tolist()):
+            text = metric_text(name, value)
+            ax.annotate(text, (lengths[y], y), (4, 0), textcoords="offset points", va="center", fontsize=8.5, color=INK)
+        ax.set_yticks(np.arange(len(names)), names if number % columns == 0 else [""] * len(names))
+        ax.set_xlim(0, 1.3 * max(float(lengths.max(initial=0.0)), 1e-12))
+        ax.set_xticks([])
+        ax.invert_yaxis()
+        tidy(ax, grid="", title=METRICS[name][1])
+        ax.spines["bottom"].set_visible(False)
+        ax.tick_params(axis="y", length=0)
+    return fig

@@ -1,0 +1,81 @@
+"""All pictures in one place; matplotlib is imported when one is drawn.
+
+Each function draws on ``ax`` or on a new figure and returns the axes (whole pages return their figure), so that a
+picture can be changed before it is saved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from simmodel.view.gantt import gantt
+from simmodel.view.overview import comparison, overview
+from simmodel.view.result_plots import cdf, power_over_time, queue, utilisation, value_by_bin
+from simmodel.view.workload_plots import arrivals, size_and_run
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from simmodel.records.result import Result
+
+__all__ = [
+    "ResultPlots",
+    "arrivals",
+    "cdf",
+    "comparison",
+    "gantt",
+    "overview",
+    "power_over_time",
+    "queue",
+    "size_and_run",
+    "utilisation",
+    "value_by_bin",
+]
+
+
+class ResultPlots:
+    """The pictures of one result, as ``result.plot``.
+
+    Parameters
+    ----------
+    result
+        the run
+
+    >>> from simmodel.records.result import Result
+    >>> result = Result(jobs={"submit": [0, 0], "start": [0, 10], "end": [10, 30], "processors": [4, 2]}, processors=4)
+    >>> result.plot.queue().get_ylabel()
+    'waiting jobs'
+    """
+
+    def __init__(self, result: Result) -> None:
+        self._result = result
+
+    def gantt(self, **options: Any) -> Axes:
+        """Draw executions on processors or nodes; options as of :func:`gantt`."""
+        return gantt(self._result, **options)
+
+    def utilisation(self, **options: Any) -> Axes:
+        """Draw busy processors over time; options as of :func:`utilisation`."""
+        return utilisation(self._result, **options)
+
+    def queue(self, **options: Any) -> Axes:
+        """Draw waiting jobs over time; options as of :func:`queue`."""
+        return queue(self._result, **options)
+
+    def power(self, **options: Any) -> Axes:
+        """Draw power over time; options as of :func:`power_over_time`."""
+        return power_over_time(self._result, **options)
+
+    def wait_by_bin(self, by: str = "processors", bins: Sequence[float] | None = None, **options: Any) -> Axes:
+        """Draw the wait by size or another column; options as of :func:`value_by_bin`."""
+        return value_by_bin(self._result, by=by, bins=bins, **options)
+
+    def cdf(self, value: str = "wait", **options: Any) -> Axes:
+        """Draw a cumulative distribution; options as of :func:`cdf`."""
+        return cdf(self._result, value=value, **options)
+
+    def overview(self) -> Figure:
+        """Draw the run on one page."""
+        return overview(self._result)

@@ -1,0 +1,224 @@
+"""Pictures of one run: what was busy, who waited, and for how long."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from simmodel.metrics.batch import job_values
+from simmodel.metrics.bins import BINS, binned
+from simmodel.records.steps import Steps
+from simmodel.view.style import BLUE, COLOURS, GREY, INK, ORANGE, axes, duration_axis, tidy, time_axis
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from simmodel.records.result import Result
+
+__all__ = ["cdf", "power_over_time", "queue", "utilisation", "value_by_bin"]
+
+_POINTS = 400
+# What a long run is averaged over, s: lengths that keep the rhythm of days and weeks visible, or level it.
+_INTERVALS = tuple(
+    (size * unit, f"{size} {name}s" if size > 1 else f"{'an' if name == 'hour' else 'a'} {name}")
+    for unit, name, sizes in (
+        (1, "second", (1, 2, 5, 10, 30)),
+        (60, "minute", (1, 2, 5, 10, 30)),
+        (3600, "hour", (1, 2, 3, 6, 12)),
+        (86400, "day", (1, 2, 7, 14, 28)),
+    )
+    for size in sizes
+)
+_TIMES = ("wait", "turnaround", "run", "requested")
+_NAMES = {
+    "wait": "wait",
+    "turnaround": "turnaround",
+    "run": "run time",
+    "requested": "requested time",
+    "slowdown": "slowdown",
+    "bounded_slowdown": "bounded slowdown",
+    "per_processor_slowdown": "per-processor slowdown",
+    "processors": "processors",
+}
+
+
+def _area(ax: Axes, steps: Steps, colour: str) -> str:
+    """Draw a step function, averaged where it has too many steps for a picture; return a note of that."""
+    steps, note = _levelled(steps)
+    times, values = steps.curve()
+    ax.fill_between(times, values, step="post", color=colour, alpha=0.25, linewidth=0)
+    ax.plot(times, values, drawstyle="steps-post", color=colour, linewidth=0.9)
+    ax.set_ylim(0, 1.05 * max(steps.max(), 1e-9))
+    return note
+
+
+def _levelled(steps: Steps) -> tuple[Steps, str]:
+    if len(steps.times) <= 3 * _POINTS:
+        return steps, ""
+    span = steps.end - steps.start
+    fitting = [(length, text) for length, text in _INTERVALS if span / length <= _POINTS]
+    if span / _POINTS < 1 or not fitting:
+        return steps.thinned(_POINTS), ""
+    length, text = fitting[0]
+    edges = np.append(np.arange(steps.start, steps.end, length), steps.end)
+    return Steps(edges[:-1], steps.averages(edges), steps.end), f" (averages over {text})"
+
+
+def utilisation(result: Result, *, place: str | None = None, ax: Axes | None = None) -> Axes:
+    """Draw the busy processors over time, and those that were up.
+
+    A long run is shown as exact averages over hours or days.
+
+    Parameters
+    ----------
+    place
+        one place; default: all together
+    ax
+        where to draw; default: a new figure
+    """
+    ax = axes(ax)
+    busy, capacity = result.busy(place), result.capacity(place)
+    note = _area(ax, busy, BLUE)
+    times, values = capacity.thinned(_POINTS).curve()
+    ax.plot(times, values, drawstyle="steps-post", color=GREY, linewidth=1, linestyle=(0, (4, 3)))
+    ax.set_ylim(0, 1.05 * max(capacity.max(), busy.max(), 1))
+    ax.set_ylabel("busy processors")
+    time_axis(ax, result)
+    up = capacity.integral()
+    share = f"busy processors, {100 * busy.integral() / up:.1f} % of those up" if up else "busy processors"
+    return tidy(ax, title=share + note)
+
+
+def queue(result: Result, *, processors: bool = False, ax: Axes | None = None) -> Axes:
+    """Draw the number of waiting jobs over time, or of the processors that they ask for.
+
+    A long run is shown as exact averages over hours or days.
+
+    Parameters
+    ----------
+    processors
+        whether to draw processors asked for
+    ax
+        where to draw; default: a new figure
+    """
+    ax = axes(ax)
+    steps = result.queued_processors() if processors else result.queue_length()
+    note = _area(ax, steps, ORANGE)
+    ax.set_ylabel("processors asked for" if processors else "waiting jobs")
+    time_axis(ax, result)
+    what = "processors asked for by waiting jobs" if processors else "waiting jobs"
+    return tidy(ax, title=f"{what}, {steps.mean():,.3g} on average, {steps.max():,.0f} at most{note}")
+
+
+def power_over_time(result: Result, *, ax: Axes | None = None) -> Axes:
+    """Draw the power of all nodes over time, in kW, as :func:`simmodel.metrics.energy.power` finds it."""
+    from simmodel.metrics.energy import power
+
+    ax = axes(ax)
+    steps = power(result).scaled(1e-3)
+    note = _area(ax, steps, COLOURS[2])
+    ax.set_ylabel("power (kW)")
+    time_axis(ax, result)
+    return tidy(ax, title=f"power, {steps.integral() / 3600:,.4g} kWh in all{note}")
+
+
+def value_by_bin(
+    result: Result,
+    *,
+    by: str = "processors",
+    bins: Sequence[float] | None = None,
+    value: str = "wait",
+    statistic: str = "mean",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw a statistic of the jobs in bins, with the number of jobs on each bar.
+
+    Parameters
+    ----------
+    by, bins, value, statistic
+        as of :func:`simmodel.metrics.bins.binned`; where there are no ready bins, powers of two of the sizes are taken
+    ax
+        where to draw; default: a new figure
+    """
+    ax = axes(ax, (6.0, 3.2))
+    if bins is None and by == "processors" and result.jobs["processors"].max(initial=0) <= 2 * BINS["processors"][1]:
+        bins = _size_bins(int(result.jobs["processors"].max(initial=1)))
+    table = binned(result, by, bins, value, statistic)
+    outside = int(table["jobs"][-1])
+    table = table.where(slice(None, -1))
+    heights = np.nan_to_num(table[value])
+    ax.bar(np.arange(len(heights)), heights, width=0.72, color=BLUE, alpha=0.9)
+    for x, (height, jobs) in enumerate(zip(heights.tolist(), table["jobs"].tolist(), strict=True)):
+        ax.annotate(f"{jobs:,}", (x, height), (0, 2), textcoords="offset points", ha="center", fontsize=7.5, color=GREY)
+    scale, names = (60.0, " min") if by in _TIMES else (1.0, "")
+    labels = [_label(low / scale, high / scale, by) for low, high in zip(table["low"], table["high"], strict=True)]
+    ax.set_xticks(np.arange(len(labels)), labels)
+    ax.set_xlabel(f"{_NAMES.get(by, by)}{' (' + names.strip() + ')' if names else ''}")
+    ax.set_ylabel(f"{statistic} {_NAMES.get(value, value)}")
+    ax.set_ylim(0, 1.15 * max(float(heights.max(initial=0.0)), 1e-9))
+    if value in _TIMES:
+        duration_axis(ax.yaxis, float(heights.max(initial=0.0)), log=False)
+    tidy(ax, title=f"{_NAMES.get(value, value)} by {_NAMES.get(by, by)}, with the number of jobs")
+    if outside:
+        ax.annotate(f"{outside:,} jobs outside", (1, 1), xycoords="axes fraction", ha="right", fontsize=7.5, color=GREY)
+    return ax
+
+
+def _size_bins(largest: int) -> list[float]:
+    """Edges 0, 1, 2, 4, 8 ... that hold the largest size, no more than eight bins."""
+    edges: list[float] = [0.0, *(2.0**i for i in range(int(np.ceil(np.log2(max(largest, 2)))) + 1))]
+    return [0.0, *edges[-7:]] if len(edges) > 8 else edges
+
+
+def _label(low: float, high: float, by: str) -> str:
+    if by == "processors":
+        if np.isinf(high):
+            return f"> {low:,.0f}"
+        return f"{high:,.0f}" if high - low == 1 else f"{low + 1:,.0f}-{high:,.0f}"
+    return f"> {low:,g}" if np.isinf(high) else f"{low:,g}-{high:,g}"
+
+
+def cdf(results: Result | Sequence[Result], *, value: str = "wait", ax: Axes | None = None) -> Axes:
+    """Draw the cumulative distribution of a value of the counted jobs, of one result or of several.
+
+    Parameters
+    ----------
+    value
+        as of :func:`simmodel.metrics.batch.job_values`
+    ax
+        where to draw; default: a new figure
+    """
+    ax = axes(ax, (6.0, 3.2))
+    several = [results] if not isinstance(results, Sequence) else list(results)
+    longest = 0.0
+    for number, result in enumerate(several):
+        values = job_values(result, value)[result.counted]
+        values = np.sort(values[np.isfinite(values)])
+        if not len(values):
+            continue
+        longest = max(longest, float(values[-1]))
+        share = np.arange(1, len(values) + 1) / len(values)
+        shown = np.unique(np.linspace(0, len(values) - 1, 2000).astype(int))
+        ax.plot(
+            np.append(values[0], values[shown]),
+            np.append(0.0, share[shown]),
+            drawstyle="steps-post",
+            color=COLOURS[number % len(COLOURS)],
+            linestyle=("-", "--", ":")[number // len(COLOURS) % 3],
+            linewidth=1.6,
+            label=result.name,
+        )
+    if value in _TIMES:
+        duration_axis(ax.xaxis, longest)
+    elif longest > 20:
+        ax.set_xscale("log")
+        ax.xaxis.set_major_formatter(lambda value, _position: f"{value:,g}")
+        ax.minorticks_off()
+    ax.set_ylim(0, 1.02)
+    ax.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "25 %", "50 %", "75 %", "100 %"])
+    ax.set_xlabel(_NAMES.get(value, value))
+    if len(several) > 1:
+        ax.legend(frameon=False, fontsize=8.5, labelcolor=INK, loc="lower right")
+    return tidy(ax, grid="both", title=f"share of jobs with at most this {_NAMES.get(value, value)}")

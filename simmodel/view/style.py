@@ -1,0 +1,141 @@
+"""How the pictures look: colours, axes, and ticks that people read as days, hours and minutes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.colors import Colormap, Normalize
+
+    from simmodel.records.result import Result
+
+__all__ = ["BLUE", "COLOURS", "GREY", "INK", "ORANGE", "axes", "duration_axis", "span_axis", "tidy", "time_axis"]
+
+INK, GREY, PALE = "#24292f", "#8b929a", "#e7e9ec"
+BLUE, ORANGE = "#2f6690", "#d9773b"
+COLOURS = (BLUE, ORANGE, "#4a9c8c", "#8f6bb3", "#c2a83e", "#b3546b", "#6d7f8c")
+_SEQUENCE = ("#d4e3ec", "#9ac0d6", "#5794ba", "#2f6690", "#1b3c5b")
+
+_UNITS = ((86400.0, "days"), (3600.0, "hours"), (60.0, "minutes"), (1.0, "seconds"))
+_NICE = {
+    "days": (1, 2, 5, 7, 14, 30, 60, 90, 180, 365, 730, 1460),
+    "hours": (1, 2, 3, 6, 12, 24),
+    "minutes": (1, 2, 5, 10, 15, 30, 60, 120),
+    "seconds": (1, 2, 5, 10, 20, 30, 60, 120),
+}
+_DURATIONS = (
+    (0, "0"),
+    (1, "1 s"),
+    (10, "10 s"),
+    (60, "1 min"),
+    (600, "10 min"),
+    (3600, "1 h"),
+    (6 * 3600, "6 h"),
+    (86400, "1 d"),
+    (7 * 86400, "1 wk"),
+    (30 * 86400, "30 d"),
+    (365 * 86400, "1 y"),
+)
+
+
+def axes(ax: Axes | None, size: tuple[float, float] = (8.0, 3.2)) -> Axes:
+    """Return the axes handed in, or those of a new figure of this size (inches)."""
+    if ax is not None:
+        return ax
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise ImportError("plots need matplotlib: pip install 'simmodel[notebook]'") from None
+    _, new = plt.subplots(figsize=size, layout="constrained")
+    return new
+
+
+def tidy(ax: Axes, *, grid: str = "y", title: str = "") -> Axes:
+    """Leave of the frame and the grid what helps reading."""
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        ax.spines[side].set_color(GREY)
+        ax.spines[side].set_linewidth(0.8)
+    ax.tick_params(colors=GREY, labelcolor=INK, labelsize=8.5, width=0.8, length=3)
+    ax.xaxis.label.set(color=INK, fontsize=9)
+    ax.yaxis.label.set(color=INK, fontsize=9)
+    ax.grid(False)
+    if grid:
+        ax.grid(True, axis=grid, color=PALE, linewidth=0.8)  # type: ignore[arg-type]
+        ax.set_axisbelow(True)
+    if title:
+        ax.set_title(title, loc="left", fontsize=10, color=INK, pad=7)
+    return ax
+
+
+def time_axis(ax: Axes, result: Result) -> None:
+    """Let the x axis of simulated seconds show days, hours, minutes or seconds since the run began."""
+    span_axis(ax, result.started, result.ended)
+
+
+def span_axis(ax: Axes, start: float, end: float) -> None:
+    """As :func:`time_axis`, from instant to instant (s)."""
+    span = max(end - start, 1e-9)
+    unit, name = next((unit, name) for unit, name in _UNITS if span >= 3 * unit or unit == 1.0)
+    steps = [step for step in _NICE[name] if span / (step * unit) <= 9]
+    step = (steps[0] if steps else float(np.ceil(span / unit / 8))) * unit
+    if span < 3:
+        step = 10 ** np.floor(np.log10(span / 2))
+    ticks = np.arange(0, span + step * 1e-6, step)
+    ax.set_xticks(start + ticks, [f"{tick / unit:g}" for tick in ticks])
+    ax.set_xlim(start, start + span)
+    ax.set_xlabel(f"{name} since the start")
+
+
+def duration_axis(axis: Any, longest: float, *, log: bool = True, shortest: float = 1.0) -> None:
+    """Let an axis of durations in s show 1 min, 1 h, 1 d; with ``log`` linear below ``shortest`` and logarithmic above.
+
+    Parameters
+    ----------
+    axis
+        ``ax.xaxis`` or ``ax.yaxis``
+    longest
+        the greatest duration shown, s
+    """
+    ax, which = axis.axes, axis.axis_name
+    if log:
+        getattr(ax, f"set_{which}scale")("symlog", linthresh=shortest, linscale=0.4)
+        marks = [(at, text) for at, text in _DURATIONS if (at == 0 or at >= shortest) and at <= 1.3 * longest]
+        axis.set_ticks([at for at, _ in marks], [text for _, text in marks])
+        axis.set_minor_locator(_null())
+        return
+    unit, name = next(((u, n) for u, n in _UNITS if longest >= 2 * u), (1.0, "seconds"))
+    axis.set_major_formatter(lambda value, _position: f"{value / unit:g}")
+    from matplotlib.ticker import MaxNLocator
+
+    locator = MaxNLocator(5)
+    low, high = 0.0, max(longest, 1e-9)
+    axis.set_ticks([tick * unit for tick in locator.tick_values(low / unit, high / unit) if tick >= 0])
+    label = axis.get_label().get_text()
+    axis.set_label_text(f"{label} ({name})" if label else name)
+
+
+def _null() -> Any:
+    from matplotlib.ticker import NullLocator
+
+    return NullLocator()
+
+
+def duration_colours(longest: float) -> tuple[Colormap, Normalize, list[tuple[float, str]]]:
+    """Return colours for durations in s: pale for none, dark for long; with the marks of a scale beside them."""
+    from matplotlib.colors import LinearSegmentedColormap, SymLogNorm
+
+    colours = LinearSegmentedColormap.from_list("durations", _SEQUENCE)
+    marks = [(float(at), text) for at, text in _DURATIONS if (at == 0 or at >= 60) and at <= longest]
+    return colours, SymLogNorm(linthresh=60, linscale=0.5, vmin=0, vmax=max(longest, 60.0)), marks
+
+
+def sequence() -> Colormap:
+    """Return the pale to dark colours of densities."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("density", _SEQUENCE)
