@@ -1,0 +1,25 @@
+"""The random stream a generator draws from: handed in, or made from a seed."""
+
+from __future__ import annotations
+
+import numpy as np
+
+__all__ = ["stream"]
+
+
+def stream(rng: np.random.Generator | None, seed: int | None) -> np.random.Generator:
+    """Return ``rng``, or a stream of this seed; without both, the stream of seed 0.
+
+    Raises
+    ------
+    ValueError
+        both are given
+
+    >>> stream(None, 0).random() == stream(None, None).random()
+    True
+    """
+    if rng is None:
+        return np.random.default_rng(seed if seed is not None else 0)
+    if seed is not None:
+        raise ValueError("rng or seed expected, found both")
+    return rng
