@@ -5,10 +5,11 @@ from simmodel.policies.ordering import ORDERS
 from simmodel.policies.ordering import order as _order
 from simmodel.policies.placement import BestFit
 from simmodel.policies.planning import Conservative, ConservativeKeep
+from simmodel.policies.preemption import Preemptive
 from simmodel.policies.window import Window
 from simmodel.scheduling.registry import register_policy as _register
 
-__all__ = ["Backfill", "BestFit", "Conservative", "ConservativeKeep", "Easy", "Window"]
+__all__ = ["Backfill", "BestFit", "Conservative", "ConservativeKeep", "Easy", "Preemptive", "Window"]
 
 for _name in ORDERS:
     _register(_name, lambda name=_name: _order(name), f"{_order(_name).description}; no backfilling")  # type: ignore[misc]
@@ -18,3 +19,4 @@ _register("conservative", Conservative, "conservative backfilling: every job is 
 _register("conservative-keep", ConservativeKeep, "conservative backfilling that keeps its promises")
 _register("best-fit", BestFit, "the job that leaves the fewest processors free, while one fits")
 _register("window", Window, "the best order of the first five jobs, by the planned makespan (CQSim)")
+_register("preemptive", Preemptive, "EASY, and queues that may preempt others do")

@@ -99,7 +99,8 @@ def _wfp_scores(now: float, columns: ColumnIndex) -> NDArray[np.float64]:
     score = ratio * ratio
     score *= ratio
     score *= columns.processors
-    return np.negative(score, out=score)
+    negative: NDArray[np.float64] = np.negative(score, out=score)
+    return negative
 
 
 def _unicef(job: LiveJob, now: float) -> float:
@@ -207,7 +208,7 @@ class Multifactor:
 
     def factor(self, user: Any, now: float) -> float:
         """Return the fair-share factor of a user, 0 to 1."""
-        others = {**{each: 1.0 for each in self.usage.users()}, user: 1.0, **self.shares}
+        others = {**dict.fromkeys(self.usage.users(), 1.0), user: 1.0, **self.shares}
         share = others[user] / sum(others.values())
         return float(2.0 ** (-self.usage.share(user, now) / share))
 
@@ -236,7 +237,9 @@ class Multifactor:
 
 
 ORDERS: dict[str, Callable[[], Any]] = {
-    **{each.name: (lambda each=each: each) for each in (FCFS, SJF, LJF, SMALLEST, LARGEST, WFP, UNICEF, F1, F2, F3, F4)},  # type: ignore[misc]
+    **{
+        each.name: (lambda each=each: each) for each in (FCFS, SJF, LJF, SMALLEST, LARGEST, WFP, UNICEF, F1, F2, F3, F4)
+    },  # type: ignore[misc]
     "multifactor": Multifactor,
 }
 

@@ -194,6 +194,23 @@ class Pool:
         """Whether the job could start now with exactly this allocation."""
         return self.fits(job)
 
+    def fits_without(self, job: LiveJob, runs: Iterable[Any]) -> bool:
+        """Whether the job could start now if these executions were not there; everything is as before afterwards."""
+        version = self.version
+        gone = list(runs)
+        planned = bool(self.windows)  # then what runs counts too, not only what is free
+        for run in gone:
+            self.give_back(run.work, run.grant)
+            if planned:
+                self.running.remove(run)
+        fits = self.fits(job)
+        for run in reversed(gone):
+            self.take(run.work, run.grant.allocation)
+            if planned:
+                self.running.add(run, run.work.processors)
+        self.version = version
+        return fits
+
     def take(self, job: LiveJob, allocation: Any = None) -> Grant:
         """Take what the job asks for."""
         raise NotImplementedError

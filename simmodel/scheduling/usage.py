@@ -46,7 +46,7 @@ class Usage:
             return usage
         if self.half_life == float("inf"):
             return usage + held * elapsed
-        kept = 2.0 ** (-elapsed / self.half_life)
+        kept: float = 2.0 ** (-elapsed / self.half_life)
         return usage * kept + held * self.half_life / LN2 * (1 - kept)
 
     def total(self, now: float) -> float:

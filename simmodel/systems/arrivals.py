@@ -35,7 +35,7 @@ class Arrivals(Occurrence):
         self._rows = prepared.rows
         self._i = 0
         self.left = len(prepared.rows)
-        self._values: Any = iter(())
+        self._values: list[Any] = []
         self._cut = bool(prepared.cut.any())
         self._next_chunk()
         if self.left:
@@ -54,7 +54,13 @@ class Arrivals(Occurrence):
         columns = [rows.tolist()]
         columns += [
             column[rows].tolist()
-            for column in (prepared.submit, prepared.processors, prepared.requested, prepared.expected, prepared.duration)
+            for column in (
+                prepared.submit,
+                prepared.processors,
+                prepared.requested,
+                prepared.expected,
+                prepared.duration,
+            )
         ]
         for name in ("job", "user"):
             columns.append(self._workload[name][rows].tolist() if name in self._workload else [None] * len(rows))

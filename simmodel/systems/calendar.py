@@ -63,7 +63,9 @@ class Calendar:
             return
         yield env.timeout(outage.until - env.now)
         pool.bring_up(what)
-        self._tell(pool, "resume" if outage.kind == "drain" else "repair" if outage.kind == "failure" else "maintenance")
+        self._tell(
+            pool, "resume" if outage.kind == "drain" else "repair" if outage.kind == "failure" else "maintenance"
+        )
 
     def _down(self, pool: Pool, what: Any, kind: str) -> None:
         pool.take_down(what)

@@ -200,7 +200,9 @@ class Cluster:
         """Return the live job, and why it can never run."""
         run = float("inf") if spec.run is None else spec.run
         limit = spec.requested if spec.requested is not None else run
-        requested, expected, duration = (float(each) for each in planned_seconds(run, limit, self.estimates, self.overrun))
+        requested, expected, duration = (
+            float(each) for each in planned_seconds(run, limit, self.estimates, self.overrun)
+        )
         if spec.body is not None:
             requested, expected, duration = limit, limit, float("inf")
         name = spec.id if spec.id is not None else spec.name or index + 1
@@ -357,14 +359,13 @@ class Cluster:
 
     def _ended(self, run: Run) -> None:
         """The end of a run, as an event of its own: the hot path."""
-        job = run.job
-        if job._run is not run:
-            return  # it was stopped before
-        self._finish(run, job._outcome)
+        self._finish(run, run.job._outcome)
 
     def _finish(self, run: Run, status: str) -> None:
         """Give back what the run held, and see what follows from its end."""
         job, place = run.job, run.place
+        if run.process is None and run.callbacks is not None:
+            self.env.withdraw(run)  # it is stopped before its end
         if not run.released:
             place.running.remove(run)
             place.give_back(job, run.grant)
@@ -457,6 +458,7 @@ class Cluster:
             return
         assert job._started is not None
         elapsed = self.env._now - job._started
+        self.env.withdraw(run)
         run.place.running.remove(run)
         run.place.give_back(job, run.grant)
         job._run = None

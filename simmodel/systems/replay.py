@@ -46,9 +46,10 @@ def specs(workload: Workload, prepared: Prepared) -> Iterator[tuple[int, Job]]:
             yield row, workload.specs[row]
         return
     table = workload.table
-    names = set(table["job"].tolist())
+    columns = {name: table[name].tolist() for name in table.names}
+    names = set(columns["job"])
     for row in prepared.rows.tolist():
-        values = {name: table[name][row].item() if hasattr(table[name][row], "item") else table[name][row] for name in table.names}
+        values = {name: column[row] for name, column in columns.items()}
         known = {name: value for name, value in values.items() if value is not None and value == value and value != -1}
         dependencies: tuple[Dependency, ...] = ()
         preceding = known.get("preceding")
@@ -58,7 +59,8 @@ def specs(workload: Workload, prepared: Prepared) -> Iterator[tuple[int, Job]]:
             else:
                 prepared.report.repaired["preceding job not in the log: not waited for"] += 1
         requested = known.get("requested", 0.0)
-        asked: dict[str, Any] = {"processors": int(prepared.processors[row])}
+        asked: dict[str, Any] = {name: known.get(name) for name in ("user", "group", "queue", "partition")}
+        asked["processors"] = int(prepared.processors[row])
         for name in ("nodes", "cores_per_node", "gpus_per_node"):
             if known.get(name, 0) > 0:
                 asked[name] = int(known[name])
@@ -73,7 +75,6 @@ def specs(workload: Workload, prepared: Prepared) -> Iterator[tuple[int, Job]]:
                 dependencies=dependencies,
                 priority=known.get("priority", 0.0),
                 cancel=known.get("cancel"),
-                **{name: known.get(name) for name in ("user", "group", "queue", "partition")},
                 **asked,
             ),
         )

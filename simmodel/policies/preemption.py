@@ -1,0 +1,89 @@
+"""Preemption: jobs of some queues give way to jobs of others.
+
+Source: the best-effort queue of OAR: Capit et al., "A batch scheduler with high level components", CCGrid 2005; also
+the preemption by partition priority or QOS of Slurm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from simmodel.policies.backfilling import Easy
+from simmodel.scheduling.protocol import Decision, Preempt, Start, View
+
+__all__ = ["Preemptive"]
+
+
+class Preemptive:
+    """A job at the head of the queue that does not fit stops jobs that its queue may preempt; then another policy.
+
+    The latest started go first, no more than needed, and none where that would not make enough room. Which queue may
+    preempt which, and whether its jobs start again or go on later, is said by the platform
+    (:class:`~simmodel.platform.cluster.QueueSpec`).
+
+    Parameters
+    ----------
+    policy
+        what decides about the rest; it has an ``order``, which is that of the queue here too
+
+    >>> Preemptive(Easy("sjf")).name
+    'preemptive sjf+easy'
+    """
+
+    def __init__(self, policy: Any = None) -> None:
+        self.policy = Easy() if policy is None else policy
+        self.order = getattr(self.policy, "order", self.policy)
+        self.tries_every_submission = True
+        self.name = f"preemptive {self.policy.name}"
+
+    def fresh(self) -> Preemptive:
+        """Return one with the same settings and nothing remembered."""
+        return Preemptive(self.policy.fresh() if hasattr(self.policy, "fresh") else self.policy)
+
+    def attach(self, system: Any) -> None:
+        """Attach the other policy to the system."""
+        if hasattr(self.policy, "attach"):
+            self.policy.attach(system)
+
+    def decide(self, view: View) -> Iterator[Decision]:
+        """Start heads, with preemption where it helps; then let the other policy decide."""
+        for place in view.places:
+            yield from self._heads(view, place)
+        yield from self.policy.decide(view)
+
+    def _heads(self, view: View, place: Any) -> Iterator[Decision]:
+        queue = view.waiting.at(place).by(self.order)
+        while (job := queue.head()) is not None:
+            if not place.fits(job):
+                victims = _victims(place, job)
+                if not victims:
+                    return
+                for run in victims:
+                    yield Preempt(run.job, run.job.rules.spec.preemptible, f"gives way to job {job.id}")
+                if not place.fits(job) or job.state != "waiting":
+                    return  # a body takes its time to stop; the scheduler wakes when it has
+            yield Start(job, place)
+
+
+def _victims(place: Any, job: Any) -> list[Any]:
+    """Return the executions to stop so that the job fits, the latest first; none where that is not enough."""
+    rules = job.rules
+    if rules is None or not rules.spec.preempts:
+        return []
+    candidates = [
+        run
+        for run in place.running
+        if (other := getattr(run.work, "rules", None)) is not None
+        and other.spec.name in rules.spec.preempts
+        and other.spec.preemptible is not None
+        and (run.work.spec is None or run.work.spec.on_preempt != "no")
+        and run.stopping is None
+    ]
+    candidates.sort(key=lambda run: (-run.started, -run.work.seq))
+    chosen: list[Any] = []
+    for run in candidates:
+        chosen.append(run)
+        if place.fits_without(job, chosen):
+            return chosen
+    return []
