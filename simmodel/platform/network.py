@@ -1,0 +1,308 @@
+"""What a network is made of: links, routes, and the model by which transfers share bandwidth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from math import inf, isnan
+from typing import Any
+
+import attrs
+
+from simmodel.errors import InputError
+from simmodel.platform.units import parse_quantity
+
+__all__ = ["MODELS", "LinkSpec", "NetworkSpec", "RouteSpec", "SharingModel", "duplex"]
+
+SHARINGS = ("shared", "fatpipe")
+
+
+def _as_given(value: str | float) -> float:
+    """Take a quantity as it is; it is read once the name is known, so that an error can say whose it is."""
+    return value  # type: ignore[return-value]
+
+
+def _pairs(value: Iterable[Sequence[Any]]) -> tuple[tuple[float, float], ...]:
+    return tuple((at, bandwidth) for at, bandwidth in value)
+
+
+def _names(value: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(value, str):
+        raise InputError(f"a list of links expected, found the text {value!r}")
+    return tuple(value)
+
+
+def _places(value: Sequence[str] | None) -> tuple[str, ...] | None:
+    return None if value is None else tuple(value)
+
+
+@attrs.frozen(kw_only=True)
+class LinkSpec:
+    """A link: what it carries at once, how long it takes, and how transfers share it.
+
+    Parameters
+    ----------
+    name
+        its name, unlike any other's
+    bandwidth
+        bytes/s above zero, or a text such as ``"40Gbps"``
+    latency
+        seconds, or a text such as ``"11.5ms"``
+    sharing
+        ``"shared"``: the rates of all transfers together stay within the bandwidth; ``"fatpipe"``: each rate does
+    reverse
+        the link that carries the other direction, where that is not this one (see :func:`duplex`)
+    between
+        the two places that it joins, from which routes are found where no table gives them
+    one_way
+        whether it leads only from the first of these places to the second
+    profile
+        pairs (time in s, bandwidth in bytes/s): the bandwidth from that time on; 0 is a link that is down
+    repeat
+        the seconds after which the profile starts again, where it does
+
+    Raises
+    ------
+    InputError
+        one sentence that names the link
+
+    >>> LinkSpec(name="lan", bandwidth="10Gbps", latency="50us").bandwidth
+    1250000000.0
+    >>> LinkSpec(name="wan", bandwidth="0GBps")
+    Traceback (most recent call last):
+    ...
+    simmodel.errors.InputError: link wan: a bandwidth above zero expected, found '0GBps'
+    """
+
+    name: str
+    bandwidth: float = attrs.field(converter=_as_given)
+    latency: float = attrs.field(default=0.0, converter=_as_given)
+    sharing: str = "shared"
+    reverse: str | None = None
+    between: tuple[str, ...] | None = attrs.field(default=None, converter=_places)
+    one_way: bool = False
+    profile: tuple[tuple[float, float], ...] = attrs.field(default=(), converter=_pairs)
+    repeat: float | None = attrs.field(default=None)
+
+    def __attrs_post_init__(self) -> None:
+        where = f"link {self.name}"
+        if not isinstance(self.name, str) or not self.name:
+            raise InputError(f"a name expected for a link, found {self.name!r}")
+        bandwidth = parse_quantity(self.bandwidth, "B/s", place=where)
+        if bandwidth <= 0:
+            raise InputError(f"a bandwidth above zero expected, found {self.bandwidth!r}", place=where)
+        object.__setattr__(self, "bandwidth", bandwidth)
+        object.__setattr__(self, "latency", parse_quantity(self.latency, "s", place=where))
+        if self.sharing not in SHARINGS:
+            raise InputError(f"sharing 'shared' or 'fatpipe' expected, found {self.sharing!r}", place=where)
+        if self.between is not None and len(self.between) != 2:
+            raise InputError(f"two places to join expected, found {self.between!r}", place=where)
+        points = tuple(
+            (parse_quantity(at, "s", place=where), parse_quantity(value, "B/s", place=where))
+            for at, value in self.profile
+        )
+        object.__setattr__(self, "profile", points)
+        times = [at for at, _ in points]
+        if any(later <= earlier for earlier, later in pairwise(times)):
+            raise InputError(f"rising times expected in the profile, found {times}", place=where)
+        if self.repeat is not None:
+            object.__setattr__(self, "repeat", parse_quantity(self.repeat, "s", place=where))
+            if not points or self.repeat <= times[-1]:
+                raise InputError(f"a repeat after the profile's last time expected, found {self.repeat}", place=where)
+
+
+def duplex(
+    name: str, *, bandwidth: str | float, latency: str | float = 0.0, **options: Any
+) -> tuple[LinkSpec, LinkSpec]:
+    """Return the two links of a split-duplex link, ``name:up`` and ``name:down``, each the other's reverse.
+
+    ``options`` go to both; with ``between=(a, b)`` the first leads from a to b and the second back.
+
+    >>> [link.name for link in duplex("wan", bandwidth="40Gbps", latency="10ms")]
+    ['wan:up', 'wan:down']
+    """
+    ends = options.pop("between", None)
+    up, down = f"{name}:up", f"{name}:down"
+    forth: dict[str, Any] = {"between": ends, "one_way": True} if ends is not None else {}
+    back: dict[str, Any] = {"between": tuple(ends)[::-1], "one_way": True} if ends is not None else {}
+    return (
+        LinkSpec(name=up, bandwidth=bandwidth, latency=latency, reverse=down, **forth, **options),
+        LinkSpec(name=down, bandwidth=bandwidth, latency=latency, reverse=up, **back, **options),
+    )
+
+
+@attrs.frozen(kw_only=True)
+class RouteSpec:
+    """The links that lead from one place to another; ``symmetrical``: and back, in the other order.
+
+    >>> RouteSpec(source="CERN", destination="BNL", links=["lhcone", "esnet"]).links
+    ('lhcone', 'esnet')
+    """
+
+    source: str
+    destination: str
+    links: tuple[str, ...] = attrs.field(converter=_names)
+    symmetrical: bool = False
+
+
+def _positive(owner: SharingModel, field: attrs.Attribute[float], value: float) -> None:
+    if isnan(value) or value <= 0:
+        raise InputError(f"a {field.name} above zero expected, found {value}", place=f"model {owner.name}")
+
+
+@attrs.frozen(kw_only=True)
+class SharingModel:
+    """How transfers share bandwidth: corrections of plain max-min fairness.
+
+    A transfer waits ``latency_factor`` * latency of its route; then it moves at ``bandwidth_factor`` * its rate; the
+    rates are max-min fair with weight 1 / (latency, if ``by_latency``, + sum of ``weight_s`` / bandwidth over the
+    links), or 1 where that sum is zero, and each is at most ``tcp_gamma`` / (2 * latency).
+
+    Parameters
+    ----------
+    bandwidth_factor
+        the part of a rate that is payload
+    latency_factor
+        what slow start and the like make of the latency
+    by_latency
+        whether a longer way gets less
+    weight_s
+        bytes
+    tcp_gamma
+        the largest TCP window, bytes
+
+    Source: P. Velho, L. Schnorr, H. Casanova, A. Legrand, "On the validity of flow-level TCP network models for grid
+    and cloud simulations", ACM TOMACS 23(4), 2013.
+
+    >>> MODELS["lv08"].bandwidth_factor, MODELS["lv08"].latency_factor
+    (0.97, 13.01)
+    """
+
+    name: str
+    bandwidth_factor: float = attrs.field(default=1.0, validator=_positive)
+    latency_factor: float = attrs.field(default=1.0, validator=_positive)
+    by_latency: bool = False
+    weight_s: float = 0.0
+    tcp_gamma: float = attrs.field(default=inf, validator=_positive)
+
+    def weight(self, latency: float, bandwidths: Iterable[float]) -> float:
+        """Return the weight of a route from its latency (s) and the bandwidths of its links (bytes/s).
+
+        >>> MODELS["cm02"].weight(0.5, [100.0])
+        2.0
+        """
+        penalty = latency if self.by_latency else 0.0
+        if self.weight_s:
+            penalty += sum(self.weight_s / bandwidth for bandwidth in bandwidths)
+        return 1.0 / penalty if penalty > 0 else 1.0
+
+    def cap(self, latency: float) -> float:
+        """Return the most that a transfer gets on a route of this latency (s), in bytes/s.
+
+        >>> MODELS["lv08"].cap(0.5)
+        4194304.0
+        """
+        return self.tcp_gamma / (2 * latency) if latency > 0 else inf
+
+
+MODELS: Mapping[str, SharingModel] = {
+    model.name: model
+    for model in (
+        SharingModel(name="maxmin"),
+        SharingModel(name="cm02", by_latency=True),
+        SharingModel(
+            name="lv08",
+            bandwidth_factor=0.97,
+            latency_factor=13.01,
+            by_latency=True,
+            weight_s=20537.0,
+            tcp_gamma=4194304.0,
+        ),
+    )
+}
+"""The models by name: plain max-min fairness; SimGrid's CM02 without its TCP window; SimGrid's default, LV08."""
+
+
+def _model(value: str | SharingModel) -> SharingModel:
+    if isinstance(value, SharingModel):
+        return value
+    if value not in MODELS:
+        raise InputError(f"one of the models {', '.join(MODELS)} expected, found {value!r}")
+    return MODELS[value]
+
+
+@attrs.frozen(kw_only=True)
+class NetworkSpec:
+    """Links, the routes over them, and the model by which they are shared.
+
+    Parameters
+    ----------
+    links
+        the links, of unlike names
+    routes
+        a routing table; where it is empty, routes are the shortest by latency over what the links join
+    model
+        ``"maxmin"``, ``"cm02"``, ``"lv08"`` or a :class:`SharingModel`
+    crosstraffic
+        whether a transfer takes 5 % of its rate on the way back too, for its acknowledgements
+
+    Raises
+    ------
+    InputError
+        where a name is repeated or unknown
+
+    >>> spec = NetworkSpec(links=[LinkSpec(name="lan", bandwidth="1GBps")], model="lv08")
+    >>> spec.model.latency_factor
+    13.01
+    >>> NetworkSpec(links=[LinkSpec(name="lan", bandwidth=1), LinkSpec(name="lan", bandwidth=2)])
+    Traceback (most recent call last):
+    ...
+    simmodel.errors.InputError: link lan: links of unlike names expected, found this name twice
+    """
+
+    links: tuple[LinkSpec, ...] = attrs.field(converter=tuple)
+    routes: tuple[RouteSpec, ...] = attrs.field(default=(), converter=tuple)
+    model: SharingModel = attrs.field(default=MODELS["maxmin"], converter=_model)
+    crosstraffic: bool = False
+
+    def __attrs_post_init__(self) -> None:
+        known: set[str] = set()
+        for link in self.links:
+            if link.name in known:
+                raise InputError("links of unlike names expected, found this name twice", place=f"link {link.name}")
+            known.add(link.name)
+        for link in self.links:
+            if link.reverse is not None and link.reverse not in known:
+                raise InputError(f"a link as reverse expected, found {link.reverse!r}", place=f"link {link.name}")
+        given: set[tuple[str, str]] = set()
+        for route in self.routes:
+            where = f"route {route.source} to {route.destination}"
+            check_route(route.links, known, where)
+            ways = [(route.source, route.destination)]
+            if route.symmetrical:
+                ways.append((route.destination, route.source))
+            for way in ways:
+                if way in given:
+                    raise InputError(f"one route from {way[0]} to {way[1]} expected, found two", place=where)
+                given.add(way)
+
+
+def check_route(links: Sequence[str], known: Iterable[str], where: str) -> None:
+    """Raise an :class:`InputError` where a route is empty, or names a link that is unknown, or one twice.
+
+    >>> check_route(["lan", "wlan"], {"lan"}, "route a to b")
+    Traceback (most recent call last):
+    ...
+    simmodel.errors.InputError: route a to b: a known link expected, found 'wlan'
+    """
+    if isinstance(links, str):
+        raise InputError(f"a list of links expected, found the text {links!r}", place=where)
+    if not links:
+        raise InputError("at least one link expected, found none", place=where)
+    seen: set[str] = set()
+    for name in links:
+        if name not in known:
+            raise InputError(f"a known link expected, found {name!r}", place=where)
+        if name in seen:
+            raise InputError(f"each link once expected, found {name!r} twice", place=where)
+        seen.add(name)
