@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Result", "recorded"]
 
 ENDED_WELL = ("completed", "timeout")
+AGAIN = ("preempted", "requeued")  # how executions end after which the job waits again
 _FIRST_COLUMNS = ("job", "submit", "start", "end", "processors", "status")
 
 
@@ -208,7 +209,7 @@ class Result:
         entered = ~np.isin(jobs["status"], ("rejected",)) & ~(leaves < submit)
         left = entered & np.isfinite(leaves)
         times, change = [submit[entered], leaves[left]], [amount[entered], -amount[left]]
-        if self._runs is not None and (self._runs["attempt"] > 1).any():
+        if self._runs is not None and np.isin(self._runs["status"], AGAIN).any():
             for instants, rows, sign in self._queued_again(self._runs):
                 times.append(instants)
                 change.append(sign * amount[rows])
@@ -218,7 +219,7 @@ class Result:
         """Yield the instants at which interrupted jobs enter or leave the queue again, their rows, and +1 or -1."""
         ids, first_row = np.unique(self.jobs["job"], return_index=True)
         row = first_row[np.searchsorted(ids, runs["job"])]
-        back = np.isin(runs["status"], ("preempted", "requeued"))
+        back = np.isin(runs["status"], AGAIN)
         attempt = runs["attempt"].astype(np.int64)
         _, first = np.unique(row * (attempt.max() + 1) + attempt, return_index=True)
         again = first[attempt[first] > 1]

@@ -1,0 +1,111 @@
+"""Energy against closed forms."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simmodel.metrics import Energy, energy, node_energy, power
+from simmodel.records import Result
+from simmodel.work.table import Table
+
+
+def objects(values):
+    column = np.empty(len(values), dtype=object)
+    column[:] = values
+    return column
+
+
+def on_nodes(rows, nodes=4, cores=2, changes=None, kinds=None, ended=20.0):
+    """A result of rows (start, end, processors, nodes) on nodes of 100 W idle and 300 W under load."""
+    start, end, size, held = zip(*rows, strict=True)
+    jobs = {"submit": start, "start": start, "end": end, "processors": size}
+    runs = {"job": np.arange(1, len(rows) + 1), "attempt": [1] * len(rows), "start": start, "end": end}
+    runs |= {"place": ["rack"] * len(rows), "processors": size, "status": ["completed"] * len(rows)}
+    runs["start"], runs["end"] = (np.array(runs[key], dtype=float) for key in ("start", "end"))
+    places = {"place": ["rack"], "processors": [nodes * cores], "nodes": [nodes], "idle_power": [100.0]}
+    return Result(
+        jobs=jobs,
+        processors=nodes * cores,
+        runs=Table({**runs, "nodes": objects(list(held))}),
+        places=Table({**places, "load_power": [300.0]}),
+        changes=changes,
+        nodes=kinds,
+        started=0.0,
+        ended=ended,
+    )
+
+
+def test_processors_that_only_count():
+    jobs = {"submit": [0, 0], "start": [0, 10], "end": [10, 30], "processors": [4, 2]}
+    result = Result(jobs=jobs, processors=4)
+    assert energy(result, idle_power=50, load_power=150) == Energy(50 * 4 * 30, 100 * (40 + 40))
+    assert energy(result).total == 0
+    assert power(result, idle_power=50, load_power=150).integral() == 6000 + 8000
+
+
+def test_a_node_shared_by_two_executions():
+    result = on_nodes([(0, 10, 1, (0,)), (5, 15, 1, (0,))])
+    assert energy(result, model="linear") == Energy(100 * 4 * 20, 200 * (10 + 10) / 2)
+    assert energy(result, model="node") == Energy(100 * 4 * 20, 200 * 15)
+    assert node_energy(result, model="node")["busy"].tolist() == [15, 0, 0, 0]
+    assert node_energy(result, model="node")["energy"].tolist() == [2000 + 3000, 2000, 2000, 2000]
+    assert power(result, model="node").at([0, 12, 17]).tolist() == [600, 600, 400]
+    assert power(result).at([0, 7, 12, 17]).tolist() == [500, 600, 500, 400]
+
+
+def test_nodes_that_are_down_draw_nothing():
+    changes = Table(
+        {
+            "time": [5.0, 15.0],
+            "place": ["rack"] * 2,
+            "cause": ["failure", "repair"],
+            "processors": [6, 8],
+            "down": objects([(3,), ()]),
+        }
+    )
+    result = on_nodes([(0, 10, 4, (0, 1))], changes=changes)
+    assert energy(result).idle == 100 * (4 * 20 - 10)
+    table = node_energy(result)
+    assert table["down"].tolist() == [0, 0, 0, 10]
+    assert table["energy"].sum() == energy(result).total
+    counted = Result(
+        jobs=result.jobs, processors=8, started=0.0, ended=20.0, changes=changes.with_columns(place=["machine"] * 2)
+    )
+    assert energy(counted, idle_power=1).idle == 8 * 20 - 2 * 10
+
+
+def test_nodes_of_two_kinds():
+    kinds = {"place": ["rack"] * 3, "node": [0, 1, 2], "processors": [2, 2, 4], "idle_power": [10.0, 10.0, 50.0]}
+    kinds = Table({**kinds, "load_power": [20.0, 20.0, 90.0]})
+    result = on_nodes([(0, 10, 2, (1,)), (0, 5, 2, (2,))], nodes=3, kinds=kinds)
+    found = energy(result)
+    assert found.idle == 20 * 70
+    assert found.load == 10 * 10 + 5 * 40 * 0.5
+    assert energy(result, model="node").load == 10 * 10 + 5 * 40
+    assert node_energy(result)["energy"].sum() == found.total
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 15), st.integers(0, 10), st.sets(st.integers(0, 3), min_size=1)),
+        min_size=1,
+        max_size=12,
+    )
+)
+def test_power_integrates_to_energy_and_nodes_add_up(rows):
+    result = on_nodes([(s, s + r, len(n), tuple(sorted(n))) for s, r, n in rows], ended=30.0)
+    for model in ("node", "linear"):
+        total = energy(result, model=model).total
+        assert power(result, model=model).integral() == pytest.approx(total)
+        assert node_energy(result, model=model)["energy"].sum() == pytest.approx(total)
+    seconds = {(node, t) for s, r, nodes in rows for node in nodes for t in range(s, s + r)}
+    assert node_energy(result)["busy"].sum() == len(seconds)
+
+
+def test_wrong_models_and_places():
+    result = on_nodes([(0, 10, 1, (0,))])
+    with pytest.raises(ValueError, match="expected, found 'cubic'"):
+        energy(result, model="cubic")
+    with pytest.raises(ValueError, match="identified nodes expected"):
+        node_energy(Result(jobs=result.jobs, processors=4))
