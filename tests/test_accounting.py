@@ -286,6 +286,13 @@ def test_a_workload_written_as_csv_is_read_back(tmp_path):
         assert np.array_equal(copy[name], log[name], equal_nan=log[name].dtype.kind == "f"), name
 
 
+def test_a_schedule_is_read_back_as_a_workload():
+    text = "job,submit,start,end,processors,status\n1,0,5,15,2,completed\n2,1,,,4,waiting\n3,2,3,4,4,cancelled\n"
+    log = read_columns(io.StringIO(text))
+    assert np.array_equal(log["run"], [10, np.nan, 1], equal_nan=True)
+    assert log["status"].tolist() == [1, -1, 5]
+
+
 @pytest.mark.parametrize(
     ("text", "names", "sentence"),
     [

@@ -26,6 +26,7 @@ _INSTANTS = frozenset({"submit", "start", "end", "cancel"})
 _DURATIONS = frozenset({"wait", "run", "requested", "cpu_time", "think_time"})
 _BYTES = frozenset({"used_memory", "requested_memory", "memory_per_node"})
 _NAMES = frozenset({"job", "user", "group", "executable", "queue", "partition", "preceding"})
+_STATUS = {"completed": "1", "failed": "0", "timeout": "0", "lost": "0", "cancelled": "5"}  # as results have it
 _KNOWN = (*COLUMNS, "start", "end")
 
 
@@ -195,6 +196,8 @@ def _cell_by_cell(
                 found.append(cell.total_seconds() if text and hasattr(cell, "total_seconds") else duration(text))
             elif column in _BYTES:
                 found.append(float(text) if text else float("nan"))
+            elif column == "status" and text.isalpha():
+                found.append(whole(_STATUS.get(text, "-1")))
             else:
                 found.append(whole(text))
         except (ValueError, OverflowError):

@@ -1,0 +1,163 @@
+"""Generator settings as a document: which generator, its parameters and its seed, as TOML says them.
+
+::
+
+    generator = "lublin"
+    description = "what it is good for"
+    source = "the paper"
+    seed = 1
+
+    [parameters]          # of the generator
+    jobs = 5000
+    processors = 256
+    classes = ["typeless"]
+
+    [load]                # optional: gaps scaled to this offered load
+    to = 0.9
+
+    [estimates]           # optional: requested times drawn by user_estimates; may be empty
+    maximum = 86400
+"""
+
+from __future__ import annotations
+
+import inspect
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+
+from simmodel.errors import InputError
+from simmodel.generators.arrivals import synthetic
+from simmodel.generators.estimates import with_estimates
+from simmodel.generators.lublin import BATCH, INTERACTIVE, TYPELESS, LublinClass, lublin
+from simmodel.work.transformations import scale_load
+from simmodel.work.workload import COLUMNS, Workload
+
+__all__ = ["GENERATORS", "generate", "read_settings"]
+
+_CLASSES = {each.name: each for each in (BATCH, INTERACTIVE, TYPELESS)}
+_KEYS = ("generator", "description", "source", "seed", "parameters", "load", "estimates")
+
+
+def _lublin(classes: Sequence[Any] = ("batch", "interactive"), **parameters: Any) -> Workload:
+    return lublin(classes=[_lublin_class(each) for each in classes], **parameters)
+
+
+def _lublin_class(given: Any) -> LublinClass:
+    """Return a class of its name, or of a table with ``base`` and the parameters that differ from it."""
+    changes = dict(given) if isinstance(given, Mapping) else {"base": given}
+    base = changes.pop("base", "typeless")
+    if base not in _CLASSES:
+        raise ValueError(f"classes: one of {', '.join(_CLASSES)} expected, found {base!r}")
+    return attrs.evolve(_CLASSES[base], **changes)
+
+
+def _listed(
+    jobs: Mapping[str, Sequence[Any]], processors: int | None = None, rng: np.random.Generator | None = None
+) -> Workload:
+    _known_keys(jobs, tuple(COLUMNS), "parameters.jobs.", None)
+    return Workload(jobs, processors=processors)
+
+
+GENERATORS: Mapping[str, tuple[Callable[..., Workload], Callable[..., Any], str]] = {
+    "lublin": (_lublin, lublin, "the Lublin-Feitelson model of rigid jobs"),
+    "synthetic": (synthetic, synthetic, "independent gaps, run times and sizes of given distributions"),
+    "listed": (_listed, _listed, "jobs listed one by one, as columns"),
+}
+"""Name: what makes the workload of parameters as documents have them, whose parameters these are, and a description."""
+
+
+def generate(settings: Mapping[str, Any], *, seed: int | None = None, source: str | None = None) -> Workload:
+    """Return the workload that settings describe.
+
+    Parameters
+    ----------
+    settings
+        ``generator`` (of :data:`GENERATORS`), ``parameters``, ``seed``, and optional ``load`` and ``estimates``
+    seed
+        instead of the settings' seed
+    source
+        what errors call the settings
+
+    Raises
+    ------
+    InputError
+        a key is unknown or missing, or a value is not possible
+
+    >>> generate({"generator": "lublin", "parameters": {"jobs": 10, "processors": 64}})
+    <Workload lublin-64: 10 jobs, 64 processors>
+    """
+    _known_keys(settings, _KEYS, "", source)
+    name = str(settings.get("generator"))
+    if name not in GENERATORS:
+        raise InputError(f"one of {', '.join(GENERATORS)} expected, found {name!r}", source, "generator")
+    make, signature, _ = GENERATORS[name]
+    parameters = settings.get("parameters", {})
+    allowed = [key for key in inspect.signature(signature).parameters if key not in ("rng", "seed")]
+    _known_keys(parameters, allowed, "parameters.", source)
+    seed = seed if seed is not None else settings.get("seed", 0)
+    making, estimating = np.random.default_rng(seed).spawn(2)
+    place = "parameters"
+    try:
+        workload = make(rng=making, **parameters)
+        place = "load"
+        if "load" in settings:
+            _known_keys(settings["load"], ("factor", "to"), "load.", source)
+            workload = scale_load(workload, **settings["load"])
+            workload = workload.replace(submit=np.floor(workload["submit"]))
+        place = "estimates"
+        if "estimates" in settings:
+            _known_keys(settings["estimates"], ("maximum", "distinct", "popular"), "estimates.", source)
+            workload = with_estimates(workload, rng=estimating, **settings["estimates"])
+    except InputError as error:
+        raise InputError(error.message, source, error.place or place) from None
+    except (TypeError, ValueError) as error:
+        raise InputError(str(error), source, place) from None
+    workload.header = {
+        "Note": f"made by simmodel's generator {name}, seed {seed}" if name != "listed" else "listed one by one",
+        **({"Parameters": _summary(settings)} if name != "listed" else {}),
+        **{key.capitalize(): str(settings[key]) for key in ("description", "source") if key in settings},
+        **({"MaxProcs": str(workload.processors)} if workload.processors else {}),
+    }
+    return workload
+
+
+def _summary(settings: Mapping[str, Any]) -> str:
+    """Write the parameters in one line."""
+    parts = [f"{key}={value!r}" for key, value in settings.get("parameters", {}).items()]
+    for table in ("load", "estimates"):
+        parts += [f"{table}.{key}={value!r}" for key, value in settings.get(table, {}).items()]
+    return ", ".join(parts)
+
+
+def _known_keys(table: Mapping[str, Any], keys: Sequence[str], place: str, source: str | None) -> None:
+    if not isinstance(table, Mapping):
+        raise InputError(f"a table expected, found {table!r}", source, place.rstrip("."))
+    for key in table:
+        if key not in keys:
+            raise InputError(f"unknown key; there are {', '.join(keys)}", source, f"{place}{key}")
+
+
+def read_settings(path: str | Path, *, seed: int | None = None) -> Workload:
+    """Return the workload that a TOML file of generator settings describes, named as the file.
+
+    Raises
+    ------
+    InputError
+        the file is missing or is no such TOML, or see :func:`generate`
+    """
+    try:
+        settings = tomllib.loads(Path(path).read_text("utf-8"))
+    except FileNotFoundError:
+        raise InputError("no such file", source=str(path)) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot be read: {error}", source=str(path)) from None
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"TOML expected: {error}", source=str(path)) from None
+    workload = generate(settings, seed=seed, source=str(path))
+    workload.name = Path(path).name.removesuffix(".toml")
+    return workload
