@@ -231,6 +231,14 @@ def _model(value: str | SharingModel) -> SharingModel:
     return MODELS[value]
 
 
+def _link_specs(value: Iterable[LinkSpec]) -> tuple[LinkSpec, ...]:
+    return tuple(value)
+
+
+def _route_specs(value: Iterable[RouteSpec]) -> tuple[RouteSpec, ...]:
+    return tuple(value)
+
+
 @attrs.frozen(kw_only=True)
 class NetworkSpec:
     """Links, the routes over them, and the model by which they are shared.
@@ -260,8 +268,8 @@ class NetworkSpec:
     simmodel.errors.InputError: link lan: links of unlike names expected, found this name twice
     """
 
-    links: tuple[LinkSpec, ...] = attrs.field(converter=tuple)
-    routes: tuple[RouteSpec, ...] = attrs.field(default=(), converter=tuple)
+    links: tuple[LinkSpec, ...] = attrs.field(converter=_link_specs)
+    routes: tuple[RouteSpec, ...] = attrs.field(default=(), converter=_route_specs)
     model: SharingModel = attrs.field(default=MODELS["maxmin"], converter=_model)
     crosstraffic: bool = False
 

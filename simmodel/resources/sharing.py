@@ -119,8 +119,8 @@ class Group:
 class Sharing:
     """Max-min fair levels of groups, kept right by solving only what a change can reach.
 
-    Announce changes with :meth:`join`, :meth:`leave`, :meth:`grow`, :meth:`shrink` and :meth:`refit`, in any number;
-    then :meth:`solve` once.
+    Announce changes with :meth:`join`, :meth:`leave`, :meth:`grow`, :meth:`shrink`, :meth:`refit` and
+    :meth:`refit_group`, in any number; then :meth:`solve` once.
 
     Two facts bound the work. Progressive filling goes upwards: below the level at which a changed channel first
     behaves otherwise, nothing differs, so groups below that level (the *floor*) keep theirs. And a channel with room
@@ -181,9 +181,15 @@ class Sharing:
         self.grow(group)
 
     def refit(self, channel: Channel) -> None:
-        """Say that the capacity of a channel changed, or the ceilings or weights of its users."""
+        """Say that the capacity of a channel changed."""
         self._floor = 0.0
         self._seeds[channel] = None
+
+    def refit_group(self, group: Group) -> None:
+        """Say that the ceiling of a group changed, or its demand in whichever way."""
+        self._floor = 0.0
+        self.grow(group)
+        group.level = group.ceiling  # until it is solved, as for a new group
 
     def solve(self) -> tuple[list[Group], list[Channel]]:
         """Bring all levels up to date; return the groups and the channels that may have changed, each once."""

@@ -1,0 +1,503 @@
+"""The network: transfers that share the bandwidth of links.
+
+A transfer waits the latency of its route, using no bandwidth; then it has a rate by weighted max-min fairness. Rates
+change only when a transfer starts or ends or a link changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from heapq import heappop, heappush
+from math import inf
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from simmodel.environment import Environment
+from simmodel.errors import InputError
+from simmodel.platform.network import LinkSpec, NetworkSpec, RouteSpec, SharingModel, check_route
+from simmodel.platform.units import parse_quantity
+from simmodel.resources.fluid import Alarm, Bundle, Flow, Fluid
+from simmodel.resources.routing import Router
+from simmodel.resources.sharing import Channel
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+__all__ = ["Delivery", "Link", "Network", "Transfer"]
+
+CROSSTRAFFIC = 0.05  # the part of a rate that goes back as acknowledgements (SimGrid's)
+
+
+class Delivery(NamedTuple):
+    """What a transfer is worth when it is done: when it was asked for and done (s), and how many bytes it moved."""
+
+    start: float
+    end: float
+    bytes: float
+
+
+class Link(Channel):
+    """A link as it is now.
+
+    ``bandwidth`` is in bytes/s, ``capacity`` the same or 0 while it is down, ``load`` the sum of the rates over it
+    (kept up to date for shared links, and for fatpipes where an observer listens).
+    """
+
+    __slots__ = ("_alarm", "_profile_from", "_set_at", "_used_by", "bandwidth", "down", "routes", "spec")
+
+    def __init__(self, spec: LinkSpec) -> None:
+        super().__init__(spec.name, spec.bandwidth)
+        self.spec = spec
+        self.bandwidth = spec.bandwidth
+        self.down = False
+        self.routes: list[_Route] = []
+        self._used_by = 0
+        self._set_at = -inf
+        self._alarm: Alarm | None = None
+
+    def __repr__(self) -> str:
+        return f"<Link {self.name} of {self.bandwidth:g} B/s, {self.load:g} used{', down' if self.down else ''}>"
+
+
+class _Route:
+    """The links that some transfers take, and the bundles of those transfers."""
+
+    __slots__ = ("bundles", "cap", "changing", "latency", "links", "pipes", "plain", "scale", "uses", "wait")
+
+    def __init__(self, links: Sequence[Link], back: Sequence[Link], model: SharingModel) -> None:
+        self.links = tuple(links)
+        self.latency = sum(link.spec.latency for link in links)
+        self.wait = self.latency * model.latency_factor
+        factors = dict.fromkeys(links, 1.0)
+        for link in back:
+            factors[link] = factors.get(link, 0.0) + CROSSTRAFFIC
+        self.uses = tuple((link, factor) for link, factor in factors.items() if link.spec.sharing == "shared")
+        self.pipes = tuple(link for link in links if link.spec.sharing == "fatpipe")
+        self.changing = tuple(link for link in factors if link.spec.profile)
+        self.cap = model.cap(self.latency)
+        self.scale = 1.0
+        self.bundles: dict[tuple[float, float], Bundle] = {}
+        self.plain: Bundle | None = None
+
+    def alone(self, cap: float) -> float:
+        """Return the rate of a transfer with all links to itself, bytes/s."""
+        return min(
+            [cap, self.cap, *(link.capacity / factor for link, factor in self.uses)] + [p.capacity for p in self.pipes]
+        )
+
+
+class Transfer(Flow):
+    """Bytes on their way: an event that happens when the last one is sent; its value is a :class:`Delivery`.
+
+    It works in conditions. A process that is interrupted while it waits for it leaves it going; ``cancel()`` gives it
+    up and ``pause()`` holds it until ``resume()``, each keeping what has been moved (``bytes_done``).
+
+    >>> env = Environment()
+    >>> network = Network(env, [LinkSpec(name="wan", bandwidth=100.0)])
+    >>> def fetch(env):
+    ...     with network.transfer(1000, route=["wan"]) as transfer:
+    ...         yield transfer | env.timeout(4)
+    ...     return transfer.status, transfer.bytes_done
+    >>> env.run(env.process(fetch(env)))
+    ('cancelled', 400.0)
+    """
+
+    fluid: Network
+
+    def __init__(self, fluid: Network, number: int, size: float, weight: float, route: _Route, cap: float) -> None:
+        super().__init__(fluid, number, size, weight)
+        self.source: Any = None
+        self.destination: Any = None
+        self.rate_cap = cap
+        self._route = route
+        self._wait = route.wait  # what is left of the latency, or the instant at which it is over
+        self._wait_entry: object = None
+
+    @property
+    def bytes_done(self) -> float:
+        """Bytes moved until now."""
+        return self.done
+
+    @property
+    def route(self) -> tuple[str, ...]:
+        """The names of the links, in order."""
+        return tuple(link.name for link in self._route.links)
+
+    @property
+    def alone(self) -> float:
+        """How long it would take with the links as they are to itself, in seconds; infinity where one is down."""
+        if not self.size or not self._route.links:
+            return self._route.wait
+        rate = self.fluid.model.bandwidth_factor * self._route.alone(self.rate_cap)
+        return self._route.wait + self.size / rate if rate > 0 else inf
+
+    def _result(self) -> Delivery:
+        return Delivery(self.start, self.env._now, self.size)
+
+    def _title(self) -> str:
+        ends = f" from {self.source} to {self.destination}" if self.source is not None else ""
+        over = f" over {', '.join(self.route)}" if self._route.links else ""
+        return f"transfer {self.number}{ends}{over}"
+
+
+class Network(Fluid):
+    """Links whose bandwidth transfers share.
+
+    Parameters
+    ----------
+    env
+        the environment
+    links
+        the links, or a :class:`NetworkSpec` with everything
+    model
+        ``"maxmin"``, ``"cm02"``, ``"lv08"`` or a :class:`SharingModel`
+    crosstraffic
+        whether a transfer takes 5 % of its rate on the way back: on the links named as ``reverse`` of its links, or
+        on the same ones
+    routes
+        a routing table: :class:`RouteSpec` values, or a mapping of (source, destination) to names of links
+    graph
+        a ``networkx`` graph whose edges name their link as ``link``; without it, of what the links are ``between``.
+        Without a table, routes are its shortest paths by latency, then by number of links, then by order of links
+
+    Raises
+    ------
+    InputError
+        where a link or a route is wrong
+
+    Observers may have ``transfer_started(transfer)``, ``transfer_ended(transfer)``, ``link_changed(link)`` (bandwidth
+    or down) and ``link_load_changed(link)``.
+
+    >>> env = Environment()
+    >>> network = Network(env, [LinkSpec(name="wan", bandwidth="1Gbps", latency="10ms")])
+    >>> both = network.transfer("1GB", route=["wan"]), network.transfer(5e8, route=["wan"])
+    >>> env.run(both[0] & both[1]).todict()[both[1]]
+    Delivery(start=0, end=8.01, bytes=500000000.0)
+    >>> both[0].value.end
+    12.01
+    """
+
+    kind = "transfer"
+    unit = "bytes"
+    carrier = "link"
+
+    def __init__(
+        self,
+        env: Environment,
+        links: Iterable[LinkSpec] | NetworkSpec,
+        *,
+        model: str | SharingModel = "maxmin",
+        crosstraffic: bool = False,
+        routes: Iterable[RouteSpec] | Mapping[tuple[str, str], Sequence[str]] = (),
+        graph: nx.Graph | None = None,
+    ) -> None:
+        if isinstance(links, NetworkSpec):
+            spec = links
+        else:
+            if isinstance(routes, Mapping):
+                routes = [RouteSpec(source=a, destination=b, links=way) for (a, b), way in routes.items()]
+            spec = NetworkSpec(links=links, routes=routes, model=model, crosstraffic=crosstraffic)
+        self.spec = spec
+        self.model = spec.model
+        self.links: dict[str, Link] = {link.name: Link(link) for link in spec.links}
+        self._router = Router(spec, graph)
+        self._by_links: dict[object, _Route] = {}
+        self._by_ends: dict[object, _Route] = {}
+        # Transfers in their latency, by when it is over.
+        self._lags: list[tuple[float, int, Transfer]] = []
+        self._lag_alarm = Alarm(env, self._lag_over)
+        for link in self.links.values():
+            if link.spec.profile:
+                link._alarm = Alarm(env, lambda link=link: self._follow_profile(link))  # type: ignore[misc]
+        super().__init__(env, self.model.bandwidth_factor)
+
+    def _find_hooks(self) -> None:
+        super()._find_hooks()
+        self._on_link = self.env.hooks("link_changed")
+
+    # ------------------------------------------------------------------ transfers
+
+    def transfer(
+        self,
+        size: float | str,
+        *,
+        route: Sequence[str] | None = None,
+        source: Any = None,
+        destination: Any = None,
+        rate_cap: float | str | None = None,
+        weight: float = 1.0,
+    ) -> Transfer:
+        """Start to move bytes, and return the event of their arrival.
+
+        Parameters
+        ----------
+        size
+            bytes, or a text such as ``"64GB"``
+        route
+            the names of the links; without it, the route from ``source`` to ``destination``. Inside one place there
+            is no link to take: that costs no time
+        rate_cap
+            the most bytes/s that it may take of a link
+        weight
+            above zero: its share against others', times the model's weight of the route
+
+        Raises
+        ------
+        InputError
+            where one of these is wrong, or no route leads there
+        """
+        if type(size) is not float or not 0.0 <= size < inf:
+            size = parse_quantity(size, "B", place="size of a transfer")
+        if route is not None:
+            way = self._by_links.get(route if type(route) is tuple else tuple(route))
+            if way is None:
+                way = self._route_over(route)
+        else:
+            way = self._by_ends.get((source, destination))
+            if way is None:
+                way = self._route_between(source, destination)
+        cap = inf
+        if rate_cap is not None:
+            cap = parse_quantity(rate_cap, "B/s", place="rate_cap of a transfer")
+            if cap <= 0:
+                raise InputError(f"a rate above zero expected, found {rate_cap!r}", place="rate_cap of a transfer")
+        if weight != 1.0 and not 0 < weight < inf:
+            raise InputError(f"a weight above zero expected, found {weight!r}", place="weight of a transfer")
+        self._numbers = number = self._numbers + 1
+        transfer = Transfer(self, number, size, weight, way, cap)
+        transfer.source = source
+        transfer.destination = destination
+        self._under_way[transfer] = None
+        for link in way.changing:
+            self._look_up_profile(link)
+        for call in self._on_start:
+            call(transfer)
+        self._go_on(transfer)
+        return transfer
+
+    def _go_on(self, flow: Flow) -> None:
+        transfer: Transfer = flow  # type: ignore[assignment]
+        wait = transfer._wait
+        if wait > 0:
+            transfer.status = "waiting"
+            transfer._wait = at = self.env._now + wait
+            self._numbers = number = self._numbers + 1
+            transfer._wait_entry = entry = (at, number, transfer)
+            lags = self._lags
+            heappush(lags, entry)
+            if lags[0] is entry:
+                self._lag_alarm.set(at)
+        else:
+            self._move(transfer)
+            self._settle_at_end()
+
+    def _move(self, transfer: Transfer) -> None:
+        """Let a transfer whose latency is over take bandwidth."""
+        route = transfer._route
+        if not transfer._left or not route.links:
+            self._finish(transfer)
+            return
+        bundle = route.plain
+        if bundle is None or transfer.rate_cap < inf or transfer.weight != 1.0:
+            bundle = self._bundle(route, transfer.rate_cap, transfer.weight)
+        self._enter(transfer, bundle)
+
+    def _lag_over(self) -> None:
+        now = self.env._now
+        lags = self._lags
+        while lags and lags[0][0] <= now:
+            entry = heappop(lags)
+            transfer = entry[2]
+            if transfer._wait_entry is entry:
+                transfer._wait_entry = None
+                transfer._wait = 0.0
+                self._move(transfer)
+        self._set_lag_alarm()
+        self._settle_soon()
+
+    def _set_lag_alarm(self) -> None:
+        lags = self._lags
+        while lags and lags[0][2]._wait_entry is not lags[0]:
+            heappop(lags)
+        self._lag_alarm.set(lags[0][0] if lags else inf)
+
+    def _stop(self, flow: Flow) -> None:
+        transfer: Transfer = flow  # type: ignore[assignment]
+        if transfer._wait_entry is not None:
+            transfer._wait_entry = None
+            transfer._wait -= self.env._now
+            self._set_lag_alarm()
+        super()._stop(flow)
+
+    def _why_stuck(self, flow: Flow) -> str:
+        transfer: Transfer = flow  # type: ignore[assignment]
+        down = [link.name for link in transfer._route.links if link.capacity == 0]
+        return f"; down: {', '.join(down)}" if down else ""
+
+    # ------------------------------------------------------------------ routes
+
+    def route(self, source: Any, destination: Any) -> tuple[str, ...]:
+        """Return the names of the links from one place to another; raises :class:`InputError` where there is no way.
+
+        >>> links = [LinkSpec(name="x", bandwidth=1, latency=1, between=("a", "b")),
+        ...          LinkSpec(name="y", bandwidth=1, latency=1, between=("b", "c")),
+        ...          LinkSpec(name="z", bandwidth=1, latency=3, between=("a", "c"))]
+        >>> Network(Environment(), links).route("a", "c")
+        ('x', 'y')
+        """
+        return self._router.route(source, destination)
+
+    def _route_between(self, source: Any, destination: Any) -> _Route:
+        if source is None or destination is None:
+            raise InputError(
+                f"a route, or a source and a destination expected, found {source!r} and {destination!r}",
+                place="route of a transfer",
+            )
+        forth = self._router.route(source, destination)
+        back: Sequence[str] | None = None
+        if self.spec.crosstraffic and forth:
+            back = self._router.route_back(source, destination)
+        way = self._make_route(forth, back)
+        self._by_ends[(source, destination)] = way
+        return way
+
+    def _route_over(self, names: Sequence[str]) -> _Route:
+        check_route(names, self.links, "route of a transfer")
+        return self._make_route(tuple(names), None)
+
+    def _make_route(self, names: tuple[str, ...], back: Sequence[str] | None) -> _Route:
+        key: object = names if back is None else (names, tuple(back))
+        way = self._by_links.get(key)
+        if way is None:
+            links = [self.links[name] for name in names]
+            reverse: list[Link] = []
+            if self.spec.crosstraffic:
+                if back is None:
+                    back = [link.spec.reverse or link.name for link in reversed(links)]
+                reverse = [self.links[name] for name in back]
+            way = _Route(links, reverse, self.model)
+            self._weigh(way)
+            for link in links:
+                link.routes.append(way)
+            self._by_links[key] = way
+        return way
+
+    def _weigh(self, way: _Route) -> None:
+        way.scale = self.model.weight(way.latency, [link.bandwidth for link in way.links])
+
+    def _bundle(self, route: _Route, cap: float, weight: float) -> Bundle:
+        cap = min(cap, route.cap)
+        bound = cap < inf or bool(route.pipes)
+        key = (cap, weight if bound else 1.0)
+        bundle = route.bundles.get(key)
+        if bundle is None:
+            bundle = Bundle(route.uses, route.pipes, *key, route.scale, self._next_number())
+            bundle.owner = route
+            route.bundles[key] = bundle
+            if key == (route.cap, 1.0):
+                route.plain = bundle
+        return bundle
+
+    # ------------------------------------------------------------------ links change
+
+    def _link(self, link: str | Link) -> Link:
+        found = self.links.get(link) if isinstance(link, str) else link
+        if found is None or self.links.get(found.name) is not found:
+            raise InputError(f"a link of this network expected, found {link!r}")
+        return found
+
+    def set_bandwidth(self, link: str | Link, bandwidth: float | str) -> None:
+        """Change the bandwidth of a link from now on, or until the next point of its profile.
+
+        Parameters
+        ----------
+        bandwidth
+            bytes/s above zero; :meth:`fail` takes a link down
+
+        >>> env = Environment()
+        >>> network = Network(env, [LinkSpec(name="wan", bandwidth=100.0)])
+        >>> transfer = network.transfer(1000, route=["wan"])
+        >>> env.run(until=5); network.set_bandwidth("wan", 250.0); env.run(); env.now
+        7.0
+        """
+        found = self._link(link)
+        value = parse_quantity(bandwidth, "B/s", place=f"link {found.name}")
+        if value <= 0:
+            raise InputError(f"a bandwidth above zero expected, found {bandwidth!r}", place=f"link {found.name}")
+        found._set_at = self.env._now
+        self._change(found, value, found.down)
+
+    def fail(self, link: str | Link) -> None:
+        """Take a link down: transfers over it stand still until :meth:`restore`, or may be cancelled."""
+        found = self._link(link)
+        self._change(found, found.bandwidth, True)
+
+    def restore(self, link: str | Link) -> None:
+        """Bring a link back that is down."""
+        found = self._link(link)
+        self._change(found, found.bandwidth, False)
+
+    def _change(self, link: Link, bandwidth: float, down: bool) -> None:
+        if bandwidth == link.bandwidth and down == link.down:
+            return
+        reweigh = bandwidth > 0 and bandwidth != link.bandwidth and self.model.weight_s
+        link.bandwidth = bandwidth
+        link.down = down
+        link.capacity = 0.0 if down else bandwidth
+        self._capacity_changed(link, link.spec.sharing == "shared")
+        if reweigh:
+            for way in link.routes:
+                self._weigh(way)
+                for bundle in way.bundles.values():
+                    self._rescale(bundle, way.scale)
+        for call in self._on_link:
+            call(link)
+
+    # ------------------------------------------------------------------ profiles
+
+    def _first_in(self, bundle: Bundle) -> None:
+        for link in bundle.owner.changing:
+            link._used_by += 1
+            if link._used_by == 1:
+                self._follow_profile(link)
+
+    def _last_out(self, bundle: Bundle) -> None:
+        for link in bundle.owner.changing:
+            link._used_by -= 1
+            if not link._used_by:
+                link._alarm.set(inf)
+
+    def _follow_profile(self, link: Link) -> None:
+        """Take the bandwidth of now, and wake up for the next one; only while the link is used."""
+        after = self._look_up_profile(link)
+        if link._alarm is not None and link._used_by:
+            link._alarm.set(after)
+
+    def _look_up_profile(self, link: Link) -> float:
+        """Set the bandwidth that the profile has now; return when it changes next."""
+        last, value, after = profile_at(link.spec, self.env._now)
+        if last > link._set_at:
+            self._change(link, value, link.down)
+        return after
+
+    def under_way(self) -> Iterator[Transfer]:
+        """Iterate over the transfers that are not over, in the order in which they began."""
+        return iter(self._under_way)  # type: ignore[arg-type]
+
+
+def profile_at(spec: LinkSpec, now: float) -> tuple[float, float, float]:
+    """Return since when (s) a link's profile has which bandwidth (bytes/s), and when it changes next.
+
+    >>> link = LinkSpec(name="wan", bandwidth=10, profile=[(8, 2), (18, 10)], repeat=24)
+    >>> profile_at(link, 3), profile_at(link, 20), profile_at(link, 30)
+    ((-inf, 10.0, 8.0), (18.0, 10.0, 32.0), (18.0, 10.0, 32.0))
+    """
+    last, value = -inf, spec.bandwidth
+    begin = 0.0
+    if spec.repeat is not None and now >= spec.repeat:
+        begin = now // spec.repeat * spec.repeat
+        last, value = begin - spec.repeat + spec.profile[-1][0], spec.profile[-1][1]
+    for at, bandwidth in spec.profile:
+        if begin + at > now:
+            return last, value, begin + at
+        last, value = begin + at, bandwidth
+    return last, value, inf if spec.repeat is None else begin + spec.repeat + spec.profile[0][0]

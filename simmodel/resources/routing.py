@@ -1,0 +1,125 @@
+"""Routes between places: from a table, or the shortest by latency over a graph."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from simmodel.errors import InputError
+from simmodel.platform.network import NetworkSpec
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+__all__ = ["Router"]
+
+
+class Router:
+    """Finds the links from one place to another.
+
+    Parameters
+    ----------
+    spec
+        links, and the routing table where there is one
+    graph
+        a ``networkx`` graph (directed or not) whose edges have a ``link``, the name of one; without it, one is made
+        of what the links are ``between``
+
+    Raises
+    ------
+    InputError
+        where an edge names no link of the network
+    """
+
+    def __init__(self, spec: NetworkSpec, graph: nx.Graph | None = None) -> None:
+        self._links = {link.name: (place, link) for place, link in enumerate(spec.links)}
+        self._table: dict[tuple[Any, Any], tuple[str, ...]] = {}
+        for route in spec.routes:
+            self._table[route.source, route.destination] = route.links
+            if route.symmetrical:
+                self._table[route.destination, route.source] = route.links[::-1]
+        self._places = {place for ends in self._table for place in ends}
+        self._spec = spec
+        self._given = graph
+        self._graph: nx.MultiDiGraph | None = None
+        self._distances: dict[Any, dict[Any, float]] = {}
+        if graph is not None:
+            self._build()
+
+    def route(self, source: Any, destination: Any) -> tuple[str, ...]:
+        """Return the names of the links from one place to another; none inside one place."""
+        found = self._table.get((source, destination))
+        if found is not None:
+            return found
+        if not self._table:
+            return self._shortest(source, destination)
+        self._known(self._places, source, destination)
+        if source == destination:
+            return ()
+        raise InputError(f"a route expected, the table has none from {source} to {destination}")
+
+    def route_back(self, source: Any, destination: Any) -> tuple[str, ...]:
+        """Return the links that answers take: the route of the other direction, or this one's links in other order."""
+        if self._table and (destination, source) not in self._table:
+            forth = self.route(source, destination)
+            return tuple(self._links[name][1].reverse or name for name in reversed(forth))
+        return self.route(destination, source)
+
+    def _known(self, places: Any, *asked: Any) -> None:
+        for place in asked:
+            if place not in places:
+                raise InputError(f"a place of this network expected, found {place!r}")
+
+    def _build(self) -> nx.MultiDiGraph:
+        import networkx as nx
+
+        graph = nx.MultiDiGraph()
+        if self._given is not None:
+            graph.add_nodes_from(self._given.nodes)
+            for a, b, name in self._given.edges(data="link"):
+                if name not in self._links:
+                    raise InputError(
+                        f"a link of this network as 'link' expected, found {name!r}", place=f"edge {a}-{b}"
+                    )
+                self._join(graph, a, b, name, self._given.is_directed())
+        else:
+            for link in self._spec.links:
+                if link.between is not None:
+                    a, b = link.between
+                    self._join(graph, a, b, link.name, link.one_way)
+        self._graph = graph
+        return graph
+
+    def _join(self, graph: nx.MultiDiGraph, a: Any, b: Any, name: str, one_way: bool) -> None:
+        place, link = self._links[name]
+        graph.add_edge(a, b, key=name, latency=link.latency, place=place)
+        if not one_way:
+            graph.add_edge(b, a, key=name, latency=link.latency, place=place)
+
+    def _shortest(self, source: Any, destination: Any) -> tuple[str, ...]:
+        """Find the path of least latency, of those the one of fewest links, of those the first in order of links."""
+        import networkx as nx
+
+        graph = self._graph if self._graph is not None else self._build()
+        self._known(graph, source, destination)
+        distances = self._distances.get(source)
+        if distances is None:
+            distances = nx.single_source_dijkstra_path_length(graph, source, weight="latency")
+            self._distances[source] = distances
+        if destination not in distances:
+            raise InputError(f"a route expected, no links lead from {source} to {destination}")
+        # Breadth first over the edges that lie on paths of least latency.
+        reached: dict[Any, tuple[Any, str]] = {}
+        ahead = deque([source])
+        while destination not in reached and destination != source:
+            here = ahead.popleft()
+            edges = sorted(graph.out_edges(here, keys=True, data=True), key=lambda edge: edge[3]["place"])
+            for _, there, name, data in edges:
+                if there != source and there not in reached and distances[here] + data["latency"] == distances[there]:
+                    reached[there] = (here, name)
+                    ahead.append(there)
+        names: list[str] = []
+        while destination != source:
+            destination, name = reached[destination]
+            names.append(name)
+        return tuple(reversed(names))
