@@ -68,9 +68,7 @@ def test_formats_are_seen(name, seen_by, tmp_path):
     ending = FORMATS[name].endings[0] if seen_by == "ending" else ".txt" if seen_by == "content" else ""
     path = tmp_path / f"log{ending}"
     data = CONTENT[name].encode()
-    if seen_by == "gzip content":
-        if name == "toml":
-            pytest.skip("settings are not compressed")
+    if seen_by == "gzip content" and name != "toml":  # settings are not compressed
         data = gzip.compress(data)
     path.write_bytes(data)
     workload = load_workload(path, format=name if seen_by == "format" else None)
