@@ -112,9 +112,12 @@ def write_text(path: str | Path, text: str) -> None:
 def write_sqlite(result: Result, path: str | Path) -> None:
     """Write the tables jobs, runs, events, places, changes and meta to an SQLite file, in one transaction.
 
-    A file that exists is replaced. The table meta has a row a key, with JSON as its value.
+    A file that exists is replaced. The table meta has a row a key, with JSON as its value. Raises ``InputError`` where
+    something that is not a file has this name.
     """
     target = Path(path)
+    if target.exists() and not target.is_file():
+        raise InputError("a file to write expected, found a folder or a device", source=str(path))
     target.unlink(missing_ok=True)
     connection = sqlite3.connect(target)
     try:
