@@ -1,8 +1,8 @@
 """Backfilling: jobs behind the head of the queue start early where that delays nobody it must not delay.
 
-Sources: EASY: Lifka, "The ANL/IBM SP scheduling system", JSSPP 1995; conservative: Mu'alem & Feitelson, IEEE TPDS 12(6),
-2001; EASY with the shortest candidates first (SJBF): Tsafrir, Etsion, Feitelson, "Backfilling using system-generated
-predictions rather than user runtime estimates", IEEE TPDS 18(6), 2007.
+Sources: EASY: Lifka, "The ANL/IBM SP scheduling system", JSSPP 1995; EASY with the shortest candidates first (SJBF):
+Tsafrir, Etsion, Feitelson, "Backfilling using system-generated predictions rather than user runtime estimates", IEEE
+TPDS 18(6), 2007; conservative: see planning.py.
 """
 
 from __future__ import annotations

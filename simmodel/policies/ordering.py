@@ -10,6 +10,7 @@ learning", SC 2017. multifactor: the priority plug-in of Slurm (age, size, fair 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import chain
 from math import log2, log10, sqrt
 from typing import TYPE_CHECKING, Any
@@ -110,8 +111,12 @@ def _unicef(job: LiveJob, now: float) -> float:
 def _unicef_scores(now: float, columns: ColumnIndex) -> NDArray[np.float64]:
     requested = columns.requested
     divisor = np.log2(np.maximum(2.0, columns.processors)) * np.where(requested > 0, requested, 1.0)
-    score = (now - columns.submit) / divisor
-    return np.negative(score, out=score)
+    score: NDArray[np.float64] = (columns.submit - now) / divisor
+    return score
+
+
+def _itself(value: Order) -> Order:
+    return value
 
 
 FCFS = Order("fcfs", description="first come, first served")
@@ -225,21 +230,21 @@ class Multifactor:
         """Return the keys of all waiting jobs, an array of shape (jobs,)."""
         size = columns.processors / self.capacity
         factors = np.array([self.factor(user, now) for user in columns.users])
-        return -(
+        keys: NDArray[np.float64] = -(
             self.age * np.minimum((now - columns.submit) / self.max_age, 1.0)
             + self.size * (1.0 - size if self.small_first else size)
             + self.fair_share * factors[columns.user]
         )
+        return keys
 
     def decide(self, view: View) -> Iterable[Decision]:
         """Start jobs in order, at each place, until the first that does not fit."""
         return chain.from_iterable(start_heads(self, view, place) for place in view.places)
 
 
+_VALUES = (FCFS, SJF, LJF, SMALLEST, LARGEST, WFP, UNICEF, F1, F2, F3, F4)
 ORDERS: dict[str, Callable[[], Any]] = {
-    **{
-        each.name: (lambda each=each: each) for each in (FCFS, SJF, LJF, SMALLEST, LARGEST, WFP, UNICEF, F1, F2, F3, F4)
-    },  # type: ignore[misc]
+    **{value.name: partial(_itself, value) for value in _VALUES},
     "multifactor": Multifactor,
 }
 

@@ -130,7 +130,7 @@ class Conservative(_Planner):
             if at == now:
                 yield Start(job, place)
             elif self.promises:
-                yield Reserve(job, place, at)
+                yield Reserve(job, place, profile.instant(at))
         self._plans[place] = _Plan(profile, place.version, complete)
 
     def _by_profile(self, place: Any, waiting: Any) -> Iterator[Decision]:
@@ -144,7 +144,7 @@ class Conservative(_Planner):
             if at == now:
                 yield Start(job, place, None, allocation)
             elif self.promises:
-                yield Reserve(job, place, at)
+                yield Reserve(job, place, profile.instant(at))
 
 
 class ConservativeKeep(_Planner):
@@ -180,19 +180,26 @@ class ConservativeKeep(_Planner):
             del promised[job]
         if not waiting:
             return
-        profile = place.profile()
-        for job, at in promised.items():
-            profile.take(job, max(at, now), job.requested)
+        queue = waiting.by(self.order)
         settled = self._settled.get(place) == place.version and not self.order.changes
-        due = settled and any(at <= now for at in promised.values())
-        jobs: Iterable[Any] = waiting.by(self.order)
-        if settled and not due:
-            jobs = [job for job in jobs if job not in promised] if waiting.new else []
+        due = [job for job, at in promised.items() if at <= now]
+        if settled and not due and not waiting.new:
+            return
+        profile = place.profile()
+        planned: dict[Any, tuple[float, Any]] = {}
+        for job, at in promised.items():
+            if at > now:
+                planned[job] = at, None
+                profile.take(job, at, job.requested)
+        for job in [job for job in queue if job in promised and job not in planned] if due else ():
+            # Where it fits now, or just after now: as soon as those end whose expected end has come.
+            planned[job] = profile.earliest(job, job.requested)
+            profile.take(job, planned[job][0], job.requested, planned[job][1])
+        jobs = [job for job in queue if job not in promised] if settled and not due else queue
         moved = False
         for job in jobs:
-            before = promised.get(job)
-            if before is not None:
-                profile.give_back(job, max(before, now), job.requested)
+            if job in planned:
+                profile.give_back(job, planned[job][0], job.requested, planned[job][1])
             at, allocation = profile.earliest(job, job.requested)
             if at == INFINITY:
                 continue
@@ -200,8 +207,10 @@ class ConservativeKeep(_Planner):
             if at == now:
                 promised.pop(job, None)
                 yield Start(job, place, None, allocation)
-            elif at != before:
-                promised[job] = at
-                yield Reserve(job, place, at)
-            moved = moved or (before is not None and at != before)
+                continue
+            before, instant = promised.get(job), profile.instant(at)
+            if instant != before:
+                promised[job] = instant
+                moved = moved or before is not None
+                yield Reserve(job, place, instant)
         self._settled[place] = -1 if moved else place.version

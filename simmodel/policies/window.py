@@ -87,7 +87,7 @@ class Window:
             at, allocation = profile.earliest(job, job.requested, last if self.planning == "list" else now)
             if at == float("inf"):
                 return at, []
-            makespan = max(makespan, at + job.requested)
+            makespan = max(makespan, profile.instant(at) + job.requested)
             profile.take(job, at, job.requested, allocation)
             last = at
             if at == now:

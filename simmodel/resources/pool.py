@@ -514,7 +514,11 @@ class PoolProfile:
         for part, need in self._needs(job):
             part.take(need, at, duration)
 
-    def give_back(self, job: LiveJob, at: float, duration: float) -> None:
+    def instant(self, at: float) -> float:
+        """Return the instant of a planned start (see :meth:`CountProfile.instant`)."""
+        return min(part.instant(at) for part in self._parts.values()) if at < float("inf") else at
+
+    def give_back(self, job: LiveJob, at: float, duration: float, _allocation: Any = None) -> None:
         """Undo ``take``."""
         for part, need in self._needs(job):
             part.give_back(need, at, duration)
@@ -525,10 +529,11 @@ def _earliest_from(part: CountProfile, need: float, duration: float, at: float) 
     times, free = part.times, part.free
     candidates = [at, *(time for time in times if time > at)]
     for start in candidates:
+        end = part.instant(start) + duration
         if all(
             free[i] >= need
             for i in range(len(times))
-            if (times[i] <= start or times[i] < start + duration) and (i + 1 == len(times) or times[i + 1] > start)
+            if (times[i] <= start or times[i] < end) and (i + 1 == len(times) or times[i + 1] > start)
         ):
             return start
     return float("inf")

@@ -34,7 +34,7 @@ class CountProfile:
     [(0, 2), (10, 1), (15, 5)]
     """
 
-    __slots__ = ("free", "times")
+    __slots__ = ("_just_after", "free", "times")
 
     def __init__(
         self,
@@ -45,11 +45,13 @@ class CountProfile:
     ) -> None:
         times: list[float] = [now]
         amounts = [free]
+        self._just_after: dict[float, float] = {}
         soon = nextafter(now, INFINITY)
         for end, processors in ends:
             free += processors
             if end <= now:
                 end = soon
+                self._just_after[soon] = now
             if end > times[-1]:
                 times.append(end)
                 amounts.append(free)
@@ -62,20 +64,30 @@ class CountProfile:
                 begin = max(start, now)
                 self.take(processors, begin, end - begin)
 
+    def _after(self, instant: float) -> float:
+        """Return the step just after an instant, which is the same instant to everybody outside the profile."""
+        step = nextafter(instant, INFINITY)
+        self._just_after[step] = self.instant(instant)
+        return step
+
+    def instant(self, at: float) -> float:
+        """Return the instant of a step: a step just after an instant is that instant."""
+        return self._just_after.get(at, at)
+
     def steps(self) -> list[tuple[float, int]]:
         """Return the steps as (instant, free)."""
         return list(zip(self.times, self.free, strict=True))
 
     def earliest(self, need: int, duration: float) -> float:
         """Return the earliest instant from which so many stay free for so many seconds; infinite where never."""
-        times, free = self.times, self.free
+        times, free, after = self.times, self.free, self._just_after
         last = len(times)
         i = 0
         while i < last:
             if free[i] < need:
                 i += 1
                 continue
-            end = times[i] + duration
+            end = (after.get(times[i], times[i]) if after else times[i]) + duration
             j = i + 1
             while j < last and times[j] < end:
                 if free[j] < need:
@@ -101,19 +113,22 @@ class CountProfile:
         return True
 
     def take(self, need: int, start: float, duration: float) -> None:
-        """Take so many away from ``start`` on for so many seconds; ``start`` lies within the profile."""
+        """Take so many away from ``start`` on for so many seconds; ``start`` lies within the profile.
+
+        What takes no time is there for the instant: whoever comes after it comes just after.
+        """
         times, free = self.times, self.free
         i = bisect_right(times, start) - 1
         if times[i] != start:
             i += 1
             times.insert(i, start)
             free.insert(i, free[i - 1])
-        end = start + duration
+        end = self.instant(start) + duration if duration > 0 else self._after(start)
         last = len(times)
         while i < last and times[i] < end:
             free[i] -= need
             i += 1
-        if (i == last or times[i] != end) and end != INFINITY and end > start:
+        if (i == last or times[i] != end) and end != INFINITY:
             times.insert(i, end)
             free.insert(i, free[i - 1] + need)
 
