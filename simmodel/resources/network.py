@@ -15,16 +15,15 @@ from simmodel.environment import Environment
 from simmodel.errors import InputError
 from simmodel.platform.network import LinkSpec, NetworkSpec, RouteSpec, SharingModel, check_route
 from simmodel.platform.units import parse_quantity
-from simmodel.resources.fluid import Alarm, Bundle, Flow, Fluid
+from simmodel.resources.flow import Alarm, Bundle, Flow
+from simmodel.resources.fluid import Fluid
+from simmodel.resources.links import Link, Route, profile_at
 from simmodel.resources.routing import Router
-from simmodel.resources.sharing import Channel
 
 if TYPE_CHECKING:
     import networkx as nx
 
 __all__ = ["Delivery", "Link", "Network", "Transfer"]
-
-CROSSTRAFFIC = 0.05  # the part of a rate that goes back as acknowledgements (SimGrid's)
 
 
 class Delivery(NamedTuple):
@@ -33,56 +32,6 @@ class Delivery(NamedTuple):
     start: float
     end: float
     bytes: float
-
-
-class Link(Channel):
-    """A link as it is now.
-
-    ``bandwidth`` is in bytes/s, ``capacity`` the same or 0 while it is down, ``load`` the sum of the rates over it
-    (kept up to date for shared links, and for fatpipes where an observer listens).
-    """
-
-    __slots__ = ("_alarm", "_profile_from", "_set_at", "_used_by", "bandwidth", "down", "routes", "spec")
-
-    def __init__(self, spec: LinkSpec) -> None:
-        super().__init__(spec.name, spec.bandwidth)
-        self.spec = spec
-        self.bandwidth = spec.bandwidth
-        self.down = False
-        self.routes: list[_Route] = []
-        self._used_by = 0
-        self._set_at = -inf
-        self._alarm: Alarm | None = None
-
-    def __repr__(self) -> str:
-        return f"<Link {self.name} of {self.bandwidth:g} B/s, {self.load:g} used{', down' if self.down else ''}>"
-
-
-class _Route:
-    """The links that some transfers take, and the bundles of those transfers."""
-
-    __slots__ = ("bundles", "cap", "changing", "latency", "links", "pipes", "plain", "scale", "uses", "wait")
-
-    def __init__(self, links: Sequence[Link], back: Sequence[Link], model: SharingModel) -> None:
-        self.links = tuple(links)
-        self.latency = sum(link.spec.latency for link in links)
-        self.wait = self.latency * model.latency_factor
-        factors = dict.fromkeys(links, 1.0)
-        for link in back:
-            factors[link] = factors.get(link, 0.0) + CROSSTRAFFIC
-        self.uses = tuple((link, factor) for link, factor in factors.items() if link.spec.sharing == "shared")
-        self.pipes = tuple(link for link in links if link.spec.sharing == "fatpipe")
-        self.changing = tuple(link for link in factors if link.spec.profile)
-        self.cap = model.cap(self.latency)
-        self.scale = 1.0
-        self.bundles: dict[tuple[float, float], Bundle] = {}
-        self.plain: Bundle | None = None
-
-    def alone(self, cap: float) -> float:
-        """Return the rate of a transfer with all links to itself, bytes/s."""
-        return min(
-            [cap, self.cap, *(link.capacity / factor for link, factor in self.uses)] + [p.capacity for p in self.pipes]
-        )
 
 
 class Transfer(Flow):
@@ -103,7 +52,7 @@ class Transfer(Flow):
 
     fluid: Network
 
-    def __init__(self, fluid: Network, number: int, size: float, weight: float, route: _Route, cap: float) -> None:
+    def __init__(self, fluid: Network, number: int, size: float, weight: float, route: Route, cap: float) -> None:
         super().__init__(fluid, number, size, weight)
         self.source: Any = None
         self.destination: Any = None
@@ -200,8 +149,8 @@ class Network(Fluid):
         self.model = spec.model
         self.links: dict[str, Link] = {link.name: Link(link) for link in spec.links}
         self._router = Router(spec, graph)
-        self._by_links: dict[object, _Route] = {}
-        self._by_ends: dict[object, _Route] = {}
+        self._by_links: dict[object, Route] = {}
+        self._by_ends: dict[object, Route] = {}
         # Transfers in their latency, by when it is over.
         self._lags: list[tuple[float, int, Transfer]] = []
         self._lag_alarm = Alarm(env, self._lag_over)
@@ -346,7 +295,7 @@ class Network(Fluid):
         """
         return self._router.route(source, destination)
 
-    def _route_between(self, source: Any, destination: Any) -> _Route:
+    def _route_between(self, source: Any, destination: Any) -> Route:
         if source is None or destination is None:
             raise InputError(
                 f"a route, or a source and a destination expected, found {source!r} and {destination!r}",
@@ -360,11 +309,11 @@ class Network(Fluid):
         self._by_ends[(source, destination)] = way
         return way
 
-    def _route_over(self, names: Sequence[str]) -> _Route:
+    def _route_over(self, names: Sequence[str]) -> Route:
         check_route(names, self.links, "route of a transfer")
         return self._make_route(tuple(names), None)
 
-    def _make_route(self, names: tuple[str, ...], back: Sequence[str] | None) -> _Route:
+    def _make_route(self, names: tuple[str, ...], back: Sequence[str] | None) -> Route:
         key: object = names if back is None else (names, tuple(back))
         way = self._by_links.get(key)
         if way is None:
@@ -374,17 +323,17 @@ class Network(Fluid):
                 if back is None:
                     back = [link.spec.reverse or link.name for link in reversed(links)]
                 reverse = [self.links[name] for name in back]
-            way = _Route(links, reverse, self.model)
+            way = Route(links, reverse, self.model)
             self._weigh(way)
             for link in links:
                 link.routes.append(way)
             self._by_links[key] = way
         return way
 
-    def _weigh(self, way: _Route) -> None:
+    def _weigh(self, way: Route) -> None:
         way.scale = self.model.weight(way.latency, [link.bandwidth for link in way.links])
 
-    def _bundle(self, route: _Route, cap: float, weight: float) -> Bundle:
+    def _bundle(self, route: Route, cap: float, weight: float) -> Bundle:
         cap = min(cap, route.cap)
         bound = cap < inf or bool(route.pipes)
         key = (cap, weight if bound else 1.0)
@@ -482,22 +431,3 @@ class Network(Fluid):
     def under_way(self) -> Iterator[Transfer]:
         """Iterate over the transfers that are not over, in the order in which they began."""
         return iter(self._under_way)  # type: ignore[arg-type]
-
-
-def profile_at(spec: LinkSpec, now: float) -> tuple[float, float, float]:
-    """Return since when (s) a link's profile has which bandwidth (bytes/s), and when it changes next.
-
-    >>> link = LinkSpec(name="wan", bandwidth=10, profile=[(8, 2), (18, 10)], repeat=24)
-    >>> profile_at(link, 3), profile_at(link, 20), profile_at(link, 30)
-    ((-inf, 10.0, 8.0), (18.0, 10.0, 32.0), (18.0, 10.0, 32.0))
-    """
-    last, value = -inf, spec.bandwidth
-    begin = 0.0
-    if spec.repeat is not None and now >= spec.repeat:
-        begin = now // spec.repeat * spec.repeat
-        last, value = begin - spec.repeat + spec.profile[-1][0], spec.profile[-1][1]
-    for at, bandwidth in spec.profile:
-        if begin + at > now:
-            return last, value, begin + at
-        last, value = begin + at, bandwidth
-    return last, value, inf if spec.repeat is None else begin + spec.repeat + spec.profile[0][0]

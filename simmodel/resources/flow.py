@@ -1,0 +1,286 @@
+"""Flows, and the bundles in which they share one virtual time.
+
+Flows that always have the same level (same channels, same cap) form a bundle with one virtual time: what a flow of
+weight 1 would have got since the bundle began. A flow ends when that clock reaches the mark that it was given at its
+start, so a change of rates touches the bundle, not its flows. Clock and marks are kept in two floats each: small flows
+keep their digits on clocks that ran for long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
+from math import inf, nan
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from simpy.events import Event
+
+from simmodel.environment import END, Environment, Occurrence
+from simmodel.errors import SimmodelError, _error
+from simmodel.resources.sharing import Channel, Group
+
+if TYPE_CHECKING:
+    from simmodel.resources.fluid import Fluid
+
+__all__ = ["Alarm", "Bundle", "Cancelled", "Flow"]
+
+
+@_error
+class Cancelled(SimmodelError):
+    """A flow was given up by ``cancel`` while somebody waited for it; ``done`` of ``size`` had been moved."""
+
+    done: float = 0.0
+    size: float = 0.0
+
+
+class _Ring(Occurrence):
+    __slots__ = ()
+
+    def __init__(self, callbacks: tuple[Callable[[object], object]]) -> None:
+        self.callbacks = callbacks
+
+
+class Alarm:
+    """A wake-up that can be moved: at most one is pending.
+
+    >>> env = Environment()
+    >>> alarm = Alarm(env, lambda: print("woke at", env.now))
+    >>> alarm.set(10); alarm.set(3); env.run()
+    woke at 3
+    >>> env.now
+    3
+    """
+
+    __slots__ = ("_call", "_callbacks", "_env", "_ring", "at")
+
+    def __init__(self, env: Environment, call: Callable[[], object]) -> None:
+        self.at = inf
+        self._env = env
+        self._call = call
+        self._callbacks = (self._fire,)
+        self._ring: _Ring | None = None
+
+    def set(self, at: float) -> None:
+        """Wake up at a time (s) that is not past, and not at the one asked for before; infinity: not at all."""
+        if at == self.at:
+            return
+        env = self._env
+        if self._ring is not None:
+            env.withdraw(self._ring)
+            self._ring = None
+        self.at = at
+        if at < inf:
+            self._ring = ring = _Ring(self._callbacks)
+            heappush(env._queue, (at, END, next(env._eid), ring))  # type: ignore[misc]
+
+    def _fire(self, _: object) -> None:
+        self._ring = None
+        self.at = inf
+        self._call()
+
+
+class Bundle(Group):
+    """Flows that have one level in common.
+
+    Parameters
+    ----------
+    uses
+        the shared channels, each with how many times a rate it takes there
+    pipes
+        the capacities that bound each rate by itself
+    cap
+        the most that one rate may be
+    unit
+        the weight of each flow where cap or pipes bind (then it is the same for all)
+    scale
+        what the weight of a flow is multiplied by (the model's weight of a route)
+    """
+
+    __slots__ = (
+        "_due",
+        "_heap",
+        "_high",
+        "_low",
+        "_number",
+        "_pipe_entry",
+        "_rest",
+        "_since",
+        "_speed",
+        "_weight",
+        "cap",
+        "count",
+        "owner",
+        "pipes",
+        "scale",
+        "unit",
+    )
+
+    def __init__(
+        self,
+        uses: Sequence[tuple[Channel, float]],
+        pipes: Sequence[Channel] = (),
+        cap: float = inf,
+        unit: float = 1.0,
+        scale: float = 1.0,
+        number: int = 0,
+    ) -> None:
+        super().__init__(uses)
+        self.pipes = tuple(pipes)
+        self.cap = cap
+        self.unit = unit
+        self.scale = scale
+        self.count = 0
+        self.owner: Any = None
+        self._number = number
+        self._pipe_entry = (self, 1.0)
+        # The sum of the flows' weights and what rounding has cut off it.
+        self._weight = self._rest = 0.0
+        # Flows by the mark at which they end; entries of flows that left stay until they come up.
+        self._heap: list[tuple[float, float, int, Flow]] = []
+        # The virtual time at the instant ``_since``, and how fast it runs.
+        self._high = self._low = self._speed = 0.0
+        self._since = 0.0
+        self._due = nan  # when the next flow ends; not a number while that is not settled
+        self.fit()
+
+    def fit(self) -> None:
+        """Take the ceiling from the cap and the pipes as they are."""
+        most = self.cap
+        for pipe in self.pipes:
+            if pipe.capacity < most:
+                most = pipe.capacity
+        self.ceiling = most / (self.unit * self.scale)
+
+    def advance(self, now: float) -> None:
+        """Bring the virtual time to ``now``."""
+        passed = now - self._since
+        if passed > 0:
+            self._since = now
+            self._push(self._speed * passed)
+
+    def _push(self, step: float) -> None:
+        high = self._high
+        total = high + step
+        part = total - high
+        self._low += (high - (total - part)) + (step - part)
+        self._high = total
+
+    def mark(self, step: float) -> tuple[float, float]:
+        """Return the virtual time ``step`` ahead, in two floats."""
+        high = self._high
+        total = high + step
+        part = total - high
+        rest = self._low + ((high - (total - part)) + (step - part))
+        top = total + rest
+        return top, rest - (top - total)
+
+    def weigh(self, weight: float) -> None:
+        """Add a weight (or take a negative one away), keeping what rounding cuts off."""
+        total = self._weight + weight
+        part = total - self._weight
+        self._rest += (self._weight - (total - part)) + (weight - part)
+        self._weight = total
+        self.demand = (total + self._rest) * self.scale
+
+    def head(self) -> tuple[float, float, int, Flow]:
+        """Return the entry of the flow that ends next."""
+        heap = self._heap
+        while True:
+            entry = heap[0]
+            if entry[3]._entry is entry:
+                return entry
+            heappop(heap)
+
+
+class Flow(Event):
+    """Work under way: an event that happens when all of it is done.
+
+    Leaving a ``with`` block around it cancels what is not done, also on an interrupt.
+    """
+
+    def __init__(self, fluid: Fluid, number: int, size: float, weight: float) -> None:
+        env = fluid.env
+        self.env = env
+        self.callbacks = []
+        self.fluid = fluid
+        self.number = number
+        self.size = size
+        self.weight = weight
+        self.start: float = env._now
+        self.end: float | None = None
+        self.status = "waiting"
+        self._left = size
+        self._bundle: Bundle | None = None
+        self._entry: tuple[float, float, int, Flow] | None = None
+
+    def __enter__(self) -> Flow:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.cancel()
+
+    @property
+    def left(self) -> float:
+        """What is left to do, at this instant."""
+        bundle, entry = self._bundle, self._entry
+        if bundle is None or entry is None:
+            return self._left
+        bundle.advance(self.env._now)
+        left = ((entry[0] - bundle._high) + (entry[1] - bundle._low)) * self.weight
+        return min(max(left, 0.0), self.size)
+
+    @property
+    def done(self) -> float:
+        """What has been done, at this instant."""
+        return self.size - self.left
+
+    @property
+    def rate(self) -> float:
+        """How fast it moves at this instant, per second; zero while it waits, pauses or is over."""
+        if self._bundle is None:
+            return 0.0
+        self.fluid.settle()
+        return self._bundle._speed * self.weight
+
+    def cancel(self) -> float:
+        """Give it up, and return what has been done; who waits for it gets :class:`Cancelled`. No effect when over."""
+        if self.end is None:
+            self.fluid._stop(self)
+            self.status = "cancelled"
+            self.end = self.env._now
+            self._ok = False
+            self._value = Cancelled(self._was_cancelled(), self.done, self.size)
+            self._defused = True
+            self.fluid._trigger(self)
+        return self.done
+
+    def pause(self) -> float:
+        """Hold it, keeping what has been done, which is returned; no effect while paused or when over."""
+        if self.end is None and self.status != "paused":
+            self.fluid._stop(self)
+            self.status = "paused"
+        return self.done
+
+    def resume(self) -> None:
+        """Go on where :meth:`pause` held it."""
+        if self.status == "paused":
+            self.fluid._go_on(self)
+
+    def describe(self) -> str:
+        """Say what it is and how far it is."""
+        return f"{self._title()}, {self.done:g} of {self.size:g} {self.fluid.unit} done, {self.status}"
+
+    def _title(self) -> str:
+        return f"{self.fluid.kind} {self.number}"
+
+    def _was_cancelled(self) -> str:
+        return f"{self._title()} was cancelled at {self.env._now:g} with {self.done:g} of {self.size:g} done"
+
+    def _result(self) -> object:
+        return None
+
+    def _desc(self) -> str:
+        return f"{type(self).__name__}({self._title()})"

@@ -1,0 +1,139 @@
+"""A host whose cores more tasks share than it has: the same solver, with the cores as the link."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import NamedTuple
+
+from simmodel.environment import Environment
+from simmodel.errors import InputError
+from simmodel.platform.units import parse_quantity
+from simmodel.resources.flow import Bundle, Flow
+from simmodel.resources.fluid import Fluid
+from simmodel.resources.sharing import Channel
+
+__all__ = ["Executed", "Execution", "Host"]
+
+
+class Executed(NamedTuple):
+    """What an execution is worth when it is done: when it was asked for and done (s), and its flop."""
+
+    start: float
+    end: float
+    flop: float
+
+
+class Execution(Flow):
+    """A computation under way: an event that happens when its last operation is done; its value is :class:`Executed`.
+
+    ``cancel()``, ``pause()``, ``resume()`` and a ``with`` block work as those of a transfer; its ``weight`` is its
+    priority.
+    """
+
+    @property
+    def flop_done(self) -> float:
+        """Operations done until now."""
+        return self.done
+
+    def _result(self) -> Executed:
+        return Executed(self.start, self.env._now, self.size)
+
+
+class Host(Fluid):
+    """Cores that tasks share in time: each task has at most one core, and a share by its priority.
+
+    Parameters
+    ----------
+    env
+        the environment
+    speed
+        flop/s of one core, or a text such as ``"1Gf"``
+    cores
+        how many there are
+    name
+        its name
+
+    Raises
+    ------
+    InputError
+        where the speed is not above zero or there is no core
+
+    Observers may have ``execution_started(execution)``, ``execution_ended(execution)`` and
+    ``host_load_changed(channel)``, with the host's name, capacity and load (flop/s).
+
+    >>> env = Environment()
+    >>> host = Host(env, "100f", cores=4)
+    >>> tasks = [host.execute(1000) for _ in range(6)]
+    >>> env.run(tasks[0]).end
+    15.0
+    """
+
+    kind = "execution"
+    unit = "flop"
+    carrier = "host"
+
+    def __init__(self, env: Environment, speed: float | str, cores: int = 1, name: str = "host") -> None:
+        self.name = name
+        if cores != int(cores) or cores < 1:
+            raise InputError(f"a number of cores, 1 or more, expected, found {cores!r}", place=f"host {name}")
+        self.cores = int(cores)
+        self.speed = self._read_speed(speed)
+        self.channel = Channel(name, self.speed * self.cores)
+        self._bundles: dict[float, Bundle] = {}
+        super().__init__(env)
+
+    def _read_speed(self, speed: float | str) -> float:
+        value = parse_quantity(speed, "flop/s", place=f"host {self.name}")
+        if value <= 0:
+            raise InputError(f"a speed above zero expected, found {speed!r}", place=f"host {self.name}")
+        return value
+
+    def execute(self, flop: float | str, *, priority: float = 1.0) -> Execution:
+        """Start a computation, and return the event of its end.
+
+        Parameters
+        ----------
+        flop
+            operations, or a text such as ``"2Gf"``
+        priority
+            above zero: its share against others'
+
+        Raises
+        ------
+        InputError
+            where one of these is wrong
+        """
+        size = parse_quantity(flop, "flop", place=f"execution on host {self.name}")
+        if not 0 < priority < inf:
+            raise InputError(f"a priority above zero expected, found {priority!r}", place=f"host {self.name}")
+        execution = Execution(self, self._next_number(), size, float(priority))
+        self._under_way[execution] = None
+        for call in self._on_start:
+            call(execution)
+        self._go_on(execution)
+        return execution
+
+    def _go_on(self, flow: Flow) -> None:
+        if not flow._left:
+            self._finish(flow)
+            return
+        bundle = self._bundles.get(flow.weight)
+        if bundle is None:
+            uses = ((self.channel, 1.0),)
+            bundle = Bundle(uses, cap=self.speed, unit=flow.weight, number=self._next_number())
+            self._bundles[flow.weight] = bundle
+        self._enter(flow, bundle)
+        self._settle_at_end()
+
+    def _last_out(self, bundle: Bundle) -> None:
+        # Priorities may be anything: do not keep them all.
+        del self._bundles[bundle.unit]
+
+    def set_speed(self, speed: float | str) -> None:
+        """Change the speed of the cores from now on (flop/s, above zero)."""
+        self.speed = self._read_speed(speed)
+        self.channel.capacity = self.speed * self.cores
+        self._capacity_changed(self.channel, True)
+        for bundle in self._bundles.values():
+            bundle.cap = self.speed
+            self._rescale(bundle, bundle.scale)
