@@ -1,3 +1,122 @@
 """SimPy for computing systems: one vocabulary from an accelerator to a grid."""
 
 __version__ = "0.1.0"
+
+from typing import TYPE_CHECKING
+
+from simmodel.environment import Environment, RealtimeEnvironment
+from simmodel.errors import (
+    ImpossibleWork,
+    InputError,
+    JobFailed,
+    PolicyError,
+    SimmodelError,
+    SnapshotError,
+    Stalled,
+)
+from simmodel.platform.cluster import (
+    ClusterSpec,
+    ConsumableSpec,
+    FailureModel,
+    NodeSpec,
+    OutageSpec,
+    PartitionSpec,
+    QueueSpec,
+    ReservationSpec,
+)
+from simmodel.policies.backfilling import Backfill, Easy
+from simmodel.policies.ordering import Multifactor, Order
+from simmodel.policies.placement import BestFit
+from simmodel.policies.planning import Conservative, ConservativeKeep
+from simmodel.policies.window import Window
+from simmodel.records.result import Result, recorded
+from simmodel.scheduling.protocol import Preempt, Reserve, Start, View, WakeAt
+from simmodel.scheduling.registry import policies as policy_names
+from simmodel.scheduling.registry import policy, register_policy
+from simmodel.simulate import Scenario, load_scenario, simulate
+from simmodel.systems.cluster import Cluster
+from simmodel.work.job import Dependency, Job
+from simmodel.work.table import Table
+from simmodel.work.workload import Report, Workload
+
+if TYPE_CHECKING:
+    from simmodel.experiments.compare import Comparison, Replications, compare, replicate
+    from simmodel.formats.library import load_workload
+    from simmodel.platform.library import load_platform
+    from simmodel.records.stores import load_result
+else:
+    _LATER = {
+        "Comparison": "simmodel.experiments.compare",
+        "Replications": "simmodel.experiments.compare",
+        "compare": "simmodel.experiments.compare",
+        "load_platform": "simmodel.platform.library",
+        "load_result": "simmodel.records.stores",
+        "load_workload": "simmodel.formats.library",
+        "replicate": "simmodel.experiments.compare",
+    }
+
+    def __getattr__(name):  # what takes longer to import comes when it is first asked for
+        if name not in _LATER:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module
+
+        found = globals()[name] = getattr(import_module(_LATER[name]), name)
+        return found
+
+    def __dir__():
+        return sorted({*globals(), *_LATER})
+
+
+__all__ = [
+    "Backfill",
+    "BestFit",
+    "Cluster",
+    "ClusterSpec",
+    "Comparison",
+    "Conservative",
+    "ConservativeKeep",
+    "ConsumableSpec",
+    "Dependency",
+    "Easy",
+    "Environment",
+    "FailureModel",
+    "ImpossibleWork",
+    "InputError",
+    "Job",
+    "JobFailed",
+    "Multifactor",
+    "NodeSpec",
+    "Order",
+    "OutageSpec",
+    "PartitionSpec",
+    "PolicyError",
+    "Preempt",
+    "QueueSpec",
+    "RealtimeEnvironment",
+    "Replications",
+    "Report",
+    "ReservationSpec",
+    "Reserve",
+    "Result",
+    "Scenario",
+    "SimmodelError",
+    "SnapshotError",
+    "Stalled",
+    "Start",
+    "Table",
+    "View",
+    "WakeAt",
+    "Window",
+    "Workload",
+    "compare",
+    "load_platform",
+    "load_result",
+    "load_scenario",
+    "load_workload",
+    "policy",
+    "policy_names",
+    "recorded",
+    "register_policy",
+    "replicate",
+    "simulate",
+]

@@ -1,0 +1,335 @@
+"""Several runs at once: policies side by side on one workload, and one run repeated with many seeds.
+
+Whatever runs them is any ``concurrent.futures.Executor``: processes of this machine, or a cluster's.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from simmodel.errors import InputError
+from simmodel.metrics.batch import METRICS
+from simmodel.metrics.batch import compare as metrics_table
+from simmodel.metrics.report import metric_text
+from simmodel.metrics.statistics import Interval, mean_interval, paired_difference, replication_seeds
+from simmodel.records.result import Result
+from simmodel.scheduling.registry import policy as policy_named
+from simmodel.simulate import simulate
+from simmodel.work.table import Table
+from simmodel.work.workload import Workload
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from simmodel.platform.cluster import ClusterSpec
+    from simmodel.work.job import Job
+
+__all__ = ["Comparison", "Replications", "compare", "replicate"]
+
+SHOWN = {
+    "wait_mean": "mean wait",
+    "wait_p95": "95 % wait less than",
+    "bounded_slowdown_mean": "mean bounded slowdown",
+    "utilisation": "utilisation",
+    "queue_length_mean": "mean queue",
+    "makespan": "makespan",
+    "fairness_users": "fairness",
+}
+"""The metrics that texts and notebooks show of a comparison, and what they call them; tables hold all of them."""
+
+
+def compare(
+    platform: ClusterSpec | int | str | Path | None,
+    workload: Workload | Iterable[Job] | str | Path,
+    policies: Mapping[str, Any] | Iterable[Any],
+    *,
+    executor: Executor | None = None,
+    progress: bool = False,
+    **options: Any,
+) -> Comparison:
+    """Run a workload under several policies, and return the results side by side.
+
+    Parameters
+    ----------
+    platform, workload, options
+        as of :func:`~simmodel.simulate.simulate`; every run has the same seed
+    policies
+        labels and policies, or policies alone: names, objects or functions of a view
+    executor
+        runs them, where one is given; policies and workload must then be ones that can be pickled
+    progress
+        whether to show a bar, one step a policy
+
+    Raises
+    ------
+    InputError
+        where there is no policy, two have one label, or a name is not known; before anything runs
+
+    >>> from simmodel.work.job import Job
+    >>> jobs = [Job(processors=3, run=10), Job(processors=4, run=100), Job(processors=1, run=10)]
+    >>> both = compare(4, jobs, ["fcfs", "easy"])
+    >>> both.table["wait_mean"].round(1).tolist()
+    [40.0, 3.3]
+    >>> both["easy"].jobs["start"].tolist()
+    [0.0, 10.0, 0.0]
+    """
+    chosen = _labelled(policies)
+    if not isinstance(workload, (Workload, str, Path)):
+        workload = list(workload)
+    calls = [(platform, workload, policy, {**options, "name": name}) for name, policy in chosen.items()]
+    return Comparison(tuple(_map(_run, calls, executor, progress)))
+
+
+def _labelled(policies: Mapping[str, Any] | Iterable[Any]) -> dict[str, Any]:
+    if isinstance(policies, str):
+        raise InputError(f"a list of policies expected, found {policies!r}")
+    pairs = policies.items() if isinstance(policies, Mapping) else [(_label(each), each) for each in policies]
+    chosen: dict[str, Any] = {}
+    for name, policy in pairs:
+        policy_named(policy)
+        if name in chosen:
+            raise InputError(f"two policies are called {name!r}: give labels that differ, as {{label: policy}}")
+        chosen[str(name)] = policy
+    if not chosen:
+        raise InputError("at least one policy to compare expected, found none")
+    return chosen
+
+
+def _label(policy: Any) -> str:
+    return policy if isinstance(policy, str) else str(getattr(policy, "name", None) or policy.__name__)
+
+
+def _run(call: tuple[Any, Any, Any, dict[str, Any]]) -> Result:
+    platform, workload, policy, options = call
+    return simulate(platform, workload, policy, **options)
+
+
+def _map(
+    function: Callable[[Any], Any], items: Sequence[Any], executor: Executor | None, progress: bool
+) -> Iterator[Any]:
+    """Call the function with each item, here or on the executor; results come in the order of the items."""
+    results: Iterable[Any] = map(function, items) if executor is None else executor.map(function, items)
+    if progress:
+        try:
+            from tqdm.auto import tqdm
+        except ImportError:
+            raise ImportError("a progress bar needs tqdm: pip install 'simmodel[notebook]'") from None
+        results = tqdm(results, total=len(items), unit="run")
+    return iter(results)
+
+
+@attrs.frozen(eq=False, repr=False, slots=False)
+class Comparison:
+    """Results side by side, in the order in which they were asked for.
+
+    ``comparison["easy"]`` is the result with that label; iterating gives all of them.
+    """
+
+    results: tuple[Result, ...]
+
+    @cached_property
+    def table(self) -> Table:
+        """One row a result, one column a metric (:data:`simmodel.metrics.batch.METRICS`)."""
+        return metrics_table(self.results)
+
+    def metrics(self, metrics: Sequence[str] | None = None, **options: Any) -> Table:
+        """Return the table of some metrics, with options (warmup ...) as of :func:`simmodel.metrics.batch.summary`."""
+        return metrics_table(self.results, metrics, **options)
+
+    def plot(self, **options: Any) -> Figure:
+        """Draw metrics as bars; options as of :func:`simmodel.view.plots.comparison`."""
+        from simmodel.view.plots import comparison
+
+        return comparison(self.results, **options)
+
+    def summary(self, metrics: Sequence[str] = tuple(SHOWN), **options: Any) -> str:
+        """Return a table of text, for people: one line a result."""
+        head, *rows = self._cells(metrics, **options)
+        widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
+        lines = [
+            "  ".join(f"{text:<{width}}" if i == 0 else f"{text:>{width}}" for i, (text, width) in enumerate(pairs))
+            for pairs in (list(zip(row, widths, strict=True)) for row in (head, *rows))
+        ]
+        return "\n".join(line.rstrip() for line in lines)
+
+    def _cells(self, metrics: Sequence[str], **options: Any) -> list[list[str]]:
+        """The head and the rows of a table of text; metrics that no result has are left out."""
+        table = metrics_table(self.results, metrics, **options)
+        known = [name for name in metrics if np.isfinite(table[name].astype(np.float64)).any()]
+        head = ["", *(SHOWN.get(name, METRICS[name][1]) for name in known)]
+        return [head, *([row["result"], *(metric_text(name, row[name]) for name in known)] for row in table.rows())]
+
+    def _repr_html_(self) -> str:
+        head, *rows = self._cells(tuple(SHOWN))
+        cells = "".join(f"<th style='text-align:right'>{html.escape(text)}</th>" for text in head)
+        body = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(row[0])}</th>"
+            + "".join(f"<td style='text-align:right'>{html.escape(text)}</td>" for text in row[1:])
+            + "</tr>"
+            for row in rows
+        )
+        return f"<table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>"
+
+    def __getitem__(self, name: str) -> Result:
+        for result in self.results:
+            if result.name == name:
+                return result
+        raise KeyError(f"no result {name!r}; there are {', '.join(result.name for result in self.results)}")
+
+    def __iter__(self) -> Iterator[Result]:
+        return iter(self.results)
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    def __repr__(self) -> str:
+        return f"<Comparison of {', '.join(result.name for result in self.results)}>"
+
+
+# ---------------------------------------------------------------------- replications
+
+
+def replicate(
+    function: Callable[..., Any],
+    seeds: int | Iterable[int] = 20,
+    *,
+    executor: Executor | None = None,
+    level: float = 0.95,
+    progress: bool = False,
+    **arguments: Any,
+) -> Replications:
+    """Run something once a seed, and return means with their confidence intervals.
+
+    Parameters
+    ----------
+    function
+        ``function(seed)``, which returns a number, a mapping of names to numbers, or a
+        :class:`~simmodel.records.result.Result`, of which the metrics are taken
+    seeds
+        how many independent ones, at least 2, or the seeds themselves
+    executor
+        runs them, where one is given; the function must then be one that can be pickled
+    level
+        confidence of the intervals, between 0 and 1
+    progress
+        whether to show a bar, one step a seed
+    arguments
+        handed to the function beside ``seed=``, so that ``replicate(simulate, 20, platform=64, workload=..., policy=
+        "easy")`` repeats a simulation; a workload that is a function of a seed is drawn anew for each
+
+    Raises
+    ------
+    ValueError
+        where there are fewer than two seeds
+
+    >>> def ten_dice(seed):
+    ...     return {"sum": np.random.default_rng(seed).integers(1, 7, 10).sum()}
+    >>> dice = replicate(ten_dice, 50)
+    >>> 35 in dice["sum"], dice["sum"].count
+    (True, 50)
+
+    >>> from functools import partial
+    >>> from simmodel.generators.lublin import lublin
+    >>> runs = replicate(simulate, 3, platform=64, workload=partial(lublin, 50, 64), policy="easy")
+    >>> sorted(runs.samples)[:2], len(runs.samples)
+    (['bounded_slowdown_mean', 'bounded_slowdown_median'], 3)
+    """
+    chosen = replication_seeds(seeds) if isinstance(seeds, int) else [int(seed) for seed in seeds]
+    if len(chosen) < 2:
+        raise ValueError(f"at least 2 seeds expected for an interval, found {len(chosen)}")
+    calls = [(function, arguments, seed) for seed in chosen]
+    found = list(_map(_sample, calls, executor, progress))
+    names = list(found[0])
+    columns = {name: np.array([sample[name] for sample in found], dtype=np.float64) for name in names}
+    return Replications(Table({"seed": np.array(chosen, dtype=np.uint64), **columns}), level)
+
+
+def _sample(call: tuple[Callable[..., Any], dict[str, Any], int]) -> dict[str, float]:
+    """Run one replication, and return what it measured."""
+    function, arguments, seed = call
+    if callable(arguments.get("workload")):
+        arguments = {**arguments, "workload": arguments["workload"](seed=seed)}
+    found = function(**arguments, seed=seed) if arguments else function(seed)
+    if isinstance(found, Result):
+        metrics = found.metrics()
+        return {name: float(metrics[name]) for name in METRICS}
+    if isinstance(found, Mapping):
+        return {str(name): float(value) for name, value in found.items()}
+    return {"value": float(found)}
+
+
+@attrs.frozen(eq=False, repr=False)
+class Replications:
+    """What independent replications measured.
+
+    ``replications["wait_mean"]`` is the mean with its confidence interval.
+
+    Parameters
+    ----------
+    samples
+        one row a replication: ``seed`` and what was measured (``value``, where the function returned a number)
+    level
+        confidence of the intervals
+    """
+
+    samples: Table
+    level: float = 0.95
+
+    @property
+    def table(self) -> Table:
+        """One row a metric: ``metric, mean, low, high, count``; those that no replication could tell are left out."""
+        found = {name: self[name] for name in self._names()}
+        return Table(
+            {
+                "metric": np.array(list(found), dtype=str),
+                "mean": np.array([interval.mean for interval in found.values()]),
+                "low": np.array([interval.low for interval in found.values()]),
+                "high": np.array([interval.high for interval in found.values()]),
+                "count": np.array([interval.count for interval in found.values()]),
+            }
+        )
+
+    def _names(self) -> list[str]:
+        return [name for name in self.samples if name != "seed" and np.isfinite(self.samples[name]).sum() >= 2]
+
+    def __getitem__(self, name: str) -> Interval:
+        values = self.samples[name]
+        return mean_interval(values[np.isfinite(values)], self.level)
+
+    def difference(self, other: Replications, name: str = "value") -> Interval:
+        """Return the interval of this one's value less the other's, paired by seed.
+
+        With the same random numbers on both sides it is far narrower than either interval.
+
+        Raises
+        ------
+        ValueError
+            where the seeds differ
+        """
+        if not np.array_equal(self.samples["seed"], other.samples["seed"]):
+            raise ValueError("replications with the same seeds expected, found others: their difference is not paired")
+        return paired_difference(self.samples[name], other.samples[name], self.level)
+
+    def summary(self) -> str:
+        """Return a table of text, for people: one line a metric."""
+        names = self._names()
+        width = max((len(name) for name in names), default=0)
+        return "\n".join(f"{name:<{width}}  {self[name]}" for name in names)
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(name)}</th><td>{html.escape(str(self[name]))}</td></tr>"
+            for name in self._names()
+        )
+        return f"<table><tbody>{rows}</tbody></table>"
+
+    def __repr__(self) -> str:
+        return f"<Replications: {len(self.samples)} seeds of {', '.join(self._names())}>"
