@@ -194,7 +194,8 @@ class SharingModel:
         penalty = latency if self.by_latency else 0.0
         if self.weight_s:
             penalty += sum(self.weight_s / bandwidth for bandwidth in bandwidths)
-        return 1.0 / penalty if penalty > 0 else 1.0
+        # Below that, shares would leave the range of floats.
+        return 1.0 / penalty if penalty > 1e-150 else 1.0
 
     def cap(self, latency: float) -> float:
         """Return the most that a transfer gets on a route of this latency (s), in bytes/s.

@@ -63,9 +63,9 @@ class Host(Fluid):
 
     >>> env = Environment()
     >>> host = Host(env, "100f", cores=4)
-    >>> tasks = [host.execute(1000) for _ in range(6)]
+    >>> tasks = [host.execute(1000) for _ in range(8)]
     >>> env.run(tasks[0]).end
-    15.0
+    20.0
     """
 
     kind = "execution"

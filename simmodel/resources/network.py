@@ -410,9 +410,13 @@ class Network(Fluid):
                 self._follow_profile(link)
 
     def _last_out(self, bundle: Bundle) -> None:
-        for link in bundle.owner.changing:
+        route: Route = bundle.owner
+        if bundle is not route.plain:
+            # Caps and weights may be anything: do not keep them all.
+            del route.bundles[bundle.cap, bundle.unit]
+        for link in route.changing:
             link._used_by -= 1
-            if not link._used_by:
+            if link._alarm is not None and not link._used_by:
                 link._alarm.set(inf)
 
     def _follow_profile(self, link: Link) -> None:

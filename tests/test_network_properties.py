@@ -1,0 +1,202 @@
+"""The network under random starts, ends, interrupts, caps and changes of links, judged after every event."""
+
+from math import inf
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from simmodel.environment import Environment
+from simmodel.platform.network import LinkSpec
+from simmodel.resources.network import Network
+from simmodel.resources.sharing import max_min_rates
+
+CLOSE = 1 + 1e-9
+NAMES = "abcdef"
+SIZES = st.sampled_from([1.0, 10.0, 10.0, 100.0, 1000.0]) | st.floats(0.01, 1e4)
+BANDWIDTHS = st.sampled_from([1.0, 10.0, 10.0, 30.0, 1e3]) | st.floats(0.1, 1e3)
+LATENCIES = st.sampled_from([0.0, 0.0, 1.0, 0.5]) | st.floats(0, 3)
+LINKS = st.lists(
+    st.tuples(BANDWIDTHS, LATENCIES, st.sampled_from(["shared", "shared", "fatpipe"])),
+    min_size=len(NAMES),
+    max_size=len(NAMES),
+)
+ROUTES = st.lists(st.sampled_from(NAMES), min_size=1, max_size=3, unique=True)
+CAPS = st.none() | st.sampled_from([1.0, 5.0]) | st.floats(0.1, 100)
+WEIGHTS = st.sampled_from([1.0, 1.0, 1.0, 2.0]) | st.floats(0.1, 10)
+DELAYS = st.sampled_from([0.0, 0.0, 1.0]) | st.floats(0, 20)
+WHICH = st.integers(0, 20)
+ACTIONS = st.lists(
+    st.tuples(
+        DELAYS,
+        st.tuples(st.just("start"), SIZES, ROUTES, CAPS, WEIGHTS)
+        | st.tuples(st.just("start"), SIZES, ROUTES, st.none(), st.just(1.0))
+        | st.tuples(st.sampled_from(["cancel", "pause", "resume"]), WHICH)
+        | st.tuples(st.just("bandwidth"), st.sampled_from(NAMES), BANDWIDTHS)
+        | st.tuples(st.sampled_from(["fail", "restore"]), st.sampled_from(NAMES)),
+    ),
+    min_size=1,
+    max_size=25,
+)
+MODELS = st.sampled_from(["maxmin", "cm02", "lv08"])
+
+
+class Judge:
+    """Looks at the network after every event: what holds of the rates, and how many bytes they have carried."""
+
+    def __init__(self, network):
+        self.network = network
+        self.transfers = []
+        self.carried = {}
+        self.rates = {}
+        self.last = 0.0
+
+    def look(self):
+        """Integrate the rates since the last look, and check those of now."""
+        now = self.network.env.now
+        for transfer, rate in self.rates.items():
+            self.carried[transfer] = self.carried.get(transfer, 0.0) + rate * (now - self.last)
+        self.last = now
+        moving = [transfer for transfer in self.transfers if transfer.status == "moving"]
+        factor = self.network.model.bandwidth_factor
+        self.rates = {transfer: transfer.rate for transfer in moving}
+        self.against_full_filling(moving, factor)
+        self.within_bandwidth(moving, factor)
+        self.nobody_could_be_faster(moving, factor)
+        for transfer in self.transfers:
+            assert transfer.bytes_done == pytest.approx(self.carried.get(transfer, 0.0), rel=1e-9, abs=1e-9)
+
+    def weight(self, transfer):
+        return transfer.weight * self.network.model.weight(
+            transfer._route.latency, [link.bandwidth for link in transfer._route.links]
+        )
+
+    def cap(self, transfer):
+        pipes = [link.capacity for link in transfer._route.links if link.spec.sharing == "fatpipe"]
+        return min([transfer.rate_cap, self.network.model.cap(transfer._route.latency), *pipes])
+
+    def against_full_filling(self, moving, factor):
+        shared = {name: link.capacity for name, link in self.network.links.items() if link.spec.sharing == "shared"}
+        routes = [{link.name: times for link, times in transfer._route.uses} for transfer in moving]
+        weights = [self.weight(transfer) for transfer in moving]
+        rates = max_min_rates(shared, routes, weights, [self.cap(transfer) for transfer in moving])
+        assert [rate / factor for rate in self.rates.values()] == pytest.approx(rates, rel=1e-9)
+
+    def within_bandwidth(self, moving, factor):
+        for link in self.network.links.values():
+            over = [(transfer, times) for transfer in moving for each, times in transfer._route.uses if each is link]
+            assert sum(self.rates[transfer] * times for transfer, times in over) <= factor * link.capacity * CLOSE
+            if link.spec.sharing == "fatpipe":
+                used = [self.rates[transfer] for transfer in moving if link in transfer._route.links]
+                assert all(rate <= factor * link.capacity * CLOSE for rate in used)
+
+    def nobody_could_be_faster(self, moving, factor):
+        """Each is at its cap, or uses a full link on which nobody is faster for its weight."""
+        levels = {transfer: self.rates[transfer] / self.weight(transfer) for transfer in moving}
+        for transfer in moving:
+            if self.rates[transfer] * CLOSE >= factor * self.cap(transfer):
+                continue
+            held_back = False
+            for link, _ in transfer._route.uses:
+                others = {other: times for other in moving for each, times in other._route.uses if each is link}
+                load = sum(self.rates[other] * times for other, times in others.items())
+                full = load * CLOSE >= factor * link.capacity
+                held_back |= full and all(levels[other] <= levels[transfer] * CLOSE for other in others)
+            assert held_back
+
+
+def act(network, judge, kind, what):
+    transfers = judge.transfers
+    if kind == "start":
+        size, route, cap, weight = what
+        transfers.append(network.transfer(size, route=route, rate_cap=cap, weight=weight))
+    elif kind == "bandwidth":
+        network.set_bandwidth(*what)
+    elif kind in ("fail", "restore"):
+        getattr(network, kind)(*what)
+    elif transfers:
+        getattr(transfers[what[0] % len(transfers)], kind)()
+
+
+def build(links, model, crosstraffic):
+    specs = [
+        LinkSpec(name=name, bandwidth=bandwidth, latency=latency, sharing=sharing)
+        for name, (bandwidth, latency, sharing) in zip(NAMES, links, strict=True)
+    ]
+    return Network(Environment(), specs, model=model, crosstraffic=crosstraffic)
+
+
+def play(network, judge, actions, look):
+    """Carry the actions out, each after its delay; then let everything go on to its end."""
+    env = network.env
+
+    def wait(until):
+        while env.peek() <= until:
+            env.step()
+            look()
+
+    for delay, (kind, *what) in actions:
+        until = env.now + delay
+        wait(until)
+        if until > env.now:
+            env.run(until=until)
+        act(network, judge, kind, what)
+        look()
+    for name in NAMES:
+        network.restore(name)
+    for transfer in judge.transfers:
+        transfer.resume()
+    look()
+    while env.peek() < inf:
+        wait(env.peek())
+    return judge.transfers
+
+
+@settings(max_examples=250, deadline=None)
+@given(LINKS, MODELS, st.booleans(), ACTIONS)
+def test_rates_are_fair_and_bytes_are_conserved_after_every_event(links, model, crosstraffic, actions):
+    network = build(links, model, crosstraffic)
+    judge = Judge(network)
+    looked_at = play(network, judge, actions, judge.look)
+    for transfer in looked_at:
+        assert transfer.status in ("done", "cancelled")
+        if transfer.status == "done":
+            assert judge.carried.get(transfer, 0.0) == pytest.approx(transfer.size, rel=1e-9)
+            assert transfer.value.bytes == transfer.size
+    assert not list(network.under_way())
+    assert network._busy == 0
+    assert all(not link.users for link in network.links.values())
+    # Looking settles the rates at once; left alone they are settled once an instant.
+    network = build(links, model, crosstraffic)
+    left_alone = play(network, Judge(network), actions, lambda: None)
+    assert [transfer.status for transfer in left_alone] == [transfer.status for transfer in looked_at]
+    assert [transfer.end for transfer in left_alone] == pytest.approx([each.end for each in looked_at], rel=1e-9)
+
+
+@settings(max_examples=150, deadline=None)
+@given(LINKS, MODELS, ACTIONS, st.randoms(use_true_random=False))
+def test_the_order_of_transfers_and_of_links_does_not_matter(links, model, actions, random):
+    """Starts at their times, added to the simulation in another order."""
+    starts, at = [], 0.0
+    for delay, (kind, *what) in actions:
+        at += delay
+        if kind == "start":
+            starts.append((len(starts), at, what))
+
+    def ends(order):
+        network = build(links, model, False)
+        found = {}
+
+        def go(number, at, what):
+            size, route, cap, weight = what
+            yield network.env.timeout(at)
+            found[number] = (yield network.transfer(size, route=route, rate_cap=cap, weight=weight)).end
+
+        for start in order:
+            network.env.process(go(*start))
+        network.env.run()
+        return found
+
+    shuffled = list(starts)
+    random.shuffle(shuffled)
+    assert ends(shuffled) == pytest.approx(ends(starts), rel=1e-9)
