@@ -6,6 +6,8 @@ event's exception anew with ``type(exc)(*exc.args)``; an exception made this way
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import TypeVar, dataclass_transform
 
 import attrs
@@ -58,6 +60,18 @@ class InputError(SimmodelError, ValueError):
     def __str__(self) -> str:
         where = ", ".join(part for part in (self.source, self.place) if part)
         return f"{where}: {self.message}" if where else self.message
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
+    """Return the error for a name that is not known, with what there is and what comes close.
+
+    >>> print(unknown("policy", "esay", ["easy", "fcfs"]))
+    policy 'esay' is not known; did you mean 'easy'? There are: easy, fcfs
+    """
+    names = list(known)
+    close = get_close_matches(name, names, 1)
+    hint = f"; did you mean {close[0]!r}?" if close else "."
+    return InputError(f"{kind} {name!r} is not known{hint} There are: {', '.join(names)}")
 
 
 @_error

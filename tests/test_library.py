@@ -90,7 +90,7 @@ def test_a_folder_holds_the_logs_of_days(tmp_path):
     ("given", "sentence"),
     [
         ("lublin-265", "workload 'lublin-265' is not known; did you mean 'lublin-256'? There are: lublin-1024,"),
-        ("zzz", "workload 'zzz' is not known; There are: "),
+        ("zzz", "workload 'zzz' is not known. There are: "),
         ("none.swf", "none.swf: no such file"),
         ("some/where", "where: no such file"),
         (Path("zzz"), "zzz: no such file"),

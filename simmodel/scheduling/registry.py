@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from difflib import get_close_matches
+from collections.abc import Callable
 from importlib.metadata import entry_points
 from typing import Any
 
-from simmodel.errors import InputError
+from simmodel.errors import InputError, unknown
 
 __all__ = ["policies", "policy", "register_policy", "unknown"]
 
 _POLICIES: dict[str, tuple[Callable[[], Any], str]] = {}
-
-
-def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
-    """Return the error for a name that is not known, with what there is and what comes close.
-
-    >>> print(unknown("policy", "esay", ["easy", "fcfs"]))
-    policy 'esay' is not known; did you mean 'easy'? There are: easy, fcfs
-    """
-    names = list(known)
-    close = get_close_matches(name, names, 1)
-    hint = f" did you mean {close[0]!r}?" if close else ""
-    return InputError(f"{kind} {name!r} is not known;{hint} There are: {', '.join(names)}")
 
 
 def register_policy(name: str, factory: Callable[[], Any], description: str) -> None:

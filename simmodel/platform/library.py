@@ -1,0 +1,52 @@
+"""Platforms by name or by file: the ready ones that come with the package, and files of one's own."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from simmodel.errors import unknown
+from simmodel.platform.toml import read_toml
+from simmodel.work.ready import ready_file, ready_names
+
+__all__ = ["load_platform", "platform_names"]
+
+
+def platform_names() -> list[str]:
+    """Return the names of the ready platforms, sorted.
+
+    >>> "kth-sp2" in platform_names()
+    True
+    """
+    return ready_names("platforms")
+
+
+def load_platform(name_or_path: str | Path) -> Any:
+    """Return a ready platform by its name, or read one from a TOML file.
+
+    Parameters
+    ----------
+    name_or_path
+        one of ``platform_names()``, or a path
+
+    Raises
+    ------
+    InputError
+        there is no such name or file, or the file does not describe a platform
+
+    >>> theta = load_platform("theta")
+    >>> theta.processors
+    4360
+    >>> load_platform("tetha")
+    Traceback (most recent call last):
+    ...
+    simmodel.errors.InputError: platform 'tetha' is not known; did you mean 'theta'? There are: ...
+    """
+    ready = ready_file("platforms", name_or_path) if isinstance(name_or_path, str) else None
+    if ready is not None:
+        return read_toml(ready)
+    path = Path(name_or_path)
+    if isinstance(name_or_path, str) and not re.search(r"[/\\.]", name_or_path) and not path.is_file():
+        raise unknown("platform", name_or_path, platform_names())
+    return read_toml(path)

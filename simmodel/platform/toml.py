@@ -1,0 +1,311 @@
+"""Descriptions of platforms as plain values and as TOML files, both ways.
+
+The key ``kind`` at the top of a document says what it describes; the other keys are the fields of the spec, and those
+of the specs inside it. Quantities may have units (``memory = "256GB"``, ``max_requested = "24h"``).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from math import isnan
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
+
+import attrs
+from cattrs import AttributeValidationNote, ClassValidationError, Converter, ForbiddenExtraKeysError
+from cattrs.gen import make_dict_structure_fn
+
+from simmodel.errors import InputError, unknown
+from simmodel.platform.cluster import ClusterSpec
+from simmodel.platform.units import parse_quantity
+
+__all__ = ["KINDS", "from_dict", "read_toml", "to_dict", "write_toml"]
+
+KINDS: dict[str, type[Any]] = {"cluster": ClusterSpec}
+"""What ``kind`` at the top of a document may be, and the class of the spec that it stands for."""
+
+# The units in which a text may give a field; the first that can read it does.
+_UNITS: dict[str, tuple[str, ...]] = {
+    "memory": ("B",),
+    "amount": ("B", "B/s"),
+    "idle_power": ("W",),
+    "load_power": ("W",),
+    "max_requested": ("s",),
+    "at": ("s",),
+    "until": ("s",),
+    "start": ("s",),
+    "end": ("s",),
+    "mean_time_between_failures": ("s",),
+    "mean_time_to_repair": ("s",),
+}
+
+
+def to_dict(spec: Any) -> dict[str, Any]:
+    """Return a spec as plain values that JSON and TOML can hold; what equals the default is left out.
+
+    Raises
+    ------
+    InputError
+        where it is not a spec of one of the ``KINDS``
+
+    >>> to_dict(ClusterSpec.simple(16))
+    {'kind': 'cluster', 'partitions': [{'processors': 16}]}
+    """
+    for kind, cls in KINDS.items():
+        if type(spec) is cls:
+            return {"kind": kind, **_plain(spec)}
+    raise InputError(f"a spec of a {' or '.join(KINDS)} expected, found {spec!r}")
+
+
+def _plain(value: Any) -> Any:
+    if attrs.has(type(value)):
+        given = {field.name: (getattr(value, field.name), field.default) for field in attrs.fields(type(value))}
+        return {name: _plain(each) for name, (each, default) in given.items() if each is not None and each != default}
+    if isinstance(value, (tuple, list)):
+        return [_plain(each) for each in value]
+    if isinstance(value, (bool, str)):
+        return value
+    return int(value) if isinstance(value, Integral) else float(value)
+
+
+def from_dict(mapping: Mapping[str, Any], *, source: str | None = None) -> Any:
+    """Return the spec that plain values describe.
+
+    Parameters
+    ----------
+    mapping
+        as ``to_dict`` gives it; quantities may be texts with units
+    source
+        the file or document that the values come from, for the message
+
+    Raises
+    ------
+    InputError
+        where a key is unknown or missing, or a value is not possible; with its path inside the document
+
+    >>> spec = from_dict({"kind": "cluster", "partitions": [{"nodes": [{"cores": 16, "memory": "64GB"}]}]})
+    >>> spec.processors, spec.partitions[0].nodes[0].memory
+    (16, 64000000000.0)
+    >>> from_dict({"kind": "cluster", "partitions": [{"nodes": [{"core": 16}]}]}, source="mine.toml")
+    Traceback (most recent call last):
+    ...
+    simmodel.errors.InputError: mine.toml, partitions[0].nodes[0].core: key 'core' is not known; did you mean 'cores'?
+    There are: name, count, cores, gpus, memory, idle_power, load_power
+    """
+    if not isinstance(mapping, Mapping):
+        raise InputError(f"keys with values expected, found {mapping!r}", source)
+    values = dict(mapping)
+    kind = values.pop("kind", None)
+    if kind is None:
+        raise InputError(f"a kind expected ({', '.join(KINDS)}), found none", source, "kind")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise InputError(unknown("kind", str(kind), KINDS).message, source, "kind")
+    try:
+        return _converter().structure(values, KINDS[kind])
+    except InputError as error:
+        raise InputError(error.message, source, error.place) from None
+
+
+def read_toml(path: str | Path) -> Any:
+    """Return the spec that a TOML file describes.
+
+    Raises
+    ------
+    InputError
+        the file is missing, is not TOML, or does not describe a platform
+
+    >>> from simmodel.work.ready import ready_folder
+    >>> read_toml(ready_folder("platforms") / "kth-sp2.toml").processors
+    100
+    """
+    source = str(path)
+    try:
+        return from_dict(tomllib.loads(Path(path).read_text(encoding="utf-8-sig")), source=source)
+    except FileNotFoundError:
+        raise InputError("no such file", source) from None
+    except IsADirectoryError:
+        raise InputError("a file expected, found a folder", source) from None
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", source) from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"UTF-8 text expected, found byte {error.object[error.start]:#x}", source) from None
+    except tomllib.TOMLDecodeError as error:
+        match = re.fullmatch(r"(.*) \(at (?:(line \d+), column \d+|end of document)\)", str(error), re.DOTALL)
+        message, place = (match[1], match[2] or "end") if match else (str(error), None)
+        raise InputError(f"TOML expected: {message}", source, place) from None
+
+
+def write_toml(spec: Any, path: str | Path) -> None:
+    """Write a spec as a TOML file that ``read_toml`` reads back as an equal one.
+
+    Raises
+    ------
+    InputError
+        where it is not a spec, or the file cannot be written
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     write_toml(ClusterSpec.simple(16), f"{folder}/mine.toml")
+    ...     print(Path(folder, "mine.toml").read_text())
+    kind = "cluster"
+    <BLANKLINE>
+    [[partitions]]
+    processors = 16
+    <BLANKLINE>
+    """
+    text = "\n".join(_lines(to_dict(spec), ""))
+    try:
+        Path(path).write_bytes(f"{text}\n".encode())
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror or error}", str(path)) from None
+    except UnicodeEncodeError as error:
+        found = error.object[error.start : error.end]
+        raise InputError(f"text that UTF-8 can hold expected, found {found!r}", str(path)) from None
+
+
+# ---------------------------------------------------------------------- plain values to specs
+# Every hook raises an InputError whose place is relative to the value that it was given; the one above prefixes it.
+
+
+@cache
+def _converter() -> Converter:
+    converter = Converter(detailed_validation=True)
+    for kind, check in ((str, _text), (bool, _truth), (int, _whole), (float, _number)):
+        converter.register_structure_hook_func(lambda cls, kind=kind: cls is kind, check)  # type: ignore[misc]
+    converter.register_structure_hook_func(lambda cls: cls == int | str, _label)
+    converter.register_structure_hook_func(_made_from(Literal), _text)
+    converter.register_structure_hook_factory(_made_from(tuple), lambda cls: _list_of(cls, converter))
+    converter.register_structure_hook_factory(attrs.has, lambda cls: _spec_of(cls, converter))
+    return converter
+
+
+def _made_from(origin: Any) -> Callable[[Any], bool]:
+    return lambda cls: get_origin(cls) is origin
+
+
+def _spec_of(cls: type[Any], converter: Converter) -> Callable[[Any, Any], Any]:
+    structure = make_dict_structure_fn(cls, converter, _cattrs_forbid_extra_keys=True)
+    keys = [field.name for field in attrs.fields(cls)]
+
+    def read(value: Any, _type: Any) -> Any:
+        if not isinstance(value, Mapping):
+            raise InputError(f"keys with values expected, found {value!r}")
+        values = {key: _in_units(key, each) for key, each in value.items()}
+        try:
+            return structure(values, cls)
+        except ClassValidationError as error:
+            raise _first_error(error, keys) from None
+
+    return read
+
+
+def _list_of(cls: Any, converter: Converter) -> Callable[[Any, Any], tuple[Any, ...]]:
+    element = get_args(cls)[0]
+
+    def read(value: Any, _type: Any) -> tuple[Any, ...]:
+        if not isinstance(value, (list, tuple)):
+            raise InputError(f"a list expected, found {value!r}")
+        found = []
+        for position, each in enumerate(value):
+            try:
+                found.append(converter.structure(each, element))
+            except InputError as error:
+                raise _inside(f"[{position}]", error) from None
+        return tuple(found)
+
+    return read
+
+
+def _first_error(error: ClassValidationError, keys: list[str]) -> Exception:
+    """Return the error to name of all that a spec has; unknown keys come first, as they often explain the others."""
+    found = sorted(error.exceptions, key=lambda each: not isinstance(each, ForbiddenExtraKeysError))[0]
+    if isinstance(found, ForbiddenExtraKeysError):
+        key = min(str(each) for each in found.extra_fields)
+        return _inside(key, InputError(unknown("key", key, keys).message))
+    notes = [note for note in getattr(found, "__notes__", ()) if isinstance(note, AttributeValidationNote)]
+    if notes and isinstance(found, KeyError):
+        return _inside(notes[0].name, InputError("a value expected, found none"))
+    if notes and isinstance(found, InputError):
+        return _inside(notes[0].name, found)
+    return found
+
+
+def _inside(outer: str, error: InputError) -> InputError:
+    inner = error.place or ""
+    return InputError(error.message, place=outer + ("." if inner and not inner.startswith("[") else "") + inner)
+
+
+def _in_units(key: str, value: Any) -> Any:
+    if key not in _UNITS or not isinstance(value, str):
+        return value
+    *others, last = _UNITS[key]
+    for unit in others:
+        try:
+            return parse_quantity(value, unit)
+        except InputError:
+            continue
+    return parse_quantity(value, last, place=key)
+
+
+def _text(value: Any, _type: Any) -> str:
+    if not isinstance(value, str):
+        raise InputError(f"a text expected, found {value!r}")
+    return value
+
+
+def _truth(value: Any, _type: Any) -> bool:
+    if not isinstance(value, bool):
+        raise InputError(f"true or false expected, found {value!r}")
+    return value
+
+
+def _whole(value: Any, _type: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise InputError(f"a whole number expected, found {value!r}")
+    return int(value)
+
+
+def _number(value: Any, _type: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real) or isnan(value):
+        raise InputError(f"a number expected, found {value!r}")
+    try:
+        return float(value)
+    except OverflowError:
+        raise InputError("a number that fits in 64 bits expected, found a larger one") from None
+
+
+def _label(value: Any, _type: Any) -> int | str:
+    if isinstance(value, bool) or not isinstance(value, (str, Integral)):
+        raise InputError(f"a name or a number expected, found {value!r}")
+    return value if isinstance(value, str) else int(value)
+
+
+# ---------------------------------------------------------------------- plain values to TOML
+
+
+def _lines(values: Mapping[str, Any], path: str) -> Iterator[str]:
+    """Write a table: first its own values, then the tables inside it."""
+    tables = {key: value for key, value in values.items() if _is_table(value)}
+    yield from (f"{key} = {_value(value)}" for key, value in values.items() if key not in tables)
+    for key, value in tables.items():
+        for each in value:
+            yield f"\n[[{path}{key}]]"
+            yield from _lines(each, f"{path}{key}.")
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, list) and any(isinstance(each, Mapping) for each in value)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(_value(each) for each in value)}]"
+    if isinstance(value, str):
+        # JSON escapes are TOML's too; but TOML wants the delete character escaped, and JSON leaves it.
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return str(value).lower() if isinstance(value, bool) else repr(value)
