@@ -118,7 +118,7 @@ class Conservative(_Planner):
                 profile = place.counts()
         else:
             profile = place.counts()
-        complete = True
+        complete = holds = True
         free = profile.free
         for job in jobs:
             if free[0] < narrowest and not self.promises:
@@ -128,10 +128,11 @@ class Conservative(_Planner):
             at = profile.earliest(processors, requested)
             profile.take(processors, at, requested)
             if at == now:
+                holds = holds and job._expected == requested  # else it runs, to a policy, longer than it was planned
                 yield Start(job, place)
             elif self.promises:
                 yield Reserve(job, place, profile.instant(at))
-        self._plans[place] = _Plan(profile, place.version, complete)
+        self._plans[place] = _Plan(profile, place.version if holds else -1, complete)
 
     def _by_profile(self, place: Any, waiting: Any) -> Iterator[Decision]:
         profile = place.profile()
@@ -170,7 +171,7 @@ class ConservativeKeep(_Planner):
     def __init__(self, order: Any = FCFS, *, promises: bool = True) -> None:
         super().__init__(order, promises=promises)
         self._promised: dict[Any, dict[Any, float]] = {}
-        self._settled: dict[Any, int] = {}  # the version of each place at which no job could move any more
+        self._settled: dict[Any, tuple[int, bool]] = {}  # place: version at its last decision, whether all stayed there
 
     def _at(self, view: View, place: Any) -> Iterator[Decision]:
         waiting = view.waiting.at(place)
@@ -181,10 +182,12 @@ class ConservativeKeep(_Planner):
         if not waiting:
             return
         queue = waiting.by(self.order)
-        settled = self._settled.get(place) == place.version and not self.order.changes
+        seen, settled = self._settled.get(place, (-1, False))
+        unchanged = seen == place.version
         due = [job for job, at in promised.items() if at <= now]
-        if settled and not due and not waiting.new:
-            return
+        if unchanged and not due and not waiting.new:
+            return  # woken for a promise that has moved since
+        settled = settled and unchanged and not self.order.changes
         profile = place.profile()
         planned: dict[Any, tuple[float, Any]] = {}
         for job, at in promised.items():
@@ -205,7 +208,7 @@ class ConservativeKeep(_Planner):
                 continue
             profile.take(job, at, job.requested, allocation)
             if at == now:
-                promised.pop(job, None)
+                moved = promised.pop(job, now) > now or moved
                 yield Start(job, place, None, allocation)
                 continue
             before, instant = promised.get(job), profile.instant(at)
@@ -213,4 +216,4 @@ class ConservativeKeep(_Planner):
                 promised[job] = instant
                 moved = moved or before is not None
                 yield Reserve(job, place, instant)
-        self._settled[place] = -1 if moved else place.version
+        self._settled[place] = place.version, not moved
