@@ -179,7 +179,7 @@ def outcome(run: Callable[[], Any]) -> str | tuple[str, str]:
         return kind.__name__, str(error)[:40]  # what follows may be an address
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(PROGRAMS)
 def test_drawn_scenarios_give_the_same_in_one_run(program: list[list[tuple[str, int, int]]]) -> None:
     worlds = [World(make(), program) for make in (simpy.Environment, Environment)]
