@@ -176,7 +176,7 @@ def write_toml(spec: Any, path: str | Path) -> None:
 def _converter() -> Converter:
     converter = Converter(detailed_validation=True)
     for kind, check in ((str, _text), (bool, _truth), (int, _whole), (float, _number)):
-        converter.register_structure_hook_func(lambda cls, kind=kind: cls is kind, check)  # type: ignore[misc]
+        converter.register_structure_hook(kind, check)
     converter.register_structure_hook_func(lambda cls: cls == int | str, _label)
     converter.register_structure_hook_func(_made_from(Literal), _text)
     converter.register_structure_hook_factory(_made_from(tuple), lambda cls: _list_of(cls, converter))
@@ -271,12 +271,15 @@ def _whole(value: Any, _type: Any) -> int:
 
 
 def _number(value: Any, _type: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real) or isnan(value):
+    if isinstance(value, bool) or not isinstance(value, Real):
         raise InputError(f"a number expected, found {value!r}")
     try:
-        return float(value)
+        number = float(value)
     except OverflowError:
         raise InputError("a number that fits in 64 bits expected, found a larger one") from None
+    if isnan(number):
+        raise InputError(f"a number expected, found {value!r}")
+    return number
 
 
 def _label(value: Any, _type: Any) -> int | str:
