@@ -99,6 +99,7 @@ def simulate(
         event_order=event_order,
         estimates=estimates,
         overrun=overrun,
+        record=False,
     )
     recorder = JobRecorder(env, expected=len(log), places=cluster.places)
     env.observe(recorder)

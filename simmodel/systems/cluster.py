@@ -11,6 +11,7 @@ from simpy.events import Event, Process
 from simmodel.environment import END, SUBMIT, Environment, Occurrence
 from simmodel.errors import ImpossibleWork, InputError, JobFailed
 from simmodel.platform.cluster import ClusterSpec
+from simmodel.records.recorder import JobRecorder
 from simmodel.resources.pool import Grant
 from simmodel.scheduling.protocol import Estimate, View
 from simmodel.scheduling.registry import policy as policy_named
@@ -26,6 +27,7 @@ from simmodel.work.job import Job, LiveJob, Run
 from simmodel.work.prepare import Estimates, Overrun, Prepared, planned_seconds, prepare
 
 if TYPE_CHECKING:
+    from simmodel.records.result import Result
     from simmodel.work.workload import Workload
 
 __all__ = ["Cluster"]
@@ -67,6 +69,8 @@ class Cluster:
         ``"stop"``: a job is stopped at its requested time; ``"continue"``: it runs on
     name, rank
         what reports call it; its turn among schedulers that share an instant
+    record
+        whether to keep what happens to its jobs, for :meth:`result`
 
     Observers hear ``job_submitted(job)``, ``job_eligible(job)``, ``job_rejected(job, reason)``, ``job_started(run)``,
     ``job_ended(run, status)``, ``job_suspended(run)``, ``job_resumed(run)``, ``job_cancelled(job)``,
@@ -81,6 +85,8 @@ class Cluster:
     ...     print(first.state, second.started, env.now)
     >>> _ = env.process(user(env)); env.run()
     completed 10.0 15.0
+    >>> cluster.result().metrics()["wait_mean"]
+    5.0
     """
 
     def __init__(
@@ -95,6 +101,7 @@ class Cluster:
         overrun: Overrun = "stop",
         name: str | None = None,
         rank: int = 1,
+        record: bool = True,
     ) -> None:
         _one_of("decide_on", decide_on, ("instant", "event"))
         _one_of("event_order", event_order, ("submits-first", "ends-first"))
@@ -116,6 +123,8 @@ class Cluster:
         self.usage: Any = None
         self.rules = {queue.name: QueueRules(queue) for queue in self.spec.queues}
         self.submitted = 0
+        self._record = record
+        self._recorder: JobRecorder | None = None
         self._active = 0  # submitted and not over
         self._sources: list[Arrivals] = []
         self._idle: Event | None = None
@@ -145,7 +154,10 @@ class Cluster:
         return f"<Cluster {self.name}: {len(self.view.waiting)} waiting, {self._active} jobs not over>"
 
     def _find_hooks(self) -> None:
-        self._hooks = {name: self.env.hooks(name) for name in _HOOKS}
+        own = self._recorder
+        self._hooks = {
+            name: self.env.hooks(name) + ((getattr(own, name),) if hasattr(own, name) else ()) for name in _HOOKS
+        }
         self._on_submitted = self._hooks["job_submitted"]
         self._on_started = self._hooks["job_started"]
         self._on_ended = self._hooks["job_ended"]
@@ -169,16 +181,38 @@ class Cluster:
         job, reason = self._live(spec, self.submitted)
         if reason is not None:
             raise ImpossibleWork(f"{self.name}: job {job.id}: {reason}")
+        self._begin_record()
         self.submitted += 1
         self._active += 1
         self._take_in(job)
         return job
+
+    def _begin_record(self) -> None:
+        """Keep what happens to jobs, from the first of them on."""
+        if self._record and self._recorder is None:
+            self._recorder = JobRecorder(self.env, late=True, places=self.places)
+            self._find_hooks()
+
+    def result(self, name: str | None = None) -> Result:
+        """Return what has happened so far to the jobs of this cluster; ``name`` is what tables and plots call it.
+
+        Raises
+        ------
+        InputError
+            where the cluster was told to keep no record
+        """
+        if not self._record:
+            raise InputError(f"{self.name} keeps no record: Cluster(record=True) expected")
+        self._begin_record()
+        assert self._recorder is not None
+        return self._recorder.result(name=name or self.scheduler.policy_name, decisions=self.scheduler.timing())
 
     def replay(self, workload: Workload) -> Prepared:
         """Submit the jobs of a workload, each at its instant; returns what was repaired and rejected.
 
         Jobs that can never run are recorded as rejected and counted.
         """
+        self._begin_record()
         largest = max(pool.capacity for pool in self.places)
         prepared = prepare(workload, largest, self.estimates, self.overrun)
         for row, reason in prepared.rejected.items():
@@ -316,7 +350,7 @@ class Cluster:
             run.callbacks = self._end_callbacks
             heappush(env._queue, (now + job._duration, self._end_priority, next(env._eid), run))  # type: ignore[misc]
         if job._resumes:
-            job._resumes = False
+            job._resumes = None
             self._tell("job_resumed", run)
         else:
             job.attempts += 1
@@ -465,7 +499,7 @@ class Cluster:
         job._duration -= elapsed
         job._expected = max(0.0, job._expected - elapsed)
         job.requested = max(0.0, job.requested - elapsed)
-        job._resumes = True
+        job._resumes = run.grant
         if job._watched:
             self._ended_watched(job)
         self._tell("job_suspended", run)
