@@ -207,7 +207,7 @@ class Fluid:
     def settle(self) -> None:
         """Bring all rates and due times up to date; done by itself when an instant ends."""
         calendar = self._calendar
-        if self._sharing.waiting:
+        if self._sharing.waiting or self._pipes_touched:
             now = self.env._now
             groups, channels = self._sharing.solve()
             progress = self._progress

@@ -401,6 +401,17 @@ class Network(Fluid):
         for call in self._on_link:
             call(link)
 
+    def load(self, link: str | Link) -> float:
+        """Return the sum of the rates over a link at this instant, in bytes/s.
+
+        >>> network = Network(Environment(), [LinkSpec(name="wan", bandwidth=100.0)])
+        >>> _ = network.transfer(1000, route=["wan"], rate_cap=30); network.load("wan")
+        30.0
+        """
+        found = self._link(link)
+        self.settle()
+        return sum((factor * user.demand * user.level for user, factor in found.users), 0.0)
+
     # ------------------------------------------------------------------ profiles
 
     def _first_in(self, bundle: Bundle) -> None:

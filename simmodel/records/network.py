@@ -1,0 +1,193 @@
+"""What went over a network: the load of each link over time, and each transfer beside its time alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from simmodel.errors import InputError
+from simmodel.records.steps import Steps
+from simmodel.work.table import Table
+
+if TYPE_CHECKING:
+    from simmodel.platform.network import LinkSpec
+    from simmodel.resources.network import Link, Network, Transfer
+
+__all__ = ["NetworkRecorder"]
+
+
+class NetworkRecorder:
+    """Keeps the load of each link and every transfer, from now on.
+
+    Parameters
+    ----------
+    network
+        the network observed
+
+    Loads are what the transfers take of the links: with the model's overhead and acknowledgements, where it has some.
+
+    >>> from simmodel.environment import Environment
+    >>> from simmodel.platform.network import LinkSpec
+    >>> from simmodel.resources.network import Network
+    >>> env = Environment()
+    >>> network = Network(env, [LinkSpec(name="wan", bandwidth=100.0)])
+    >>> record = NetworkRecorder(network); env.observe(record)
+    >>> for size in (300, 500): _ = network.transfer(size, route=["wan"])
+    >>> env.run(until=10)
+    >>> for row in record.transfers().rows(): print(row["end"], row["alone"], row["queueing"])
+    6.0 3.0 3.0
+    8.0 5.0 3.0
+    >>> next(record.links().rows())
+    {'link': 'wan', 'bytes': 800.0, 'utilisation': 0.8, 'busy': 8.0, 'peak': 100.0}
+    >>> record.load("wan").at([7, 9])
+    array([100.,   0.])
+    """
+
+    def __init__(self, network: Network) -> None:
+        self._network = network
+        self._env = network.env
+        self.started: float = self._env.now
+        self._transfers: list[Transfer] = []
+        self._alone: list[float] = []
+        # For each link: times and loads; times, bandwidths and whether it is down.
+        self._loads: dict[str, tuple[list[float], list[float]]] = {}
+        self._states: dict[str, list[tuple[float, float, bool]]] = {}
+        for transfer in network.under_way():
+            self.transfer_started(transfer)
+        for link in network.links.values():
+            self._loads[link.name] = ([self.started], [network.load(link)])
+            self._states[link.name] = [(self.started, link.bandwidth, link.down)]
+
+    # ------------------------------------------------------------------ hooks
+
+    def transfer_started(self, transfer: Transfer) -> None:
+        """Keep a transfer, and how long it would take alone."""
+        if transfer.fluid is self._network:
+            self._transfers.append(transfer)
+            self._alone.append(transfer.alone)
+
+    def link_load_changed(self, link: Link) -> None:
+        """Keep the load of a link."""
+        if self._network.links.get(link.name) is not link:
+            return
+        times, loads = self._loads[link.name]
+        now = self._env._now
+        if times[-1] == now:
+            loads[-1] = link.load
+        elif loads[-1] != link.load:
+            times.append(now)
+            loads.append(link.load)
+
+    def link_changed(self, link: Link) -> None:
+        """Keep the bandwidth of a link, and whether it is down."""
+        if self._network.links.get(link.name) is link:
+            self._states[link.name].append((self._env._now, link.bandwidth, link.down))
+
+    # ------------------------------------------------------------------ what came of it
+
+    def _check(self, link: str) -> None:
+        if link not in self._loads:
+            raise InputError(f"a link of the network expected, found {link!r}")
+
+    def load(self, link: str) -> Steps:
+        """Return the load of a link over time until now, in bytes/s; raises :class:`InputError` for an unknown one."""
+        self._check(link)
+        times, loads = self._loads[link]
+        return Steps(times, loads, self._env.now)
+
+    def capacity(self, link: str) -> Steps:
+        """Return what a link could carry over time until now, in bytes/s: its bandwidth, 0 while it is down."""
+        self._check(link)
+        # A profile is followed only while its link is used, so its points are put between what was announced.
+        spec = self._network.links[link].spec
+        points: list[tuple[float, int, float, bool]] = [
+            (at, 0, bandwidth, False) for at, bandwidth in _profile(spec, self.started, self._env.now)
+        ]
+        points += [(at, 1, bandwidth, down) for at, bandwidth, down in self._states[link]]
+        times: list[float] = []
+        values: list[float] = []
+        is_down = False
+        for at, announced, bandwidth, down in sorted(points, key=lambda point: point[:2]):
+            if announced:
+                is_down = down
+            if times and times[-1] == at:
+                times.pop()
+                values.pop()
+            times.append(at)
+            values.append(0.0 if is_down else bandwidth)
+        return Steps(times, values, self._env.now)
+
+    def links(self) -> Table:
+        """Return a row for each link: bytes, mean utilisation of its capacity, seconds with load, greatest load."""
+        columns: dict[str, list[Any]] = {name: [] for name in ("link", "bytes", "utilisation", "busy", "peak")}
+        for name in self._loads:
+            load = self.load(name)
+            carried, could = load.integral(), self.capacity(name).integral()
+            columns["link"].append(name)
+            columns["bytes"].append(carried)
+            columns["utilisation"].append(carried / could if could else float("nan"))
+            columns["busy"].append(Steps(load.times, load.values > 0, load.end).integral())
+            columns["peak"].append(load.max())
+        return Table(columns)
+
+    def loads(self) -> Table:
+        """Return a row for each change of a link's load: time, link, load (bytes/s) and its part of the capacity."""
+        columns: dict[str, list[Any]] = {name: [] for name in ("time", "link", "load", "utilisation")}
+        for name, (times, loads) in self._loads.items():
+            columns["time"] += times
+            columns["link"] += [name] * len(times)
+            columns["load"] += loads
+            could = self.capacity(name).at(times)
+            columns["utilisation"] += np.divide(loads, could, out=np.zeros(len(times)), where=could > 0).tolist()
+        order = np.argsort(np.asarray(columns["time"]), kind="stable")
+        return Table({name: np.asarray(column)[order] for name, column in columns.items()})
+
+    def transfers(self) -> Table:
+        """Return a row for each transfer, in the order in which they began.
+
+        Columns: transfer (its number), source, destination, route, start, end (nan while it is under way), size,
+        bytes moved, status, ``alone``: how long it would take with the links as they were at its start to itself, and
+        ``queueing``: how much longer it took (nan where it is not done). Seconds and bytes.
+        """
+        transfers = self._transfers
+        start = np.array([transfer.start for transfer in transfers], dtype=float)
+        end = np.array([np.nan if transfer.end is None else transfer.end for transfer in transfers], dtype=float)
+        alone = np.array(self._alone, dtype=float)
+        done = np.array([transfer.status == "done" for transfer in transfers], dtype=bool)
+        # Rounding alone makes nobody faster than alone.
+        queueing = np.maximum(end - start - alone, 0.0)
+        queueing[queueing <= 1e-12 * np.maximum(np.abs(end), 1.0)] = 0.0
+        return Table(
+            {
+                "transfer": [transfer.number for transfer in transfers],
+                "source": ["" if transfer.source is None else str(transfer.source) for transfer in transfers],
+                "destination": [
+                    "" if transfer.destination is None else str(transfer.destination) for transfer in transfers
+                ],
+                "route": [" ".join(transfer.route) for transfer in transfers],
+                "start": start,
+                "end": end,
+                "size": np.array([transfer.size for transfer in transfers], dtype=float),
+                "bytes": np.array([transfer.bytes_done for transfer in transfers], dtype=float),
+                "status": [transfer.status for transfer in transfers],
+                "alone": alone,
+                "queueing": np.where(done, queueing, np.nan),
+            }
+        )
+
+
+def _profile(spec: LinkSpec, start: float, end: float) -> Iterator[tuple[float, float]]:
+    """Iterate over the points of a link's profile that lie between two instants."""
+    period = 0
+    while spec.profile:
+        for at, bandwidth in spec.profile:
+            when = at if spec.repeat is None else period * spec.repeat + at
+            if when > end:
+                return
+            if when > start:
+                yield when, bandwidth
+        if spec.repeat is None:
+            return
+        period += 1

@@ -1,0 +1,122 @@
+"""Pictures of a network: the load of its links over time, and transfers beside their time alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from simmodel.platform.units import show_quantity
+from simmodel.view.style import BLUE, COLOURS, GREY, ORANGE, axes, duration_axis, span_axis, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+
+    from simmodel.records.network import NetworkRecorder
+
+__all__ = ["link_load", "transfer_times"]
+
+_POINTS = 800
+
+
+def link_load(record: NetworkRecorder, links: Sequence[str] | None = None, *, ax: Axes | None = None) -> Axes:
+    """Draw the load of links over time; a single one with its capacity, several as parts of theirs.
+
+    Long records are shown as exact averages over equal intervals.
+
+    Parameters
+    ----------
+    record
+        what was recorded
+    links
+        names of links; default: the seven that carried most
+    ax
+        where to draw; default: a new figure
+
+    >>> from simmodel.environment import Environment
+    >>> from simmodel.platform.network import LinkSpec
+    >>> from simmodel.records.network import NetworkRecorder
+    >>> from simmodel.resources.network import Network
+    >>> env = Environment()
+    >>> network = Network(env, [LinkSpec(name="wan", bandwidth=100.0)])
+    >>> record = NetworkRecorder(network); env.observe(record)
+    >>> _ = env.run(network.transfer(300, route=["wan"]))
+    >>> link_load(record).get_ylabel()
+    'load of wan (Bps)'
+    """
+    ax = axes(ax)
+    if links is None:
+        table = record.links()
+        most = np.argsort(-table["bytes"], kind="stable")[: len(COLOURS)]
+        links = [str(table["link"][row]) for row in most]
+    end = record.started
+    for name, colour in zip(links, COLOURS * (1 + len(links) // len(COLOURS)), strict=False):
+        load, capacity = record.load(name), record.capacity(name)
+        end = load.end
+        if len(links) == 1:
+            scale, unit = _scale(capacity.max())
+            times, values = load.thinned(_POINTS).scaled(1 / scale).curve()
+            ax.fill_between(times, values, step="post", color=BLUE, alpha=0.25, linewidth=0)
+            ax.plot(times, values, drawstyle="steps-post", color=BLUE, linewidth=0.9, label="load")
+            times, values = capacity.thinned(_POINTS).scaled(1 / scale).curve()
+            ax.plot(times, values, drawstyle="steps-post", color=GREY, linewidth=0.9, label="capacity")
+            ax.set_ylabel(f"load of {name} ({unit})")
+            ax.set_ylim(0, 1.05 * capacity.max() / scale)
+        else:
+            part = load.combine(capacity, _part)
+            times, values = part.thinned(_POINTS).curve()
+            ax.plot(times, values, drawstyle="steps-post", color=colour, linewidth=0.9, label=name)
+    if len(links) != 1:
+        ax.set_ylabel("load, part of the capacity")
+        ax.set_ylim(0, 1.05)
+    if links:
+        ax.legend(frameon=False, fontsize=8.5, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    span_axis(ax, record.started, end)
+    return tidy(ax)
+
+
+def _part(load: NDArray[np.float64], capacity: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(np.divide(load, capacity, out=np.zeros(len(load)), where=capacity > 0))
+
+
+def _scale(most: float) -> tuple[float, str]:
+    """Return how many bytes/s a tick counts, and how that is called."""
+    power = min(max(int(np.log10(most)) // 3, 0), 8) if most > 0 else 0
+    scale = 1000.0**power
+    return scale, show_quantity(scale, "B/s").lstrip("1")
+
+
+def transfer_times(record: NetworkRecorder, *, ax: Axes | None = None) -> Axes:
+    """Draw how long each transfer that is done took, beside how long it would have taken alone.
+
+    Up to 60 are bars from their start, the time alone dark and the queueing after it light; more are points over the
+    time alone, with the line on which nothing is lost.
+    """
+    table = record.transfers()
+    table = table.where(table["status"] == "done")
+    alone, queueing, start = table["alone"], table["queueing"], table["start"]
+    if len(table) > 60:
+        ax = axes(ax, (4.6, 4.2))
+        most = float((alone + queueing).max())
+        least = max(float(alone[alone > 0].min(initial=most)), most * 1e-6, 1e-9)
+        ax.plot([0, most], [0, most], color=GREY, linewidth=0.8)
+        ax.plot(alone, alone + queueing, "o", color=BLUE, markersize=2.5, markeredgewidth=0, alpha=0.5)
+        ax.set_xlabel("time alone")
+        ax.set_ylabel("time taken")
+        duration_axis(ax.xaxis, most, shortest=least)
+        duration_axis(ax.yaxis, most, shortest=least)
+        return tidy(ax, grid="both")
+    ax = axes(ax, (8.0, 1.0 + 0.16 * len(table)))
+    rows = np.arange(len(table))
+    ax.barh(rows, alone, left=start, height=0.7, color=BLUE, label="alone")
+    ax.barh(rows, queueing, left=start + alone, height=0.7, color=ORANGE, alpha=0.55, label="queueing")
+    ax.set_yticks(rows, [str(number) for number in table["transfer"]])
+    ax.set_ylabel("transfer")
+    ax.invert_yaxis()
+    end = float(table["end"].max()) if len(table) else record.started
+    span_axis(ax, record.started, end)
+    if len(table):
+        ax.legend(frameon=False, fontsize=8.5, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return tidy(ax, grid="x")
