@@ -25,6 +25,8 @@ from simmodel.platform.cluster import (
 )
 from simmodel.platform.library import load_platform, platform_names
 from simmodel.platform.toml import KINDS, from_dict, read_toml, to_dict, write_toml
+from simmodel.simulate import simulate
+from simmodel.work.job import Job
 
 NAMES = st.text(max_size=6)
 COUNTS = st.integers(1, 10**20)
@@ -423,6 +425,18 @@ def test_gaia_has_the_queues_of_its_log():
     assert queues["2"].preemptible == "requeue"
     assert queues["0"].preempts == queues["1"].preempts == ("2",)
     assert queues["2"].priority < queues["1"].priority == queues["0"].priority
+
+
+def test_jobs_of_gaias_default_queue_preempt_besteffort_ones():
+    gaia = load_platform("unilu-gaia").with_processors(4)
+    jobs = [
+        Job(processors=4, run=100, requested=100, queue="2"),
+        Job(submit=10, processors=2, run=20, requested=20, queue="1"),
+    ]
+    result = simulate(gaia, jobs, "preemptive")
+    assert sorted(result.runs["start"]) == [0, 10, 30]
+    assert result.jobs["end"].tolist() == [130, 30]
+    assert sorted(result.runs["status"]) == ["completed", "completed", "preempted"]
 
 
 def test_gpu_cluster_says_what_it_has():
