@@ -94,10 +94,10 @@ def _wfp(job: LiveJob, now: float) -> float:
 
 
 def _wfp_scores(now: float, columns: ColumnIndex) -> NDArray[np.float64]:
-    requested = columns.requested
-    ratio = now - columns.submit
-    ratio /= np.where(requested > 0, requested, 1.0)
-    score = ratio * ratio
+    ratio, score = columns.scratch
+    np.subtract(now, columns.submit, out=ratio)
+    ratio /= columns.divisor
+    np.multiply(ratio, ratio, out=score)
     score *= ratio
     score *= columns.processors
     negative: NDArray[np.float64] = np.negative(score, out=score)
@@ -109,9 +109,11 @@ def _unicef(job: LiveJob, now: float) -> float:
 
 
 def _unicef_scores(now: float, columns: ColumnIndex) -> NDArray[np.float64]:
-    requested = columns.requested
-    divisor = np.log2(np.maximum(2.0, columns.processors)) * np.where(requested > 0, requested, 1.0)
-    score: NDArray[np.float64] = (columns.submit - now) / divisor
+    divisor, score = columns.scratch
+    np.log2(np.maximum(2.0, columns.processors, out=divisor), out=divisor)
+    divisor *= columns.divisor
+    np.subtract(columns.submit, now, out=score)
+    score /= divisor
     return score
 
 

@@ -28,8 +28,11 @@ class ColumnIndex:
 
     Attributes
     ----------
-    submit, requested, processors, priority, user
-        arrays of shape (rows,), in seconds, seconds, processors, the priority's scale, and rows of ``users``
+    submit, requested, divisor, processors, priority, user
+        arrays of shape (rows,), in seconds, seconds, the same with a request of zero as one second, processors, the
+        priority's scale, and rows of ``users``
+    scratch
+        two arrays of that shape to compute in: at these sizes fresh memory costs more than the arithmetic
     users
         the users seen, in the order in which they were seen first
     jobs
@@ -41,7 +44,8 @@ class ColumnIndex:
         self._env = env
         self.jobs: list[LiveJob | None] = []
         self._rows: dict[LiveJob, int] = {}
-        self._columns: NDArray[np.float64] = np.empty((5, 256))
+        self._columns: NDArray[np.float64] = np.empty((6, 256))
+        self._scratch: NDArray[np.float64] = np.empty((3, 256))
         self._dead: list[int] = []
         self.users: dict[Any, int] = {}
         self._scores: NDArray[np.float64] | None = None
@@ -62,6 +66,16 @@ class ColumnIndex:
     def requested(self) -> NDArray[np.float64]:
         """Requested times, in seconds."""
         return self._column(1)
+
+    @property
+    def divisor(self) -> NDArray[np.float64]:
+        """Requested times to divide by, in seconds: a request of zero counts as one second."""
+        return self._column(5)
+
+    @property
+    def scratch(self) -> NDArray[np.float64]:
+        """Two arrays to compute in, whose contents are nobody's."""
+        return self._scratch[:2, : len(self.jobs)]
 
     @property
     def processors(self) -> NDArray[np.float64]:
@@ -86,10 +100,12 @@ class ColumnIndex:
         last = self.jobs[-1] if row else None
         if row == self._columns.shape[1]:
             self._columns = np.concatenate([self._columns, np.empty_like(self._columns)], axis=1)
+            self._scratch = np.empty((3, 2 * row))
         columns = self._columns
         columns[0, row] = job.submit
         columns[1, row] = job.requested
         columns[2, row] = job.processors
+        columns[5, row] = job.requested if job.requested > 0 else 1.0
         columns[3, row] = job.priority
         columns[4, row] = self.users.setdefault(job.user, len(self.users))
         self.jobs.append(job)
@@ -133,7 +149,8 @@ class ColumnIndex:
         if self._scores is None or self._scored_at != now:
             scores = getattr(self.order, "scores", None)
             if scores is not None:
-                self._scores = np.array(scores(now, self), dtype=np.float64)
+                self._scores = self._scratch[2, : len(self.jobs)]
+                self._scores[:] = scores(now, self)
             else:
                 key: Any = self.order.key
                 keys = [np.inf if job is None else key(job, now) for job in self.jobs]
@@ -142,16 +159,23 @@ class ColumnIndex:
             self._scored_at = now
         return self._scores
 
-    def _best(self, scores: NDArray[np.float64]) -> LiveJob | None:
-        if not self._rows:
+    def _best(self, rows: NDArray[np.intp] | None = None) -> LiveJob | None:
+        """Return the first job of these rows (ascending), or of all; rows that have left score infinity."""
+        scores = self._ranked()
+        if rows is None and self._priorities:
+            rows = np.arange(len(self.jobs))
+        if rows is not None:
+            scores = scores[rows]
+            if self._priorities:
+                rows = rows[scores < np.inf]
+                rows = rows[self.priority[rows] == self.priority[rows].max(initial=-np.inf)]
+                scores = self._ranked()[rows]
+        if not len(scores):
             return None
-        if self._priorities:
-            possible = np.isfinite(scores)
-            if not possible.any():
-                return None
-            scores = np.where(self.priority >= self.priority[possible].max(), scores, np.inf)
-        row = int(scores.argmin())
-        return self.jobs[row] if scores[row] < np.inf else None
+        best = int(scores.argmin())
+        if not scores[best] < np.inf:
+            return None
+        return self.jobs[best if rows is None else int(rows[best])]
 
     @property
     def narrowest(self) -> float:
@@ -160,22 +184,22 @@ class ColumnIndex:
 
     def head(self) -> LiveJob | None:
         """Return the first job, or ``None``."""
-        return self._best(self._ranked())
+        return self._best()
 
     def first_fitting(self, free: int, limit: float, extra: int) -> LiveJob | None:
         """Return the first job that fits in ``free`` and requests at most ``limit`` s, or fits in ``extra`` as well."""
         if free < self.narrowest:
             return None
         processors = self.processors
-        fits = (processors <= free) & ((self.requested <= limit) | (processors <= extra))
-        return self._best(np.where(fits, self._ranked(), np.inf))
+        narrow = np.flatnonzero(processors <= free)
+        return self._best(narrow[(self.requested[narrow] <= limit) | (processors[narrow] <= extra)])
 
     def widest_fitting(self, free: int) -> LiveJob | None:
         """Return the first job among those that leave the fewest processors free."""
         i = bisect_left(self._sizes, free + 1) - 1
         if i < 0:
             return None
-        return self._best(np.where(self.processors == self._sizes[i], self._ranked(), np.inf))
+        return self._best(np.flatnonzero(self.processors == self._sizes[i]))
 
     def __iter__(self) -> Iterator[LiveJob]:
         """Iterate in order; what is started drops out, each remaining job comes once."""
