@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Iterable, Iterator, Mapping
+from heapq import merge
 from typing import TYPE_CHECKING, Any, Self
 
 import attrs
 from simpy.events import Event
 
-from simmodel.resources.profile import CountProfile, ends_of
+from simmodel.resources.profile import CountProfile, earliest_from, ends_of
 from simmodel.resources.running import RunningIndex
+from simmodel.resources.windows import Windows
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -134,7 +136,7 @@ class Claim(Event):
         self.release()
 
 
-class Pool:
+class Pool(Windows):
     """What pools of every kind share: claims, the executions in them, and windows in which part of them is away.
 
     Attributes
@@ -148,7 +150,9 @@ class Pool:
     running
         executions ordered by expected end
     windows
-        (start, end, processors or nodes) announced in advance, in seconds: no work that would run into one starts
+        announced in advance: no work that would run into one starts (see :meth:`announce`)
+    units
+        what can fail by itself: the numbers of nodes, or of processors where nodes are not identified
     """
 
     queues = False
@@ -164,7 +168,7 @@ class Pool:
         self.max_processors: int | None = None
         self.max_requested: float | None = None
         self.running = RunningIndex()
-        self.windows: list[Any] = []
+        self.windows = []
         self.consumables = consumables or Consumables({})
         self.changed: list[Any] = []  # called when something comes free or goes: the schedulers that use the pool
         self._claims: list[Claim] = []
@@ -223,7 +227,64 @@ class Pool:
         """Return what will be free when, by the expected ends of what runs and the windows announced."""
         raise NotImplementedError
 
+    # ------------------------------------------------------------------ parts that go and come
+
+    @property
+    def units(self) -> range:
+        """The numbers of what can fail by itself."""
+        raise NotImplementedError
+
+    def unit(self, number: int) -> Any:
+        """Return what :meth:`take_down` takes for one unit."""
+        raise NotImplementedError
+
+    def units_of(self, part: Any) -> Any:
+        """Return what :meth:`take_down` takes for the part that an outage or a reservation names.
+
+        Raises
+        ------
+        InputError
+            where it names nodes that are not there
+        """
+        raise NotImplementedError
+
+    def take_down(self, what: Any) -> None:
+        """Take a part away: it takes no new work, what runs there goes on. What is taken twice must come back twice."""
+        raise NotImplementedError
+
+    def bring_up(self, what: Any) -> None:
+        """Bring back a part that was taken away."""
+        raise NotImplementedError
+
+    def hit_by(self, what: Any, rng: Any) -> list[Any]:
+        """Return the executions, in the order of their starts, that a failure of a part stops.
+
+        Asked once the part is down. Where only counts are known, what fails is drawn from ``rng`` among all that was
+        up, so that busy processors are hit in proportion.
+        """
+        raise NotImplementedError
+
+    def in_the_way(self, what: Any) -> list[Any]:
+        """Return the executions that hold a part that is down and must be empty, the latest first."""
+        raise NotImplementedError
+
+    def altered(self) -> None:
+        """Note that what was known of the pool no longer holds."""
+        self.version += 1
+
     # ------------------------------------------------------------------ shared
+
+    def consumable_profiles(self) -> dict[str, CountProfile]:
+        """Return what is free of each consumable when, by the expected ends of what runs here."""
+        profiles = {}
+        for name, free in self.consumables.free.items():
+            ends = (
+                (end, run.work.request.consumables.get(name, 0))
+                for end, _, _, run in self.running.entries()
+                if run.work.request is not None
+            )
+            profiles[name] = CountProfile(self.env.now, free, ends)  # type: ignore[arg-type]
+        return profiles
 
     def limits_why_not(self, job: LiveJob) -> str | None:
         """Say which limit of the place the job breaks, or ``None``."""
@@ -386,6 +447,8 @@ class CountPool(Pool):
         what jobs may take besides, shared with other pools
     """
 
+    _down = 0  # processors that are away, in all
+
     @property
     def simple(self) -> bool:
         """Whether one number says all: no windows and no consumables."""
@@ -411,8 +474,8 @@ class CountPool(Pool):
             return False
         if not self.windows:
             return True
-        now = self.env.now
-        if all(start >= now + job.requested for start, _, _ in self.windows):
+        end = self.env.now + job.requested
+        if all(window.begun or window.start >= end for window in self.windows):
             return True
         return bool(self.profile().fits(job, job.requested) is not None)
 
@@ -447,35 +510,80 @@ class CountPool(Pool):
 
     def counts(self) -> CountProfile:
         """Return the profile of free processors alone."""
-        return CountProfile(self.env.now, self.free, ends_of(self.running), self.windows)
+        windows = self.windows
+        if not windows:
+            return CountProfile(self.env.now, self.free, ends_of(self.running))
+        back = sorted((window.end, window.what) for window in windows if window.begun)
+        return CountProfile(
+            self.env.now,
+            self.free,
+            merge(ends_of(self.running), back),
+            [(window.start, window.end, window.what) for window in windows if not window.begun],
+        )
 
     def profile(self) -> PoolProfile:
         """Return what will be free when: processors, and each consumable."""
-        now = self.env.now
-        parts = {"": self.counts()}
-        for name, free in self.consumables.free.items():
-            ends = (
-                (end, run.work.request.consumables.get(name, 0))
-                for end, _, _, run in self.running.entries()
-                if run.work.request is not None
-            )
-            parts[name] = CountProfile(now, free, ends)  # type: ignore[arg-type]
-        return PoolProfile(now, parts)
+        return PoolProfile(self.env.now, {"": self.counts(), **self.consumable_profiles()})
 
-    # ------------------------------------------------------------------ capacity that goes and comes
+    # ------------------------------------------------------------------ parts that go and come
 
-    def take_down(self, processors: int) -> None:
+    @property
+    def units(self) -> range:
+        """The numbers of the processors."""
+        return range(self.capacity)
+
+    def unit(self, number: int) -> int:
+        """Return one processor: which one is not known."""
+        return 1
+
+    def units_of(self, part: Any) -> int:
+        """Return the number of processors that an outage or a reservation names."""
+        return int(part.processors)
+
+    def take_down(self, what: int) -> None:
         """Take processors away; those in use are missed as soon as they come free."""
-        self.up -= processors
-        self.free -= processors
+        self._set_down(self._down + what)
+        self.came_free()
+
+    def bring_up(self, what: int) -> None:
+        """Bring processors back."""
+        self._set_down(self._down - what)
+        self.came_free()
+
+    def _set_down(self, down: int) -> None:
+        self._down = down
+        up = max(0, self.capacity - down)
+        self.free += up - self.up
+        self.up = up
         self.version += 1
 
-    def bring_up(self, processors: int) -> None:
-        """Bring processors back."""
-        self.up += processors
-        self.free += processors
-        self.version += 1
-        self.came_free()
+    def hit_by(self, what: int, rng: Any) -> list[Any]:
+        """Return the executions that hold one of so many processors drawn among those that were up."""
+        runs = sorted(self.running.entries(), key=lambda entry: entry[1])
+        busy = sum(entry[2] for entry in runs)
+        there = max(min(self.capacity, self.capacity - self._down + what), busy, what)
+        drawn = sorted(rng.choice(there, size=what, replace=False).tolist())
+        hit = []
+        first, i = 0, 0
+        for _, _, processors, run in runs:
+            first += processors
+            before = i
+            while i < len(drawn) and drawn[i] < first:
+                i += 1
+            if i > before:
+                hit.append(run)
+        return hit
+
+    def in_the_way(self, what: int) -> list[Any]:
+        """Return the executions that started last, until what is left is enough for the others."""
+        missing = -self.free
+        hit = []
+        for _, _, processors, run in sorted(self.running.entries(), key=lambda entry: -entry[1]):
+            if missing <= 0:
+                break
+            hit.append(run)
+            missing -= processors
+        return hit
 
 
 class PoolProfile:
@@ -504,7 +612,7 @@ class PoolProfile:
             return needs[0][0].earliest(needs[0][1], duration), COUNTED
         at = max(self._now, not_before)
         while True:
-            found = max(_earliest_from(part, need, duration, at) for part, need in needs)
+            found = max(earliest_from(part, need, duration, at) for part, need in needs)
             if found == at or found == float("inf"):
                 return found, COUNTED
             at = found
@@ -522,18 +630,3 @@ class PoolProfile:
         """Undo ``take``."""
         for part, need in self._needs(job):
             part.give_back(need, at, duration)
-
-
-def _earliest_from(part: CountProfile, need: float, duration: float, at: float) -> float:
-    """Return the earliest instant not before ``at`` from which so much stays free."""
-    times, free = part.times, part.free
-    candidates = [at, *(time for time in times if time > at)]
-    for start in candidates:
-        end = part.instant(start) + duration
-        if all(
-            free[i] >= need
-            for i in range(len(times))
-            if (times[i] <= start or times[i] < end) and (i + 1 == len(times) or times[i + 1] > start)
-        ):
-            return start
-    return float("inf")

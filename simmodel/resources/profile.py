@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from math import nextafter
 from typing import Any
 
-__all__ = ["CountProfile"]
+__all__ = ["CountProfile", "earliest_from"]
 
 INFINITY = float("inf")
 
@@ -149,3 +149,18 @@ def ends_of(running: Any) -> Iterable[tuple[float, int]]:
     """Yield (expected end, processors) of what runs, in order."""
     for entry in running.entries():
         yield entry[0], entry[2]
+
+
+def earliest_from(part: CountProfile, need: float, duration: float, at: float) -> float:
+    """Return the earliest instant not before ``at`` (s) from which so much stays free for so many seconds."""
+    times, free = part.times, part.free
+    candidates = [at, *(time for time in times if time > at)]
+    for start in candidates:
+        end = part.instant(start) + duration
+        if all(
+            free[i] >= need
+            for i in range(len(times))
+            if (times[i] <= start or times[i] < end) and (i + 1 == len(times) or times[i + 1] > start)
+        ):
+            return start
+    return INFINITY

@@ -222,7 +222,7 @@ class LiveJob:
         self._next: LiveJob | None = None
         self._waits_for = 0  # dependencies
         self._outcome = "completed"  # what its end will be, where nothing comes between
-        self._resumes = False  # it was suspended, and goes on at its next start
+        self._resumes: Any = None  # what it held when it was suspended: it goes on at its next start
         self._watched = False  # usage, limits or other jobs hang on its start and end
         self._started: float | None = None
 

@@ -1,0 +1,378 @@
+"""Which cores, GPUs and memory of which nodes: pure bookkeeping, with no clock.
+
+First fit, best fit: Johnson, "Fast algorithms for bin packing", J. Comput. Syst. Sci. 8(3), 1974; a packed placement is
+what batch systems call "pack" or "least nodes".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import ceil, floor
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from simmodel.platform.cluster import NodeSpec
+    from simmodel.work.job import Job
+
+__all__ = ["PLACEMENTS", "Allocation", "Need", "NodeTable", "Request"]
+
+AWAY = 2.0**40  # cores that a node lacks while it is away: once for each reason, so that reasons may overlap
+NOT_MODELLED = 2.0**50  # bytes of a node whose memory is not described
+
+
+@attrs.frozen(cache_hash=True)
+class Request:
+    """What a job asks of nodes.
+
+    Parameters
+    ----------
+    processors
+        cores in all; where no nodes are asked for they may stand anywhere, spread as the placement says
+    nodes
+        so many different nodes, or ``None``
+    cores_per_node
+        of each, where nodes are asked for
+    gpus_per_node, memory_per_node
+        of each node that it gets; memory in bytes
+    exclusive
+        whether it gets whole nodes: where no nodes are asked for, the fewest that have enough cores
+    consumables
+        what else it takes
+
+    >>> print(Request(16, nodes=2, cores_per_node=8, gpus_per_node=1))
+    2 nodes with 8 cores and 1 GPU each
+    """
+
+    processors: int
+    nodes: int | None = None
+    cores_per_node: int = 1
+    gpus_per_node: int = 0
+    memory_per_node: float = 0.0
+    exclusive: bool = False
+    consumables: Mapping[str, float] = attrs.field(factory=dict, eq=False)
+
+    @classmethod
+    def of(cls, job: Job, *, exclusive: bool = False) -> Request:
+        """Return what a job asks for: each node it asks for gives one core at least; whole bytes.
+
+        >>> from simmodel.work.job import Job
+        >>> Request.of(Job(nodes=2, cores_per_node=8, run=1)).processors
+        16
+        """
+        return cls(
+            job.processors,
+            job.nodes,
+            max(1, job.cores_per_node),
+            job.gpus_per_node,
+            float(ceil(job.memory_per_node)),
+            exclusive,
+            job.consumables,
+        )
+
+    def __str__(self) -> str:
+        parts = [] if self.nodes is None else [_count(self.cores_per_node, "core")]
+        if self.gpus_per_node:
+            parts.append(_count(self.gpus_per_node, "GPU"))
+        if self.memory_per_node:
+            parts.append(_count(int(self.memory_per_node), "byte"))
+        each = " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
+        if self.nodes is not None:
+            return f"{_count(self.nodes, 'node')} with {each}{' each' if self.nodes > 1 else ''}"
+        return _count(self.processors, "processor") + (f" on nodes with {each} each" if parts else "")
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+class Allocation:
+    """Parts of nodes: what a job holds, or exactly what it asks for.
+
+    Parameters
+    ----------
+    nodes
+        different node numbers, shape (n,), ascending
+    amounts
+        shape (3, n): cores, GPUs and bytes of memory of each
+
+    >>> held = Allocation.of([(0, 4, 1, 0), (2, 4, 1, 0)])
+    >>> held.processors, held.rows
+    (8, ((0, 4, 1, 0), (2, 4, 1, 0)))
+    """
+
+    __slots__ = ("amounts", "nodes", "processors")
+
+    def __init__(self, nodes: NDArray[np.intp], amounts: NDArray[np.float64]) -> None:
+        self.nodes = nodes
+        self.amounts = amounts
+        self.processors = int(amounts[0].sum())
+
+    @classmethod
+    def of(cls, rows: Iterable[tuple[int, float, float, float]]) -> Allocation:
+        """Return the allocation of rows (node, cores, GPUs, bytes of memory).
+
+        Raises ``ValueError`` where a node comes twice, or an amount is negative.
+        """
+        given = sorted(rows)
+        nodes = np.array([row[0] for row in given], dtype=np.intp)
+        amounts = np.array([row[1:] for row in given], dtype=np.float64).reshape(-1, 3).T.copy()
+        if (np.diff(nodes) == 0).any():
+            raise ValueError(f"different nodes expected, found {nodes.tolist()}")
+        if (amounts < 0).any():
+            raise ValueError(f"amounts >= 0 expected, found {given}")
+        return cls(nodes, amounts)
+
+    @classmethod
+    def away(cls, nodes: Iterable[int]) -> Allocation:
+        """Return what is taken of nodes that are away."""
+        numbers = np.array(sorted(nodes), dtype=np.intp)
+        amounts = np.zeros((3, len(numbers)))
+        away = cls(numbers, amounts)
+        amounts[0] = AWAY
+        return away
+
+    @property
+    def rows(self) -> tuple[tuple[int, int, int, int], ...]:
+        """The rows (node, cores, GPUs, bytes of memory), by node number."""
+        columns = zip(self.nodes.tolist(), *self.amounts.astype(np.int64).tolist(), strict=True)
+        return tuple((node, cores, gpus, memory) for node, cores, gpus, memory in columns)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Allocation) and self.rows == other.rows
+
+    def __hash__(self) -> int:
+        return hash(self.rows)
+
+    def __repr__(self) -> str:
+        return f"Allocation.of({list(self.rows)})"
+
+    def meets(self, request: Request) -> bool:
+        """Whether it is what a request asks for: no core less or, but for whole nodes, more."""
+        cores, gpus, memory = self.amounts
+        if not len(self.nodes) or (gpus < request.gpus_per_node).any() or (memory < request.memory_per_node).any():
+            return False
+        if request.nodes is not None:
+            enough = cores >= request.cores_per_node if request.exclusive else cores == request.cores_per_node
+            return len(self.nodes) == request.nodes and bool(enough.all())
+        if request.exclusive:
+            return self.processors >= request.processors
+        return self.processors == request.processors and bool((cores > 0).all())
+
+
+Need = Request | Allocation
+
+
+class NodeTable:
+    """What is free of each node.
+
+    Parameters
+    ----------
+    capacity
+        shape (3, nodes): cores, GPUs and bytes of memory of each
+    placement
+        ``"first-fit"``: the nodes of lowest number; ``"best-fit"``: those left with the fewest free cores, then GPUs
+        (cores anywhere: the fullest nodes first); ``"packed"``: partly used nodes first (cores anywhere: the fewest
+        nodes, of equals those partly used, and the last one where it leaves the fewest cores). Ties go to the lower
+        number. Jobs that get whole nodes and ask for cores get the fewest nodes, whatever the placement.
+
+    Attributes
+    ----------
+    free
+        what is free of each, in the shape of ``capacity``; the cores of a node that is away are far below zero
+
+    >>> from simmodel.platform.cluster import NodeSpec
+    >>> table = NodeTable.of([NodeSpec(count=3, cores=4)])
+    >>> first = table.allocate(Request(6)); table.take(first); first.rows
+    ((0, 4, 0, 0), (1, 2, 0, 0))
+    >>> table.fits(Request(8, nodes=2, cores_per_node=4)), table.cores
+    (False, 6)
+    """
+
+    __slots__ = ("_place", "capacity", "free")
+
+    def __init__(self, capacity: NDArray[np.float64], placement: str = "first-fit") -> None:
+        self.capacity = capacity
+        self.free = capacity.copy()
+        self._place = PLACEMENTS[placement]
+
+    @classmethod
+    def of(cls, kinds: Sequence[NodeSpec], placement: str = "first-fit") -> NodeTable:
+        """Return the table of nodes of these kinds, all of it free; there is always enough memory not described."""
+        columns = [(kind.cores, kind.gpus, floor(kind.memory) or NOT_MODELLED) for kind in kinds]
+        counts = [kind.count for kind in kinds]
+        return cls(np.repeat(np.array(columns, dtype=np.float64).T, counts, axis=1), placement)
+
+    def _with(self, free: NDArray[np.float64]) -> NodeTable:
+        table = NodeTable.__new__(NodeTable)
+        table.capacity, table.free, table._place = self.capacity, free, self._place
+        return table
+
+    def __len__(self) -> int:
+        return int(self.capacity.shape[1])
+
+    @property
+    def cores(self) -> int:
+        """Cores free, on nodes that are not away."""
+        return int(np.maximum(self.free[0], 0).sum())
+
+    def copy(self) -> NodeTable:
+        """Return a table of its own with the same contents."""
+        return self._with(self.free.copy())
+
+    def full(self) -> NodeTable:
+        """Return the table with nothing taken and no node away."""
+        return self._with(self.capacity.copy())
+
+    def minimum(self, other: NodeTable) -> NodeTable:
+        """Return what is free in both tables, node by node."""
+        return self._with(np.minimum(self.free, other.free))
+
+    # ------------------------------------------------------------------ taking and giving back
+
+    def take(self, part: Allocation) -> None:
+        """Take parts of nodes; nothing is checked."""
+        self.free[:, part.nodes] -= part.amounts
+
+    def release(self, part: Allocation) -> None:
+        """Give them back."""
+        self.free[:, part.nodes] += part.amounts
+
+    def add(self, changes: Sequence[tuple[Allocation, int]]) -> None:
+        """Release (1) or take (-1) many parts at once."""
+        if len(changes) < 8:
+            for part, sign in changes:
+                self.free[:, part.nodes] += sign * part.amounts
+            return
+        nodes = np.concatenate([part.nodes for part, _ in changes])
+        amounts = np.concatenate([sign * part.amounts for part, sign in changes], axis=1)
+        for free, amount in zip(self.free, amounts, strict=True):
+            if amount.any():
+                free += np.bincount(nodes, amount, len(self))
+
+    # ------------------------------------------------------------------ questions; none of them changes anything
+
+    def _suitable(self, request: Request) -> NDArray[np.bool_]:
+        """Nodes that can give what is asked of each."""
+        cores, gpus, memory = self.free
+        mask: NDArray[np.bool_] = cores >= (1 if request.nodes is None else request.cores_per_node)
+        if request.exclusive:  # whoever uses a node holds a core of it
+            mask &= cores == self.capacity[0]
+        if request.gpus_per_node:
+            mask &= gpus >= request.gpus_per_node
+        if request.memory_per_node:
+            mask &= memory >= request.memory_per_node
+        return mask
+
+    def fits(self, need: Need) -> bool:
+        """Whether that is free."""
+        if isinstance(need, Allocation):
+            return bool((self.free[:, need.nodes] >= need.amounts).all())
+        mask = self._suitable(need)
+        if need.nodes is not None:
+            return int(np.count_nonzero(mask)) >= need.nodes
+        return bool(self.free[0] @ mask >= need.processors)
+
+    def why_not(self, request: Request, name: str = "the pool") -> str | None:
+        """Say why so much can never be had, or ``None``; the sentence gives the table a name.
+
+        >>> NodeTable(np.array([[4.0, 4], [0, 2], [0, 0]])).why_not(Request(2, nodes=2, gpus_per_node=1))
+        '2 nodes with 1 core and 1 GPU each asked for, the pool has 1 such node'
+        """
+        full = self.full()
+        if full.fits(request):
+            return None
+        mask = full._suitable(request)
+        if request.nodes is not None:
+            return f"{request} asked for, {name} has {_count(int(np.count_nonzero(mask)), 'such node')}"
+        return f"{request} asked for, {name} has {int(full.free[0] @ mask)}"
+
+    def allocate(self, need: Need) -> Allocation | None:
+        """Return parts of nodes that meet the request, chosen by the placement; ``None`` where too little is free.
+
+        Nothing is taken. An allocation asks for exactly its own parts.
+        """
+        if isinstance(need, Allocation):
+            return need if self.fits(need) else None
+        candidates = np.flatnonzero(self._suitable(need))
+        free = self.free[:, candidates]
+        cores: Any
+        if need.nodes is None:
+            if free[0].sum() < need.processors:
+                return None
+            chosen, cores = (_fewest if need.exclusive else self._place[1])(self, candidates, free, need.processors)
+        else:
+            if len(candidates) < need.nodes:
+                return None
+            chosen = self._place[0](self, candidates, free)[: need.nodes]
+            cores = np.full(need.nodes, need.cores_per_node)
+        order = np.argsort(chosen)
+        nodes = chosen[order]
+        amounts = np.empty((3, len(nodes)))
+        amounts[0] = cores[order]
+        amounts[1] = need.gpus_per_node
+        amounts[2] = need.memory_per_node
+        if need.exclusive:
+            amounts[:2] = self.capacity[:2, nodes]
+        return Allocation(nodes, amounts)
+
+
+# ---------------------------------------------------------------------- placements
+# Each is two functions: nodes asked for, of (table, candidates, what is free of them), give the candidates in order of
+# preference; cores anywhere, of (the same, processors), give the nodes chosen and the cores taken of each.
+
+
+def _by_number(_table: NodeTable, candidates: Any, _free: Any) -> Any:
+    return candidates
+
+
+def _fullest(_table: NodeTable, candidates: Any, free: Any) -> Any:
+    return candidates[np.lexsort((free[1], free[0]))]
+
+
+def _used_first(table: NodeTable, candidates: Any, free: Any) -> Any:
+    return candidates[np.argsort(free[0] == table.capacity[0, candidates], kind="stable")]
+
+
+def _spread(candidates: Any, cores: Any, processors: int) -> tuple[Any, Any]:
+    """Take nodes in order until there are enough cores."""
+    total = np.cumsum(cores)
+    last = int(np.searchsorted(total, processors))
+    taken = cores[: last + 1].copy()
+    taken[last] -= total[last] - processors
+    return candidates[: last + 1], taken
+
+
+def _spread_by_number(_table: NodeTable, candidates: Any, free: Any, processors: int) -> tuple[Any, Any]:
+    return _spread(candidates, free[0], processors)
+
+
+def _spread_fullest(_table: NodeTable, candidates: Any, free: Any, processors: int) -> tuple[Any, Any]:
+    order = np.argsort(free[0], kind="stable")
+    return _spread(candidates[order], free[0][order], processors)
+
+
+def _fewest(table: NodeTable, candidates: Any, free: Any, processors: int) -> tuple[Any, Any]:
+    """Use the fewest nodes: the emptiest, and last the one left with the fewest cores, used before if can be."""
+    cores = free[0]
+    unused = cores == table.capacity[0, candidates]
+    order = np.lexsort((unused, -cores))
+    total = np.cumsum(cores[order])
+    last = int(np.searchsorted(total, processors))
+    rest = processors - (total[last - 1] if last else 0.0)
+    others = np.sort(order[last:])
+    others = others[cores[others] >= rest]
+    closing = others[np.lexsort((cores[others], unused[others]))[:1]]
+    return candidates[np.append(order[:last], closing)], np.append(cores[order[:last]], rest)
+
+
+PLACEMENTS = {
+    "first-fit": (_by_number, _spread_by_number),
+    "best-fit": (_fullest, _spread_fullest),
+    "packed": (_used_first, _fewest),
+}
+"""Placements by name."""

@@ -1,0 +1,276 @@
+"""What will be free of each node when: a step function from now on, into which jobs are planned."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Mapping
+from math import nextafter
+from typing import Any
+
+from simmodel.resources.allocation import Allocation, Need, NodeTable
+from simmodel.resources.profile import CountProfile, earliest_from
+
+__all__ = ["NodeProfile"]
+
+INFINITY = float("inf")
+
+
+class _Step:
+    """From an instant on: what comes free and what goes then, and what is free after that."""
+
+    __slots__ = ("at", "changes", "cores", "falls", "table")
+
+    def __init__(self, at: float, cores: int) -> None:
+        self.at = at
+        self.cores = cores  # not more than these are free
+        self.changes: list[tuple[Allocation, int]] = []  # 1 comes free, -1 goes
+        self.falls = False  # whether anything goes
+        self.table: NodeTable | None = None  # made when it is looked at
+
+
+class NodeProfile:
+    """What is free of each node over time, and of each consumable.
+
+    What is planned stays on its nodes all the while. A search looks at few of the steps: in a stretch in which nodes
+    only come free what fits once fits from then on, so that its first step that fits is found by halving.
+
+    Parameters
+    ----------
+    now
+        the instant at which the profile begins, in seconds
+    table
+        what is free now
+    ends
+        (instant in s, allocation) that come free, in order of time; who is past its expected end is expected to end
+        just after now
+    windows
+        (start, end, allocation) in seconds that are away for a while; from ``None``: away already
+    need_of
+        what a job asks for
+    consumables
+        what is free of them, by name
+
+    >>> import numpy as np
+    >>> from types import SimpleNamespace
+    >>> from simmodel.resources.allocation import Request
+    >>> class Some(SimpleNamespace): __hash__ = object.__hash__
+    >>> table = NodeTable(np.array([[4.0, 1.0], [0, 0], [0, 0]]))
+    >>> profile = NodeProfile(0, table, [(10, Allocation.of([(1, 3, 0, 0)]))], need_of=lambda job: job.request)
+    >>> job = Some(request=Request(4, nodes=2, cores_per_node=2))
+    >>> at, allocation = profile.earliest(job, 60); at, allocation.rows
+    (10, ((0, 2, 0, 0), (1, 2, 0, 0)))
+    >>> profile.take(job, at, 60, allocation)
+    >>> profile.earliest(Some(request=Request(4, nodes=1, cores_per_node=4)), 20)[0]
+    70
+    """
+
+    __slots__ = ("_just_after", "_need_of", "_now", "_parts", "_steps", "_taken")
+
+    def __init__(
+        self,
+        now: float,
+        table: NodeTable,
+        ends: Iterable[tuple[float, Allocation]] = (),
+        windows: Iterable[tuple[float | None, float, Allocation]] = (),
+        *,
+        need_of: Callable[[Any], Need],
+        consumables: Mapping[str, CountProfile] | None = None,
+    ) -> None:
+        self._now = now
+        self._need_of = need_of
+        self._parts = consumables or {}
+        self._taken: dict[Any, Allocation | None] = {}
+        self._just_after: dict[float, float] = {}
+        soon = self._after(now)
+        step = _Step(now, table.cores)
+        step.table = table.copy()
+        self._steps = [step]
+        for end, part in ends:
+            if end == INFINITY:
+                break
+            end = max(end, soon)
+            if end > step.at:
+                step = _Step(end, step.cores)
+                self._steps.append(step)
+            step.changes.append((part, 1))
+            step.cores += part.processors
+        for start, end, part in windows:
+            self._away(start, end, part, int(table.capacity[0, part.nodes].sum()))
+
+    # ------------------------------------------------------------------ what planners ask
+
+    def fits(self, job: Any, duration: float) -> Allocation | None:
+        """Return what to start the job with now, or ``None`` where it does not fit for so many seconds."""
+        if not all(part.fits(amount, duration) for part, amount in self._amounts(job)):
+            return None
+        found = self._through(self._need_of(job), 0, self._now + duration)
+        return found if isinstance(found, Allocation) else None
+
+    def earliest(self, job: Any, duration: float, not_before: float = -INFINITY) -> tuple[float, Allocation | None]:
+        """Return the earliest instant (s) at which the job fits for so many seconds, and what to start it with."""
+        amounts = list(self._amounts(job))
+        need = self._need_of(job)
+        at = max(self._now, not_before)
+        while True:
+            at, allocation = self._earliest(need, duration, at)
+            later = max((earliest_from(part, amount, duration, at) for part, amount in amounts), default=at)
+            if later == at or at == INFINITY:
+                return at, allocation
+            if later == INFINITY:
+                return later, None
+            at = later
+
+    def take(self, job: Any, at: float, duration: float, allocation: Allocation | None = None) -> None:
+        """Plan the job from an instant on for so many seconds; without an allocation, where it fits then."""
+        for part, amount in self._amounts(job):
+            part.take(amount, at, duration)
+        if allocation is None:
+            i = self._index(at)
+            found = self._through(self._need_of(job), i, self.instant(at) + duration)
+            allocation = found if isinstance(found, Allocation) else None
+        self._taken[job] = allocation
+        if allocation is not None:
+            self._change(allocation, at, self._end(at, duration), -1)
+
+    def give_back(self, job: Any, at: float, duration: float, _allocation: Allocation | None = None) -> None:
+        """Undo ``take``."""
+        for part, amount in self._amounts(job):
+            part.give_back(amount, at, duration)
+        allocation = self._taken.pop(job)
+        if allocation is not None:
+            self._change(allocation, at, self._end(at, duration), 1)
+
+    def instant(self, at: float) -> float:
+        """Return the instant of a planned start: a step just after an instant is that instant."""
+        return self._just_after.get(at, at)
+
+    def cores(self, at: float) -> int:
+        """Return the number of cores that are free at an instant (s)."""
+        return self._table(self._index(at)).cores
+
+    # ------------------------------------------------------------------ steps
+
+    def _amounts(self, job: Any) -> Iterable[tuple[CountProfile, Any]]:
+        if self._parts and job.request is not None:
+            for name, amount in job.request.consumables.items():
+                yield self._parts[name], amount
+
+    def _after(self, instant: float) -> float:
+        step = nextafter(instant, INFINITY)
+        self._just_after[step] = self.instant(instant)
+        return step
+
+    def _end(self, at: float, duration: float) -> float:
+        return self.instant(at) + duration if duration > 0 else self._after(at)
+
+    def _index(self, at: float) -> int:
+        return max(bisect_right(self._steps, at, key=_instant_of) - 1, 0)
+
+    def _step(self, at: float) -> int:
+        """Return the number of the step at an instant, made where there is none."""
+        i = bisect_left(self._steps, at, key=_instant_of)
+        if i == len(self._steps) or self._steps[i].at != at:
+            self._steps.insert(i, _Step(at, self._steps[i - 1].cores))
+        return i
+
+    def _change(self, part: Allocation, start: float, end: float, sign: int) -> None:
+        if end <= start:
+            return
+        i = self._step(start)
+        j = self._step(end) if end < INFINITY else len(self._steps)
+        self._note(self._steps[i], part, sign)
+        for step in self._steps[i:j]:
+            step.cores += sign * part.processors
+            if step.table is not None:
+                step.table.add([(part, sign)])
+        if j < len(self._steps):
+            self._note(self._steps[j], part, -sign)
+
+    def _note(self, step: _Step, part: Allocation, sign: int) -> None:
+        opposite = [i for i, (other, way) in enumerate(step.changes) if other is part and way == -sign]
+        if opposite:
+            del step.changes[opposite[0]]
+        else:
+            step.changes.append((part, sign))
+        step.falls = any(way < 0 for _, way in step.changes)
+
+    def _away(self, start: float | None, end: float, part: Allocation, cores: int) -> None:
+        if start is not None:
+            self._change(part, start, end, -1)
+        elif end < INFINITY:
+            i = self._step(end)
+            self._steps[i].changes.append((part, 1))
+            for step in self._steps[i:]:
+                step.cores += cores
+                if step.table is not None:
+                    step.table.add([(part, 1)])
+
+    def _table(self, i: int) -> NodeTable:
+        """Return what is free from a step on."""
+        steps = self._steps
+        table = steps[i].table
+        if table is None:
+            j = i - 1
+            while (before := steps[j].table) is None:
+                j -= 1
+            table = before.copy()
+            table.add([change for step in steps[j + 1 : i + 1] for change in step.changes])
+            steps[i].table = table
+        return table
+
+    # ------------------------------------------------------------------ the search
+
+    def _fits_at(self, need: Need, i: int) -> bool:
+        return self._steps[i].cores >= need.processors and self._table(i).fits(need)
+
+    def _earliest(self, need: Need, duration: float, not_before: float) -> tuple[float, Allocation | None]:
+        steps = self._steps
+        i = self._index(not_before)
+        while i < len(steps):
+            stop = i + 1
+            while stop < len(steps) and not steps[stop].falls:
+                stop += 1
+            i = self._first(need, i, stop)
+            while i < stop:
+                at = max(steps[i].at, not_before)
+                found = self._through(need, i, self.instant(at) + duration)
+                if isinstance(found, Allocation):
+                    return at, found
+                i = found
+        return INFINITY, None
+
+    def _first(self, need: Need, low: int, stop: int) -> int:
+        """Return the first step from ``low`` on at which it fits, where nodes only come free before ``stop``."""
+        if self._fits_at(need, low):
+            return low
+        if low + 1 == stop or not self._fits_at(need, stop - 1):
+            return stop
+        high = stop - 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self._fits_at(need, middle):
+                high = middle
+            else:
+                low = middle
+        return high
+
+    def _through(self, need: Need, i: int, end: float) -> Allocation | int:
+        """Return parts that are free from a step to an instant, or the next step at which to look for them."""
+        steps = self._steps
+        if not self._fits_at(need, i):
+            return i + 1
+        table = self._table(i)
+        for j in range(i + 1, len(steps)):
+            if steps[j].at >= end:
+                break
+            if steps[j].falls:
+                if not self._fits_at(need, j):
+                    return j  # whoever starts before runs into it
+                table = table.minimum(self._table(j))
+                if not table.fits(need):
+                    return i + 1
+        return table.allocate(need) or i + 1
+
+
+def _instant_of(step: _Step) -> float:
+    return step.at

@@ -1,0 +1,286 @@
+"""Pools of identified nodes: cores, GPUs and memory of each, shared by jobs or handed out whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from simmodel.errors import InputError
+from simmodel.resources.allocation import Allocation, Need, NodeTable, Request
+from simmodel.resources.node_profile import NodeProfile
+from simmodel.resources.pool import Consumables, Grant, Pool
+
+if TYPE_CHECKING:
+    from simmodel.environment import Environment
+    from simmodel.platform.cluster import PartitionSpec
+    from simmodel.work.job import Job, LiveJob
+
+__all__ = ["NodePool"]
+
+
+class NodePool(Pool):
+    """A pool of identified nodes; capacity, free and up count cores.
+
+    Jobs ask for cores anywhere, or for nodes with cores, GPUs and memory each; the partition says how nodes are chosen
+    and whether jobs get whole nodes. A job that was suspended goes on with the very parts of nodes that it had, and
+    waits until they are free. What is down is not ``free``; work that runs on it goes on unless somebody stops it.
+
+    Parameters
+    ----------
+    env, name
+        the environment, and what reports call the pool
+    partition
+        its nodes, their placement, and whether jobs get whole nodes
+    consumables
+        what jobs may take besides, shared with other pools
+    nodes
+        names of the nodes, in order; default: the name of their kind with a number behind, from 0 for each name
+
+    Attributes
+    ----------
+    nodes
+        names of the nodes; everywhere else nodes are numbers, places in this list
+    table
+        what is free of each; to be looked at only
+    spec
+        the partition
+
+    >>> from simmodel.environment import Environment
+    >>> from simmodel.platform.cluster import NodeSpec, PartitionSpec
+    >>> kinds = [NodeSpec(count=2, cores=8), NodeSpec(name="gpu", cores=8, gpus=4)]
+    >>> pool = NodePool(Environment(), "batch", PartitionSpec(nodes=kinds))
+    >>> claim = pool.claim(nodes=1, cores_per_node=2, gpus_per_node=1)
+    >>> claim.grant.nodes, pool.free, pool.nodes
+    ((2,), 22, ['node0', 'node1', 'gpu0'])
+    """
+
+    def __init__(
+        self,
+        env: Environment,
+        name: str,
+        partition: PartitionSpec,
+        consumables: Consumables | None = None,
+        nodes: Sequence[str] | None = None,
+    ) -> None:
+        super().__init__(env, name, partition.capacity, consumables)
+        self.spec = partition
+        self.nodes = list(nodes) if nodes is not None else _names(partition)
+        self.table = NodeTable.of(partition.nodes, partition.placement)
+        self._times_down = [0] * len(self.nodes)
+        self._plain: dict[int, Request] = {}
+        # Answers for the present state:
+        self._fitting: dict[tuple[Any, int], bool] = {}
+        self._kept_clear: dict[int, NodeTable] = {}
+
+    @property
+    def idle_power(self) -> float:
+        """Watts of a node of the first kind with nothing running."""
+        return self.spec.nodes[0].idle_power
+
+    @property
+    def load_power(self) -> float:
+        """Watts of a node of the first kind with all its cores busy."""
+        return self.spec.nodes[0].load_power
+
+    @property
+    def down_nodes(self) -> tuple[int, ...]:
+        """The numbers of the nodes that are down, ascending."""
+        return tuple(node for node, times in enumerate(self._times_down) if times)
+
+    # ------------------------------------------------------------------ questions
+
+    def request_of(self, spec: Job) -> Request:
+        """Return what a job asks of the pool."""
+        return Request.of(spec, exclusive=self.spec.exclusive)
+
+    def need_of(self, job: LiveJob) -> Need:
+        """Return what a job has to get: the parts of nodes that it had, where it was suspended."""
+        if job._resumes:
+            held: Allocation = job._resumes.allocation
+            return held
+        return self._request(job)
+
+    def _request(self, job: LiveJob) -> Request:
+        if job.request is not None:
+            request: Request = job.request
+            return request
+        plain = self._plain.get(job.processors)
+        if plain is None:
+            plain = self._plain[job.processors] = Request(job.processors, exclusive=self.spec.exclusive)
+        return plain
+
+    def why_not(self, job: LiveJob) -> str | None:
+        """Say why the pool can never run the job, or ``None``."""
+        request = self._request(job)
+        return self.table.why_not(request, self.name) or self.consumables.why_not(request.consumables)
+
+    def _ahead(self, job: LiveJob) -> int:
+        """Return how many windows are still to come and begin before the job would end."""
+        end = self.env.now + job.requested
+        return sum(not window.begun and window.start < end for window in self.windows)
+
+    def _clear(self, ahead: int) -> NodeTable:
+        """Return what is free, without the nodes of the next windows."""
+        if not ahead:
+            return self.table
+        table = self._kept_clear.get(ahead)
+        if table is None:
+            table = self.table.copy()
+            for window in [window for window in self.windows if not window.begun][:ahead]:
+                table.take(Allocation.away(window.what))
+            self._kept_clear[ahead] = table
+        return table
+
+    def fits(self, job: LiveJob) -> bool:
+        """Whether the job could start now, and run its requested time on nodes that no window takes from it."""
+        if job.processors > self.free:
+            return False
+        need = self.need_of(job)
+        ahead = self._ahead(job) if self.windows else 0
+        fits = self._fitting.get((need, ahead))
+        if fits is None:
+            fits = self._fitting[need, ahead] = self._clear(ahead).fits(need)
+        return fits and (job.request is None or self.consumables.fits(job.request.consumables))
+
+    def accepts(self, job: LiveJob, allocation: Any) -> bool:
+        """Whether the job could start now with exactly this allocation, and the allocation is what it asks for."""
+        if not isinstance(allocation, Allocation):
+            return False
+        need = self.need_of(job)
+        asked = allocation == need if isinstance(need, Allocation) else allocation.meets(need)
+        there = not len(allocation.nodes) or 0 <= allocation.nodes[0] <= allocation.nodes[-1] < len(self.nodes)
+        return (
+            asked
+            and there
+            and self._clear(self._ahead(job)).fits(allocation)
+            and (job.request is None or self.consumables.fits(job.request.consumables))
+        )
+
+    def allocate(self, job: LiveJob) -> Allocation | None:
+        """Return the parts of nodes that the job would get now, or ``None``; nothing is taken."""
+        return self._clear(self._ahead(job)).allocate(self.need_of(job)) if self.fits(job) else None
+
+    def earliest(self, job: LiveJob) -> tuple[float, int]:
+        """Return when the job fits by the expected ends and the windows (s), and how many more cores are free then."""
+        profile = self.profile()
+        at, allocation = profile.earliest(job, job.requested)
+        if allocation is None:
+            return at, 0
+        return profile.instant(at), profile.cores(at) - allocation.processors
+
+    def profile(self) -> NodeProfile:
+        """Return what will be free of each node when, and of each consumable."""
+        windows = [(None if each.begun else each.start, each.end, Allocation.away(each.what)) for each in self.windows]
+        ends = ((end, run.grant.allocation) for end, _, _, run in self.running.entries())
+        return NodeProfile(
+            self.env.now, self.table, ends, windows, need_of=self.need_of, consumables=self.consumable_profiles()
+        )
+
+    # ------------------------------------------------------------------ taking and giving back
+
+    def take(self, job: LiveJob, allocation: Any = None) -> Grant:
+        """Take what the job asks for; without an allocation, where the placement says.
+
+        Raises
+        ------
+        ValueError
+            where it does not fit
+        """
+        if allocation is None:
+            allocation = self._clear(self._ahead(job)).allocate(self.need_of(job))
+            if allocation is None:
+                raise ValueError(f"{self.name}: a job that fits expected, found {job}")
+        self.table.take(allocation)
+        if job.request is not None:
+            self.consumables.take(job.request.consumables)
+        self.altered()
+        return Grant(allocation.processors, tuple(allocation.nodes.tolist()), allocation)
+
+    def give_back(self, job: LiveJob, grant: Grant) -> None:
+        """Give back what the job held."""
+        self.table.release(grant.allocation)
+        if job.request is not None:
+            self.consumables.give_back(job.request.consumables)
+        self.altered()
+
+    def altered(self) -> None:
+        """Note that what was known of the pool no longer holds."""
+        self.version += 1
+        self.free = self.table.cores
+        self._fitting.clear()
+        self._kept_clear.clear()
+
+    # ------------------------------------------------------------------ nodes that go and come
+
+    @property
+    def units(self) -> range:
+        """The numbers of the nodes."""
+        return range(len(self.nodes))
+
+    def unit(self, number: int) -> tuple[int, ...]:
+        """Return one node, as a tuple of numbers."""
+        return (number,)
+
+    def units_of(self, part: Any) -> tuple[int, ...]:
+        """Return the numbers of the nodes that an outage or a reservation names, ascending.
+
+        Raises
+        ------
+        InputError
+            where one is not there, or comes twice
+        """
+        numbers = {name: number for number, name in enumerate(self.nodes)}
+        found = [self._number(node, numbers) for node in part.nodes]
+        if len(set(found)) < len(found):
+            raise InputError(f"different nodes of {self.name} expected, found {', '.join(map(str, part.nodes))}")
+        return tuple(sorted(found))
+
+    def _number(self, node: int | str, numbers: dict[str, int]) -> int:
+        number = numbers.get(node) if isinstance(node, str) else node
+        if number is None or not 0 <= number < len(self.nodes):
+            raise InputError(
+                f"a node of {self.name} expected ({self.nodes[0]} to {self.nodes[-1]}, or 0 to {len(self.nodes) - 1}), "
+                f"found {node!r}"
+            )
+        return number
+
+    def take_down(self, what: Sequence[int]) -> None:
+        """Take nodes away: they take no new work, what runs there goes on."""
+        self._count_down(what, 1)
+        self.table.take(Allocation.away(what))
+        self.altered()
+        self.came_free()
+
+    def bring_up(self, what: Sequence[int]) -> None:
+        """Bring nodes back; one that was taken away for several reasons comes back with the last of them."""
+        self._count_down(what, -1)
+        self.table.release(Allocation.away(what))
+        self.altered()
+        self.came_free()
+
+    def _count_down(self, nodes: Sequence[int], more: int) -> None:
+        for node in nodes:
+            before = self._times_down[node]
+            self._times_down[node] = before + more
+            if not before or not before + more:
+                self.up -= more * int(self.table.capacity[0, node])
+
+    def hit_by(self, what: Sequence[int], rng: Any = None) -> list[Any]:
+        """Return the executions that run on these nodes, in the order of their starts."""
+        hit = set(what)
+        runs = sorted(self.running.entries(), key=lambda entry: entry[1])
+        return [run for _, _, _, run in runs if not hit.isdisjoint(run.grant.nodes)]
+
+    def in_the_way(self, what: Sequence[int]) -> list[Any]:
+        """Return the executions that run on these nodes, the latest first."""
+        return self.hit_by(what)[::-1]
+
+
+def _names(partition: PartitionSpec) -> list[str]:
+    names: list[str] = []
+    counts: dict[str, int] = {}
+    for kind in partition.nodes:
+        first = counts.get(kind.name, 0)
+        names += [f"{kind.name}{number}" for number in range(first, first + kind.count)]
+        counts[kind.name] = first + kind.count
+    return names

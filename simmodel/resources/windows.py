@@ -1,0 +1,115 @@
+"""Windows: parts of a pool that are away for a while, announced in advance."""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Callable
+from heapq import heappush
+from typing import TYPE_CHECKING, Any, Protocol
+
+from simmodel.environment import END, Occurrence
+
+if TYPE_CHECKING:
+    from simmodel.environment import Environment
+
+__all__ = ["CALENDAR", "Window", "Windows", "call_at"]
+
+CALENDAR = END + 0.5  # in an instant: after its ends, before its submissions
+
+
+class Window:
+    """Part of a pool is away from ``start`` to ``end`` (s): ``what`` is processors, or a tuple of nodes.
+
+    ``begun`` says that it is away already.
+    """
+
+    __slots__ = ("begun", "end", "start", "what")
+
+    def __init__(self, start: float, end: float, what: Any) -> None:
+        self.start = start
+        self.end = end
+        self.what = what
+        self.begun = False
+
+    def __lt__(self, other: Window) -> bool:
+        return (self.start, self.end) < (other.start, other.end)
+
+    def __repr__(self) -> str:
+        return f"<window {self.start:g} to {self.end:g} s: {self.what}>"
+
+
+class _Owner(Protocol):
+    env: Environment
+    windows: list[Window]
+
+    def take_down(self, what: Any) -> None: ...
+
+    def bring_up(self, what: Any) -> None: ...
+
+    def altered(self) -> None: ...
+
+
+class Windows:
+    """What a pool does about windows; ``windows`` are those that are not over, by start."""
+
+    windows: list[Window]
+
+    def announce(
+        self: _Owner, start: float, end: float, what: Any, tell: Callable[[bool], object] | None = None
+    ) -> Window | None:
+        """Announce that part of the pool will be away from ``start`` to ``end`` (s).
+
+        No work starts that would run into it. Work that is there all the same when it begins (it runs on past its
+        expected end) goes on.
+
+        Parameters
+        ----------
+        start, end
+            seconds; ``end`` may be infinite; a start that is past is now, a window that is over is ignored
+        what
+            a number of processors, or a tuple of nodes where nodes are identified (see ``units_of``)
+        tell
+            called with ``True`` once the part is away, and with ``False`` once it is back
+
+        >>> from simmodel import Environment
+        >>> from simmodel.resources.pool import CountPool
+        >>> env = Environment(); pool = CountPool(env, "pool", 4)
+        >>> _ = pool.announce(10, 20, 3)
+        >>> env.run(until=15); pool.free, pool.windows
+        (1, [<window 10 to 20 s: 3>])
+        >>> env.run(); pool.free, pool.windows
+        (4, [])
+        """
+        env = self.env
+        if end <= env.now:
+            return None
+        window = Window(start, end, what)
+        insort(self.windows, window)
+        self.altered()
+
+        def begin() -> None:
+            window.begun = True
+            self.take_down(what)
+            if tell is not None:
+                tell(True)
+
+        def over() -> None:
+            self.windows.remove(window)
+            self.bring_up(what)
+            if tell is not None:
+                tell(False)
+
+        if start <= env.now:
+            begin()
+        else:
+            call_at(env, start, begin)
+        if end < float("inf"):
+            call_at(env, end, over)
+        return window
+
+
+def call_at(env: Environment, at: float, call: Callable[[], object], priority: float = CALENDAR) -> None:
+    """Call at an instant (s), among the changes of the calendar."""
+    occurrence = Occurrence()
+    occurrence.callbacks = (lambda _: call(),)
+    heappush(env._queue, (max(at, env._now), priority, next(env._eid), occurrence))  # type: ignore[misc]
