@@ -214,7 +214,6 @@ def _batch(options: argparse.Namespace) -> None:
         name=f"{_label(options.log)} under {name}",
         **_run_options(options),
     )
-    print(result.summary())
     writers: dict[str, Callable[[Path], object]] = {
         "schedule": result.schedule_csv,
         "json": result.to_json,
@@ -222,11 +221,15 @@ def _batch(options: argparse.Namespace) -> None:
         "trace": result.to_perfetto,
         "plot": lambda path: result.plot.overview().savefig(path, dpi=120),
     }
-    for kind, write in writers.items():
-        path = getattr(options, kind)
-        if path is not None:
-            write(path)
-            print(f"  {kind} written to {path}")
+    said = [result.summary()]
+    try:
+        for kind, write in writers.items():
+            path = getattr(options, kind)
+            if path is not None:
+                write(path)
+                said.append(f"  {kind} written to {path}")
+    finally:  # a run may have taken long: show what came of it, even where a file cannot be written
+        print("\n".join(said))
 
 
 def _policy(options: argparse.Namespace) -> tuple[Any, str]:
@@ -281,16 +284,17 @@ def _compare(options: argparse.Namespace) -> None:
             executor = stack.enter_context(ProcessPoolExecutor(options.workers))
         found = compare(options.platform, options.log, policies, executor=executor, progress=bar, **run)
     first: Result = found.results[0]
-    print(f"{_label(options.log)}: {len(first.jobs):,} jobs on {first.processors:,} processors\n")
-    print(found.summary())
-    for line in first.report.lines():
-        print(line)
-    if options.table is not None:
-        found.table.to_csv(options.table)
-        print(f"table written to {options.table}")
-    if options.plot is not None:
-        found.plot().savefig(options.plot, dpi=120)
-        print(f"plot written to {options.plot}")
+    head = f"{_label(options.log)}: {len(first.jobs):,} jobs on {first.processors:,} processors"
+    said = [head, "", found.summary(), *first.report.lines()]
+    try:
+        if options.table is not None:
+            found.table.to_csv(options.table)
+            said.append(f"table written to {options.table}")
+        if options.plot is not None:
+            found.plot().savefig(options.plot, dpi=120)
+            said.append(f"plot written to {options.plot}")
+    finally:
+        print("\n".join(said))
 
 
 def _generate(options: argparse.Namespace) -> None:
