@@ -353,6 +353,29 @@ def test_cancelled_at_the_instant_at_which_it_would_end_or_start_to_move():
     assert moves.end == 13
 
 
+def test_observers_may_cancel_what_ends_or_starts_at_the_same_instant():
+    env = Environment()
+    network = Network(env, [link("a")])
+
+    class Nervous:
+        def transfer_started(self, transfer):
+            if transfer.size == 13:
+                transfer.cancel()
+
+        def transfer_ended(self, transfer):
+            for other in list(network.under_way()):
+                other.cancel()
+
+    env.observe(Nervous())
+    transfers = [network.transfer(100, route=["a"]) for _ in range(3)]
+    env.run()
+    assert [transfer.status for transfer in transfers] == ["done", "cancelled", "cancelled"]
+    unlucky = network.transfer(13, route=["a"])
+    env.run()
+    assert (unlucky.status, unlucky.bytes_done, env.now) == ("cancelled", 0, 3)
+    assert not network.links["a"].users
+
+
 # ---------------------------------------------------------------------- links change
 
 
@@ -602,6 +625,7 @@ def test_wrong_networks(sentence):
 @pytest.mark.parametrize("sentence", WRONG_TRANSFERS)
 def test_wrong_transfers(sentence):
     network = Network(Environment(), [link("a"), link("b")])
+    network.transfer(0, route=["a", "b"])
     with pytest.raises(InputError) as caught:
         network.transfer(**{"size": 1, "route": ["a"], **WRONG_TRANSFERS[sentence]})
     assert str(caught.value) == sentence

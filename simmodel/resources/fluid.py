@@ -181,7 +181,8 @@ class Fluid:
             while True:
                 heappop(heap)
                 count += 1
-                flow._entry = None
+                flow._entry = flow._bundle = None
+                flow._left = 0.0
                 ended.append(flow)
                 if count == bundle.count:
                     break
@@ -193,7 +194,8 @@ class Fluid:
             bundle.weigh(-flow.weight)
             self._less(bundle, count)
         for flow in ended:
-            self._finish(flow)
+            if flow.end is None:  # an observer of another's end may have cancelled it
+                self._finish(flow)
         self._settle_soon()
 
     def _settle_soon(self) -> None:

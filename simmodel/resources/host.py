@@ -110,7 +110,8 @@ class Host(Fluid):
         self._under_way[execution] = None
         for call in self._on_start:
             call(execution)
-        self._go_on(execution)
+        if execution.status == "waiting":
+            self._go_on(execution)
         return execution
 
     def _go_on(self, flow: Flow) -> None:

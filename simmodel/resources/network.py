@@ -197,7 +197,7 @@ class Network(Fluid):
         if type(size) is not float or not 0.0 <= size < inf:
             size = parse_quantity(size, "B", place="size of a transfer")
         if route is not None:
-            way = self._by_links.get(route if type(route) is tuple else tuple(route))
+            way = self._by_links.get(route) if type(route) is tuple else None
             if way is None:
                 way = self._route_over(route)
         else:
@@ -220,7 +220,8 @@ class Network(Fluid):
             self._look_up_profile(link)
         for call in self._on_start:
             call(transfer)
-        self._go_on(transfer)
+        if transfer.status == "waiting":
+            self._go_on(transfer)
         return transfer
 
     def _go_on(self, flow: Flow) -> None:

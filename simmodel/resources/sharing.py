@@ -71,7 +71,19 @@ class Channel:
     <Channel backbone of 60.0, 0.0 used>
     """
 
-    __slots__ = ("_count", "_mark", "_room", "_start", "_weight", "capacity", "load", "name", "saturated", "users")
+    __slots__ = (
+        "_count",
+        "_mark",
+        "_outside",
+        "_room",
+        "_start",
+        "_weight",
+        "capacity",
+        "load",
+        "name",
+        "saturated",
+        "users",
+    )
 
     def __init__(self, name: str, capacity: float) -> None:
         self.name = name
@@ -80,9 +92,11 @@ class Channel:
         self.saturated = False
         self.users: list[tuple[Group, float]] = []
         self._mark = 0
-        # While filling: capacity left, weight and number of the rates that still rise, and their weight at first.
+        # While filling: capacity left, weight and number of the rates that still rise, and their weight at first;
+        # whether there are rates that stay as they are.
         self._room = self._weight = self._start = 0.0
         self._count = 0
+        self._outside = False
 
     def __repr__(self) -> str:
         return f"<Channel {self.name} of {self.capacity}, {self.load} used>"
@@ -273,7 +287,9 @@ def _spread(spreading: list[Channel], groups: list[Group], touched: list[Channel
 
 
 def _fill(groups: list[Group], touched: list[Channel], mark: int) -> list[tuple[Channel, float]]:
-    """Fill the marked groups up, the others keeping what they have; return the channels that held some back, and where.
+    """Fill the marked groups up, the others keeping what they have.
+
+    Return the channels that held marked groups back and have others too, each with the level at which it did.
 
     This is the inner loop of every network simulation, hence the many names of its own. Channels wait in a heap by
     the level at which they would be used up. That level only rises while groups are fixed below it, so an entry that
@@ -295,6 +311,7 @@ def _fill(groups: list[Group], touched: list[Channel], mark: int) -> list[tuple[
                 room -= factor * user.demand * user.level
         channel._count = count
         if count:
+            channel._outside = count < len(channel.users)
             channel._room = room
             channel._weight = channel._start = weight
             heap.append((room / weight if room > 0 else 0.0, number, channel))
@@ -323,7 +340,8 @@ def _fill(groups: list[Group], touched: list[Channel], mark: int) -> list[tuple[
         if now > level:
             heapreplace(heap, (now, number, channel))
             continue
-        tops.append((channel, level))
+        if channel._outside:
+            tops.append((channel, level))
         for group, _ in channel.users:
             if group.level < 0:
                 _fix(group, level)
