@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -86,7 +87,7 @@ def conservative() -> None:
     for policy in ("conservative", "conservative-keep"):
         workload = log("SDSC-SP2-1998-4-filtered")
         if workload is not None:
-            show(f"{policy}, SDSC-SP2", cpu(lambda p=policy: simulate(None, workload, p)), "s CPU", "under 20")  # type: ignore[misc]
+            show(f"{policy}, SDSC-SP2", cpu(partial(simulate, None, workload, policy)), "s CPU", "under 20")
 
 
 def million() -> None:

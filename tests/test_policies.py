@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -74,7 +75,7 @@ def test_kept_promises(name, decide_on, case, estimates):
     watch = run(workload_of(case), case.processors, name, **options)
     assert watch.starts == simulate(case.jobs, case.processors, name, **options)
     for row, promises in watch.promises.items():
-        for (_, earlier), (_, later) in zip(promises, promises[1:], strict=False):
+        for (_, earlier), (_, later) in pairwise(promises):
             assert later < earlier
         assert watch.starts[row] <= promises[-1][1]
 

@@ -109,7 +109,8 @@ def _unicef(job: LiveJob, now: float) -> float:
 
 
 def _unicef_scores(now: float, columns: ColumnIndex) -> NDArray[np.float64]:
-    divisor, score = columns.scratch
+    divisor: NDArray[np.float64] = columns.scratch[0]
+    score: NDArray[np.float64] = columns.scratch[1]
     np.log2(np.maximum(2.0, columns.processors, out=divisor), out=divisor)
     divisor *= columns.divisor
     np.subtract(columns.submit, now, out=score)
