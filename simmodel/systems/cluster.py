@@ -374,11 +374,14 @@ class Cluster:
         job = run.job
         grant = run.grant if run.grant.nodes is not None else Grant(job.processors)
         run.process = Process(self.env, spec.body(self.env, job, grant))
-        run.process.callbacks.append(lambda event: self._body_over(run, event))
+        limit = None
         if self.overrun == "stop" and spec.requested is not None:
-            self._at(self.env.now + spec.requested, lambda: self._stop(run, "timeout"))
+            limit = self._at(self.env.now + spec.requested, lambda: self._stop(run, "timeout"))
+        run.process.callbacks.append(lambda event: self._body_over(run, event, limit))
 
-    def _body_over(self, run: Run, event: Event) -> None:
+    def _body_over(self, run: Run, event: Event, limit: Occurrence | None) -> None:
+        if limit is not None and limit.callbacks is not None:
+            self.env.withdraw(limit)
         if event._ok:
             status = run.stopping or "completed"
         elif run.stopping is not None and isinstance(event._value, BaseException):
@@ -518,12 +521,13 @@ class Cluster:
 
     # ------------------------------------------------------------------ time
 
-    def _at(self, at: float, call: Callable[[], object]) -> None:
-        """Call at an instant (s), with the ends of that instant."""
+    def _at(self, at: float, call: Callable[[], object]) -> Occurrence:
+        """Call at an instant (s), with the ends of that instant; the occurrence can be withdrawn."""
         occurrence = Occurrence()
         occurrence.callbacks = (lambda _: call(),)
         env = self.env
         heappush(env._queue, (max(at, env._now), self._end_priority, next(env._eid), occurrence))  # type: ignore[misc]
+        return occurrence
 
     def _at_submission(self, at: float, call: Callable[[Any], object]) -> None:
         """Call at an instant (s), with the submissions of that instant."""
