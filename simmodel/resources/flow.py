@@ -28,7 +28,13 @@ __all__ = ["Alarm", "Bundle", "Cancelled", "Flow"]
 
 @_error
 class Cancelled(SimmodelError):
-    """A flow was given up by ``cancel`` while somebody waited for it; ``done`` of ``size`` had been moved."""
+    """A flow was given up by ``cancel`` while somebody waited for it; ``done`` of ``size`` had been moved.
+
+    >>> raise Cancelled("transfer 1 was cancelled", done=3.0, size=10.0)
+    Traceback (most recent call last):
+    ...
+    simmodel.resources.flow.Cancelled: transfer 1 was cancelled
+    """
 
     done: float = 0.0
     size: float = 0.0
@@ -95,6 +101,11 @@ class Bundle(Group):
         the weight of each flow where cap or pipes bind (then it is the same for all)
     scale
         what the weight of a flow is multiplied by (the model's weight of a route)
+    number
+        what ties between bundles are broken by
+
+    >>> Bundle([(Channel("link", 100.0), 1.0)], cap=30.0, unit=2.0).ceiling
+    15.0
     """
 
     __slots__ = (
@@ -196,7 +207,16 @@ class Bundle(Group):
 class Flow(Event):
     """Work under way: an event that happens when all of it is done.
 
-    Leaving a ``with`` block around it cancels what is not done, also on an interrupt.
+    Leaving a ``with`` block around it cancels what is not done, also on an interrupt. ``status`` is ``"waiting"``
+    (a latency), ``"moving"``, ``"paused"``, ``"done"`` or ``"cancelled"``; ``start`` and ``end`` are in s.
+
+    >>> from simmodel.resources.host import Host
+    >>> env = Environment()
+    >>> flow = Host(env, 100.0).execute(1000.0)
+    >>> env.run(until=4); flow.pause(), flow.left, flow.status
+    (400.0, 600.0, 'paused')
+    >>> env.run(until=10); flow.resume(); env.run(); flow.end
+    16.0
     """
 
     def __init__(self, fluid: Fluid, number: int, size: float, weight: float) -> None:

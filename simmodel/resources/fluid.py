@@ -27,6 +27,17 @@ class Fluid:
     A flow's start or end is announced to the solver at once and solved for when the instant is over, so that many
     changes of one instant cost one solution. Due times of bundles wait in a calendar of the resource's own; the
     environment's queue holds one wake-up, for the first of them.
+
+    Parameters
+    ----------
+    env
+        the environment
+    progress
+        the part of a rate that is payload
+
+    >>> fluid = Fluid(Environment())
+    >>> list(fluid.waiting_report())
+    []
     """
 
     kind = "flow"
@@ -207,7 +218,7 @@ class Fluid:
             self.settle()
 
     def settle(self) -> None:
-        """Bring all rates and due times up to date; done by itself when an instant ends."""
+        """Bring all rates and due times up to date; done by itself when an instant ends, and when a rate is read."""
         calendar = self._calendar
         if self._sharing.waiting or self._pipes_touched:
             now = self.env._now

@@ -16,7 +16,11 @@ __all__ = ["Executed", "Execution", "Host"]
 
 
 class Executed(NamedTuple):
-    """What an execution is worth when it is done: when it was asked for and done (s), and its flop."""
+    """What an execution is worth when it is done: when it was asked for and done (s), and its flop.
+
+    >>> Executed(start=0.0, end=10.0, flop=1e9).end
+    10.0
+    """
 
     start: float
     end: float
@@ -28,6 +32,10 @@ class Execution(Flow):
 
     ``cancel()``, ``pause()``, ``resume()`` and a ``with`` block work as those of a transfer; its ``weight`` is its
     priority.
+
+    >>> env = Environment(); execution = Host(env, 100.0).execute(1000.0)
+    >>> env.run(until=4); execution.flop_done, execution.rate
+    (400.0, 100.0)
     """
 
     @property
@@ -102,6 +110,11 @@ class Host(Fluid):
         ------
         InputError
             where one of these is wrong
+
+        >>> env = Environment(); host = Host(env, 100.0)
+        >>> low, high = host.execute(1000), host.execute(750, priority=3)
+        >>> env.run(low & high).todict()[high].end, low.end
+        (10.0, 17.5)
         """
         size = parse_quantity(flop, "flop", place=f"execution on host {self.name}")
         if not 0 < priority < inf:
@@ -131,7 +144,12 @@ class Host(Fluid):
         del self._bundles[bundle.unit]
 
     def set_speed(self, speed: float | str) -> None:
-        """Change the speed of the cores from now on (flop/s, above zero)."""
+        """Change the speed of the cores from now on (flop/s, above zero).
+
+        >>> env = Environment(); host = Host(env, 100.0); execution = host.execute(1000)
+        >>> env.run(until=5); host.set_speed("250f"); env.run(); env.now
+        7.0
+        """
         self.speed = self._read_speed(speed)
         self.channel.capacity = self.speed * self.cores
         self._capacity_changed(self.channel, True)

@@ -19,6 +19,9 @@ class Link(Channel):
 
     ``bandwidth`` is in bytes/s, ``capacity`` the same or 0 while it is down, ``load`` the sum of the rates over it
     (kept up to date for shared links, and for fatpipes where an observer listens).
+
+    >>> Link(LinkSpec(name="wan", bandwidth="1GBps"))
+    <Link wan of 1e+09 B/s, 0 used>
     """
 
     __slots__ = ("_alarm", "_set_at", "_used_by", "bandwidth", "down", "routes", "spec")
@@ -38,7 +41,19 @@ class Link(Channel):
 
 
 class Route:
-    """The links that some transfers take, and the bundles of those transfers."""
+    """The links that some transfers take, and the bundles of those transfers.
+
+    Parameters
+    ----------
+    links, back
+        the links of the way, and those on which answers come back
+    model
+        what makes wait (s), weight and cap (bytes/s) of the latency
+
+    >>> link = Link(LinkSpec(name="wan", bandwidth=100.0, latency=2.0))
+    >>> Route([link], [], SharingModel(name="slow start", latency_factor=1.5)).wait
+    3.0
+    """
 
     __slots__ = ("bundles", "cap", "changing", "latency", "links", "pipes", "plain", "scale", "uses", "wait")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from math import inf
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from simmodel.environment import Environment
 from simmodel.errors import InputError
@@ -19,73 +19,12 @@ from simmodel.resources.flow import Alarm, Bundle, Flow
 from simmodel.resources.fluid import Fluid
 from simmodel.resources.links import Link, Route, profile_at
 from simmodel.resources.routing import Router
+from simmodel.resources.transfer import Delivery, Transfer
 
 if TYPE_CHECKING:
     import networkx as nx
 
 __all__ = ["Delivery", "Link", "Network", "Transfer"]
-
-
-class Delivery(NamedTuple):
-    """What a transfer is worth when it is done: when it was asked for and done (s), and how many bytes it moved."""
-
-    start: float
-    end: float
-    bytes: float
-
-
-class Transfer(Flow):
-    """Bytes on their way: an event that happens when the last one is sent; its value is a :class:`Delivery`.
-
-    It works in conditions. A process that is interrupted while it waits for it leaves it going; ``cancel()`` gives it
-    up and ``pause()`` holds it until ``resume()``, each keeping what has been moved (``bytes_done``).
-
-    >>> env = Environment()
-    >>> network = Network(env, [LinkSpec(name="wan", bandwidth=100.0)])
-    >>> def fetch(env):
-    ...     with network.transfer(1000, route=["wan"]) as transfer:
-    ...         yield transfer | env.timeout(4)
-    ...     return transfer.status, transfer.bytes_done
-    >>> env.run(env.process(fetch(env)))
-    ('cancelled', 400.0)
-    """
-
-    fluid: Network
-
-    def __init__(self, fluid: Network, number: int, size: float, weight: float, route: Route, cap: float) -> None:
-        super().__init__(fluid, number, size, weight)
-        self.source: Any = None
-        self.destination: Any = None
-        self.rate_cap = cap
-        self._route = route
-        self._wait = route.wait  # what is left of the latency, or the instant at which it is over
-        self._wait_entry: object = None
-
-    @property
-    def bytes_done(self) -> float:
-        """Bytes moved until now."""
-        return self.done
-
-    @property
-    def route(self) -> tuple[str, ...]:
-        """The names of the links, in order."""
-        return tuple(link.name for link in self._route.links)
-
-    @property
-    def alone(self) -> float:
-        """How long it would take with the links as they are to itself, in seconds; infinity where one is down."""
-        if not self.size or not self._route.links:
-            return self._route.wait
-        rate = self.fluid.model.bandwidth_factor * self._route.alone(self.rate_cap)
-        return self._route.wait + self.size / rate if rate > 0 else inf
-
-    def _result(self) -> Delivery:
-        return Delivery(self.start, self.env._now, self.size)
-
-    def _title(self) -> str:
-        ends = f" from {self.source} to {self.destination}" if self.source is not None else ""
-        over = f" over {', '.join(self.route)}" if self._route.links else ""
-        return f"transfer {self.number}{ends}{over}"
 
 
 class Network(Fluid):
@@ -193,6 +132,11 @@ class Network(Fluid):
         ------
         InputError
             where one of these is wrong, or no route leads there
+
+        >>> env = Environment()
+        >>> network = Network(env, [LinkSpec(name="wan", bandwidth="100MBps", between=("CERN", "BNL"))])
+        >>> env.run(network.transfer("1GB", source="CERN", destination="BNL", rate_cap="40MBps"))
+        Delivery(start=0, end=25.0, bytes=1000000000.0)
         """
         if type(size) is not float or not 0.0 <= size < inf:
             size = parse_quantity(size, "B", place="size of a transfer")
@@ -377,7 +321,14 @@ class Network(Fluid):
         self._change(found, value, found.down)
 
     def fail(self, link: str | Link) -> None:
-        """Take a link down: transfers over it stand still until :meth:`restore`, or may be cancelled."""
+        """Take a link down: transfers over it stand still until :meth:`restore`, or may be cancelled.
+
+        >>> env = Environment()
+        >>> network = Network(env, [LinkSpec(name="wan", bandwidth=100.0)])
+        >>> transfer = network.transfer(1000, route=["wan"]); network.fail("wan")
+        >>> env.run(until=5); network.restore("wan"); env.run(); env.now
+        15.0
+        """
         found = self._link(link)
         self._change(found, found.bandwidth, True)
 

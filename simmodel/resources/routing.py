@@ -29,6 +29,11 @@ class Router:
     ------
     InputError
         where an edge names no link of the network
+
+    >>> from simmodel.platform.network import LinkSpec
+    >>> links = [LinkSpec(name=a + b, bandwidth=1, latency=1, between=(a, b)) for a, b in ("xy", "yz")]
+    >>> Router(NetworkSpec(links=links)).route("x", "z")
+    ('xy', 'yz')
     """
 
     def __init__(self, spec: NetworkSpec, graph: nx.Graph | None = None) -> None:

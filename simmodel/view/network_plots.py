@@ -93,6 +93,17 @@ def transfer_times(record: NetworkRecorder, *, ax: Axes | None = None) -> Axes:
 
     Up to 60 are bars from their start, the time alone dark and the queueing after it light; more are points over the
     time alone, with the line on which nothing is lost.
+
+    >>> from simmodel.environment import Environment
+    >>> from simmodel.platform.network import LinkSpec
+    >>> from simmodel.records.network import NetworkRecorder
+    >>> from simmodel.resources.network import Network
+    >>> env = Environment()
+    >>> network = Network(env, [LinkSpec(name="wan", bandwidth=100.0)])
+    >>> record = NetworkRecorder(network); env.observe(record)
+    >>> for size in (100, 300): _ = network.transfer(size, route=["wan"])
+    >>> env.run(); [float(bar.get_width()) for bar in transfer_times(record).patches]
+    [1.0, 3.0, 1.0, 1.0]
     """
     table = record.transfers()
     table = table.where(table["status"] == "done")
