@@ -243,9 +243,12 @@ class Scenario:
         """Run it again; whatever is given replaces what was saved."""
         if policy is None and not self.values["policy_by_name"]:
             raise InputError(f"the policy {self.values['policy']!r} was given as an object: give it to run(policy=...)")
+        described = self.values["workload"]
+        if workload is None:
+            workload = described["source"] if "source" in described else self.workload()
         return simulate(
             self.platform(),
-            self.workload() if workload is None else workload,
+            workload,
             self.values["policy"] if policy is None else policy,
             **{"seed": self.values["seed"], **self.values["options"], **options},
         )

@@ -215,8 +215,9 @@ class Cluster:
         self._begin_record()
         largest = max(pool.capacity for pool in self.places)
         prepared = prepare(workload, largest, self.estimates, self.overrun)
+        names = workload["job"].tolist() if prepared.rejected else []
         for row, reason in prepared.rejected.items():
-            job = LiveJob(workload["job"][row].item(), row, float(workload["submit"][row]), 0, 0.0, 0.0, 0.0)
+            job = LiveJob(names[row], row, float(workload["submit"][row]), 0, 0.0, 0.0, 0.0)
             job.state = "rejected"
             self._tell("job_rejected", job, reason)
             self._dependencies.rejected(job.id)
@@ -269,7 +270,8 @@ class Cluster:
         if spec is not None:
             if spec.cancel is not None:
                 self._at(spec.cancel, lambda: self.cancel(job))
-            if spec.dependencies and self._dependencies.block(job):
+            if spec.dependencies:
+                self._dependencies.block(job)
                 return
         self._enqueue(job)
 

@@ -32,12 +32,12 @@ class Dependencies:
         """Take a job that never runs for one that ended without success."""
         self._absent.add(name)
 
-    def block(self, job: LiveJob) -> bool:
-        """Have the job wait for those it names; returns whether it has to."""
+    def block(self, job: LiveJob) -> None:
+        """Have the job wait for those it names, and join the queue when all of them have come: at once, perhaps."""
         assert job.spec is not None
         job.state = "blocked"
+        job._waits_for = len(job.spec.dependencies)
         for dependency in job.spec.dependencies:
-            job._waits_for += 1
             before = self._known.get(dependency.job)
             if before is None and dependency.job not in self._absent:
                 self._wait(job, dependency, "start" if dependency.after == "start" else "end")
@@ -49,7 +49,6 @@ class Dependencies:
                 self._come(job, dependency, dependency.after == "end" or before.state == "completed")
             else:
                 self._wait(job, dependency, "start" if dependency.after == "start" else "end")
-        return job.state == "blocked" or job.state in _OVER
 
     def _wait(self, job: LiveJob, dependency: Dependency, what: str) -> None:
         self._waiting.setdefault((dependency.job, what), []).append((job, dependency))

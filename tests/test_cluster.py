@@ -1,0 +1,498 @@
+"""The life of jobs in a cluster: bodies, dependencies, cancellation, limits, preemption, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+import simpy
+
+from simmodel.environment import Environment
+from simmodel.errors import ImpossibleWork, InputError, JobFailed, PolicyError, Stalled
+from simmodel.platform.cluster import ClusterSpec, ConsumableSpec, PartitionSpec, QueueSpec
+from simmodel.policies import Easy, Preemptive
+from simmodel.scheduling.protocol import Preempt, Reserve, Start, WakeAt
+from simmodel.simulate import simulate
+from simmodel.systems.cluster import Cluster
+from simmodel.work.job import Dependency, Job
+
+
+def starts(platform, jobs, policy="fcfs", **options):
+    """Start of each job, in the order of the list."""
+    return simulate(platform, jobs, policy, **options).jobs["start"].tolist()
+
+
+# ---------------------------------------------------------------------- bodies
+
+
+def test_a_body_is_the_job():
+    """Compute, write a checkpoint, compute: the job ends with the body, and holds its processors until then."""
+    env = Environment()
+    cluster = Cluster(env, 4)
+
+    def body(env, job, grant):
+        assert (job.processors, grant.processors) == (3, 3)
+        for _ in range(2):
+            yield env.timeout(10)
+            yield env.timeout(1)
+
+    first = cluster.submit(Job(processors=3, body=body))
+    second = cluster.submit(Job(processors=2, run=1))
+    env.run()
+    assert (first.state, first.started, second.started, env.now) == ("completed", 0, 22, 23)
+
+
+def test_a_body_is_stopped_at_its_requested_time_and_may_clean_up():
+    env = Environment()
+    cluster = Cluster(env, 1)
+    cleaned = []
+
+    def body(env, job, grant):
+        try:
+            yield env.timeout(100)
+        except simpy.Interrupt as interrupt:
+            cleaned.append((env.now, interrupt.cause))
+            yield env.timeout(2)
+
+    job = cluster.submit(Job(body=body, requested=30))
+    after = cluster.submit(Job(run=1))
+    env.run()
+    assert cleaned == [(30, "timeout")]
+    assert (job.state, after.started) == ("timeout", 32)
+
+
+def test_a_body_may_fail_and_an_error_in_it_is_not_hidden():
+    def fails(env, job, grant):
+        yield env.timeout(5)
+        raise JobFailed("out of memory")
+
+    def broken(env, job, grant):
+        yield env.timeout(5)
+        raise RuntimeError("a bug")
+
+    env = Environment()
+    cluster = Cluster(env, 1)
+    job = cluster.submit(Job(body=fails))
+    env.run()
+    assert job.state == "failed"
+    cluster.submit(Job(body=broken))
+    with pytest.raises(RuntimeError, match="a bug"):
+        env.run()
+
+
+def test_a_body_may_run_a_workflow_of_jobs_of_its_own():
+    env = Environment()
+    outer, inner = Cluster(env, 8, name="outer"), Cluster(env, 2, name="inner")
+
+    def body(env, job, grant):
+        parts = [inner.submit(Job(run=10)) for _ in range(4)]
+        yield env.all_of([part.done for part in parts])
+
+    job = outer.submit(Job(processors=8, body=body))
+    env.run(job.done)
+    assert env.now == 20
+
+
+# ---------------------------------------------------------------------- dependencies
+
+
+def test_dependencies_after_end_start_and_success():
+    jobs = [
+        Job(id="slow", processors=1, run=50),
+        Job(id="cut", processors=1, run=50, requested=20),
+        Job(id="end", run=1, dependencies=["slow", "cut"]),
+        Job(id="start", run=1, dependencies=[Dependency("slow", "start", 7)]),
+        Job(id="success", run=1, dependencies=[Dependency("slow", "success", 5)]),
+        Job(id="never", run=1, dependencies=[Dependency("cut", "success")]),
+        Job(id="chain", run=1, dependencies=[Dependency("never", "end")]),
+        Job(id="late", submit=70, run=1, dependencies=["slow"]),
+    ]
+    result = simulate(8, jobs)
+    assert result.jobs["start"][[0, 1, 2, 3, 4, 7]].tolist() == [0, 0, 50, 7, 55, 70]
+    assert result.jobs["status"].tolist() == [
+        "completed",
+        "timeout",
+        "completed",
+        "completed",
+        "completed",
+        "cancelled",
+        "completed",
+        "completed",
+    ]
+    assert result.jobs["start"][6] == 20
+    assert result.jobs["wait"][2] == 0  # from when it could start
+
+
+def test_a_dependency_may_be_submitted_later_and_one_that_never_comes_is_named():
+    jobs = [Job(id="b", run=1, dependencies=["a"]), Job(id="a", submit=10, run=5)]
+    assert starts(4, jobs) == [15, 10]
+    with pytest.raises(Stalled, match="job b waits since 0 for the end of job x, which was never submitted"):
+        simulate(4, [Job(id="b", run=1, dependencies=["x"])])
+
+
+def test_dependencies_on_jobs_that_are_rejected():
+    jobs = [
+        Job(id="large", processors=9, run=1),
+        Job(id="after", run=1, dependencies=["large"]),
+        Job(id="hopes", run=1, dependencies=[Dependency("large", "success")]),
+    ]
+    result = simulate(8, jobs)
+    assert result.jobs["status"].tolist() == ["rejected", "completed", "cancelled"]
+    assert result.report.rejected["larger than the machine"] == 1
+
+
+# ---------------------------------------------------------------------- cancellation
+
+
+def test_cancelled_while_waiting_blocked_or_running():
+    jobs = [
+        Job(processors=4, run=100, cancel=60),
+        Job(processors=4, run=10, cancel=30),
+        Job(processors=4, run=10),
+        Job(id="blocked", run=1, dependencies=[3], cancel=5),
+    ]
+    result = simulate(4, jobs)
+    assert result.jobs["status"].tolist() == ["cancelled", "cancelled", "completed", "cancelled"]
+    assert result.jobs["end"].tolist() == [60, 30, 70, 5]
+    assert result.jobs["start"][2] == 60
+
+
+def test_cancelling_what_is_over_changes_nothing():
+    env = Environment()
+    cluster = Cluster(env, 1)
+    job = cluster.submit(Job(run=5, cancel=50))
+    env.run()
+    assert job.state == "completed"
+
+
+# ---------------------------------------------------------------------- queues and limits
+
+
+LIMITED = ClusterSpec(
+    partitions=[PartitionSpec(processors=10)],
+    queues=[
+        QueueSpec(name="short", priority=10, max_requested=100, max_running_per_user=1),
+        QueueSpec(name="long", max_running=2, max_waiting_per_user=3),
+    ],
+)
+
+
+def test_limits_of_a_queue_hold_its_own_jobs_and_nobody_else():
+    jobs = [
+        Job(run=10, queue="short", user="ada"),
+        Job(run=10, queue="short", user="ada"),
+        Job(run=10, queue="short", user="bob"),
+        Job(run=30, queue="long", user="ada"),
+        Job(run=30, queue="long", user="bob"),
+        Job(run=30, queue="long", user="eve"),
+    ]
+    for policy in ("fcfs", "easy", "conservative", "best-fit"):
+        assert starts(LIMITED, jobs, policy) == [0, 10, 0, 0, 0, 30]
+
+
+def test_what_a_queue_does_not_take():
+    jobs = [Job(run=10, requested=200, queue="short")] + [
+        Job(processors=10, run=10, queue="long", user="ada") for _ in range(6)
+    ]
+    result = simulate(LIMITED, jobs)
+    assert result.jobs["status"].tolist() == ["rejected"] + ["completed"] * 3 + ["rejected"] * 3
+    assert "queue short allows 100" in result.jobs["reason"][0]
+    assert "queue long allows 3" in result.jobs["reason"][4]
+    assert sum(result.report.rejected.values()) == 4
+
+
+def test_queue_priority_comes_before_arrival():
+    jobs = [
+        Job(processors=10, run=10, queue="long"),
+        Job(processors=10, run=10, queue="long"),
+        Job(submit=5, processors=10, run=10, queue="short"),
+    ]
+    for policy in ("fcfs", "easy", "sjf", "wfp", "conservative", "best-fit"):
+        assert starts(LIMITED, jobs, policy) == [0, 20, 10]
+
+
+def test_partitions_are_places_of_one_scheduler():
+    spec = ClusterSpec(
+        partitions=[
+            PartitionSpec(name="big", processors=8),
+            PartitionSpec(name="small", processors=2, max_requested=50),
+        ],
+        queues=[QueueSpec(name="debug", partition="small"), QueueSpec(name="normal")],
+    )
+    jobs = [
+        Job(processors=8, run=100, partition="big"),
+        Job(processors=8, run=100, partition="big"),
+        Job(processors=2, run=10, queue="debug"),
+        Job(processors=2, run=10, partition="small"),
+        Job(processors=1, run=20, queue="normal"),
+        Job(processors=2, run=60, partition="small"),
+    ]
+    for policy in ("fcfs", "easy", "conservative", "best-fit", "conservative-keep"):
+        result = simulate(spec, jobs, policy)
+        assert result.jobs["start"][:4].tolist() == [0, 100, 0, 10]
+        assert result.jobs["status"][5] == "rejected"
+        assert result.jobs["start"][4] == (0 if policy == "never" else 200 if policy == "fcfs" else 200)
+
+
+def test_unknown_queues_and_partitions():
+    env = Environment()
+    cluster = Cluster(env, LIMITED)
+    with pytest.raises(InputError, match="queue 'shrot' of job 1 is not there; there are short, long"):
+        cluster.submit(Job(run=1, queue="shrot"))
+    spec = ClusterSpec(partitions=[PartitionSpec(name="a", processors=1), PartitionSpec(name="b", processors=1)])
+    with pytest.raises(InputError, match="partition 'c' of job 1 is not there; there are a, b"):
+        Cluster(env, spec).submit(Job(run=1, partition="c"))
+
+
+def test_consumables_are_shared_and_planned():
+    spec = ClusterSpec(
+        partitions=[PartitionSpec(processors=10)], consumables=[ConsumableSpec(name="licence", amount=3)]
+    )
+    jobs = [
+        Job(processors=1, run=10, consumables={"licence": 2}),
+        Job(processors=1, run=10, consumables={"licence": 2}),
+        Job(processors=9, run=30),
+        Job(processors=1, run=10, consumables={"licence": 1}),
+        Job(processors=1, run=10, consumables={"licence": 4}),
+        Job(processors=1, run=10, consumables={"beer": 1}),
+    ]
+    assert starts(spec, jobs[:4], "fcfs") == [0, 10, 10, 20]
+    # The second waits for a licence until 10; the third would end after that but leaves a processor: it may start.
+    assert starts(spec, jobs[:4], "easy") == [0, 10, 0, 20]
+    result = simulate(spec, jobs, "conservative")
+    assert result.jobs["status"][4:].tolist() == ["rejected", "rejected"]
+    assert "4 of licence asked for, there are 3" in result.jobs["reason"][4]
+    assert "consumable 'beer' asked for" in result.jobs["reason"][5]
+
+
+# ---------------------------------------------------------------------- preemption
+
+
+def preemptive_spec(mode):
+    return ClusterSpec(
+        partitions=[PartitionSpec(processors=4)],
+        queues=[
+            QueueSpec(name="normal", priority=1, preempts=["besteffort"]),
+            QueueSpec(name="besteffort", preemptible=mode),
+        ],
+    )
+
+
+@pytest.mark.parametrize(
+    ("mode", "keeps_work", "end"),
+    [("requeue", False, 10 + 5 + 20), ("requeue", True, 25), ("suspend", False, 25)],
+)
+def test_preempted_jobs_start_again_or_go_on(mode, keeps_work, end):
+    """A best-effort job of 20 s gives way at 10 for 5 s: it starts again, or has 10 s left."""
+    jobs = [
+        Job(processors=4, run=20, queue="besteffort", keeps_work=keeps_work),
+        Job(submit=10, processors=2, run=5, queue="normal"),
+    ]
+    result = simulate(preemptive_spec(mode), jobs, "preemptive")
+    assert result.jobs["start"][1] == 10
+    assert result.jobs["end"].tolist() == [end, 15]
+    assert result.jobs["status"].tolist() == ["completed", "completed"]
+    assert result.jobs["attempts"].tolist() == [1 if mode == "suspend" else 2, 1]
+    assert result.jobs["run"][0] == (20 if mode == "suspend" or keeps_work else 20)
+
+
+def test_the_latest_started_gives_way_and_no_more_than_needed():
+    jobs = [Job(submit=i, processors=1, run=100, queue="besteffort") for i in range(4)]
+    jobs.append(Job(submit=10, processors=2, run=5, queue="normal"))
+    result = simulate(preemptive_spec("suspend"), jobs, Preemptive(Easy()))
+    assert result.jobs["end"].tolist() == [100, 101, 107, 108, 15]
+
+
+def test_a_job_may_forbid_preempting_it():
+    jobs = [
+        Job(processors=4, run=20, queue="besteffort", on_preempt="no"),
+        Job(submit=10, processors=2, run=5, queue="normal"),
+    ]
+    assert starts(preemptive_spec("requeue"), jobs, "preemptive") == [0, 20]
+
+
+def test_a_policy_of_ones_own_may_preempt_and_resume():
+    """Round robin of two jobs on one processor, 10 s each, by suspending: a policy in one function."""
+
+    def round_robin(view):
+        running = view.running
+        if running and view.waiting and view.now - running[0].started >= 10:
+            yield Preempt(running[0].work, "suspend", "its turn is over")
+            waiting = [job for job in view.waiting if job is not running[0].work]
+            yield Start(waiting[0], view.places[0])
+        for job in view.waiting:
+            if view.places[0].fits(job):
+                yield Start(job, view.places[0])
+        yield WakeAt(view.now + 10)
+
+    result = simulate(1, [Job(run=25), Job(run=25)], round_robin, until=1000)
+    assert result.jobs["end"].tolist() == [45, 50]
+    runs = result.runs
+    assert runs["start"].tolist() == [0, 10, 20, 30, 40, 45]
+    assert runs["job"].tolist() == [1, 2, 1, 2, 1, 2]
+
+
+# ---------------------------------------------------------------------- what is wrong is said
+
+
+def wrong(policy, jobs=None):
+    jobs = jobs or [Job(processors=3, run=10), Job(processors=3, run=10)]
+    with pytest.raises(PolicyError) as error:
+        simulate(4, jobs, policy)
+    return str(error.value)
+
+
+def test_decisions_that_cannot_be():
+    def too_much(view):
+        for job in view.waiting:
+            yield Start(job, view.places[0])
+
+    def twice(view):
+        job = next(iter(view.waiting))
+        return [Start(job, view.places[0]), Start(job, view.places[0])]
+
+    def elsewhere(view):
+        return [Start(next(iter(view.waiting)), "the moon")]
+
+    def nonsense(view):
+        return ["start something"]
+
+    def not_running(view):
+        return [Preempt(next(iter(view.waiting)))]
+
+    def past(view):
+        return [Reserve(next(iter(view.waiting)), view.places[0], view.now - 1)]
+
+    message = "policy too_much at 0.0, job 2 on batch: 3 processors and 10 s asked for do not fit: 1 of 4 are free"
+    assert wrong(too_much) == message
+    assert "job 1 on batch: waiting work expected, found <job 1: 3 processors, 10 s requested, running>" in wrong(twice)
+    assert "a place of this scheduler expected (batch)" in wrong(elsewhere)
+    assert "a decision (Start, Preempt, Reserve, WakeAt) expected, found 'start something'" in wrong(nonsense)
+    assert "running work expected" in wrong(not_running)
+    assert "a promise for a time to come expected, found -1" in wrong(past)
+
+
+def test_decisions_before_an_error_stay_applied_and_the_policy_is_closed():
+    closed = []
+
+    def policy(view):
+        try:
+            for job in view.waiting:
+                yield Start(job, view.places[0])
+        finally:
+            closed.append(view.now)
+
+    env = Environment()
+    cluster = Cluster(env, 4, policy)
+    first, second = cluster.submit(Job(processors=3, run=10)), cluster.submit(Job(processors=3, run=10))
+    with pytest.raises(PolicyError):
+        env.run()
+    assert closed == [0]
+    assert (first.state, second.state) == ("running", "waiting")
+
+
+def test_a_policy_that_starts_nothing_is_reported():
+    with pytest.raises(Stalled, match="job 1 waits for 1 processors of batch since 0; 4 of 4 are free"):
+        simulate(4, [Job(run=1)], lambda view: ())
+
+
+def test_impossible_work_is_refused_when_it_is_submitted():
+    cluster = Cluster(Environment(), 4)
+    with pytest.raises(ImpossibleWork, match="5 processors asked for, batch has 4"):
+        cluster.submit(Job(processors=5, run=1))
+    with pytest.raises(ImpossibleWork, match="GPUs or memory of nodes asked for"):
+        cluster.submit(Job(nodes=1, gpus_per_node=1, run=1))
+
+
+def test_what_a_job_cannot_be():
+    for options, sentence in (
+        ({"processors": 0, "run": 1}, "processors > 0 expected, found 0"),
+        ({"run": -1}, "run >= 0 expected, found -1"),
+        ({"processors": 1}, "a run time or a body expected"),
+        ({"run": 1, "dependencies": [Dependency(1, think_time=0)], "requested": 0}, "requested > 0 expected, found 0"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            Job(**options)
+
+
+# ---------------------------------------------------------------------- the protocol
+
+
+def test_first_come_first_served_in_four_lines():
+    def fcfs(view):
+        for job in view.waiting:
+            if not view.places[0].fits(job):
+                break
+            yield Start(job, view.places[0])
+
+    jobs = [Job(submit=i, processors=1 + i % 3, run=5 + i) for i in range(40)]
+    assert starts(4, jobs, fcfs) == starts(4, jobs, "fcfs")
+
+
+def test_the_view_shows_what_was_decided():
+    """Within one decision ``waiting``, ``free``, ``running`` and ``fits`` follow each start; estimates reckon with it."""
+    seen = []
+
+    def policy(view):
+        place = view.places[0]
+        for job in view.waiting:
+            if place.fits(job):
+                yield Start(job, place)
+                seen.append((view.now, job.id, place.free, len(view.waiting), [run.work.id for run in view.running]))
+            else:
+                estimate = view.estimate(job, place)
+                seen.append((view.now, job.id, estimate.start, estimate.finish))
+
+    jobs = [Job(processors=2, run=30), Job(processors=1, run=10), Job(processors=2, run=5)]
+    simulate(4, jobs, policy)
+    assert seen == [(0, 1, 2, 2, [1]), (0, 2, 1, 1, [2, 1]), (0, 3, 10, 15), (10, 3, 0, 0, [3, 1])]
+
+
+def test_the_scheduler_does_not_wake_for_nothing_unless_asked():
+    asked = []
+
+    def policy(view):
+        asked.append(view.now)
+        yield from (Start(job, view.places[0]) for job in list(view.waiting))
+        if view.now < 5:
+            yield WakeAt(7.0)
+
+    simulate(1, [Job(run=3)], policy)
+    assert asked == [0, 7]
+
+
+def test_decisions_and_their_times_are_counted():
+    class Watch:
+        def __init__(self, env):
+            self.env, self.decisions = env, []
+
+        def decided(self, scheduler, seconds, count):
+            self.decisions.append((self.env.now, count, seconds >= 0))
+
+    watched = []
+
+    class Kept(Watch):
+        def __init__(self, env):
+            super().__init__(env)
+            watched.append(self)
+
+    result = simulate(2, [Job(run=5), Job(submit=1, processors=2, run=5)], "fcfs", observers=[Kept])
+    assert watched[0].decisions == [(0, 1, True), (1, 0, True), (5, 1, True)]
+    assert result.decisions["count"] == 3
+
+
+def test_jobs_of_zero_length_end_in_the_same_instant():
+    assert starts(1, [Job(run=0, requested=10), Job(run=0, requested=10), Job(run=1)]) == [0, 0, 0]
+
+
+def test_a_run_may_stop_in_the_middle():
+    result = simulate(1, [Job(run=10), Job(run=10), Job(submit=50, run=1)], until=15)
+    assert result.jobs["status"].tolist() == ["completed", "running", "unsubmitted"]
+
+
+def test_a_scenario_repeats_the_run(tmp_path):
+    from simmodel.simulate import load_scenario
+
+    result = simulate("small", "lublin-128-week", "sjf+easy", processors=128, estimates="exact")
+    result.to_sqlite(tmp_path / "run.sqlite")
+    again = load_scenario(tmp_path / "run.sqlite").run()
+    assert again.jobs["start"].tolist() == result.jobs["start"].tolist()
+    assert again.scenario == result.scenario
