@@ -170,7 +170,7 @@ class ConservativeKeep(_Planner):
 
     def __init__(self, order: Any = FCFS, *, promises: bool = True) -> None:
         super().__init__(order, promises=promises)
-        self._promised: dict[Any, dict[Any, float]] = {}
+        self._promised: dict[Any, dict[Any, tuple[float, Any]]] = {}  # place: job: instant, allocation
         self._settled: dict[Any, tuple[int, bool]] = {}  # place: version at its last decision, whether all stayed there
 
     def _at(self, view: View, place: Any) -> Iterator[Decision]:
@@ -184,16 +184,16 @@ class ConservativeKeep(_Planner):
         queue = waiting.by(self.order)
         seen, settled = self._settled.get(place, (-1, False))
         unchanged = seen == place.version
-        due = [job for job, at in promised.items() if at <= now]
+        due = [job for job, (at, _) in promised.items() if at <= now]
         if unchanged and not due and not waiting.new:
             return  # woken for a promise that has moved since
         settled = settled and unchanged and not self.order.changes
         profile = place.profile()
         planned: dict[Any, tuple[float, Any]] = {}
-        for job, at in promised.items():
+        for job, (at, allocation) in promised.items():
             if at > now:
-                planned[job] = at, None
-                profile.take(job, at, job.requested)
+                planned[job] = at, allocation
+                profile.take(job, at, job.requested, allocation)
         for job in [job for job in queue if job in promised and job not in planned] if due else ():
             # Where it fits now, or just after now: as soon as those end whose expected end has come.
             planned[job] = profile.earliest(job, job.requested)
@@ -204,16 +204,19 @@ class ConservativeKeep(_Planner):
             if job in planned:
                 profile.give_back(job, planned[job][0], job.requested, planned[job][1])
             at, allocation = profile.earliest(job, job.requested)
-            if at == INFINITY:
+            before, _ = promised.get(job, (None, None))
+            if at == INFINITY:  # what it was promised has gone, and nobody knows when that comes back
+                moved = promised.pop(job, None) is not None or moved
                 continue
             profile.take(job, at, job.requested, allocation)
             if at == now:
-                moved = promised.pop(job, now) > now or moved
+                promised.pop(job, None)
+                moved = moved or (before is not None and before > now)
                 yield Start(job, place, None, allocation)
                 continue
-            before, instant = promised.get(job), profile.instant(at)
+            instant = profile.instant(at)
+            promised[job] = instant, allocation
             if instant != before:
-                promised[job] = instant
                 moved = moved or before is not None
                 yield Reserve(job, place, instant)
         self._settled[place] = place.version, not moved

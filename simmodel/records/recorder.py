@@ -408,7 +408,9 @@ class JobRecorder:
         if places is None and self._places:
             places = _places(self._places)
         if processors is None and places is not None:
-            processors = int(places["processors"].sum())
+            # A reservation is a place of its own, but its processors are those of a partition.
+            inside = [place.name for place in self._places if getattr(place, "part_of", None) is not None]
+            processors = int(places["processors"][~np.isin(places["place"], inside)].sum())
         if ended is None and np.isin(jobs["status"], ("waiting", "running", "suspended", "unsubmitted")).any():
             ended = float(self._env.now)
         given: dict[str, Any] = {"processors": processors, "places": places, "started": started, "ended": ended}

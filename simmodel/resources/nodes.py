@@ -63,7 +63,7 @@ class NodePool(Pool):
         nodes: Sequence[str] | None = None,
     ) -> None:
         super().__init__(env, name, partition.capacity, consumables)
-        self.spec = partition
+        self.spec: PartitionSpec = partition
         self.nodes = list(nodes) if nodes is not None else _names(partition)
         self.table = NodeTable.of(partition.nodes, partition.placement)
         self._times_down = [0] * len(self.nodes)
@@ -249,7 +249,6 @@ class NodePool(Pool):
         self._count_down(what, 1)
         self.table.take(Allocation.away(what))
         self.altered()
-        self.came_free()
 
     def bring_up(self, what: Sequence[int]) -> None:
         """Bring nodes back; one that was taken away for several reasons comes back with the last of them."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.work.job import LiveJob
 
-__all__ = ["Claim", "Consumables", "CountPool", "Grant", "Pool", "Preempted"]
+__all__ = ["Claim", "Consumables", "CountPool", "Grant", "Lost", "Pool", "Preempted"]
 
 
 @attrs.frozen
@@ -33,6 +33,14 @@ class Grant:
     processors: int = 0
     nodes: tuple[int, ...] | None = None
     allocation: Any = None
+
+
+@attrs.frozen
+class Lost:
+    """The cause of the interrupt of a claim whose part of a pool failed: of which pool, and since when it held (s)."""
+
+    place: Any
+    since: float
 
 
 COUNTED = Grant()  # of jobs that hold nothing but a number of processors: their own number says how many
@@ -127,6 +135,14 @@ class Claim(Event):
         """Give everything back, or withdraw the claim where it was not granted yet; doing it again changes nothing."""
         self.pool._release(self)
 
+    def lose(self) -> None:
+        """Give everything back because what is held has failed; its process is interrupted with :class:`Lost`."""
+        if self not in self.pool._granted:
+            return
+        self.pool._withdraw(self)
+        if self.process is not None and self.process.is_alive:
+            self.process.interrupt(Lost(self.pool, self.since or 0.0))
+
     def __enter__(self) -> Self:
         return self
 
@@ -169,6 +185,8 @@ class Pool(Windows):
         self.max_requested: float | None = None
         self.running = RunningIndex()
         self.windows = []
+        self.spec: Any = None  # the partition it was made of
+        self.part_of: Pool | None = None  # the pool that a reservation is part of
         self.consumables = consumables or Consumables({})
         self.changed: list[Any] = []  # called when something comes free or goes: the schedulers that use the pool
         self._claims: list[Claim] = []
@@ -543,7 +561,6 @@ class CountPool(Pool):
     def take_down(self, what: int) -> None:
         """Take processors away; those in use are missed as soon as they come free."""
         self._set_down(self._down + what)
-        self.came_free()
 
     def bring_up(self, what: int) -> None:
         """Bring processors back."""
@@ -576,7 +593,7 @@ class CountPool(Pool):
 
     def in_the_way(self, what: int) -> list[Any]:
         """Return the executions that started last, until what is left is enough for the others."""
-        missing = -self.free
+        missing = min(-self.free, what)
         hit = []
         for _, _, processors, run in sorted(self.running.entries(), key=lambda entry: -entry[1]):
             if missing <= 0:

@@ -41,6 +41,7 @@ class Window:
 class _Owner(Protocol):
     env: Environment
     windows: list[Window]
+    calendar_priority: float
 
     def take_down(self, what: Any) -> None: ...
 
@@ -48,11 +49,14 @@ class _Owner(Protocol):
 
     def altered(self) -> None: ...
 
+    def came_free(self) -> None: ...
+
 
 class Windows:
     """What a pool does about windows; ``windows`` are those that are not over, by start."""
 
     windows: list[Window]
+    calendar_priority = CALENDAR
 
     def announce(
         self: _Owner, start: float, end: float, what: Any, tell: Callable[[bool], object] | None = None
@@ -92,6 +96,7 @@ class Windows:
             self.take_down(what)
             if tell is not None:
                 tell(True)
+            self.came_free()
 
         def over() -> None:
             self.windows.remove(window)
@@ -99,12 +104,15 @@ class Windows:
             if tell is not None:
                 tell(False)
 
-        if start <= env.now:
-            begin()
+        if start > env.now:
+            call_at(env, start, begin, self.calendar_priority)
         else:
-            call_at(env, start, begin)
+            window.begun = True
+            self.take_down(what)
+            if tell is not None:
+                call_at(env, env.now, lambda: tell(True), self.calendar_priority)
         if end < float("inf"):
-            call_at(env, end, over)
+            call_at(env, end, over, self.calendar_priority)
         return window
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from heapq import heappush
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,7 +12,7 @@ from simmodel.environment import END, SUBMIT, Environment, Occurrence
 from simmodel.errors import ImpossibleWork, InputError, JobFailed
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.records.recorder import JobRecorder
-from simmodel.resources.pool import Grant
+from simmodel.resources.pool import Claim, Grant
 from simmodel.scheduling.protocol import Estimate, View
 from simmodel.scheduling.registry import policy as policy_named
 from simmodel.scheduling.scheduler import Scheduler
@@ -422,7 +422,9 @@ class Cluster:
             self._over(job)
         if place._claims:
             place._serve_claims()
-        self._changed()
+        queue = self._only_queue
+        if queue is None or queue._count:  # else there is nothing to decide about
+            self._changed()
 
     def _ended_watched(self, job: LiveJob) -> None:
         if self.usage is not None:
@@ -511,11 +513,20 @@ class Cluster:
         self._enqueue(job)
         self._changed()
 
-    def fail(self, runs: list[Run]) -> None:
-        """Have these runs hit by a failure: their jobs are resubmitted or lost, as the platform says."""
+    def fail(self, runs: Iterable[Run | Claim]) -> None:
+        """Have these runs hit by a failure: their jobs are resubmitted or lost, as the platform says.
+
+        Processes that hold claims are interrupted.
+        """
         status = "requeued" if self.spec.on_failure == "resubmit" else "lost"
+        self._stop_all(runs, status)
+
+    def _stop_all(self, runs: Iterable[Run | Claim], status: str) -> None:
         for run in runs:
-            self._stop(run, status)
+            if isinstance(run, Claim):
+                run.lose()
+            else:
+                self._stop(run, status)
 
     def keep_usage(self, usage: Any) -> None:
         """Keep the consumption of users in this record from now on (for fair share)."""

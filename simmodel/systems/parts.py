@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from simmodel.errors import InputError
 from simmodel.resources.nodes import NodePool
 from simmodel.resources.pool import Consumables, CountPool, Pool
+from simmodel.systems.reservations import reserve
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
@@ -18,11 +19,21 @@ __all__ = ["build_pools", "place_of"]
 
 
 def build_pools(env: Environment, spec: ClusterSpec) -> dict[str, Pool]:
-    """Return the pools of a cluster by name: one a partition, one a reservation (empty until it begins)."""
+    """Return the pools of a cluster by name: one a partition, then one a reservation.
+
+    Raises
+    ------
+    InputError
+        where a reservation has the name of a partition, or names nodes that are not there
+    """
     consumables = Consumables({each.name: each.amount for each in spec.consumables})
     pools: dict[str, Pool] = {}
     for partition in spec.partitions:
         pools[partition.name] = _pool(env, partition, consumables)
+    for reservation in spec.reservations:
+        if reservation.name in pools:
+            raise InputError(f"names that differ expected, found {reservation.name!r} twice", place="reservations")
+        pools[reservation.name] = reserve(env, reservation, pools[spec.partition(reservation.partition).name])
     return pools
 
 
@@ -33,6 +44,7 @@ def _pool(env: Environment, partition: PartitionSpec, consumables: Consumables) 
     else:
         assert partition.processors is not None
         pool = CountPool(env, partition.name, partition.processors, consumables)
+        pool.spec = partition
     pool.priority = float(partition.priority)
     pool.max_processors = partition.max_processors
     pool.max_requested = partition.max_requested
@@ -64,6 +76,8 @@ def place_of(job: LiveJob, cluster: Cluster) -> Any:
             raise InputError(f"partition {name!r} of job {job.id} is not there; there are {there}")
         return pool
     for pool in cluster.places:
+        if pool.part_of is not None:
+            break  # reservations are for those that name them
         job.request = None if spec is None else pool.request_of(spec)
         if pool.why_not(job) is None and pool.limits_why_not(job) is None:
             return pool

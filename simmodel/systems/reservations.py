@@ -1,0 +1,93 @@
+"""Advance reservations: parts of partitions that are places of their own for a while."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from simmodel.resources.nodes import NodePool
+from simmodel.resources.pool import CountPool, Pool
+
+if TYPE_CHECKING:
+    from simmodel.environment import Environment
+    from simmodel.platform.cluster import PartitionSpec, ReservationSpec
+    from simmodel.work.job import LiveJob
+
+__all__ = ["ReservedNodes", "ReservedProcessors", "reserve"]
+
+
+class _Reserved(Pool):
+    """What reserved pools share: who may use them, and when."""
+
+    reservation: ReservationSpec
+    taken: Any  # what they are of the partition that they are part of
+
+    def limits_why_not(self, job: LiveJob) -> str | None:
+        """Say why the job may not use the reservation, or ``None``."""
+        spec = self.reservation
+        if spec.users and job.user not in spec.users:
+            return f"user {job.user} asked for, reservation {spec.name} is for others"
+        if spec.queues and job.queue not in spec.queues:
+            return f"queue {job.queue} asked for, reservation {spec.name} is for others"
+        if self.env.now >= spec.end:
+            return f"reservation {spec.name} asked for, it was over at {spec.end:g} s"
+        longest = spec.end - max(spec.start, self.env.now)
+        if job.requested > longest:
+            return f"{job.requested:g} s asked for, reservation {spec.name} has {longest:g}"
+        return super().limits_why_not(job)
+
+    @property
+    def own_all(self) -> Any:
+        """All of it, as :meth:`take_down` takes it."""
+        return self.capacity
+
+    def own_part(self, _what: Any) -> Any:
+        """Return what a part of the partition is here; nothing where it is not known which processors fail."""
+        return None
+
+
+class ReservedProcessors(_Reserved, CountPool):
+    """Reserved processors, of which only the number counts."""
+
+
+class ReservedNodes(_Reserved, NodePool):
+    """Reserved nodes: numbered from 0 here, with the names that they have in their partition."""
+
+    @property
+    def own_all(self) -> tuple[int, ...]:
+        """All of its nodes."""
+        return tuple(self.units)
+
+    def own_part(self, what: Sequence[int]) -> tuple[int, ...]:
+        """Return the numbers that nodes of the partition have here; those that are not reserved drop out."""
+        own = {node: number for number, node in enumerate(self.taken)}
+        return tuple(own[node] for node in what if node in own)
+
+
+def reserve(env: Environment, spec: ReservationSpec, parent: Pool) -> Pool:
+    """Return the place of a reservation of part of a pool; the calendar opens and closes it.
+
+    Raises
+    ------
+    InputError
+        where it names nodes that the pool does not have
+    """
+    place: ReservedNodes | ReservedProcessors
+    taken = parent.units_of(spec)
+    partition: PartitionSpec = parent.spec
+    if isinstance(parent, NodePool):
+        kinds = [kind for kind in partition.nodes for _ in range(kind.count)]
+        nodes = tuple(attrs.evolve(kinds[node], count=1) for node in taken)
+        names = [parent.nodes[node] for node in taken]
+        own = attrs.evolve(partition, name=spec.name, nodes=nodes)
+        place = ReservedNodes(env, spec.name, own, parent.consumables, names)
+    else:
+        place = ReservedProcessors(env, spec.name, taken, parent.consumables)
+        place.spec = attrs.evolve(partition, name=spec.name, processors=taken)
+    place.part_of = parent
+    place.reservation = spec
+    place.taken = taken
+    place.priority = parent.priority
+    return place
