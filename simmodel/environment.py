@@ -27,7 +27,6 @@ __all__ = ["END", "SUBMIT", "Environment", "Occurrence", "RealtimeEnvironment", 
 END = EventPriority(2)
 SUBMIT = EventPriority(3)
 _BOUND = ("process", "timeout", "event", "all_of", "any_of")
-_INSTANT_END = 1000  # + the scheduler's rank
 
 
 class Occurrence:
@@ -51,27 +50,27 @@ class Waits(Protocol):
         ...
 
 
-class _WakeUp(Occurrence):
-    """A callback at the end of an instant, pushed again and again without a new object."""
+class _WakeUp:
+    """A callback at the end of an instant. It stands beside the event queue, which it would cost twice as much."""
 
-    __slots__ = ("_armed_at", "_call", "_env", "_priority")
+    __slots__ = ("_armed", "_call", "_env", "_rank")
 
     def __init__(self, env: Environment, call: Callable[[], object], rank: int) -> None:
         self._env = env
         self._call = call
-        self._priority = _INSTANT_END + rank
-        self._armed_at: float | None = None
+        self._rank = rank
+        self._armed = False
 
     def __call__(self) -> None:
         """Ask for the callback at the end of this instant; asking again before it comes changes nothing."""
-        if self._armed_at is None:
+        if not self._armed:
+            self._armed = True
             env = self._env
-            self._armed_at = env._now
-            self.callbacks = (self._fire,)
-            heappush(env._queue, (env._now, self._priority, next(env._eid), self))  # type: ignore[misc]
+            heappush(env._at_end, (self._rank, next(env._eid), self))
 
-    def _fire(self, _event: object) -> None:
-        self._armed_at = None
+    def fire(self) -> None:
+        """Call back."""
+        self._armed = False
         self._call()
 
 
@@ -101,6 +100,7 @@ class Environment(simpy.Environment):
         self._hook_listeners: list[Callable[[], object]] = []
         self._waits: list[Waits] = []
         self._withdrawn = 0
+        self._at_end: list[tuple[int, int, _WakeUp]] = []  # asked for at the end of this instant, a heap
         super().__init__(initial_time)
         # SimPy binds early what stands in type(self) alone; a subclass would pay for each look-up (15 %).
         for name in _BOUND:
@@ -163,12 +163,15 @@ class Environment(simpy.Environment):
     def peek(self) -> float:
         """Return the time of the next event, infinity where there is none."""
         self._skip_withdrawn()
-        return super().peek()
+        return self._now if self._at_end else super().peek()
 
     def step(self) -> None:
         """Process the next event; raises ``simpy.core.EmptySchedule`` where there is none."""
         self._skip_withdrawn()
-        super().step()
+        if self._at_end and super().peek() > self._now:
+            heappop(self._at_end)[2].fire()
+        else:
+            super().step()
 
     # ------------------------------------------------------------------ random streams
 
@@ -293,8 +296,12 @@ class Environment(simpy.Environment):
     def _loop(self) -> None:
         # SimPy's step() inlined: the call costs as much as the rest of it.
         queue = self._queue
+        at_end = self._at_end
         pop = heappop
-        while queue:
+        while queue or at_end:
+            if at_end and not (queue and queue[0][0] <= self._now):
+                pop(at_end)[2].fire()
+                continue
             now, _, _, event = pop(queue)
             callbacks: Any = event.callbacks
             if callbacks is None:
@@ -368,7 +375,7 @@ class RealtimeEnvironment(Environment):
         Raises ``RuntimeError`` in strict mode where that time passed more than ``factor`` seconds ago.
         """
         self._skip_withdrawn()
-        if not self._queue:
+        if self.peek() == float("inf"):
             raise EmptySchedule
         due = self.real_start + (self.peek() - self.env_start) * self._factor
         late = monotonic() - due

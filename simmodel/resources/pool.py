@@ -108,6 +108,7 @@ class Claim(Event):
         self.grant: Grant | None = None
         self.since: float | None = None
         self.expected_end = float("inf")
+        self.entry: Any = None  # where it stands among what runs
 
     def __lt__(self, other: Claim) -> bool:
         return self.key < other.key
@@ -638,6 +639,10 @@ class PoolProfile:
         """Plan the job from an instant on for so many seconds."""
         for part, need in self._needs(job):
             part.take(need, at, duration)
+
+    def make_room(self, job: LiveJob, duration: float, planned: LiveJob) -> Any:
+        """Return ``None``: where processors only count, planned work cannot move to others."""
+        return None
 
     def instant(self, at: float) -> float:
         """Return the instant of a planned start (see :meth:`CountProfile.instant`)."""

@@ -20,17 +20,17 @@ class RunningIndex:
     for the time at which so many processors are free cost about the square root of the number that runs.
     """
 
-    __slots__ = ("_blocks", "_count", "_entries", "_lasts", "_sums")
+    __slots__ = ("_blocks", "_count", "_lasts", "_size", "_sums")
 
     def __init__(self) -> None:
         self._blocks: list[list[Entry]] = [[]]
         self._lasts: list[Entry] = []  # of each block but the last one: its greatest entry
         self._sums: list[int] = [0]
-        self._entries: dict[Any, Entry] = {}
+        self._size = 0
         self._count = 0
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return self._size
 
     def __iter__(self) -> Iterator[Any]:
         return iter([entry[3] for block in self._blocks for entry in block])
@@ -44,7 +44,8 @@ class RunningIndex:
         """Add an execution that holds so many processors."""
         number = self._count = self._count + 1
         entry = (run.expected_end, number, processors, run)
-        self._entries[run] = entry
+        run.entry = entry  # where it stands, for remove()
+        self._size += 1
         lasts = self._lasts
         i = bisect_left(lasts, entry) if lasts else 0
         block = self._blocks[i]
@@ -64,8 +65,10 @@ class RunningIndex:
         self._sums.insert(i + 1, moved)
 
     def remove(self, run: Any) -> None:
-        """Remove an execution; raises ``KeyError`` where it is not in the index."""
-        entry = self._entries.pop(run)
+        """Remove an execution that is in the index."""
+        entry = run.entry
+        run.entry = None
+        self._size -= 1
         lasts = self._lasts
         i = bisect_left(lasts, entry) if lasts else 0
         block = self._blocks[i]

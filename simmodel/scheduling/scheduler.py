@@ -114,13 +114,14 @@ class Scheduler:
         waiting = self.view.waiting
         if not waiting:
             if not self._asked_for:
-                self._forget_new(waiting)
+                waiting.forget_new()
                 return
             self._asked_for = False
         clock = perf_counter
         spent = 0.0
         count = 0
         decisions: Iterable[Decision] | None = None
+        start = self._executive.start
         self._deciding = True
         begin = clock()
         try:
@@ -137,7 +138,7 @@ class Scheduler:
                             and job.place is place
                             and (place.fits(job) if allocation is None else place.accepts(job, allocation))
                         ):
-                            self._executive.start(job, place, allocation)
+                            start(job, place, allocation)
                         else:
                             self._start(job, place)
                     else:
@@ -151,7 +152,8 @@ class Scheduler:
         finally:
             self._deciding = False
         spent += clock() - begin
-        self._forget_new(waiting)
+        if waiting.new:
+            waiting.forget_new()
         self.seconds += spent
         self.calls += 1
         self.decisions += count
@@ -159,10 +161,6 @@ class Scheduler:
             self.slowest = spent
         for hook in self._decided:
             hook(self, spent, count)
-
-    def _forget_new(self, waiting: Any) -> None:
-        if waiting.new:
-            waiting.forget_new()
 
     # ------------------------------------------------------------------ checks
 

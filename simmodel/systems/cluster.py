@@ -243,7 +243,7 @@ class Cluster:
         name = spec.id if spec.id is not None else spec.name or index + 1
         job = LiveJob(name, index, self.env.now, spec.processors, requested, expected, duration)
         job.spec = spec
-        job.user, job.group, job.queue, job.priority = spec.user, spec.group, spec.queue, spec.priority
+        job.user, job.priority = spec.user, spec.priority
         if self.overrun == "stop" and limit < run:
             job._outcome = "timeout"
         job._done = Event(self.env)
@@ -438,8 +438,8 @@ class Cluster:
         self._active -= 1
         if job._watched:
             self._dependencies.happened(job, "end")
-        if job._done is not None:
-            job._done.succeed(job)
+            if job.spec is not None:
+                job._done.succeed(job)
         if self._idle is not None and not self._active and not self._idle.triggered:
             self._idle.succeed()
 

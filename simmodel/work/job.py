@@ -147,7 +147,7 @@ class LiveJob:
         processors asked for
     requested
         seconds that a policy plans it with
-    user, group, queue, priority
+    user, priority
         as asked for; the priority includes that of its queue and partition
     place
         the place (partition) that it waits for
@@ -171,13 +171,11 @@ class LiveJob:
         "_waits_for",
         "_watched",
         "attempts",
-        "group",
         "id",
         "index",
         "place",
         "priority",
         "processors",
-        "queue",
         "request",
         "requested",
         "rules",
@@ -207,8 +205,6 @@ class LiveJob:
         self._expected = expected  # seconds it is planned with once it runs
         self._duration = duration  # seconds it will run: nothing that a policy may look at
         self.user: int | str | None = None
-        self.group: int | str | None = None
-        self.queue: int | str | None = None
         self.priority: float = 0.0
         self.place: Any = None
         self.spec: Job | None = None
@@ -217,21 +213,31 @@ class LiveJob:
         self.state = "new"
         self.attempts = 0
         self._run: Run | None = None
-        self._done: simpy.Event | None = None
-        self._prev: LiveJob | None = None
-        self._next: LiveJob | None = None
-        self._waits_for = 0  # dependencies
         self._outcome = "completed"  # what its end will be, where nothing comes between
         self._resumes: Any = None  # what it held when it was suspended: it goes on at its next start
         self._watched = False  # usage, limits or other jobs hang on its start and end
         self._started: float | None = None
 
+    # Set where they are needed: by the queue it stands in; for a job of a script; while it waits for others.
+    _prev: LiveJob | None
+    _next: LiveJob | None
+    _done: Event
+    _waits_for: int
+
     @property
     def done(self) -> Event:
         """An event that happens when the job is over; its value is the job (see ``state`` for how it ended)."""
-        if self._done is None:
-            raise AttributeError(f"{self} has no event; submit it through a cluster")
         return self._done
+
+    @property
+    def group(self) -> int | str | None:
+        """The user's group or account."""
+        return None if self.spec is None else self.spec.group
+
+    @property
+    def queue(self) -> int | str | None:
+        """The queue it was submitted to."""
+        return None if self.spec is None else self.spec.queue
 
     @property
     def started(self) -> float | None:
@@ -260,7 +266,7 @@ class Run(Occurrence):
         what the place gave: ``grant.nodes`` are its nodes, where nodes are identified, else ``None``
     """
 
-    __slots__ = ("expected_end", "grant", "job", "place", "process", "released", "started", "stopping")
+    __slots__ = ("entry", "expected_end", "grant", "job", "place", "process", "released", "started", "stopping")
 
     def __init__(self, job: LiveJob, place: Any, started: float, expected_end: float, grant: Any) -> None:
         self.job = job
