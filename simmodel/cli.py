@@ -370,7 +370,7 @@ def _list_ready(kind: str) -> dict[str, str]:
     for name in ready_names(kind):
         path = ready_file(kind, name)
         document = tomllib.loads(path.read_text("utf-8")) if path is not None and path.suffix == ".toml" else {}
-        described[name] = str(document.get("description", ""))
+        described[name] = str(document.get("description", "")).partition(". ")[0].rstrip(".")
     return described
 
 

@@ -78,6 +78,23 @@ def test_processors_replace_those_of_the_header(folder: Path, capsys: pytest.Cap
     assert "rejected 1 (" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("platform", ["kth-sp2", "own.toml"])
+def test_a_platform_is_a_name_or_a_file(folder: Path, capsys: pytest.CaptureFixture[str], platform: str) -> None:
+    (folder / "own.toml").write_text('kind = "cluster"\n[[partitions]]\nnodes = [{ count = 25, cores = 4 }]\n')
+    assert main(["batch", "probe-4", "--platform", platform]) == 0
+    assert "probe-4 under easy on 100 processors" in capsys.readouterr().out
+
+
+def test_a_bar_shows_progress_beside_the_output(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["batch", "lublin-128-week"]) == 0
+    alone = capsys.readouterr()
+    assert main(["batch", "lublin-128-week", "--progress"]) == 0
+    beside = capsys.readouterr()
+    assert alone.err == ""
+    assert "600/600" in beside.err
+    assert alone.out.splitlines()[:-1] == beside.out.splitlines()[:-1]  # but for the time that decisions took
+
+
 def test_until_stops_early(folder: Path) -> None:
     swf(folder / "probe.swf", PROBE)
     assert main(["batch", "probe.swf", "--until", "955", "--schedule", "out.csv"]) == 0
