@@ -76,7 +76,7 @@ class Network(Fluid):
         model: str | SharingModel = "maxmin",
         crosstraffic: bool = False,
         routes: Iterable[RouteSpec] | Mapping[tuple[str, str], Sequence[str]] = (),
-        graph: nx.Graph | None = None,
+        graph: nx.Graph[Any] | None = None,
     ) -> None:
         if isinstance(links, NetworkSpec):
             spec = links

@@ -36,7 +36,7 @@ class Router:
     ('xy', 'yz')
     """
 
-    def __init__(self, spec: NetworkSpec, graph: nx.Graph | None = None) -> None:
+    def __init__(self, spec: NetworkSpec, graph: nx.Graph[Any] | None = None) -> None:
         self._links = {link.name: (place, link) for place, link in enumerate(spec.links)}
         self._table: dict[tuple[Any, Any], tuple[str, ...]] = {}
         for route in spec.routes:
@@ -46,7 +46,7 @@ class Router:
         self._places = {place for ends in self._table for place in ends}
         self._spec = spec
         self._given = graph
-        self._graph: nx.MultiDiGraph | None = None
+        self._graph: nx.MultiDiGraph[Any] | None = None
         self._distances: dict[Any, dict[Any, float]] = {}
         if graph is not None:
             self._build()
@@ -75,12 +75,13 @@ class Router:
             if place not in places:
                 raise InputError(f"a place of this network expected, found {place!r}")
 
-    def _build(self) -> nx.MultiDiGraph:
+    def _build(self) -> nx.MultiDiGraph[Any]:
         import networkx as nx
 
-        graph = nx.MultiDiGraph()
+        graph: nx.MultiDiGraph[Any] = nx.MultiDiGraph()
         if self._given is not None:
             graph.add_nodes_from(self._given.nodes)
+            name: Any
             for a, b, name in self._given.edges(data="link"):
                 if name not in self._links:
                     raise InputError(
@@ -95,7 +96,7 @@ class Router:
         self._graph = graph
         return graph
 
-    def _join(self, graph: nx.MultiDiGraph, a: Any, b: Any, name: str, one_way: bool) -> None:
+    def _join(self, graph: nx.MultiDiGraph[Any], a: Any, b: Any, name: str, one_way: bool) -> None:
         place, link = self._links[name]
         graph.add_edge(a, b, key=name, latency=link.latency, place=place)
         if not one_way:
