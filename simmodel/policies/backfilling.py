@@ -19,6 +19,8 @@ from simmodel.scheduling.registry import unknown
 
 __all__ = ["BACKFILLS", "Backfill", "Easy", "combined"]
 
+INFINITY = float("inf")
+
 
 class Easy:
     """EASY: the head of the queue is promised the earliest time at which it fits; the others may not delay it.
@@ -107,32 +109,48 @@ class Easy:
         limit = at - view.env._now
         if self.promises:
             yield Reserve(head, place, at)
+        holds = True
         first_fitting = lanes.first_fitting
         while (job := first_fitting(place.free, limit, extra)) is not None:
             if job.requested > limit:
                 extra -= job.processors
+            holds = holds and job._expected == job.requested  # else it is now expected to end later than it was tried
             yield Start(job, place)
         if not self.promises:
-            self._blocked[place] = (place.version, head, at, extra)
+            self._blocked[place] = (place.version if holds else -1, head, at, extra)
 
     def _by_profile(self, place: Any, queue: Any, head: Any, waiting: Any) -> Iterator[Decision]:
-        """Do the same where one number does not say it all: windows, consumables, identified nodes."""
+        """Do the same where one number does not say it all: windows, consumables, identified nodes.
+
+        The head is promised an instant, not its nodes: where a job can only start on nodes meant for the head, and the
+        head does as well with others at the same instant, the job starts.
+        """
+        lanes = waiting.lanes(self.candidates)
+        if place.free < lanes.narrowest and not self.promises:
+            return
         profile = place.profile()
         at, allocation = profile.earliest(head, head.requested)
-        if at < float("inf"):
-            profile.take(head, at, float("inf") if not place.windows else head.requested, allocation)
-            if self.promises and at > place.env.now:
-                yield Reserve(head, place, at)
-        now = place.env.now
+        now, promised = place.env.now, at < INFINITY
+        if promised:
+            profile.take(head, at, head.requested, allocation)
+            if self.promises:
+                yield Reserve(head, place, profile.instant(at))
+        holds = True
         for job in waiting.by(self.candidates) if self.candidates is not self.order else queue:
-            if place.free <= 0:
-                return
+            if place.free < lanes.narrowest:
+                break
             if job is head or not place.fits(job):
                 continue
             allocation = profile.fits(job, job.requested)
+            if allocation is None and promised:
+                allocation = profile.make_room(job, job.requested, head)
             if allocation is not None:
                 yield Start(job, place, None, allocation)
                 profile.take(job, now, job.requested, allocation)
+                holds = holds and job._expected == job.requested
+        if holds and not self.promises and not place.consumables.capacity:
+            # Only what has few enough processors is worth another look while nothing else changes.
+            self._blocked[place] = (place.version, head, profile.instant(at), place.capacity)
 
 
 def Backfill(

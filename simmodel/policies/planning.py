@@ -53,12 +53,19 @@ class _Planner:
 class _Plan:
     """The plan of a place after a decision: it still holds while only submissions happen."""
 
-    __slots__ = ("complete", "profile", "version")
+    __slots__ = ("complete", "missed", "planned", "profile", "version")
 
-    def __init__(self, profile: Any, version: int, complete: bool) -> None:
+    def __init__(self, profile: Any, version: int, complete: bool, planned: int) -> None:
         self.profile = profile
         self.version = version
         self.complete = complete
+        self.planned = planned  # jobs that waited then
+        self.missed: list[Any] = []  # jobs that came since, at decisions at which nothing could start
+
+    def not_planned(self, waiting: Any) -> list[Any] | None:
+        """Return the jobs that came since, in order; ``None`` where one that was planned has been withdrawn."""
+        came = [job for job in (*self.missed, *waiting.new) if job.state == "waiting"]
+        return came if self.planned + len(came) == len(waiting) else None
 
 
 class Conservative(_Planner):
@@ -94,11 +101,13 @@ class Conservative(_Planner):
             return
         # Nothing can start: no plan is needed (unless it is to be recorded).
         narrowest = waiting.lanes(self.order).narrowest
+        plan = self._plans.get(place)
         if place.free < narrowest and not self.promises:
+            if plan is not None and plan.version == place.version:
+                plan.missed += waiting.new
             return
         now = view.env._now
         jobs: Iterable[Any] = waiting.by(self.order)
-        plan = self._plans.get(place)
         if (
             plan is not None
             and plan.version == place.version
@@ -106,12 +115,13 @@ class Conservative(_Planner):
             and not waiting._with_priorities
             and not self.promises
             and (len(plan.profile.times) == 1 or plan.profile.times[1] > now)
+            and (came := plan.not_planned(waiting)) is not None
         ):
             # Nothing started or ended, no expected end has passed: those planned before keep their plans.
             profile = plan.profile
             profile.advance(now)
             if plan.complete:
-                jobs = list(waiting.new)
+                jobs = came
             elif profile.free[0] < narrowest:
                 return
             else:
@@ -132,12 +142,17 @@ class Conservative(_Planner):
                 yield Start(job, place)
             elif self.promises:
                 yield Reserve(job, place, profile.instant(at))
-        self._plans[place] = _Plan(profile, place.version if holds else -1, complete)
+        self._plans[place] = _Plan(profile, place.version if holds else -1, complete, len(waiting))
 
     def _by_profile(self, place: Any, waiting: Any) -> Iterator[Decision]:
+        lanes = waiting.lanes(self.order)
+        if place.free < lanes.narrowest and not self.promises:
+            return
         profile = place.profile()
         now = place.env.now
         for job in waiting.by(self.order):
+            if place.free < lanes.narrowest and not self.promises:
+                return
             at, allocation = profile.earliest(job, job.requested)
             if at == INFINITY:
                 continue
@@ -177,13 +192,14 @@ class ConservativeKeep(_Planner):
         waiting = view.waiting.at(place)
         promised = self._promised.setdefault(place, {})
         now = view.env._now
-        for job in [job for job in promised if job.state != "waiting" or job.place is not place]:
+        gone = [job for job in promised if job.state != "waiting" or job.place is not place]  # withdrawn, mostly
+        for job in gone:
             del promised[job]
         if not waiting:
             return
         queue = waiting.by(self.order)
         seen, settled = self._settled.get(place, (-1, False))
-        unchanged = seen == place.version
+        unchanged = seen == place.version and not gone
         due = [job for job, (at, _) in promised.items() if at <= now]
         if unchanged and not due and not waiting.new:
             return  # woken for a promise that has moved since
