@@ -54,7 +54,8 @@ class Easy:
 
     def fresh(self) -> Easy:
         """Return one with the same settings and nothing remembered."""
-        return Easy(_fresh(self.order), candidates=_fresh(self.candidates), promises=self.promises)
+        candidates = None if self.candidates is self.order else _fresh(self.candidates)
+        return Easy(_fresh(self.order), candidates=candidates, promises=self.promises)
 
     def attach(self, system: Any) -> None:
         """Attach the orders that keep a history to the system."""

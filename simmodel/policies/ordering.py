@@ -214,11 +214,16 @@ class Multifactor:
             self.name,
         )
 
-    def factor(self, user: Any, now: float) -> float:
-        """Return the fair-share factor of a user, 0 to 1."""
-        others = {**dict.fromkeys(self.usage.users(), 1.0), user: 1.0, **self.shares}
-        share = others[user] / sum(others.values())
-        return float(2.0 ** (-self.usage.share(user, now) / share))
+    def factors(self, users: Iterable[Any], now: float) -> list[float]:
+        """Return the fair-share factor of each of these users, 0 to 1, at an instant (s)."""
+        shares = {**dict.fromkeys(self.usage.users(), 1.0), **self.shares}
+        everybody, used = sum(shares.values()), self.usage.total(now)
+        found = []
+        for user in users:
+            mine = shares.get(user)
+            part = 1.0 / (everybody + 1.0) if mine is None else mine / everybody
+            found.append(float(2.0 ** (-self.usage.of(user, now) / used / part)) if used > 0 else 1.0)
+        return found
 
     def key(self, job: LiveJob, now: float) -> float:
         """Return the negative priority of a job at an instant (s)."""
@@ -226,13 +231,13 @@ class Multifactor:
         return -(
             self.age * min((now - job.submit) / self.max_age, 1.0)
             + self.size * (1.0 - size if self.small_first else size)
-            + self.fair_share * self.factor(job.user, now)
+            + self.fair_share * self.factors((job.user,), now)[0]
         )
 
     def scores(self, now: float, columns: ColumnIndex) -> NDArray[np.float64]:
         """Return the keys of all waiting jobs, an array of shape (jobs,)."""
         size = columns.processors / self.capacity
-        factors = np.array([self.factor(user, now) for user in columns.users])
+        factors = np.array(self.factors(columns.users, now))
         keys: NDArray[np.float64] = -(
             self.age * np.minimum((now - columns.submit) / self.max_age, 1.0)
             + self.size * (1.0 - size if self.small_first else size)

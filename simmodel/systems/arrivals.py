@@ -76,7 +76,7 @@ class Arrivals(Occurrence):
         i = self._i
         at = values[i][1]
         each = self._each
-        watched = cluster.usage is not None
+        watched = bool(cluster.usages)
         while True:
             row, _, processors, requested, expected, duration, name, user, cut = values[i]
             job = LiveJob(name, row, at, processors, requested, expected, duration)

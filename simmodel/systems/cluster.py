@@ -16,6 +16,7 @@ from simmodel.resources.pool import Claim, Grant
 from simmodel.scheduling.protocol import Estimate, View
 from simmodel.scheduling.registry import policy as policy_named
 from simmodel.scheduling.scheduler import Scheduler
+from simmodel.scheduling.usage import Usage
 from simmodel.scheduling.waiting import MergedQueues, WaitingQueue
 from simmodel.systems.arrivals import Arrivals
 from simmodel.systems.calendar import Calendar
@@ -120,7 +121,7 @@ class Cluster:
         waiting: Any = self._only_queue if self._only_queue is not None else MergedQueues(self._queues)
         self.view = View(env, waiting, self.places, f"{self.name}.policy")
         self.view.estimator = _estimate
-        self.usage: Any = None
+        self.usages: list[Usage] = []
         self.rules = {queue.name: QueueRules(queue) for queue in self.spec.queues}
         self.submitted = 0
         self._record = record
@@ -363,8 +364,8 @@ class Cluster:
 
     def _started_watched(self, job: LiveJob) -> None:
         """Do what only some jobs need when they start: usage, limits, and jobs that come after the start."""
-        if self.usage is not None:
-            self.usage.change(job.user, job.processors, self.env._now)
+        for usage in self.usages:
+            usage.change(job.user, job.processors, self.env._now)
         if job.rules is not None:
             for held in job.rules.started(job):
                 self._queues[held.place].remove(held)
@@ -427,8 +428,8 @@ class Cluster:
             self._changed()
 
     def _ended_watched(self, job: LiveJob) -> None:
-        if self.usage is not None:
-            self.usage.change(job.user, -job.processors, self.env._now)
+        for usage in self.usages:
+            usage.change(job.user, -job.processors, self.env._now)
         if job.rules is not None:
             for freed in job.rules.ended(job):
                 self._enqueue(freed)
@@ -528,9 +529,10 @@ class Cluster:
             else:
                 self._stop(run, status)
 
-    def keep_usage(self, usage: Any) -> None:
+    def keep_usage(self, usage: Usage) -> None:
         """Keep the consumption of users in this record from now on (for fair share)."""
-        self.usage = self.view.usage = usage
+        self.usages.append(usage)
+        self.view.usage = usage
 
     # ------------------------------------------------------------------ time
 

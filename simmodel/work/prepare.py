@@ -126,7 +126,15 @@ def prepare(
         _count(report.repaired, "submissions out of order: sorted", late)
         rows = rows[np.argsort(ordered, kind="stable")]
     return Prepared(
-        rows, submit, waiting, expected, duration, processors, run > requested if overrun == "stop" else np.zeros(len(run), bool), rejected, report
+        rows,
+        submit,
+        waiting,
+        expected,
+        duration,
+        processors,
+        run > requested if overrun == "stop" else np.zeros(len(run), bool),
+        rejected,
+        report,
     )
 
 
