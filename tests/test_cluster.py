@@ -160,7 +160,7 @@ def test_cancelling_what_is_over_changes_nothing():
     cluster = Cluster(env, 1)
     job = cluster.submit(Job(run=5, cancel=50))
     env.run()
-    assert job.state == "completed"
+    assert (job.state, env.now) == ("completed", 5)
 
 
 # ---------------------------------------------------------------------- queues and limits

@@ -129,6 +129,7 @@ class Cluster:
         self._active = 0  # submitted and not over
         self._sources: list[Arrivals] = []
         self._idle: Event | None = None
+        self._cancellations: dict[LiveJob, Occurrence] = {}  # to come
         self._dependencies = Dependencies(self)
         self._by_event = decide_on == "event"
         self._submits_first = self._by_event and event_order == "submits-first"
@@ -170,7 +171,7 @@ class Cluster:
     # ------------------------------------------------------------------ submission
 
     def submit(self, spec: Job) -> LiveJob:
-        """Submit a job now; ``job.done`` is an event that happens when it is over.
+        """Submit a job now, whatever its ``submit`` says; ``job.done`` is an event that happens when it is over.
 
         Raises
         ------
@@ -218,7 +219,8 @@ class Cluster:
         prepared = prepare(workload, largest, self.estimates, self.overrun)
         names = workload["job"].tolist() if prepared.rejected else []
         for row, reason in prepared.rejected.items():
-            job = LiveJob(names[row], row, float(workload["submit"][row]), 0, 0.0, 0.0, 0.0)
+            processors = int(prepared.processors[row])
+            job = LiveJob(names[row], row, float(workload["submit"][row]), processors, 0.0, 0.0, 0.0)
             job.state = "rejected"
             self._tell("job_rejected", job, reason)
             self._dependencies.rejected(job.id)
@@ -270,7 +272,7 @@ class Cluster:
         spec = job.spec
         if spec is not None:
             if spec.cancel is not None:
-                self._at(spec.cancel, lambda: self.cancel(job))
+                self._cancellations[job] = self._at(spec.cancel, lambda: self.cancel(job))
             if spec.dependencies:
                 self._dependencies.block(job)
                 return
@@ -439,6 +441,9 @@ class Cluster:
         self._active -= 1
         if job._watched:
             self._dependencies.happened(job, "end")
+            timer = self._cancellations.pop(job, None)
+            if timer is not None and timer.callbacks is not None:
+                self.env.withdraw(timer)
             if job.spec is not None:
                 job._done.succeed(job)
         if self._idle is not None and not self._active and not self._idle.triggered:
