@@ -1,0 +1,403 @@
+"""Workflows: tasks, what each waits for, and the data that move between them."""
+
+from __future__ import annotations
+
+import html
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
+from numbers import Real
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import attrs
+
+from simmodel.errors import InputError
+from simmodel.work.precedence import levels_of, longest_path, topological_order
+from simmodel.work.task import DataObject, File, RecordedMachine, Task
+from simmodel.work.workload import Report
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+__all__ = ["DataObject", "Edge", "File", "RecordedMachine", "Task", "Workflow"]
+
+TaskId = int | str
+
+
+class Edge(NamedTuple):
+    """A task that waits for another one, and the data that the first reads of what the second writes."""
+
+    parent: TaskId
+    child: TaskId
+    data: tuple[str, ...]
+    size: float
+
+
+class Workflow:
+    """A directed acyclic graph of tasks; independent tasks are a workflow without edges.
+
+    Everything that has an order has the order in which tasks, edges and files were given.
+
+    Parameters
+    ----------
+    tasks
+        the tasks, each with an id of its own
+    edges
+        ``(parent, child)`` ids; ``(parent, child, bytes)`` adds a data object named ``parent->child`` that goes from
+        one to the other, ``(parent, child, objects)`` these data objects. ``None``: a task waits for those that write
+        what it reads
+    files
+        the data objects that tasks name as inputs and outputs
+    name
+        what plots and reports call it
+    header
+        what its file says of itself
+    report
+        what a reader skipped or repaired
+    machines, makespan
+        where it was recorded, and the seconds it took there, where known
+
+    Raises
+    ------
+    InputError
+        an id occurs twice, an edge or a task names what is not there, an edge is given twice, or tasks wait for each
+        other in a circle (which is named)
+
+    >>> tasks = [Task(id="a", run=2), Task(id="b", run=3), Task(id="c", run=4), Task(id="d", run=1)]
+    >>> diamond = Workflow(tasks, [("a", "b", 100), ("a", "c", 200), ("b", "d"), ("c", "d")], name="diamond")
+    >>> diamond
+    <Workflow diamond: 4 tasks, 4 edges, 2 data objects>
+    >>> diamond.parents("d"), diamond.levels, diamond.critical_path()
+    (('b', 'c'), (('a',), ('b', 'c'), ('d',)), ('a', 'c', 'd'))
+    """
+
+    def __init__(
+        self,
+        tasks: Iterable[Task],
+        edges: Iterable[tuple[Any, ...]] | None = None,
+        files: Iterable[DataObject] = (),
+        *,
+        name: str = "workflow",
+        header: Mapping[str, Any] | None = None,
+        report: Report | None = None,
+        machines: Iterable[RecordedMachine] = (),
+        makespan: float | None = None,
+    ) -> None:
+        self.name = name
+        self.header: dict[str, Any] = dict(header or {})
+        self.report = report or Report()
+        self.machines = tuple(machines)
+        self.makespan = makespan
+        self.tasks: dict[TaskId, Task] = {}
+        for task in tasks:
+            if task.id in self.tasks:
+                raise InputError(f"task id {task.id!r} occurs twice")
+            self.tasks[task.id] = task
+        self.files: dict[str, DataObject] = {}
+        for file in files:
+            self._add_file(file)
+        for task in self.tasks.values():
+            for names, verb in ((task.inputs, "reads"), (task.outputs, "writes")):
+                for each in names:
+                    if each not in self.files:
+                        raise InputError(f"task {task.id!r} {verb} {each!r}, which is no file of the workflow")
+        self._parents: dict[TaskId, list[TaskId]] = {task: [] for task in self.tasks}
+        self._children: dict[TaskId, list[TaskId]] = {task: [] for task in self.tasks}
+        self._add_edges(self._inferred() if edges is None else edges)
+        self.order = topological_order(self._parents, self._children)
+        """The ids in an order in which each comes after its parents; among those free to go, as declared."""
+
+    def _add_file(self, file: DataObject) -> None:
+        if self.files.setdefault(file.name, file) != file:
+            sizes = f"{self.files[file.name].size:g} and {file.size:g} bytes"
+            raise InputError(f"data object {file.name!r} occurs twice, with {sizes}")
+
+    def _inferred(self) -> list[tuple[TaskId, TaskId]]:
+        pairs = [(writer, task.id) for task in self for file in task.inputs for writer in self.writers(file)]
+        return list(dict.fromkeys(pair for pair in pairs if pair[0] != pair[1]))
+
+    def _add_edges(self, edges: Iterable[tuple[Any, ...]]) -> None:
+        self._pairs: dict[tuple[TaskId, TaskId], None] = {}
+        moved: dict[TaskId, tuple[dict[str, None], dict[str, None]]] = {}  # what tasks read and write
+        for parent, child, *rest in edges:
+            for end in (parent, child):
+                if end not in self.tasks:
+                    raise InputError(f"edge from {parent!r} to {child!r}: there is no task {end!r}")
+            if (parent, child) in self._pairs:
+                raise InputError(f"edge from {parent!r} to {child!r} is given twice")
+            self._pairs[parent, child] = None
+            self._parents[child].append(parent)
+            self._children[parent].append(child)
+            if rest:
+                plain = isinstance(rest[0], (int, float, Real))
+                for each in [DataObject(f"{parent}->{child}", rest[0])] if plain else rest[0]:
+                    self._add_file(each)
+                    for end, way in ((parent, 1), (child, 0)):
+                        if end not in moved:
+                            task = self.tasks[end]
+                            moved[end] = (dict.fromkeys(task.inputs), dict.fromkeys(task.outputs))
+                        moved[end][way][each.name] = None
+        for end, (reads, writes) in moved.items():
+            self.tasks[end] = attrs.evolve(self.tasks[end], inputs=reads, outputs=writes)
+        self.__dict__.pop("_by_file", None)
+
+    @classmethod
+    def from_networkx(cls, graph: nx.DiGraph, *, name: str | None = None) -> Workflow:
+        """Return the workflow of a directed graph: nodes with a ``task`` or its fields, edges with ``size`` (bytes).
+
+        Raises
+        ------
+        InputError
+            see :class:`Workflow`
+
+        >>> import networkx as nx
+        >>> graph = nx.DiGraph([("a", "b", {"size": 8e6})])
+        >>> nx.set_node_attributes(graph, 5, "run")
+        >>> Workflow.from_networkx(graph).critical_path_length()
+        10
+        """
+        tasks = [
+            fields["task"] if "task" in fields else Task(id=node, **fields) for node, fields in graph.nodes.items()
+        ]
+        files = graph.graph.get("files", {}).values()
+        edges = [
+            (parent, child, size) if size and not files else (parent, child)
+            for parent, child, size in graph.edges(data="size")
+        ]
+        return cls(tasks, edges, files, name=name or graph.graph.get("name") or "workflow")
+
+    def __len__(self) -> int:
+        return len(self.tasks)
+
+    def __iter__(self) -> Iterator[Task]:
+        return iter(self.tasks.values())
+
+    def __getitem__(self, task: TaskId) -> Task:
+        return self.tasks[task]
+
+    def __contains__(self, task: object) -> bool:
+        return task in self.tasks
+
+    def parents(self, task: TaskId) -> tuple[TaskId, ...]:
+        """Return the ids of the tasks that this one waits for."""
+        return tuple(self._parents[task])
+
+    def children(self, task: TaskId) -> tuple[TaskId, ...]:
+        """Return the ids of the tasks that wait for this one."""
+        return tuple(self._children[task])
+
+    def reads(self, task: TaskId) -> tuple[DataObject, ...]:
+        """Return the data objects that a task reads: its inputs, in their order."""
+        return tuple(self.files[name] for name in self.tasks[task].inputs)
+
+    def writes(self, task: TaskId) -> tuple[DataObject, ...]:
+        """Return the data objects that a task writes: its outputs, in their order."""
+        return tuple(self.files[name] for name in self.tasks[task].outputs)
+
+    @cached_property
+    def _by_file(self) -> tuple[dict[str, list[TaskId]], dict[str, list[TaskId]]]:
+        writers: dict[str, list[TaskId]] = {name: [] for name in self.files}
+        readers: dict[str, list[TaskId]] = {name: [] for name in self.files}
+        for task in self:
+            for found, names in ((writers, task.outputs), (readers, task.inputs)):
+                for name in dict.fromkeys(names):
+                    found[name].append(task.id)
+        return writers, readers
+
+    def writers(self, file: str) -> tuple[TaskId, ...]:
+        """Return the ids of the tasks that write a data object; several where a file reuses its name."""
+        return tuple(self._by_file[0][file])
+
+    def readers(self, file: str) -> tuple[TaskId, ...]:
+        """Return the ids of the tasks that read a data object."""
+        return tuple(self._by_file[1][file])
+
+    @property
+    def inputs(self) -> tuple[DataObject, ...]:
+        """The data objects that must be there before the workflow starts: read, and written by no task."""
+        return tuple(file for name, file in self.files.items() if self.readers(name) and not self.writers(name))
+
+    @property
+    def outputs(self) -> tuple[DataObject, ...]:
+        """The data objects that remain: written, and read by no task."""
+        return tuple(file for name, file in self.files.items() if self.writers(name) and not self.readers(name))
+
+    @property
+    def roots(self) -> tuple[TaskId, ...]:
+        """The ids of the tasks that wait for none."""
+        return tuple(task for task, parents in self._parents.items() if not parents)
+
+    @property
+    def sinks(self) -> tuple[TaskId, ...]:
+        """The ids of the tasks that none waits for."""
+        return tuple(task for task, children in self._children.items() if not children)
+
+    @cached_property
+    def _data(self) -> dict[tuple[TaskId, TaskId], tuple[str, ...]]:
+        found: dict[tuple[TaskId, TaskId], list[str]] = {}
+        for child, listed in self._parents.items():
+            parents = set(listed)
+            for name in dict.fromkeys(self.tasks[child].inputs) if parents else ():
+                for writer in self._by_file[0][name]:
+                    if writer in parents:
+                        found.setdefault((writer, child), []).append(name)
+        return {pair: tuple(names) for pair, names in found.items()}
+
+    def data(self, parent: TaskId, child: TaskId) -> tuple[DataObject, ...]:
+        """Return the data objects that a task writes and its child reads; none for an edge that only orders.
+
+        >>> flow = Workflow([Task(id=1), Task(id=2)], [(1, 2, 500)])
+        >>> flow.data(1, 2)
+        (DataObject(name='1->2', size=500),)
+        """
+        if (parent, child) not in self._pairs:
+            raise KeyError((parent, child))
+        return tuple(self.files[name] for name in self._data.get((parent, child), ()))
+
+    @cached_property
+    def edges(self) -> tuple[Edge, ...]:
+        """All edges in the order in which they were given, with names and bytes of their data."""
+        sized = ((pair, self._data.get(pair, ())) for pair in self._pairs)
+        return tuple(Edge(*pair, names, sum(self.files[name].size for name in names)) for pair, names in sized)
+
+    def unlisted(self) -> list[tuple[TaskId, TaskId, str]]:
+        """Return writer, reader and name where a task reads what another writes without waiting for it by an edge.
+
+        Files reuse names, so that this is not always a fault of the edges.
+        """
+        return [
+            (writer, reader, name)
+            for name in self.files
+            for reader in self.readers(name)
+            for writer in self.writers(name)
+            if writer != reader and writer not in self._parents[reader]
+        ]
+
+    @cached_property
+    def levels(self) -> tuple[tuple[TaskId, ...], ...]:
+        """The ids by level: the number of edges of the longest path from a root; as declared within a level."""
+        return levels_of(self.order, self._parents)
+
+    def critical_path(
+        self,
+        time: Callable[[Task], float] = Task.run_time,
+        transfer: Callable[[Edge], float] | None = None,
+    ) -> tuple[TaskId, ...]:
+        """Return the ids of the tasks on a longest path.
+
+        Parameters
+        ----------
+        time
+            seconds of a task
+        transfer
+            seconds of an edge; without it, data move in no time
+
+        >>> tasks = [Task(id="a", run=2), Task(id="b", run=3), Task(id="c", run=4)]
+        >>> flow = Workflow(tasks, [("a", "b", 1000), ("a", "c")])
+        >>> flow.critical_path(), flow.critical_path(transfer=lambda edge: edge.size / 100)
+        (('a', 'c'), ('a', 'b'))
+        """
+        return self._longest(time, transfer)[1]
+
+    def critical_path_length(
+        self,
+        time: Callable[[Task], float] = Task.run_time,
+        transfer: Callable[[Edge], float] | None = None,
+    ) -> float:
+        """Return the seconds of a longest path; see :meth:`critical_path`."""
+        return self._longest(time, transfer)[0]
+
+    def _longest(
+        self, time: Callable[[Task], float], transfer: Callable[[Edge], float] | None
+    ) -> tuple[float, tuple[TaskId, ...]]:
+        moved = {(edge.parent, edge.child): transfer(edge) for edge in self.edges} if transfer else {}
+        return longest_path(self.order, self._parents, lambda task: time(self.tasks[task]), moved)
+
+    def total_work(self, time: Callable[[Task], float] = Task.run_time) -> float:
+        """Return the seconds of all tasks together.
+
+        >>> Workflow([Task(id=1, run=2), Task(id=2, run=3)]).total_work()
+        5
+        """
+        return sum(map(time, self.tasks.values()))
+
+    def map(self, change: Callable[[Task], Task], *, data: float = 1.0, name: str | None = None) -> Workflow:
+        """Return the workflow with each task changed, and all sizes multiplied by ``data``; ids and edges stay.
+
+        >>> import attrs
+        >>> flow = Workflow([Task(id=1, run=2), Task(id=2, run=3)], [(1, 2, 500)])
+        >>> double = flow.map(lambda task: attrs.evolve(task, run=2 * task.run), data=10)
+        >>> double.total_work(), double.edges[0].size
+        (10, 5000)
+        """
+        new = Workflow(
+            map(change, self),
+            self._pairs,
+            self.files.values() if data == 1 else [DataObject(f.name, f.size * data) for f in self.files.values()],
+            name=name or self.name,
+            header=self.header,
+            report=self.report,
+            machines=self.machines,
+            makespan=self.makespan,
+        )
+        if list(new.tasks) != list(self.tasks):
+            raise ValueError("a changed task must keep its id")
+        return new
+
+    @cached_property
+    def graph(self) -> nx.DiGraph:
+        """The graph, made when first asked for and frozen; see :meth:`to_networkx` for a copy to change."""
+        import networkx as nx
+
+        return nx.freeze(self.to_networkx())
+
+    def to_networkx(self) -> nx.DiGraph:
+        """Return a ``networkx.DiGraph``: nodes with their ``task``, edges with names (``data``) and ``size`` in bytes.
+
+        >>> graph = Workflow([Task(id="a"), Task(id="b")], [("a", "b", 500)]).to_networkx()
+        >>> graph.edges["a", "b"]
+        {'data': ('a->b',), 'size': 500}
+        >>> list(Workflow.from_networkx(graph).files)
+        ['a->b']
+        """
+        import networkx as nx
+
+        graph = nx.DiGraph(name=self.name, files=dict(self.files))
+        graph.add_nodes_from((id_, {"task": task}) for id_, task in self.tasks.items())
+        graph.add_edges_from((p, c, {"data": data, "size": size}) for p, c, data, size in self.edges)
+        return graph
+
+    def summary(self) -> dict[str, Any]:
+        """Return its figures: tasks, edges, levels, width, bytes; seconds of work and longest path, where known."""
+        found: dict[str, Any] = {
+            "tasks": len(self),
+            "edges": len(self._pairs),
+            "roots": len(self.roots),
+            "sinks": len(self.sinks),
+            "levels": len(self.levels),
+            "width": max(map(len, self.levels), default=0),
+            "families": len({task.family for task in self if task.family is not None}),
+            "data objects": len(self.files),
+            "bytes": sum(file.size for file in self.files.values()),
+        }
+        if self.tasks and all(task.run is not None for task in self):
+            found |= {"work": self.total_work(), "critical path": self.critical_path_length()}
+        elif self.tasks and all(task.flop is not None for task in self):
+            found["flop"] = sum(task.flop or 0.0 for task in self)
+        if self.makespan is not None:
+            found["recorded makespan"] = self.makespan
+        return found
+
+    def __repr__(self) -> str:
+        return f"<Workflow {self.name}: {len(self)} tasks, {len(self._pairs)} edges, {len(self.files)} data objects>"
+
+    def _repr_html_(self) -> str:
+        rows = [(key, f"{value:,.6g}") for key, value in self.summary().items()]
+        families = Counter(task.family for task in self if task.family is not None).most_common(8)
+        rows += [(f"tasks of {family}", f"{count:,}") for family, count in families]
+        cells = "".join(
+            f"<tr><td style='text-align:left'>{html.escape(key)}</td><td>{html.escape(value)}</td></tr>"
+            for key, value in rows
+        )
+        report = "".join(f"<div>{html.escape(line)}</div>" for line in self.report.lines())
+        return f"<p><b>{html.escape(self.name)}</b></p><table>{cells}</table>{report}"
