@@ -1,0 +1,251 @@
+"""DAX, the abstract workflows of Pegasus in XML, versions 2.1 and 3.x: a reader.
+
+Source: Deelman et al., "Pegasus, a workflow management system for science automation", Future Generation Computer
+Systems 46, 2015; Juve et al., "Characterizing and profiling scientific workflows", FGCS 29(3), 2013.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+from simmodel.errors import InputError
+from simmodel.formats.documents import Element, read_xml
+from simmodel.formats.source import Source
+from simmodel.work.task import DataObject, Task
+from simmodel.work.workflow import Workflow
+from simmodel.work.workload import Report
+
+__all__ = ["read_dax"]
+
+_HEADER = ("name", "version", "jobCount", "fileCount", "childCount")
+
+
+def read_dax(source: Source, *, repair: bool = False) -> Workflow:
+    """Read a workflow of Pegasus.
+
+    Edges are what ``child`` and ``parent`` say; the data of an edge are the files that the parent writes and the child
+    reads. A job's ``name`` is the task's family. Run times are those of ``runtime`` (or of the profile of that name),
+    in seconds; a job without one has none, and the report counts it. Where uses of one file give several sizes, that of
+    its writer counts, else the first.
+
+    Parameters
+    ----------
+    source
+        a path (also of a gzip file) or an open file
+    repair
+        add 2**32 bytes to a negative size (one that ran over 32 bits) and take 0 s for a negative run time; both are
+        counted in ``report.repaired``
+
+    Raises
+    ------
+    InputError
+        the file cannot be read, is no DAX, names what is not there, or has a negative size or run time
+
+    >>> import io
+    >>> text = '''<adag name="two"><job id="a" name="make" runtime="3"><uses file="f" link="output" size="100"/></job>
+    ... <job id="b" name="use" runtime="4"><uses file="f" link="input" size="100"/></job>
+    ... <child ref="b"><parent ref="a"/></child></adag>'''
+    >>> flow = read_dax(io.StringIO(text))
+    >>> flow.edges, flow.critical_path_length()
+    ((Edge(parent='a', child='b', data=('f',), size=100),), 7.0)
+    """
+    root, name = read_xml(source)
+    if root.tag != "adag":
+        raise InputError(
+            f"a workflow of Pegasus (<adag>) expected, found <{root.tag}>", source=name, place=f"line {root.line}"
+        )
+    return _Reader(name, repair).workflow(root)
+
+
+class _Reader:
+    def __init__(self, name: str, repair: bool) -> None:
+        self.name = name
+        self.repair = repair
+        self.report = Report()
+        self.sizes: dict[str, float | None] = {}
+        self.written: set[str] = set()
+        self.several: set[str] = set()
+        self.negative: dict[str, tuple[Element, float]] = {}
+        self.before_zero: list[tuple[Element, float]] = []
+
+    def wrong(self, element: Element, message: str) -> InputError:
+        return InputError(message, source=self.name, place=f"line {element.line}")
+
+    def workflow(self, root: Element) -> Workflow:
+        tasks: dict[str, Task] = {}
+        pairs: dict[tuple[str, str], None] = {}
+        relations = []
+        for each in root:
+            assert isinstance(each, Element)
+            if each.tag == "job":
+                task = self.job(each)
+                if task.id in tasks:
+                    raise self.wrong(each, f"job id {task.id!r} occurs twice")
+                tasks[str(task.id)] = task
+            elif each.tag == "child":
+                relations.append(each)
+            elif each.tag in ("dag", "dax"):
+                raise self.wrong(each, f"jobs expected, found a workflow inside the workflow (<{each.tag}>)")
+            elif each.tag in ("file", "filename"):
+                self.size_of(each, written=False)
+        for relation in relations:
+            child = self.known(relation, tasks)
+            for each in relation.iter("parent"):
+                assert isinstance(each, Element)
+                parent = self.known(each, tasks)
+                if (parent, child) in pairs:
+                    self.report.repaired["edge given twice"] += 1
+                pairs[parent, child] = None
+        if not tasks:
+            raise self.wrong(root, "jobs expected, found none")
+        self.refuse_negative()
+        self.count(root, tasks)
+        files = [DataObject(file, 0.0 if size is None else size) for file, size in self.sizes.items()]
+        try:
+            return Workflow(
+                tasks.values(),
+                pairs,
+                files,
+                name=_plain_name(self.name),
+                header={key: root.attrib[key] for key in _HEADER if key in root.attrib},
+                report=self.report,
+            )
+        except InputError as error:
+            raise InputError(error.message, source=self.name) from None
+
+    def count(self, root: Element, tasks: dict[str, Task]) -> None:
+        promised = root.get("jobCount", "")
+        if re.fullmatch(r"\d{1,9}", promised) and int(promised) > len(tasks):
+            self.report.skipped["jobs promised by the header, not in the file"] = int(promised) - len(tasks)
+        unknown = sum(task.run is None for task in tasks.values())
+        if unknown:
+            self.report.skipped["run time of a job, not in the file"] = unknown
+        if self.several:
+            self.report.repaired["file with several sizes: that of its writer taken, else the first"] = len(
+                self.several
+            )
+        unsized = sum(size is None for size in self.sizes.values())
+        if unsized:
+            self.report.repaired["size of a file missing: 0 bytes taken"] = unsized
+
+    def known(self, element: Element, tasks: dict[str, Task]) -> str:
+        ref = element.get("ref", "")
+        if ref not in tasks:
+            raise self.wrong(element, f"<{element.tag}> with the id of a job as ref expected, found {ref!r}")
+        return ref
+
+    def job(self, job: Element) -> Task:
+        id_ = job.get("id", "")
+        if not id_:
+            raise self.wrong(job, "a job with an id expected, found none")
+        given: dict[str, Any] = dict(job.attrib)
+        for profile in job.iter("profile"):
+            if profile.get("namespace", "").lower() == "pegasus":
+                given.setdefault(str(profile.get("key")), (profile.text or "").strip())
+        inputs: dict[str, None] = {}
+        outputs: dict[str, None] = {}
+        for uses in job.iter("uses"):
+            assert isinstance(uses, Element)
+            link = uses.get("link", "input").lower()
+            if link not in ("input", "output", "inout"):
+                self.report.skipped[f"file of a job with link {link!r}"] += 1
+                continue
+            file = self.size_of(uses, written=link != "input")
+            if link != "output":
+                inputs[file] = None
+            if link != "input":
+                outputs[file] = None
+        cores = self.number(job, given, "cores")
+        if cores is not None and cores <= 0:
+            raise self.wrong(job, f"a number above 0 expected as cores of job {id_!r}, found {given['cores']!r}")
+        return Task(
+            id=id_,
+            name=given.get("node-label") or given.get("name"),
+            family=given.get("name"),
+            run=self.run_time(job, given),
+            cores=1 if cores is None else cores,
+            memory=(self.number(job, given, "memory") or 0) * 1e6,
+            inputs=tuple(inputs),
+            outputs=tuple(outputs),
+        )
+
+    def run_time(self, job: Element, given: dict[str, Any]) -> float | None:
+        found = _number(given.get("runtime", ""))
+        if found is None or found >= 0:
+            return self.number(job, given, "runtime")
+        self.before_zero.append((job, found))
+        return 0.0
+
+    def number(self, job: Element, given: dict[str, Any], key: str) -> float | None:
+        if key not in given:
+            return None
+        found = _number(given[key])
+        if found is None or found < 0:
+            wanted = f"a number >= 0 expected as {key} of job {given['id']!r}"
+            raise self.wrong(job, f"{wanted}, found {given[key]!r}")
+        return int(found) if key == "cores" and found == int(found) else found
+
+    def size_of(self, uses: Element, written: bool) -> str:
+        """Take down the size of a file in bytes, where it is given; return its name."""
+        file = uses.get("file") or uses.get("name") or ""
+        if not file:
+            raise self.wrong(uses, f"<{uses.tag}> with the name of a file expected, found none")
+        text = uses.get("size")
+        if text is None:
+            text = next((each.text for each in uses.iter("metadata") if each.get("key") == "size"), None)
+        known = self.sizes.setdefault(file, None)
+        if text is None:
+            return file
+        size = _number(text)
+        if size is None:
+            raise self.wrong(uses, f"a number of bytes expected as size of file {file!r}, found {text!r}")
+        if size < 0:
+            self.negative.setdefault(file, (uses, size))
+            size += 2.0**32
+        size = int(size) if size == int(size) else size
+        if known is not None and known != size:
+            self.several.add(file)
+        if known is None or (written and file not in self.written):
+            self.sizes[file] = size
+        if written:
+            self.written.add(file)
+        return file
+
+    def refuse_negative(self) -> None:
+        """Refuse negative sizes and run times, or count how they were repaired."""
+        beyond = [(uses, size) for uses, size in self.negative.values() if size < -(2**31)]
+        if beyond or (self.negative and not self.repair):
+            uses, size = beyond[0] if beyond else next(iter(self.negative.values()))
+            file = uses.get("file") or uses.get("name")
+            others = _others(len(self.negative), "file", "size")
+            hint = "" if beyond else "; repair=True adds the 2**32 by which a size of 32 bits ran over"
+            raise self.wrong(uses, f"a size >= 0 expected for file {file!r}, found {size:.0f}{others}{hint}")
+        if self.before_zero and not self.repair:
+            job, run = self.before_zero[0]
+            others = _others(len(self.before_zero), "job", "run time")
+            found = f"found {run:g}{others}; repair=True takes 0"
+            raise self.wrong(job, f"a number >= 0 expected as runtime of job {job.get('id')!r}, {found}")
+        if self.negative:
+            self.report.repaired["negative size of a file: 2**32 bytes added"] = len(self.negative)
+        if self.before_zero:
+            self.report.repaired["negative run time of a job: 0 s taken"] = len(self.before_zero)
+
+
+def _others(count: int, kind: str, what: str) -> str:
+    return f" (and {count - 1} more {kind}{'s' * (count > 2)} with a negative {what})" if count > 1 else ""
+
+
+def _number(text: str) -> float | None:
+    try:
+        found = float(text)
+    except ValueError:
+        return None
+    return found if math.isfinite(found) else None
+
+
+def _plain_name(source: str) -> str:
+    plain = Path(source).name.removesuffix(".gz")
+    return plain.removesuffix(".xml").removesuffix(".dax")

@@ -1,0 +1,212 @@
+"""Documents, XML and JSON, whose errors name the place: the line of an element, the path of a value."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+from xml.etree import ElementTree
+from xml.parsers import expat
+
+from simmodel.errors import InputError
+from simmodel.formats.source import Source, decode, read_bytes
+
+__all__ = ["Element", "Value", "read_json", "read_xml"]
+
+
+class Element(ElementTree.Element):
+    """An element of an XML document that knows its line, counted from 1; its tag has no namespace."""
+
+    line = 0
+
+
+def read_xml(source: Source, *, root: str | None = None) -> tuple[Element, str]:
+    """Return the root element of an XML document, and the source's name.
+
+    Entities that a document declares itself are refused, and none is ever loaded from elsewhere.
+
+    Parameters
+    ----------
+    source
+        a path (also of a gzip file) or an open file
+    root
+        the tag of a root to put around a document that is an excerpt without one
+
+    Raises
+    ------
+    InputError
+        the source cannot be read or is no XML
+
+    >>> import io
+    >>> found, name = read_xml(io.StringIO("<a>\\n  <b x='1'/>\\n</a>"))
+    >>> found[0].tag, found[0].get("x"), found[0].line
+    ('b', '1', 2)
+    >>> read_xml(io.StringIO("<b/><b/>"), root="a")[0].tag
+    'a'
+    """
+    data, name = read_bytes(source)
+    try:
+        return _parse(data, name), name
+    except expat.ExpatError as error:
+        problem = error
+    if root is not None and problem.code == expat.errors.codes[expat.errors.XML_ERROR_JUNK_AFTER_DOC_ELEMENT]:
+        body = re.sub(r"<\?xml[^>]*\?>", "", decode(data), count=1)
+        try:
+            return _parse(f"<{root}>{body}</{root}>".encode(), name), name
+        except expat.ExpatError as error:
+            problem = error
+    found = expat.ErrorString(problem.code)
+    raise InputError(f"XML expected, found {found}", source=name, place=f"line {problem.lineno}")
+
+
+def _parse(data: bytes, name: str) -> Element:
+    builder = ElementTree.TreeBuilder(element_factory=Element)
+    parser = expat.ParserCreate(namespace_separator="}")
+    parser.buffer_text = True
+
+    def start(tag: str, fields: dict[str, str]) -> None:
+        element = builder.start(tag.rpartition("}")[2], fields)
+        element.line = parser.CurrentLineNumber  # type: ignore[attr-defined]
+
+    def entity(entity: str, *_rest: Any) -> None:
+        message = f"no entities expected, found the declaration of {entity!r}"
+        raise InputError(message, source=name, place=f"line {parser.CurrentLineNumber}")
+
+    parser.StartElementHandler = start
+    parser.EndElementHandler = lambda tag: builder.end(tag.rpartition("}")[2])
+    parser.CharacterDataHandler = builder.data
+    parser.EntityDeclHandler = entity
+    parser.Parse(data, True)
+    root = builder.close()
+    assert isinstance(root, Element)
+    return root
+
+
+class Value:
+    """A value inside a JSON document that knows its path; what is asked of it and not so is an error with that path."""
+
+    __slots__ = ("_key", "_parent", "data", "source")
+
+    def __init__(self, data: Any, source: str, parent: Value | None = None, key: str | int = "") -> None:
+        self.data = data
+        self.source = source
+        self._parent = parent
+        self._key = key
+
+    @property
+    def place(self) -> str:
+        """The path from the document's top: ``workflow.tasks[3].name``."""
+        if self._parent is None:
+            return ""
+        before = self._parent.place
+        if isinstance(self._key, int):
+            return f"{before}[{self._key}]"
+        return f"{before}.{self._key}" if before else self._key
+
+    def wrong(self, message: str) -> InputError:
+        """Return the error that says this of the value."""
+        return InputError(message, source=self.source, place=self.place or None)
+
+    def _expected(self, what: str) -> InputError:
+        shown = json.dumps(self.data)
+        return self.wrong(f"{what} expected, found {shown if len(shown) <= 60 else shown[:57] + '...'}")
+
+    def __contains__(self, key: str) -> bool:
+        return self.table().get(key) is not None
+
+    def __getitem__(self, key: str) -> Value:
+        found = self.table()
+        if key not in found:
+            raise self.wrong(f"key {key!r} expected, found {', '.join(map(repr, found)) or 'none'}")
+        return Value(found[key], self.source, self, key)
+
+    def get(self, key: str) -> Value | None:
+        """Return the value of a key, or ``None`` where it is missing or null."""
+        found = self.table().get(key)
+        return None if found is None else Value(found, self.source, self, key)
+
+    def table(self) -> dict[str, Any]:
+        """Return the value as a table (an object, in JSON's words)."""
+        if not isinstance(self.data, dict):
+            raise self._expected("a table")
+        return self.data
+
+    def list(self) -> Iterator[Value]:
+        """Return the values of a list."""
+        if not isinstance(self.data, list):
+            raise self._expected("a list")
+        return (Value(each, self.source, self, i) for i, each in enumerate(self.data))
+
+    def texts(self) -> tuple[str, ...]:
+        """Return the value as a list of texts."""
+        return tuple(each.text() for each in self.list())
+
+    def text(self) -> str:
+        """Return the value as text that is not empty."""
+        if not isinstance(self.data, str) or not self.data:
+            raise self._expected("text")
+        return self.data
+
+    def key(self) -> int | str:
+        """Return the value as an id: a whole number or text."""
+        if isinstance(self.data, int) and not isinstance(self.data, bool):
+            return self.data
+        if not isinstance(self.data, str) or not self.data:
+            raise self._expected("an id (text or a whole number)")
+        return self.data
+
+    def number(self, *, least: float | None = 0) -> float:
+        """Return the value as a finite number, not below ``least``."""
+        good = isinstance(self.data, int | float) and not isinstance(self.data, bool) and math.isfinite(self.data)
+        if not good or (least is not None and self.data < least):
+            raise self._expected("a number" if least is None else f"a number >= {least}")
+        found: float = self.data
+        return found
+
+    def only(self, *keys: str) -> None:
+        """Refuse keys other than these."""
+        for key in self.table():
+            if key not in keys:
+                raise self[key].wrong(f"unknown key; there are {', '.join(keys)}")
+
+
+def read_json(source: Source) -> Value:
+    """Return the document that a source holds as JSON.
+
+    Raises
+    ------
+    InputError
+        the source cannot be read, is no JSON, or gives a key of a table twice
+
+    >>> import io
+    >>> document = read_json(io.StringIO('{"tasks": [{"id": 1}, {"id": 2.5}]}'))
+    >>> [*document["tasks"].list()][1]["id"].key()
+    Traceback (most recent call last):
+    ...
+    simmodel.errors.InputError: an open file, tasks[1].id: an id (text or a whole number) expected, found 2.5
+    """
+    data, name = read_bytes(source)
+
+    def table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            twice = next(key for i, (key, _) in enumerate(pairs) if any(key == each for each, _ in pairs[:i]))
+            raise InputError(f"each key once in a table expected, found {twice!r} twice", source=name)
+        return found
+
+    def constant(text: str) -> float:
+        raise InputError(f"a number expected, found {text}", source=name)
+
+    try:
+        return Value(json.loads(decode(data), object_pairs_hook=table, parse_constant=constant), name)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise InputError(f"JSON expected: {error.msg}", source=name, place=place) from None
+    except RecursionError:
+        raise InputError("JSON expected, found tables or lists too deep inside each other", source=name) from None
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"JSON expected: {error}", source=name) from None  # whole numbers of too many digits
