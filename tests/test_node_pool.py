@@ -12,9 +12,11 @@ from simmodel.environment import Environment
 from simmodel.errors import ImpossibleWork, InputError, PolicyError
 from simmodel.platform.cluster import ClusterSpec, ConsumableSpec, NodeSpec, OutageSpec, PartitionSpec
 from simmodel.resources.allocation import Allocation, NodeTable, Request
+from simmodel.resources.claims import Lost
+from simmodel.resources.consumables import Consumables
+from simmodel.resources.counts import CountPool
 from simmodel.resources.node_profile import NodeProfile
 from simmodel.resources.nodes import NodePool
-from simmodel.resources.pool import Consumables, CountPool, Lost
 from simmodel.resources.profile import CountProfile
 from simmodel.scheduling.protocol import Start
 from simmodel.systems.cluster import Cluster

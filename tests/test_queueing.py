@@ -10,7 +10,8 @@ from oracles import queues
 from simmodel.environment import Environment
 from simmodel.metrics.statistics import replications
 from simmodel.policies import Backfill
-from simmodel.resources.pool import CountPool, Preempted
+from simmodel.resources.claims import Preempted
+from simmodel.resources.counts import CountPool
 from simmodel.simulate import simulate
 from simmodel.work.job import Job
 from simmodel.work.workload import Workload

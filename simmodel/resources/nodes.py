@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from simmodel.errors import InputError
 from simmodel.resources.allocation import Allocation, Need, NodeTable, Request
+from simmodel.resources.claims import Grant
+from simmodel.resources.consumables import Consumables
 from simmodel.resources.node_profile import NodeProfile
-from simmodel.resources.pool import Consumables, Grant, Pool
+from simmodel.resources.pool import Pool
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment

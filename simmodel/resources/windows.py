@@ -76,7 +76,7 @@ class Windows:
             called with ``True`` once the part is away, and with ``False`` once it is back
 
         >>> from simmodel import Environment
-        >>> from simmodel.resources.pool import CountPool
+        >>> from simmodel.resources.counts import CountPool
         >>> env = Environment(); pool = CountPool(env, "pool", 4)
         >>> _ = pool.announce(10, 20, 3)
         >>> env.run(until=15); pool.free, pool.windows

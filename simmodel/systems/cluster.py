@@ -12,7 +12,7 @@ from simmodel.environment import END, SUBMIT, Environment, Occurrence
 from simmodel.errors import ImpossibleWork, InputError, JobFailed
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.records.recorder import JobRecorder
-from simmodel.resources.pool import Claim, Grant
+from simmodel.resources.claims import Claim, Grant
 from simmodel.scheduling.protocol import Estimate, View
 from simmodel.scheduling.registry import policy as policy_named
 from simmodel.scheduling.scheduler import Scheduler

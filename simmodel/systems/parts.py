@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from simmodel.errors import InputError
+from simmodel.resources.consumables import Consumables
+from simmodel.resources.counts import CountPool
 from simmodel.resources.nodes import NodePool
-from simmodel.resources.pool import Consumables, CountPool, Pool
+from simmodel.resources.pool import Pool
 from simmodel.systems.reservations import reserve
 
 if TYPE_CHECKING:

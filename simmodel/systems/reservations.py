@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from simmodel.resources.counts import CountPool
 from simmodel.resources.nodes import NodePool
-from simmodel.resources.pool import CountPool, Pool
+from simmodel.resources.pool import Pool
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
