@@ -28,6 +28,7 @@ from simmodel.policies.backfilling import Backfill, Easy
 from simmodel.policies.ordering import Multifactor, Order
 from simmodel.policies.placement import BestFit
 from simmodel.policies.planning import Conservative, ConservativeKeep
+from simmodel.policies.preemption import Preemptive
 from simmodel.policies.window import Window
 from simmodel.records.result import Result, recorded
 from simmodel.scheduling.protocol import Preempt, Reserve, Start, View, WakeAt
@@ -43,12 +44,23 @@ if TYPE_CHECKING:
     from simmodel.experiments.compare import Comparison, Replications, compare, replicate
     from simmodel.formats.library import load_workload
     from simmodel.platform.library import load_platform
+    from simmodel.platform.network import LinkSpec, NetworkSpec, RouteSpec, SharingModel
+    from simmodel.records.network import NetworkRecorder
     from simmodel.records.stores import load_result
+    from simmodel.resources.host import Host
+    from simmodel.resources.network import Network
 else:
     _LATER = {
         "Comparison": "simmodel.experiments.compare",
         "Replications": "simmodel.experiments.compare",
         "compare": "simmodel.experiments.compare",
+        "Host": "simmodel.resources.host",
+        "LinkSpec": "simmodel.platform.network",
+        "Network": "simmodel.resources.network",
+        "NetworkRecorder": "simmodel.records.network",
+        "NetworkSpec": "simmodel.platform.network",
+        "RouteSpec": "simmodel.platform.network",
+        "SharingModel": "simmodel.platform.network",
         "load_platform": "simmodel.platform.library",
         "load_result": "simmodel.records.stores",
         "load_workload": "simmodel.formats.library",
@@ -80,17 +92,23 @@ __all__ = [
     "Easy",
     "Environment",
     "FailureModel",
+    "Host",
     "ImpossibleWork",
     "InputError",
     "Job",
     "JobFailed",
+    "LinkSpec",
     "Multifactor",
+    "Network",
+    "NetworkRecorder",
+    "NetworkSpec",
     "NodeSpec",
     "Order",
     "OutageSpec",
     "PartitionSpec",
     "PolicyError",
     "Preempt",
+    "Preemptive",
     "QueueSpec",
     "RealtimeEnvironment",
     "Replications",
@@ -98,7 +116,9 @@ __all__ = [
     "ReservationSpec",
     "Reserve",
     "Result",
+    "RouteSpec",
     "Scenario",
+    "SharingModel",
     "SimmodelError",
     "SnapshotError",
     "Stalled",
