@@ -79,7 +79,7 @@ class NodeProfile:
         self._now = now
         self._need_of = need_of
         self._parts = consumables or {}
-        self._taken: dict[Any, Allocation | None] = {}
+        self._taken: dict[Any, tuple[float, float, Allocation | None]] = {}
         self._just_after: dict[float, float] = {}
         soon = self._after(now)
         step = _Step(now, table.cores)
@@ -101,9 +101,32 @@ class NodeProfile:
 
     def fits(self, job: Any, duration: float) -> Allocation | None:
         """Return what to start the job with now, or ``None`` where it does not fit for so many seconds."""
-        if not all(part.fits(amount, duration) for part, amount in self._amounts(job)):
+        return self._from(job, self._now, duration)
+
+    def make_room(self, job: Any, duration: float, planned: Any) -> Allocation | None:
+        """Return what to start the job with now where planned work can do with other nodes, at its instant.
+
+        Its plan is moved; ``None``, and nothing has changed, where it would have to start later.
+        """
+        at, span, allocation = self._taken[planned]
+        past = self._now + duration > at
+        if past and self._steps[self._index(at)].cores < self._need_of(job).processors:
+            return None  # not enough beside the planned work, wherever that is
+        self.give_back(planned, at, span)
+        found = self._from(job, self._now, duration)
+        if found is not None:
+            self.take(job, self._now, duration, found)
+            other = self._from(planned, at, span)
+            self.give_back(job, self._now, duration)
+            found, allocation = (None, allocation) if other is None else (found, other)
+        self.take(planned, at, span, allocation)
+        return found
+
+    def _from(self, job: Any, at: float, duration: float) -> Allocation | None:
+        """Return what the job can have from an instant on for so many seconds."""
+        if any(earliest_from(part, amount, duration, at) != at for part, amount in self._amounts(job)):
             return None
-        found = self._through(self._need_of(job), 0, self._now + duration)
+        found = self._through(self._need_of(job), self._index(at), self.instant(at) + duration)
         return found if isinstance(found, Allocation) else None
 
     def earliest(self, job: Any, duration: float, not_before: float = -INFINITY) -> tuple[float, Allocation | None]:
@@ -125,10 +148,9 @@ class NodeProfile:
         for part, amount in self._amounts(job):
             part.take(amount, at, duration)
         if allocation is None:
-            i = self._index(at)
-            found = self._through(self._need_of(job), i, self.instant(at) + duration)
+            found = self._through(self._need_of(job), self._index(at), self.instant(at) + duration)
             allocation = found if isinstance(found, Allocation) else None
-        self._taken[job] = allocation
+        self._taken[job] = at, duration, allocation
         if allocation is not None:
             self._change(allocation, at, self._end(at, duration), -1)
 
@@ -136,7 +158,7 @@ class NodeProfile:
         """Undo ``take``."""
         for part, amount in self._amounts(job):
             part.give_back(amount, at, duration)
-        allocation = self._taken.pop(job)
+        _, _, allocation = self._taken.pop(job)
         if allocation is not None:
             self._change(allocation, at, self._end(at, duration), 1)
 
