@@ -42,17 +42,21 @@ from simmodel.work.workload import Report, Workload
 
 if TYPE_CHECKING:
     from simmodel.experiments.compare import Comparison, Replications, compare, replicate
-    from simmodel.formats.library import load_workload
+    from simmodel.formats.library import load_workflow, load_workload
     from simmodel.platform.library import load_platform
     from simmodel.platform.network import LinkSpec, NetworkSpec, RouteSpec, SharingModel
     from simmodel.records.network import NetworkRecorder
     from simmodel.records.stores import load_result
     from simmodel.resources.host import Host
     from simmodel.resources.network import Network
+    from simmodel.work.workflow import DataObject, Task, Workflow
 else:
     _LATER = {
         "Comparison": "simmodel.experiments.compare",
+        "DataObject": "simmodel.work.workflow",
         "Replications": "simmodel.experiments.compare",
+        "Task": "simmodel.work.workflow",
+        "Workflow": "simmodel.work.workflow",
         "compare": "simmodel.experiments.compare",
         "Host": "simmodel.resources.host",
         "LinkSpec": "simmodel.platform.network",
@@ -63,6 +67,7 @@ else:
         "SharingModel": "simmodel.platform.network",
         "load_platform": "simmodel.platform.library",
         "load_result": "simmodel.records.stores",
+        "load_workflow": "simmodel.formats.library",
         "load_workload": "simmodel.formats.library",
         "replicate": "simmodel.experiments.compare",
     }
@@ -88,6 +93,7 @@ __all__ = [
     "Conservative",
     "ConservativeKeep",
     "ConsumableSpec",
+    "DataObject",
     "Dependency",
     "Easy",
     "Environment",
@@ -124,14 +130,17 @@ __all__ = [
     "Stalled",
     "Start",
     "Table",
+    "Task",
     "View",
     "WakeAt",
     "Window",
+    "Workflow",
     "Workload",
     "compare",
     "load_platform",
     "load_result",
     "load_scenario",
+    "load_workflow",
     "load_workload",
     "policy",
     "policy_names",

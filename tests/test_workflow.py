@@ -107,6 +107,17 @@ def test_data() -> None:
         flow.data("a", "d")
 
 
+def test_what_no_task_before_writes_must_be_there_at_the_start() -> None:
+    tasks = [
+        Task(id=1, inputs=["own", "late"], outputs=["own", "far"]),
+        Task(id=2, inputs=["own"]),
+        Task(id=3, inputs=["far", "own"], outputs=["late"]),
+    ]
+    flow = Workflow(tasks, [(1, 2), (2, 3)], [DataObject(name) for name in ("far", "own", "late", "unused")])
+    assert [file.name for file in flow.inputs] == ["own", "late"]
+    assert flow.unlisted() == [(1, 3, "far"), (1, 3, "own"), (3, 1, "late")]
+
+
 def test_one_object_may_move_along_several_edges() -> None:
     table, key = DataObject("table", 1000), DataObject("key", 10)
     flow = Workflow([Task(id=i) for i in range(3)], [(0, 1, [table, key]), (0, 2, [table])])
@@ -116,8 +127,9 @@ def test_one_object_may_move_along_several_edges() -> None:
 
 
 def test_sizes_may_be_numbers_of_numpy() -> None:
-    flow = Workflow([Task(id=0), Task(id=1), Task(id=2)], [(0, 1, np.int64(5)), (1, 2, np.float32(2))])
-    assert [edge.size for edge in flow.edges] == [5, 2]
+    edges = [(0, 1, np.int64(5)), (1, 2, np.float32(2)), (0, 2, None)]
+    flow = Workflow([Task(id=0), Task(id=1), Task(id=2)], edges)
+    assert [edge.size for edge in flow.edges] == [5, 2, 0]
 
 
 def test_edges_follow_from_files_where_none_are_given() -> None:
@@ -159,6 +171,7 @@ TASKS = [Task(id="a"), Task(id="b"), Task(id="c")]
         (TASKS, [("a", "b"), ("b", "c"), ("c", "b")], [], "in a circle: b -> c -> b"),
         ([Task(id=1, inputs=["f"])], [], [], "task 1 reads 'f', which is no file of the workflow"),
         ([Task(id=1, outputs=["f"])], [], [], "task 1 writes 'f', which is no file"),
+        (TASKS, [("a", "b", 5)], [DataObject("a->b", 5)], "data object 'a->b' occurs twice; it would be the one of"),
         (TASKS, [], [DataObject("f", 1), DataObject("f", 2)], "data object 'f' occurs twice, with 1 and 2 bytes"),
     ],
 )

@@ -128,10 +128,8 @@ class Workflow:
             self._pairs[parent, child] = None
             self._parents[child].append(parent)
             self._children[parent].append(child)
-            if rest:
-                plain = isinstance(rest[0], (int, float, Real))
-                for each in [DataObject(f"{parent}->{child}", rest[0])] if plain else rest[0]:
-                    self._add_file(each)
+            if rest and rest[0] is not None:
+                for each in self._objects(parent, child, rest[0]):
                     for end, way in ((parent, 1), (child, 0)):
                         if end not in moved:
                             task = self.tasks[end]
@@ -140,6 +138,16 @@ class Workflow:
         for end, (reads, writes) in moved.items():
             self.tasks[end] = attrs.evolve(self.tasks[end], inputs=reads, outputs=writes)
         self.__dict__.pop("_by_file", None)
+
+    def _objects(self, parent: TaskId, child: TaskId, given: Any) -> list[DataObject]:
+        """Take down the data objects of an edge that is given with bytes, or with the objects."""
+        if isinstance(given, (int, float, Real)):
+            given = [DataObject(f"{parent}->{child}", given)]  # type: ignore[arg-type]
+            if given[0].name in self.files:
+                raise InputError(f"data object {given[0].name!r} occurs twice; it would be the one of this edge")
+        for each in given:
+            self._add_file(each)
+        return list(given)
 
     @classmethod
     def from_networkx(cls, graph: nx.DiGraph, *, name: str | None = None) -> Workflow:
@@ -214,8 +222,26 @@ class Workflow:
 
     @property
     def inputs(self) -> tuple[DataObject, ...]:
-        """The data objects that must be there before the workflow starts: read, and written by no task."""
-        return tuple(file for name, file in self.files.items() if self.readers(name) and not self.writers(name))
+        """The data objects that must be there before the workflow starts: read before any other task has written them.
+
+        That is: some task reads it, and none of those that it waits for, however far back, writes it.
+        """
+        return tuple(
+            file for name, file in self.files.items() if any(self._comes_with(r, name) for r in self.readers(name))
+        )
+
+    def _comes_with(self, reader: TaskId, name: str) -> bool:
+        """Whether none of the tasks before this one writes what it reads."""
+        writers = {writer for writer in self._by_file[0][name] if writer != reader}
+        waiting, seen = ([reader] if writers else []), {reader}
+        while waiting:
+            for parent in self._parents[waiting.pop()]:
+                if parent in writers:
+                    return False
+                if parent not in seen:
+                    seen.add(parent)
+                    waiting.append(parent)
+        return True
 
     @property
     def outputs(self) -> tuple[DataObject, ...]:
