@@ -147,6 +147,13 @@ LAUGHS = """<?xml version="1.0"?>
         ("", "line 1", "XML expected, found no element found"),
         ("<adag>\n<job>\n</adag>", "line 3", "XML expected, found mismatched tag"),
         (LAUGHS, "line 3", "no entities expected, found the declaration of 'lol'"),
+        (
+            "<?xml version='1.0' encoding='nonsense'?><adag/>",
+            None,
+            "known encoding expected: unknown encoding: nonsense",
+        ),
+        ("<?xml version='1.0' encoding='utf-7'?><adag/>", None, "known encoding expected"),
+        ("<!DOCTYPE a [<!ENTITY % p SYSTEM 'f'> %p;]><a/>", "line 1", "found the declaration of 'p'"),
         ("\n<platform/>", "line 2", r"a workflow of Pegasus \(<adag>\) expected, found <platform>"),
         ("<adag/>", "line 1", "jobs expected, found none"),
         ("<adag>\n<job name='x'/></adag>", "line 2", "a job with an id expected"),

@@ -78,7 +78,12 @@ def _parse(data: bytes, name: str) -> Element:
     parser.EndElementHandler = lambda tag: builder.end(tag.rpartition("}")[2])
     parser.CharacterDataHandler = builder.data
     parser.EntityDeclHandler = entity
-    parser.Parse(data, True)
+    try:
+        parser.Parse(data, True)
+    except (LookupError, ValueError) as error:  # an encoding that Python does not know, or of several bytes
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"XML in UTF-8 or another known encoding expected: {error}", source=name) from None
     root = builder.close()
     assert isinstance(root, Element)
     return root
