@@ -24,9 +24,7 @@ def test_easy_as_pyss_schedules(log):
     assert [int(row["job"]) for row in rows] == workload["job"].tolist()
     for column, (policy, estimates) in COLUMNS.items():
         watch = run(workload, workload.processors, policy, exclusive=False, decide_on="event", estimates=estimates)
-        differing = [
-            row["job"] for row, start in zip(rows, watch.starts, strict=True) if float(row[column]) != start
-        ]
+        differing = [row["job"] for row, start in zip(rows, watch.starts, strict=True) if float(row[column]) != start]
         assert not differing, f"{len(differing)} of {len(rows)} starts differ under {policy}, {estimates} estimates"
 
 

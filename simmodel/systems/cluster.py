@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from heapq import heappush
 from typing import TYPE_CHECKING, Any, Literal
 
-from simpy.events import Event, Process
+from simpy.events import Event
 
 from simmodel.environment import END, SUBMIT, Environment, Occurrence
-from simmodel.errors import ImpossibleWork, InputError, JobFailed
+from simmodel.errors import ImpossibleWork, InputError
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.records.recorder import JobRecorder
-from simmodel.resources.claims import Claim, Grant
 from simmodel.scheduling.protocol import Estimate, View
 from simmodel.scheduling.registry import policy as policy_named
 from simmodel.scheduling.scheduler import Scheduler
@@ -21,6 +20,7 @@ from simmodel.scheduling.waiting import MergedQueues, WaitingQueue
 from simmodel.systems.arrivals import Arrivals
 from simmodel.systems.calendar import Calendar
 from simmodel.systems.dependencies import Dependencies
+from simmodel.systems.executions import Executions
 from simmodel.systems.limits import QueueRules
 from simmodel.systems.parts import build_pools, place_of
 from simmodel.systems.replay import needs_specs, submit_specs
@@ -47,7 +47,7 @@ _HOOKS = (
 )
 
 
-class Cluster:
+class Cluster(Executions):
     """Nodes under one batch scheduler, which runs jobs.
 
     Parameters
@@ -336,136 +336,6 @@ class Cluster:
                     pool.give_back(run.job, run.grant)
                     run.released = True
 
-    # ------------------------------------------------------------------ execution
-
-    def start(self, job: LiveJob, place: Any, allocation: Any = None) -> None:
-        """Start a waiting job; the scheduler has checked that it fits."""
-        env = self.env
-        now = env._now
-        self._queues[place].remove(job)
-        grant = place.take(job, allocation)
-        run = Run(job, place, now, now + job._expected, grant)
-        place.running.add(run, job.processors)
-        job.state = "running"
-        job._run = run
-        job._started = now
-        if job.spec is not None and job.spec.body is not None:
-            self._begin_body(run, job.spec)
-        else:
-            run.callbacks = self._end_callbacks
-            heappush(env._queue, (now + job._duration, self._end_priority, next(env._eid), run))  # type: ignore[misc]
-        if job._resumes:
-            job._resumes = None
-            self._tell("job_resumed", run)
-        else:
-            job.attempts += 1
-            for hook in self._on_started:
-                hook(run)
-        if job._watched:
-            self._started_watched(job)
-
-    def _started_watched(self, job: LiveJob) -> None:
-        """Do what only some jobs need when they start: usage, limits, and jobs that come after the start."""
-        for usage in self.usages:
-            usage.change(job.user, job.processors, self.env._now)
-        if job.rules is not None:
-            for held in job.rules.started(job):
-                self._queues[held.place].remove(held)
-                held.state = "held"
-        self._dependencies.happened(job, "start")
-
-    def _begin_body(self, run: Run, spec: Job) -> None:
-        assert spec.body is not None
-        job = run.job
-        grant = run.grant if run.grant.nodes is not None else Grant(job.processors)
-        run.process = Process(self.env, spec.body(self.env, job, grant))
-        limit = None
-        if self.overrun == "stop" and spec.requested is not None:
-            limit = self._at(self.env.now + spec.requested, lambda: self._stop(run, "timeout"))
-        run.process.callbacks.append(lambda event: self._body_over(run, event, limit))
-
-    def _body_over(self, run: Run, event: Event, limit: Occurrence | None) -> None:
-        if limit is not None and limit.callbacks is not None:
-            self.env.withdraw(limit)
-        if event._ok:
-            status = run.stopping or "completed"
-        elif run.stopping is not None and isinstance(event._value, BaseException):
-            event._defused = True
-            status = run.stopping
-        elif isinstance(event._value, JobFailed):
-            event._defused = True
-            status = "failed"
-        else:
-            return  # an error in the user's code: the environment raises it
-        self._finish(run, status)
-
-    def _ended(self, run: Run) -> None:
-        """The end of a run, as an event of its own: the hot path."""
-        self._finish(run, run.job._outcome)
-
-    def _finish(self, run: Run, status: str) -> None:
-        """Give back what the run held, and see what follows from its end."""
-        job, place = run.job, run.place
-        if run.process is None and run.callbacks is not None:
-            self.env.withdraw(run)  # it is stopped before its end
-        if not run.released:
-            place.running.remove(run)
-            place.give_back(job, run.grant)
-        job._run = None
-        if job._watched:
-            self._ended_watched(job)
-        if status == "preempted" or status == "requeued":
-            for hook in self._on_ended:
-                hook(run, status)
-            self._back_to_queue(job)
-        else:
-            job.state = status
-            for hook in self._on_ended:
-                hook(run, status)
-            self._over(job)
-        if place._claims:
-            place._serve_claims()
-        queue = self._only_queue
-        if queue is None or queue._count:  # else there is nothing to decide about
-            self._changed()
-
-    def _ended_watched(self, job: LiveJob) -> None:
-        for usage in self.usages:
-            usage.change(job.user, -job.processors, self.env._now)
-        if job.rules is not None:
-            for freed in job.rules.ended(job):
-                self._enqueue(freed)
-
-    def _over(self, job: LiveJob) -> None:
-        """The job is over, however it ended."""
-        self._active -= 1
-        if job._watched:
-            self._dependencies.happened(job, "end")
-            timer = self._cancellations.pop(job, None)
-            if timer is not None and timer.callbacks is not None:
-                self.env.withdraw(timer)
-            if job.spec is not None:
-                job._done.succeed(job)
-        if self._idle is not None and not self._active and not self._idle.triggered:
-            self._idle.succeed()
-
-    def _back_to_queue(self, job: LiveJob) -> None:
-        assert job._started is not None
-        if job.spec is not None and job.spec.keeps_work and job.spec.body is None:
-            job._duration -= self.env._now - job._started
-        self._enqueue(job)
-
-    def _stop(self, run: Run, status: str) -> None:
-        """Stop a run: a body is interrupted and may clean up; anything else ends now."""
-        if run.job._run is not run or run.stopping is not None:
-            return
-        if run.process is not None:
-            run.stopping = status
-            if run.process.is_alive:
-                run.process.interrupt(status)
-        else:
-            self._finish(run, status)
-
     # ------------------------------------------------------------------ interventions
 
     def cancel(self, job: LiveJob) -> None:
@@ -483,56 +353,6 @@ class Cluster:
         self._tell("job_cancelled", job)
         self._over(job)
         self._changed()
-
-    def why_not_preempt(self, job: LiveJob, mode: str) -> str | None:
-        """Say why a running job cannot be stopped so, or ``None``."""
-        if mode not in ("requeue", "suspend"):
-            return f"mode requeue or suspend expected, found {mode!r}"
-        spec = job.spec
-        if spec is not None and spec.on_preempt == "no":
-            return "the job forbids preempting it"
-        if spec is not None and spec.body is not None and mode == "suspend":
-            return "a job with a body cannot be suspended"
-        return None
-
-    def preempt(self, job: LiveJob, mode: str = "requeue") -> None:
-        """Stop a running job: it starts again from the queue, or (``suspend``) goes on where it was."""
-        run = job._run
-        if run is None:
-            raise ValueError(f"running work expected, found {job}")
-        if mode == "requeue":
-            self._stop(run, "preempted")
-            return
-        assert job._started is not None
-        elapsed = self.env._now - job._started
-        self.env.withdraw(run)
-        run.place.running.remove(run)
-        run.place.give_back(job, run.grant)
-        job._run = None
-        job._duration -= elapsed
-        job._expected = max(0.0, job._expected - elapsed)
-        job.requested = max(0.0, job.requested - elapsed)
-        job._resumes = run.grant
-        if job._watched:
-            self._ended_watched(job)
-        self._tell("job_suspended", run)
-        self._enqueue(job)
-        self._changed()
-
-    def fail(self, runs: Iterable[Run | Claim]) -> None:
-        """Have these runs hit by a failure: their jobs are resubmitted or lost, as the platform says.
-
-        Processes that hold claims are interrupted.
-        """
-        status = "requeued" if self.spec.on_failure == "resubmit" else "lost"
-        self._stop_all(runs, status)
-
-    def _stop_all(self, runs: Iterable[Run | Claim], status: str) -> None:
-        for run in runs:
-            if isinstance(run, Claim):
-                run.lose()
-            else:
-                self._stop(run, status)
 
     def keep_usage(self, usage: Usage) -> None:
         """Keep the consumption of users in this record from now on (for fair share)."""
