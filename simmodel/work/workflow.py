@@ -150,7 +150,7 @@ class Workflow:
         return list(given)
 
     @classmethod
-    def from_networkx(cls, graph: nx.DiGraph, *, name: str | None = None) -> Workflow:
+    def from_networkx(cls, graph: nx.DiGraph[Any], *, name: str | None = None) -> Workflow:
         """Return the workflow of a directed graph: nodes with a ``task`` or its fields, edges with ``size`` (bytes).
 
         Raises
@@ -169,8 +169,8 @@ class Workflow:
         ]
         files = graph.graph.get("files", {}).values()
         edges = [
-            (parent, child, size) if size and not files else (parent, child)
-            for parent, child, size in graph.edges(data="size")
+            (parent, child, fields["size"]) if fields.get("size") and not files else (parent, child)
+            for parent, child, fields in graph.edges(data=True)
         ]
         return cls(tasks, edges, files, name=name or graph.graph.get("name") or "workflow")
 
@@ -371,13 +371,14 @@ class Workflow:
         return new
 
     @cached_property
-    def graph(self) -> nx.DiGraph:
+    def graph(self) -> nx.DiGraph[Any]:
         """The graph, made when first asked for and frozen; see :meth:`to_networkx` for a copy to change."""
         import networkx as nx
 
-        return nx.freeze(self.to_networkx())
+        frozen: nx.DiGraph[Any] = nx.freeze(self.to_networkx())
+        return frozen
 
-    def to_networkx(self) -> nx.DiGraph:
+    def to_networkx(self) -> nx.DiGraph[Any]:
         """Return a ``networkx.DiGraph``: nodes with their ``task``, edges with names (``data``) and ``size`` in bytes.
 
         >>> graph = Workflow([Task(id="a"), Task(id="b")], [("a", "b", 500)]).to_networkx()
@@ -388,7 +389,7 @@ class Workflow:
         """
         import networkx as nx
 
-        graph = nx.DiGraph(name=self.name, files=dict(self.files))
+        graph: nx.DiGraph[Any] = nx.DiGraph(name=self.name, files=dict(self.files))
         graph.add_nodes_from((id_, {"task": task}) for id_, task in self.tasks.items())
         graph.add_edges_from((p, c, {"data": data, "size": size}) for p, c, data, size in self.edges)
         return graph
