@@ -78,7 +78,9 @@ def parts(draw, partitions):
     name = draw(maybe(st.sampled_from([each.name for each in partitions])))
     chosen = partitions[0] if name is None else next(each for each in partitions if each.name == name)
     if chosen.nodes:
-        return {"partition": name, "nodes": draw(st.lists(st.integers(0, 9) | NAMES, min_size=1, max_size=3))}
+        count = sum(node.count for node in chosen.nodes)
+        first = st.just(f"{chosen.nodes[0].name}0")
+        return {"partition": name, "nodes": draw(st.lists(st.integers(0, count - 1) | first, min_size=1, max_size=3))}
     return {"partition": name, "processors": draw(st.integers(1, chosen.processors))}
 
 
@@ -92,6 +94,7 @@ def clusters(draw):
     queue_names = unlike()
     some_queues = st.lists(st.sampled_from(queue_names), max_size=2) if queue_names else st.just([])
     starts = st.floats(0, 1e9)
+    preemptible = {name: draw(st.sampled_from([None, "requeue", "suspend"])) for name in queue_names}
     queues = [
         QueueSpec(
             name=name,
@@ -99,10 +102,10 @@ def clusters(draw):
             priority=draw(FLOATS),
             max_running=draw(maybe(COUNTS)),
             max_requested=draw(maybe(ABOVE)),
-            preemptible=draw(st.sampled_from([None, "requeue", "suspend"])),
-            preempts=draw(some_queues),
+            preemptible=preemptible[name],
+            preempts=[other for other in queue_names[:i] if preemptible[other] and draw(st.booleans())],
         )
-        for name in queue_names
+        for i, name in enumerate(queue_names)
     ]
     outages = [
         OutageSpec(
@@ -116,7 +119,7 @@ def clusters(draw):
     ]
     reservations = [
         ReservationSpec(
-            name=name,
+            name=f"reserved {name}",
             start=draw(starts),
             end=draw(st.floats(2e9, 1e12)),
             users=draw(st.lists(st.integers() | NAMES, max_size=2)),
@@ -449,7 +452,7 @@ def test_gpu_cluster_says_what_it_has():
     assert spec.consumables
     for outage in spec.outages:
         assert outage.kind == "maintenance"
-        assert len(outage.nodes) == spec.partition(outage.partition).units
+        assert len(outage.nodes) == sum(node.count for node in spec.partition(outage.partition).nodes)
 
 
 def test_platforms_by_path(tmp_path, monkeypatch):
@@ -471,3 +474,52 @@ def test_unknown_platforms():
 
 def test_kinds_are_a_table():
     assert KINDS["cluster"] is ClusterSpec
+
+
+@pytest.mark.parametrize(
+    ("parts", "place", "sentence"),
+    [
+        (
+            {"outages": [OutageSpec(at=0, nodes=[2])]},
+            "outages[0].nodes",
+            "a node of batch expected (0 to 1, or a name such as node0)",
+        ),
+        ({"outages": [OutageSpec(at=0, nodes=["node7"])]}, "outages[0].nodes", "found 'node7'"),
+        ({"outages": [OutageSpec(at=0, nodes=[-1])]}, "outages[0].nodes", "found -1"),
+        (
+            {"reservations": [ReservationSpec(name="batch", start=0, end=1, nodes=[0])]},
+            "reservations[0].name",
+            "a name that no partition has expected, found 'batch'",
+        ),
+        (
+            {"reservations": [ReservationSpec(name="r", start=0, end=1, nodes=[0], queues=["q"])]},
+            "reservations[0].queues",
+            "a queue expected (there are none), found 'q'",
+        ),
+        (
+            {"queues": [QueueSpec(name="a", preempts=["b"]), QueueSpec(name="b")]},
+            "queues[0].preempts",
+            "a queue that is preemptible expected, found 'b'",
+        ),
+        (
+            {"queues": [QueueSpec(name="a", preemptible="requeue", preempts=["a"])]},
+            "queues[0].preempts",
+            "a queue that does not preempt a expected, found 'a'",
+        ),
+        (
+            {
+                "queues": [
+                    QueueSpec(name="a", preemptible="requeue", preempts=["b"]),
+                    QueueSpec(name="b", preemptible="requeue", preempts=["a"]),
+                ]
+            },
+            "queues[0].preempts",
+            "a queue that does not preempt a expected, found 'b'",
+        ),
+    ],
+)
+def test_parts_that_do_not_belong_together(parts, place, sentence):
+    with pytest.raises(InputError) as error:
+        ClusterSpec(partitions=[PartitionSpec(nodes=[NodeSpec(count=2)])], **parts)
+    assert error.value.place == place
+    assert sentence in str(error.value)

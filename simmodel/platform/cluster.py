@@ -128,10 +128,20 @@ class PartitionSpec:
         """Processors in all."""
         return self.processors if self.processors is not None else sum(node.count * node.cores for node in self.nodes)
 
-    @property
-    def units(self) -> int:
-        """What can fail by itself: nodes, or processors where nodes are not identified."""
-        return self.processors if self.processors is not None else sum(node.count for node in self.nodes)
+    def has_node(self, node: int | str) -> bool:
+        """Whether it has a node of this number (from 0), or of this name: that of a kind with a number behind, from 0.
+
+        >>> part = PartitionSpec(nodes=[NodeSpec(count=2), NodeSpec(name="gpu"), NodeSpec()])
+        >>> [part.has_node(node) for node in (3, 4, "node2", "node3", "gpu0", "gpu")]
+        [True, False, True, False, True, False]
+        """
+        if not isinstance(node, str):
+            return 0 <= node < sum(kind.count for kind in self.nodes)
+        counts: dict[str, int] = {}
+        for kind in self.nodes:
+            counts[kind.name] = counts.get(kind.name, 0) + kind.count
+        numbers = [(node[len(name) :], count) for name, count in counts.items() if node.startswith(name)]
+        return any(text.isdecimal() and str(int(text)) == text and int(text) < count for text, count in numbers)
 
 
 @attrs.frozen(kw_only=True)
@@ -341,20 +351,47 @@ class ClusterSpec:
                         f"a partition expected ({', '.join(sorted(partitions))}), found {each.partition!r}",
                         place=f"{group}[{i}].partition",
                     )
-        queues = {queue.name for queue in self.queues}
-        for i, queue in enumerate(self.queues):
-            for other in queue.preempts:
-                if other not in queues:
-                    raise InputError(
-                        f"a queue expected ({', '.join(sorted(queues))}), found {other!r}",
-                        place=f"queues[{i}].preempts",
-                    )
+        self._check_queues()
+        for i, reservation in enumerate(self.reservations):
+            if reservation.name in partitions:
+                raise InputError(
+                    f"a name that no partition has expected, found {reservation.name!r}",
+                    place=f"reservations[{i}].name",
+                )
         for group in ("outages", "reservations"):
             for i, part in enumerate(getattr(self, group)):
                 self._check_part(part, f"{group}[{i}]")
 
+    def _check_queues(self) -> None:
+        queues = {queue.name: queue for queue in self.queues}
+        known = ", ".join(queues)
+        for i, queue in enumerate(self.queues):
+            for other in queue.preempts:
+                place = f"queues[{i}].preempts"
+                if other not in queues:
+                    raise InputError(f"a queue expected ({known}), found {other!r}", place=place)
+                if queues[other].preemptible is None:
+                    raise InputError(f"a queue that is preemptible expected, found {other!r}", place=place)
+                if other == queue.name or queue.name in queues[other].preempts:
+                    raise InputError(
+                        f"a queue that does not preempt {queue.name} expected, found {other!r}", place=place
+                    )
+        for i, reservation in enumerate(self.reservations):
+            for name in reservation.queues:
+                if name not in queues:
+                    found = f"a queue expected ({known or 'there are none'}), found {name!r}"
+                    raise InputError(found, place=f"reservations[{i}].queues")
+
     def _check_part(self, part: Any, place: str) -> None:
         partition = self.partition(part.partition)
+        for node in part.nodes if partition.nodes else ():
+            if not partition.has_node(node):
+                count = sum(kind.count for kind in partition.nodes)
+                raise InputError(
+                    f"a node of {partition.name} expected (0 to {count - 1}, or a name such as "
+                    f"{partition.nodes[0].name}0), found {node!r}",
+                    place=f"{place}.nodes",
+                )
         if part.processors is not None and partition.nodes:
             raise InputError(
                 f"nodes of {partition.name} expected: its nodes are identified", place=f"{place}.processors"
