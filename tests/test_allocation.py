@@ -103,7 +103,7 @@ def test_nodes_that_are_away_give_nothing():
 
 
 def test_the_minimum_is_what_stays_free():
-    low = table([8, 2, 5]).minimum(table([1, 8, 5]))
+    low = table([8, 2, 5]).minimum([table([1, 8, 5])])
     assert low.free[0].tolist() == [1, 2, 5]
 
 

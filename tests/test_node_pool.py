@@ -297,7 +297,7 @@ class _Brute:
         state = self.state(start)
         for t in self.times():
             if start < t < start + duration:
-                state = state.minimum(self.state(t))
+                state = state.minimum([self.state(t)])
         return state.allocate(need)
 
     def earliest(self, need, duration, not_before):

@@ -209,7 +209,7 @@ class ConservativeKeep(_Planner):
         for job, (at, allocation) in promised.items():
             if at > now:
                 planned[job] = at, allocation
-                profile.take(job, at, job.requested, allocation)
+                profile.renew(job, at, job.requested, allocation)
         for job in [job for job in queue if job in promised and job not in planned] if due else ():
             # Where it fits now, or just after now: as soon as those end whose expected end has come.
             planned[job] = profile.earliest(job, job.requested)

@@ -55,6 +55,12 @@ class Request:
     memory_per_node: float = 0.0
     exclusive: bool = False
     consumables: Mapping[str, float] = attrs.field(factory=dict, eq=False)
+    anywhere: bool = attrs.field(init=False, eq=False, repr=False)
+    """Whether it asks for a number of cores and nothing else."""
+
+    @anywhere.default
+    def _anywhere_default(self) -> bool:
+        return self.nodes is None and not (self.gpus_per_node or self.memory_per_node or self.exclusive)
 
     @classmethod
     def of(cls, job: Job, *, exclusive: bool = False) -> Request:
@@ -106,6 +112,7 @@ class Allocation:
     """
 
     __slots__ = ("amounts", "nodes", "processors")
+    anywhere = False
 
     def __init__(self, nodes: NDArray[np.intp], amounts: NDArray[np.float64]) -> None:
         self.nodes = nodes
@@ -216,6 +223,11 @@ class NodeTable:
         return int(self.capacity.shape[1])
 
     @property
+    def complete(self) -> bool:
+        """Whether no node is away."""
+        return bool((self.free[0] >= 0).all())
+
+    @property
     def cores(self) -> int:
         """Cores free, on nodes that are not away."""
         return int(np.maximum(self.free[0], 0).sum())
@@ -228,9 +240,9 @@ class NodeTable:
         """Return the table with nothing taken and no node away."""
         return self._with(self.capacity.copy())
 
-    def minimum(self, other: NodeTable) -> NodeTable:
-        """Return what is free in both tables, node by node."""
-        return self._with(np.minimum(self.free, other.free))
+    def minimum(self, others: Sequence[NodeTable]) -> NodeTable:
+        """Return what is free in this table and the others, node by node."""
+        return self._with(np.minimum.reduce([self.free, *[other.free for other in others]]))
 
     # ------------------------------------------------------------------ taking and giving back
 

@@ -205,6 +205,10 @@ class PoolProfile:
         for part, need in self._needs(job):
             part.take(need, at, duration)
 
+    def renew(self, job: LiveJob, at: float, duration: float, _allocation: Any = None) -> None:
+        """Plan again what an earlier decision planned."""
+        self.take(job, at, duration)
+
     def make_room(self, job: LiveJob, duration: float, planned: LiveJob) -> Any:
         """Return ``None``: where processors only count, planned work cannot move to others."""
         return None

@@ -18,11 +18,12 @@ INFINITY = float("inf")
 class _Step:
     """From an instant on: what comes free and what goes then, and what is free after that."""
 
-    __slots__ = ("at", "changes", "cores", "falls", "table")
+    __slots__ = ("answers", "at", "changes", "cores", "falls", "table")
 
     def __init__(self, at: float, cores: int) -> None:
         self.at = at
-        self.cores = cores  # not more than these are free
+        self.cores = cores  # not more than these are free; exactly these where no node is ever away
+        self.answers: dict[Need, bool] = {}  # what fits, as far as anybody asked
         self.changes: list[tuple[Allocation, int]] = []  # 1 comes free, -1 goes
         self.falls = False  # whether anything goes
         self.table: NodeTable | None = None  # made when it is looked at
@@ -64,7 +65,7 @@ class NodeProfile:
     70
     """
 
-    __slots__ = ("_just_after", "_need_of", "_now", "_parts", "_steps", "_taken")
+    __slots__ = ("_exact", "_just_after", "_need_of", "_now", "_parts", "_steps", "_taken")
 
     def __init__(
         self,
@@ -82,6 +83,8 @@ class NodeProfile:
         self._taken: dict[Any, tuple[float, float, Allocation | None]] = {}
         self._just_after: dict[float, float] = {}
         soon = self._after(now)
+        windows = list(windows)
+        self._exact = not windows and table.complete
         step = _Step(now, table.cores)
         step.table = table.copy()
         self._steps = [step]
@@ -126,7 +129,11 @@ class NodeProfile:
         """Return what the job can have from an instant on for so many seconds."""
         if any(earliest_from(part, amount, duration, at) != at for part, amount in self._amounts(job)):
             return None
-        found = self._through(self._need_of(job), self._index(at), self.instant(at) + duration)
+        return self._on(self._need_of(job), at, duration)
+
+    def _on(self, need: Need, at: float, duration: float) -> Allocation | None:
+        """Return parts of nodes that are free from an instant on for so many seconds."""
+        found = self._through(need, self._index(at), self.instant(at) + duration)
         return found if isinstance(found, Allocation) else None
 
     def earliest(self, job: Any, duration: float, not_before: float = -INFINITY) -> tuple[float, Allocation | None]:
@@ -148,11 +155,17 @@ class NodeProfile:
         for part, amount in self._amounts(job):
             part.take(amount, at, duration)
         if allocation is None:
-            found = self._through(self._need_of(job), self._index(at), self.instant(at) + duration)
-            allocation = found if isinstance(found, Allocation) else None
+            allocation = self._on(self._need_of(job), at, duration)
         self._taken[job] = at, duration, allocation
         if allocation is not None:
             self._change(allocation, at, self._end(at, duration), -1)
+
+    def renew(self, job: Any, at: float, duration: float, allocation: Allocation) -> None:
+        """Plan again what an earlier decision planned: on other nodes where those are not free any more.
+
+        Where nothing is free then, the job is planned on no node at all.
+        """
+        self.take(job, at, duration, self._on(allocation, at, duration))
 
     def give_back(self, job: Any, at: float, duration: float, _allocation: Allocation | None = None) -> None:
         """Undo ``take``."""
@@ -203,6 +216,7 @@ class NodeProfile:
         self._note(self._steps[i], part, sign)
         for step in self._steps[i:j]:
             step.cores += sign * part.processors
+            step.answers.clear()
             if step.table is not None:
                 step.table.add([(part, sign)])
         if j < len(self._steps):
@@ -243,7 +257,15 @@ class NodeProfile:
     # ------------------------------------------------------------------ the search
 
     def _fits_at(self, need: Need, i: int) -> bool:
-        return self._steps[i].cores >= need.processors and self._table(i).fits(need)
+        step = self._steps[i]
+        if step.cores < need.processors:
+            return False
+        if self._exact and need.anywhere:
+            return True
+        answer = step.answers.get(need)
+        if answer is None:
+            answer = step.answers[need] = self._table(i).fits(need)
+        return answer
 
     def _earliest(self, need: Need, duration: float, not_before: float) -> tuple[float, Allocation | None]:
         steps = self._steps
@@ -281,16 +303,17 @@ class NodeProfile:
         steps = self._steps
         if not self._fits_at(need, i):
             return i + 1
-        table = self._table(i)
+        falls = []
         for j in range(i + 1, len(steps)):
             if steps[j].at >= end:
                 break
             if steps[j].falls:
                 if not self._fits_at(need, j):
                     return j  # whoever starts before runs into it
-                table = table.minimum(self._table(j))
-                if not table.fits(need):
-                    return i + 1
+                falls.append(j)
+        table = self._table(i)
+        if falls:
+            table = table.minimum([self._table(j) for j in falls])
         return table.allocate(need) or i + 1
 
 
