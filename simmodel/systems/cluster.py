@@ -212,7 +212,8 @@ class Cluster(Executions):
     def replay(self, workload: Workload) -> Prepared:
         """Submit the jobs of a workload, each at its instant; returns what was repaired and rejected.
 
-        Jobs that can never run are recorded as rejected and counted.
+        Jobs that can never run are recorded as rejected and counted. A job whose row names a preceding job waits for
+        the end of that one and then its think time.
         """
         self._begin_record()
         largest = max(pool.capacity for pool in self.places)
