@@ -128,6 +128,21 @@ class PartitionSpec:
         """Processors in all."""
         return self.processors if self.processors is not None else sum(node.count * node.cores for node in self.nodes)
 
+    @property
+    def node_names(self) -> tuple[str, ...]:
+        """The names of its nodes: that of their kind with a number behind, from 0 on for each name.
+
+        >>> PartitionSpec(nodes=[NodeSpec(count=2), NodeSpec(name="gpu"), NodeSpec()]).node_names
+        ('node0', 'node1', 'gpu0', 'node2')
+        """
+        names: list[str] = []
+        counts: dict[str, int] = {}
+        for kind in self.nodes:
+            first = counts.get(kind.name, 0)
+            names += [f"{kind.name}{number}" for number in range(first, first + kind.count)]
+            counts[kind.name] = first + kind.count
+        return tuple(names)
+
     def has_node(self, node: int | str) -> bool:
         """Whether it has a node of this number (from 0), or of this name: that of a kind with a number behind, from 0.
 
