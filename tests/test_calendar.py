@@ -635,3 +635,40 @@ def test_whole_nodes_are_as_processors(policy, case):
         assert located.jobs["start"].tolist() == counts.jobs["start"].tolist()
     else:  # a plan on nodes may leave holes that one of counts would use
         assert (located.jobs["status"] == counts.jobs["status"]).all()
+
+
+@given(data=st.data())
+@settings(max_examples=25, deadline=None)
+def test_promises_are_kept_on_nodes(data):
+    """Whatever jobs ask of nodes, none starts later than it was first promised."""
+    kinds = [NodeSpec(name="fat", count=2, cores=4, gpus=1), NodeSpec(count=3, cores=2)]
+    placement = data.draw(st.sampled_from(["first-fit", "best-fit", "packed"]))
+    exclusive = data.draw(st.sampled_from([False, False, True]))
+    env = Environment()
+    spec = ClusterSpec(partitions=[PartitionSpec(nodes=kinds, placement=placement, exclusive=exclusive)])
+    cluster = Cluster(env, spec, "conservative-keep")
+    ledger = Ledger(env, cluster)
+    env.observe(ledger)
+    promised = {}
+    env.observe(SimpleNamespace(job_promised=lambda job, place, at: promised.setdefault(job.id, at)))
+    asked = []
+    for number in range(data.draw(st.integers(1, 12))):
+        shape = {"processors": data.draw(st.integers(1, 14))}
+        if data.draw(st.booleans()):
+            shape = {"nodes": data.draw(st.integers(1, 3)), "cores_per_node": data.draw(st.integers(1, 2))}
+            shape["gpus_per_node"] = int(shape["nodes"] < 3 and data.draw(st.booleans()))
+        run = data.draw(st.integers(0, 20))
+        job = Job(id=number, run=run, requested=run + data.draw(st.sampled_from([1, 5, 20])), **shape)
+        asked.append((data.draw(st.sampled_from([0, 0, 1, 5])), job))
+    jobs = []
+
+    def submit():
+        for gap, job in asked:
+            yield env.timeout(gap)
+            jobs.append(cluster.submit(job))
+
+    env.process(submit())
+    env.run()
+    for job in jobs:
+        assert job.state == "completed"
+        assert job.started <= promised.get(job.id, job.started)

@@ -19,8 +19,10 @@ from simmodel.resources.node_profile import NodeProfile
 from simmodel.resources.nodes import NodePool
 from simmodel.resources.profile import CountProfile
 from simmodel.scheduling.protocol import Start
+from simmodel.simulate import simulate
 from simmodel.systems.cluster import Cluster
 from simmodel.work.job import Job, LiveJob
+from simmodel.work.workload import Workload
 
 
 def pool_of(*kinds, env=None, consumables=None, **settings):
@@ -398,3 +400,29 @@ def test_consumables_of_a_profile():
     profile.take(job, at, 5, found)
     assert profile.earliest(Asks(request=Request(4, consumables={"x": 1})), 1)[0] == 12
     assert profile.earliest(Asks(request=Request(1, consumables={"x": 3})), 1) == (float("inf"), None)
+
+
+# ---------------------------------------------------------------------- logs that say something of nodes
+
+
+NODE_LOG = {
+    "submit": [0, 0],
+    "run": [5, 5],
+    "processors": [64, 33],
+    "nodes": [2, 2],
+    "memory_per_node": [3e9, np.nan],
+}
+
+
+def test_a_log_that_gives_nodes_and_processors():
+    spec = ClusterSpec(partitions=[PartitionSpec(nodes=[NodeSpec(count=4, cores=32, memory=4e9)])])
+    result = simulate(spec, Workload(NODE_LOG))
+    assert result.runs["nodes"].tolist() == [(0, 1), (2, 3)]
+    assert result.jobs["start"].tolist() == [0, 0]
+    assert not result.report.repaired
+
+
+def test_a_log_with_memory_on_a_platform_of_processors():
+    result = simulate(64, Workload(NODE_LOG))
+    assert result.jobs["start"].tolist() == [0, 5]
+    assert result.report.repaired == {"GPUs or memory of nodes asked for: the platform has processors only": 1}

@@ -98,7 +98,8 @@ class NodeProfile:
             step.changes.append((part, 1))
             step.cores += part.processors
         for start, end, part in windows:
-            self._away(start, end, part, int(table.capacity[0, part.nodes].sum()))
+            # Whose end has come without a sign of it is expected back just after now.
+            self._away(start, max(end, soon), part, int(table.capacity[0, part.nodes].sum()))
 
     # ------------------------------------------------------------------ what planners ask
 

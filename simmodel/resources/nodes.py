@@ -66,7 +66,7 @@ class NodePool(Pool):
     ) -> None:
         super().__init__(env, name, partition.capacity, consumables)
         self.spec: PartitionSpec = partition
-        self.nodes = list(nodes) if nodes is not None else _names(partition)
+        self.nodes = list(partition.node_names if nodes is None else nodes)
         self.table = NodeTable.of(partition.nodes, partition.placement)
         self._times_down = [0] * len(self.nodes)
         self._plain: dict[int, Request] = {}
@@ -275,13 +275,3 @@ class NodePool(Pool):
     def in_the_way(self, what: Sequence[int]) -> list[Any]:
         """Return the executions that run on these nodes, the latest first."""
         return self.hit_by(what)[::-1]
-
-
-def _names(partition: PartitionSpec) -> list[str]:
-    names: list[str] = []
-    counts: dict[str, int] = {}
-    for kind in partition.nodes:
-        first = counts.get(kind.name, 0)
-        names += [f"{kind.name}{number}" for number in range(first, first + kind.count)]
-        counts[kind.name] = first + kind.count
-    return names

@@ -23,7 +23,7 @@ from simmodel.systems.dependencies import Dependencies
 from simmodel.systems.executions import Executions
 from simmodel.systems.limits import QueueRules
 from simmodel.systems.parts import build_pools, place_of
-from simmodel.systems.replay import needs_specs, submit_specs
+from simmodel.systems.replay import needs_specs, note_left_out, submit_specs
 from simmodel.work.job import Job, LiveJob, Run
 from simmodel.work.prepare import Estimates, Overrun, Prepared, planned_seconds, prepare
 
@@ -218,6 +218,7 @@ class Cluster(Executions):
         self._begin_record()
         largest = max(pool.capacity for pool in self.places)
         prepared = prepare(workload, largest, self.estimates, self.overrun)
+        note_left_out(workload, self.spec, prepared.report)
         names = workload["job"].tolist() if prepared.rejected else []
         for row, reason in prepared.rejected.items():
             processors = int(prepared.processors[row])

@@ -26,15 +26,13 @@ def build_pools(env: Environment, spec: ClusterSpec) -> dict[str, Pool]:
     Raises
     ------
     InputError
-        where a reservation has the name of a partition, or names nodes that are not there
+        where a reservation names nodes that are not there
     """
     consumables = Consumables({each.name: each.amount for each in spec.consumables})
     pools: dict[str, Pool] = {}
     for partition in spec.partitions:
         pools[partition.name] = _pool(env, partition, consumables)
     for reservation in spec.reservations:
-        if reservation.name in pools:
-            raise InputError(f"names that differ expected, found {reservation.name!r} twice", place="reservations")
         pools[reservation.name] = reserve(env, reservation, pools[spec.partition(reservation.partition).name])
     return pools
 

@@ -14,15 +14,19 @@ if TYPE_CHECKING:
     from simmodel.platform.cluster import ClusterSpec
     from simmodel.systems.cluster import Cluster
     from simmodel.work.prepare import Prepared
-    from simmodel.work.workload import Workload
+    from simmodel.work.workload import Report, Workload
 
-__all__ = ["needs_specs", "specs", "submit_specs"]
+__all__ = ["needs_specs", "note_left_out", "specs", "submit_specs"]
 
-_DETAILS = ("preceding", "nodes", "gpus_per_node", "memory_per_node", "priority", "cancel")
+_DETAILS = ("preceding", "priority", "cancel")
+_OF_NODES = ("gpus_per_node", "memory_per_node")
 
 
 def needs_specs(workload: Workload, platform: ClusterSpec) -> bool:
-    """Whether the jobs ask for more than processors and time, or the platform distinguishes queues or nodes."""
+    """Whether the jobs ask for more than processors and time, or the platform distinguishes queues or nodes.
+
+    What columns say of nodes matters only to platforms with identified nodes.
+    """
     return bool(
         workload.specs is not None
         or platform.queues
@@ -39,8 +43,8 @@ def _any(column: Any) -> bool:
     return any(value not in (None, "", -1) for value in column.tolist())
 
 
-def specs(workload: Workload, prepared: Prepared) -> Iterator[tuple[int, Job]]:
-    """Yield (row, job) for the rows that can run, in order of submission."""
+def specs(workload: Workload, prepared: Prepared, on_nodes: bool = True) -> Iterator[tuple[int, Job]]:
+    """Yield (row, job) for the rows that can run, in order of submission; of nodes only where ``on_nodes`` says so."""
     if workload.specs is not None:
         for row in prepared.rows.tolist():
             yield row, workload.specs[row]
@@ -61,9 +65,13 @@ def specs(workload: Workload, prepared: Prepared) -> Iterator[tuple[int, Job]]:
         requested = known.get("requested", 0.0)
         asked: dict[str, Any] = {name: known.get(name) for name in ("user", "group", "queue", "partition")}
         asked["processors"] = int(prepared.processors[row])
-        for name in ("nodes", "cores_per_node", "gpus_per_node"):
-            if known.get(name, 0) > 0:
-                asked[name] = int(known[name])
+        if on_nodes:
+            for name in ("nodes", "cores_per_node", "gpus_per_node"):
+                if known.get(name, 0) > 0:
+                    asked[name] = int(known[name])
+            if "nodes" in asked and "cores_per_node" not in asked:
+                asked["cores_per_node"] = -(-asked["processors"] // asked["nodes"])
+            asked["memory_per_node"] = max(0.0, known.get("memory_per_node", 0.0))
         yield (
             row,
             Job(
@@ -71,7 +79,6 @@ def specs(workload: Workload, prepared: Prepared) -> Iterator[tuple[int, Job]]:
                 submit=max(0.0, values["submit"]),
                 run=values["run"],
                 requested=requested if requested > 0 else None,
-                memory_per_node=max(0.0, known.get("memory_per_node", 0.0)),
                 dependencies=dependencies,
                 priority=known.get("priority", 0.0),
                 cancel=known.get("cancel"),
@@ -80,9 +87,21 @@ def specs(workload: Workload, prepared: Prepared) -> Iterator[tuple[int, Job]]:
         )
 
 
+def note_left_out(workload: Workload, platform: ClusterSpec, report: Report) -> None:
+    """Count the jobs whose GPUs or memory are left out, because the platform describes processors only."""
+    if workload.specs is not None or any(partition.nodes for partition in platform.partitions):
+        return
+    asked = np.zeros(len(workload), dtype=bool)
+    for name in _OF_NODES:
+        if name in workload:
+            asked |= np.nan_to_num(np.asarray(workload[name], dtype=np.float64)) > 0
+    if asked.any():
+        report.repaired["GPUs or memory of nodes asked for: the platform has processors only"] += int(asked.sum())
+
+
 def submit_specs(cluster: Cluster, workload: Workload, prepared: Prepared) -> None:
     """Have each job submitted at its instant; what can never run is recorded as rejected, and counted."""
-    for row, spec in specs(workload, prepared):
+    for row, spec in specs(workload, prepared, any(partition.nodes for partition in cluster.spec.partitions)):
         cluster._at_submission(float(prepared.submit[row]), _Submission(cluster, row, spec, prepared))
 
 
