@@ -496,3 +496,29 @@ def test_a_scenario_repeats_the_run(tmp_path):
     again = load_scenario(tmp_path / "run.sqlite").run()
     assert again.jobs["start"].tolist() == result.jobs["start"].tolist()
     assert again.scenario == result.scenario
+
+
+def test_a_job_that_a_limit_held_starts_once_the_end_before_it_is_told():
+    """One decision after each event: the end that makes room under a limit is told before the start that follows."""
+    spec = ClusterSpec(partitions=[PartitionSpec(processors=1)], queues=[QueueSpec(name="one", max_running=1)])
+    told = []
+
+    class Watch:
+        def job_started(self, run):
+            told.append(("started", run.job.id))
+
+        def job_ended(self, run, status):
+            told.append((status, run.job.id))
+
+    simulate(spec, [Job(run=5, queue="one"), Job(run=5, queue="one")], decide_on="event", observers=[Watch()])
+    assert told == [("started", 1), ("completed", 1), ("started", 2), ("completed", 2)]
+
+
+def test_amounts_of_consumables_that_are_not_whole_come_back_whole():
+    """0.1 and 0.2 of a licence, given back, do not leave less than the 1 that there was; ten tenths fit."""
+    spec = ClusterSpec(partitions=[PartitionSpec(processors=20)], consumables=[ConsumableSpec(name="io", amount=1)])
+    parts = [Job(run=5, consumables={"io": 0.2}), Job(run=6, consumables={"io": 0.1})]
+    tenths = [Job(submit=20, run=5, consumables={"io": 0.1}) for _ in range(10)]
+    for policy in ("fcfs", "easy", "conservative"):
+        result = starts(spec, [*parts, Job(run=5, consumables={"io": 1}), *tenths], policy)
+        assert result == [0, 0, 6, *[20] * 10]

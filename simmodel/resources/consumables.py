@@ -10,6 +10,8 @@ __all__ = ["Consumables"]
 class Consumables:
     """Named amounts that jobs take while they run: licences, bytes of burst buffer, bytes/s of I/O bandwidth.
 
+    Amounts need not be whole: what is missing by rounding alone counts as there, and what nobody holds is all there.
+
     >>> shared = Consumables({"matlab": 2})
     >>> shared.take({"matlab": 2}); shared.fits({"matlab": 1}), shared.free
     (False, {'matlab': 0})
@@ -18,6 +20,8 @@ class Consumables:
     def __init__(self, amounts: Mapping[str, float]) -> None:
         self.capacity = dict(amounts)
         self.free = dict(amounts)
+        self.slack = {name: 1e-9 * amount for name, amount in amounts.items()}  # more than rounding ever takes
+        self._holders = dict.fromkeys(amounts, 0)
 
     def why_not(self, need: Mapping[str, float]) -> str | None:
         """Say why so much can never be had, or ``None``."""
@@ -30,14 +34,16 @@ class Consumables:
 
     def fits(self, need: Mapping[str, float]) -> bool:
         """Whether so much is free."""
-        return all(self.free[name] >= amount for name, amount in need.items())
+        return all(self.free[name] + self.slack[name] >= amount for name, amount in need.items())
 
     def take(self, need: Mapping[str, float]) -> None:
         """Take it."""
         for name, amount in need.items():
             self.free[name] -= amount
+            self._holders[name] += 1
 
     def give_back(self, need: Mapping[str, float]) -> None:
         """Give it back."""
         for name, amount in need.items():
-            self.free[name] += amount
+            self._holders[name] -= 1
+            self.free[name] = self.free[name] + amount if self._holders[name] else self.capacity[name]

@@ -166,7 +166,8 @@ class Pool(Claims, Windows):
                 for end, _, _, run in self.running.entries()
                 if run.work.request is not None
             )
-            profiles[name] = CountProfile(self.env.now, free, ends)  # type: ignore[arg-type]
+            there = free + self.consumables.slack[name]
+            profiles[name] = CountProfile(self.env.now, there, ends)  # type: ignore[arg-type]
         return profiles
 
     def limits_why_not(self, job: LiveJob) -> str | None:

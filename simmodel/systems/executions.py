@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from heapq import heappush
 from typing import TYPE_CHECKING, Any
 
@@ -122,16 +122,17 @@ class Executions:
             place.running.remove(run)
             place.give_back(job, run.grant)
         job._run = None
-        if job._watched:
-            self._ended_watched(job)
-        if status == "preempted" or status == "requeued":
-            for hook in self._on_ended:
-                hook(run, status)
+        freed = self._ended_watched(job) if job._watched else ()
+        comes_back = status == "preempted" or status == "requeued"
+        if not comes_back:
+            job.state = status
+        for hook in self._on_ended:
+            hook(run, status)
+        for held in freed:  # once the end is told: it may bring a decision
+            self._enqueue(held)
+        if comes_back:
             self._back_to_queue(job)
         else:
-            job.state = status
-            for hook in self._on_ended:
-                hook(run, status)
             self._over(job)
         if place._claims:
             place._serve_claims()
@@ -139,12 +140,11 @@ class Executions:
         if queue is None or queue._count:  # else there is nothing to decide about
             self._changed()
 
-    def _ended_watched(self, job: LiveJob) -> None:
+    def _ended_watched(self, job: LiveJob) -> Sequence[LiveJob]:
+        """Note the end in usage and limits; return the jobs that were held and may wait from now on."""
         for usage in self.usages:
             usage.change(job.user, -job.processors, self.env._now)
-        if job.rules is not None:
-            for freed in job.rules.ended(job):
-                self._enqueue(freed)
+        return job.rules.ended(job) if job.rules is not None else ()
 
     def _over(self, job: LiveJob) -> None:
         """The job is over, however it ended."""
@@ -209,10 +209,10 @@ class Executions:
         job._expected = max(0.0, job._expected - elapsed)
         job.requested = max(0.0, job.requested - elapsed)
         job._resumes = run.grant
-        if job._watched:
-            self._ended_watched(job)
+        freed = self._ended_watched(job) if job._watched else ()
         self._tell("job_suspended", run)
-        self._enqueue(job)
+        for each in (*freed, job):
+            self._enqueue(each)
         self._changed()
 
     def fail(self, runs: Iterable[Run | Claim]) -> None:
