@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 import simpy
 
 from simmodel.environment import Environment
 from simmodel.errors import ImpossibleWork, InputError, JobFailed, PolicyError, Stalled
-from simmodel.platform.cluster import ClusterSpec, ConsumableSpec, PartitionSpec, QueueSpec
+from simmodel.platform.cluster import ClusterSpec, ConsumableSpec, OutageSpec, PartitionSpec, QueueSpec
 from simmodel.policies import Easy, Preemptive
 from simmodel.scheduling.protocol import Preempt, Reserve, Start, WakeAt
 from simmodel.simulate import simulate
@@ -522,3 +523,86 @@ def test_amounts_of_consumables_that_are_not_whole_come_back_whole():
     for policy in ("fcfs", "easy", "conservative"):
         result = starts(spec, [*parts, Job(run=5, consumables={"io": 1}), *tenths], policy)
         assert result == [0, 0, 6, *[20] * 10]
+
+
+def cleans_up(seconds):
+    """Return a body that runs for 100 s and, once it is interrupted, for so many more."""
+
+    def body(env, job, grant):
+        try:
+            yield env.timeout(100)
+        except simpy.Interrupt:
+            yield env.timeout(seconds)
+
+    return body
+
+
+def test_a_body_that_is_cancelled_while_it_gives_way_does_not_start_again():
+    jobs = [
+        Job(processors=4, body=cleans_up(5), queue="besteffort", cancel=12),
+        Job(submit=10, processors=4, run=5, queue="normal"),
+    ]
+    result = simulate(preemptive_spec("requeue"), jobs, "preemptive")
+    assert result.jobs["status"].tolist() == ["cancelled", "completed"]
+    assert result.jobs["end"].tolist() == [15, 20]
+
+
+def test_a_body_is_not_suspended():
+    jobs = [
+        Job(processors=4, body=cleans_up(5), queue="besteffort"),
+        Job(submit=10, processors=4, run=5, queue="normal"),
+    ]
+    assert starts(preemptive_spec("suspend"), jobs, "preemptive") == [0, 100]
+
+
+def test_nobody_else_gives_way_while_a_body_makes_enough_room():
+    jobs = [
+        Job(processors=2, run=50, queue="besteffort"),
+        Job(processors=2, body=cleans_up(5), queue="besteffort"),
+        Job(submit=10, processors=2, run=5, queue="normal"),
+        Job(submit=12, processors=4, run=1, queue="besteffort"),  # a submission brings a decision
+    ]
+    result = simulate(preemptive_spec("requeue"), jobs, "preemptive")
+    assert result.jobs["start"][[0, 2]].tolist() == [0, 15]
+    assert result.jobs["attempts"].tolist() == [1, 2, 1, 1]
+
+
+def test_a_body_that_ends_in_the_instant_in_which_it_is_stopped_has_completed():
+    env = Environment()
+    cluster = Cluster(env, 1)
+
+    def body(env, job, grant):
+        yield env.timeout(5)
+
+    job = cluster.submit(Job(body=body))
+    env.run(1)
+    job.run.process.callbacks.insert(0, lambda _: cluster.cancel(job))
+    env.run()
+    assert job.state == "completed"
+
+
+def test_an_error_in_the_clean_up_of_a_body_is_not_hidden():
+    def body(env, job, grant):
+        try:
+            yield env.timeout(100)
+        except simpy.Interrupt:
+            raise RuntimeError("a bug") from None
+
+    env = Environment()
+    cluster = Cluster(env, 1)
+    cluster.submit(Job(body=body, cancel=5))
+    with pytest.raises(RuntimeError, match="a bug"):
+        env.run()
+
+
+def test_a_job_that_was_suspended_starts_from_the_beginning_after_a_failure():
+    """10 s of 30 before it is suspended, 10 s more until its processors fail: it runs 30 s, or keeps 20."""
+    spec = attrs.evolve(preemptive_spec("suspend"), outages=[OutageSpec(at=25, until=26, processors=4)])
+    for keeps_work, end in ((False, 56), (True, 36)):
+        jobs = [
+            Job(processors=4, run=30, requested=40, queue="besteffort", keeps_work=keeps_work),
+            Job(submit=10, processors=4, run=5, queue="normal"),
+        ]
+        result = simulate(spec, jobs, "preemptive")
+        assert result.jobs["end"].tolist() == [end, 15]
+        assert result.jobs["status"].tolist() == ["completed", "completed"]

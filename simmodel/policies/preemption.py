@@ -71,19 +71,27 @@ def _victims(place: Any, job: Any) -> list[Any]:
     rules = job.rules
     if rules is None or not rules.spec.preempts:
         return []
+    stopping = [run for run in place.running if getattr(run, "stopping", None) is not None]  # bodies that clean up
+    if stopping and place.fits_without(job, stopping):
+        return []
     candidates = [
         run
         for run in place.running
         if (other := getattr(run.work, "rules", None)) is not None
         and other.spec.name in rules.spec.preempts
         and other.spec.preemptible is not None
-        and (run.work.spec is None or run.work.spec.on_preempt != "no")
+        and _allows(run.work.spec, other.spec.preemptible)
         and run.stopping is None
     ]
     candidates.sort(key=lambda run: (-run.started, -run.work.seq))
     chosen: list[Any] = []
     for run in candidates:
         chosen.append(run)
-        if place.fits_without(job, chosen):
+        if place.fits_without(job, stopping + chosen):
             return chosen
     return []
+
+
+def _allows(spec: Any, mode: str) -> bool:
+    """Whether the job may be stopped so; one with a body cannot be suspended."""
+    return spec is None or (spec.on_preempt != "no" and (spec.body is None or mode != "suspend"))

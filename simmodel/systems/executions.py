@@ -7,6 +7,7 @@ from heapq import heappush
 from typing import TYPE_CHECKING, Any
 
 from simpy.events import Event, Process
+from simpy.exceptions import Interrupt
 
 from simmodel.environment import Environment, Occurrence
 from simmodel.errors import JobFailed
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Executions"]
 
 Hooks = tuple[Callable[..., object], ...]
+_COMES_BACK = ("preempted", "requeued")
 
 
 class Executions:
@@ -91,15 +93,19 @@ class Executions:
         run.process = Process(self.env, spec.body(self.env, job, grant))
         limit = None
         if self.overrun == "stop" and spec.requested is not None:
-            limit = self._at(self.env.now + spec.requested, lambda: self._stop(run, "timeout"))
+            limit = self._at(self.env.now + spec.requested, lambda: self._out_of_time(run))
         run.process.callbacks.append(lambda event: self._body_over(run, event, limit))
+
+    def _out_of_time(self, run: Run) -> None:
+        if run.stopping is None:
+            self._stop(run, "timeout")
 
     def _body_over(self, run: Run, event: Event, limit: Occurrence | None) -> None:
         if limit is not None and limit.callbacks is not None:
             self.env.withdraw(limit)
         if event._ok:
             status = run.stopping or "completed"
-        elif run.stopping is not None and isinstance(event._value, BaseException):
+        elif run.stopping is not None and isinstance(event._value, (Interrupt, JobFailed)):
             event._defused = True
             status = run.stopping
         elif isinstance(event._value, JobFailed):
@@ -123,7 +129,7 @@ class Executions:
             place.give_back(job, run.grant)
         job._run = None
         freed = self._ended_watched(job) if job._watched else ()
-        comes_back = status == "preempted" or status == "requeued"
+        comes_back = status in _COMES_BACK
         if not comes_back:
             job.state = status
         for hook in self._on_ended:
@@ -163,15 +169,20 @@ class Executions:
         assert job._started is not None
         if job.spec is not None and job.spec.keeps_work and job.spec.body is None:
             job._duration -= self.env._now - job._started
+        elif hasattr(job, "_whole"):  # it starts again from the beginning, also where it had been suspended
+            job.requested, job._expected, job._duration = job._whole
         self._enqueue(job)
 
     def _stop(self, run: Run, status: str) -> None:
         """Stop a run: a body is interrupted and may clean up; anything else ends now."""
-        if run.job._run is not run or run.stopping is not None:
+        if run.job._run is not run:
             return
-        if run.process is not None:
-            run.stopping = status
-            if run.process.is_alive:
+        if run.stopping is not None:
+            if run.stopping in _COMES_BACK and status not in _COMES_BACK:
+                run.stopping = status  # it cleans up to start again: now it will not
+        elif run.process is not None:
+            if run.process.is_alive:  # else it ended in this instant
+                run.stopping = status
                 run.process.interrupt(status)
         else:
             self._finish(run, status)
@@ -205,6 +216,8 @@ class Executions:
         run.place.running.remove(run)
         run.place.give_back(job, run.grant)
         job._run = None
+        if not hasattr(job, "_whole"):
+            job._whole = job.requested, job._expected, job._duration
         job._duration -= elapsed
         job._expected = max(0.0, job._expected - elapsed)
         job.requested = max(0.0, job.requested - elapsed)

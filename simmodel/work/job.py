@@ -170,6 +170,7 @@ class LiveJob:
         "_started",
         "_waits_for",
         "_watched",
+        "_whole",
         "attempts",
         "id",
         "index",
@@ -218,11 +219,13 @@ class LiveJob:
         self._watched = False  # usage, limits or other jobs hang on its start and end
         self._started: float | None = None
 
-    # Set where they are needed: by the queue it stands in; for a job of a script; while it waits for others.
+    # Set where they are needed: by the queue it stands in; for a job of a script; while it waits for others; once it was
+    # suspended (its seconds before that: requested, expected, duration).
     _prev: LiveJob | None
     _next: LiveJob | None
     _done: Event
     _waits_for: int
+    _whole: tuple[float, float, float]
 
     @property
     def done(self) -> Event:
