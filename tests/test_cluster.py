@@ -606,3 +606,14 @@ def test_a_job_that_was_suspended_starts_from_the_beginning_after_a_failure():
         result = simulate(spec, jobs, "preemptive")
         assert result.jobs["end"].tolist() == [end, 15]
         assert result.jobs["status"].tolist() == ["completed", "completed"]
+
+
+def test_a_job_that_is_cancelled_while_it_is_suspended_is_recorded_so():
+    jobs = [
+        Job(processors=4, run=20, queue="besteffort", cancel=12),
+        Job(submit=10, processors=4, run=5, queue="normal"),
+    ]
+    result = simulate(preemptive_spec("suspend"), jobs, "preemptive")
+    assert result.jobs["status"].tolist() == ["cancelled", "completed"]
+    assert result.jobs["end"].tolist() == [12, 15]
+    assert result.jobs["run"].tolist() == [10, 5]

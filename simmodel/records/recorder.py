@@ -300,7 +300,8 @@ class JobRecorder:
         code = np.frombuffer(bytes(self._code), dtype=np.uint8).copy()
         code[(code == 0) & np.isfinite(start) & np.isnan(end)] = RUNNING
         code[(code == 0) & (submit > self._env.now)] = UNSUBMITTED
-        code[list(self._suspended)] = SUSPENDED
+        suspended = sorted(self._suspended)
+        code[[index for index in suspended if not self._code[index]]] = SUSPENDED  # else it was cancelled since
         return code
 
     def _count_stretches(self, executed: NDArray[Any]) -> None:

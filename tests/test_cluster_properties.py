@@ -1,0 +1,452 @@
+"""Random clusters and jobs under every policy: what must hold whatever happens."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+import pytest
+import simpy
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from simmodel import policy_names
+from simmodel.environment import Environment
+from simmodel.errors import ImpossibleWork, JobFailed, Stalled
+from simmodel.platform.cluster import ClusterSpec, ConsumableSpec, NodeSpec, OutageSpec, PartitionSpec, QueueSpec
+from simmodel.policies import Easy
+from simmodel.scheduling.protocol import Preempt, WakeAt
+from simmodel.scheduling.registry import policy as policy_named
+from simmodel.systems.cluster import Cluster
+from simmodel.work.job import Dependency, Job
+from simmodel.work.workload import Workload
+
+OVER = {"completed", "timeout", "failed", "cancelled", "lost"}
+CLEAN_UP = 3.0  # s, at most, that a body takes once it is interrupted
+INFINITY = float("inf")
+
+
+class Body(NamedTuple):
+    """What a job does: runs, and perhaps fails; cleans up when it is interrupted, and perhaps goes on to fail then."""
+
+    run: float
+    fails: bool
+    clean_up: float | None
+    raises: bool
+
+    def __call__(self, env: Any, job: Any, grant: Any) -> Any:
+        try:
+            yield env.timeout(self.run)
+        except simpy.Interrupt:
+            if self.clean_up is None:
+                raise
+            yield env.timeout(self.clean_up)
+            if self.raises:
+                raise
+            return
+        if self.fails:
+            raise JobFailed("as drawn")
+
+
+class Case(NamedTuple):
+    spec: ClusterSpec
+    jobs: list[Job]
+    options: dict[str, str]
+    by_hand: bool  # submitted by a process, not replayed
+    seed: int
+
+
+class Restless:
+    """EASY, which stops running jobs every few seconds for no reason."""
+
+    def __init__(self) -> None:
+        self.easy = Easy()
+        self.left = 6
+        self.next = 3.0
+        self.name = "restless"
+        self.tries_every_submission = True
+
+    def attach(self, system: Any) -> None:
+        self.system = system
+
+    def decide(self, view: Any) -> Any:
+        if self.left and view.now >= self.next:
+            self.left -= 1
+            self.next = view.now + 4
+            mode = "suspend" if self.left % 2 else "requeue"
+            for place in view.places:
+                able = [run for run in place.running if self.system.why_not_preempt(run.job, mode) is None]
+                if able:
+                    yield Preempt(able[-1].job, mode, "no reason")
+        yield from self.easy.decide(view)
+        if self.left:
+            yield WakeAt(self.next)
+
+
+# ---------------------------------------------------------------------- what is drawn
+
+TIMES = st.sampled_from([0, 0, 1, 2, 3, 5, 5, 8, 10, 13, 20, 30])
+
+
+@st.composite
+def partitions(draw: st.DrawFn, name: str) -> PartitionSpec:
+    limits = {
+        "max_processors": draw(st.sampled_from([None, None, None, 3])),
+        "max_requested": draw(st.sampled_from([None, None, None, 15])),
+        "priority": draw(st.sampled_from([0, 0, 2])),
+    }
+    if draw(st.integers(0, 2)):
+        return PartitionSpec(name=name, processors=draw(st.integers(1, 8)), **limits)
+    kinds = [
+        NodeSpec(
+            name=f"n{i}",
+            count=draw(st.integers(1, 3)),
+            cores=draw(st.integers(1, 4)),
+            gpus=draw(st.integers(0, 2)),
+            memory=draw(st.sampled_from([0, 8])),
+        )
+        for i in range(draw(st.integers(1, 2)))
+    ]
+    placement = draw(st.sampled_from(["first-fit", "best-fit", "packed"]))
+    return PartitionSpec(name=name, nodes=kinds, placement=placement, exclusive=draw(st.booleans()), **limits)
+
+
+@st.composite
+def outages(draw: st.DrawFn, parts: list[PartitionSpec]) -> OutageSpec:
+    part = draw(st.sampled_from(parts))
+    at = draw(TIMES)
+    until = at + draw(st.sampled_from([1, 4, 10, 25, 40, INFINITY]))
+    what: dict[str, Any] = {}
+    if part.nodes:
+        numbers = range(len(part.node_names))
+        what["nodes"] = sorted(draw(st.sets(st.sampled_from(numbers), min_size=1)))
+    else:
+        what["processors"] = draw(st.integers(1, part.capacity))
+    kind = draw(st.sampled_from(["failure", "maintenance", "drain"]))
+    return OutageSpec(at=at, until=until, partition=part.name, kind=kind, **what)
+
+
+@st.composite
+def queues(draw: st.DrawFn, parts: list[PartitionSpec]) -> list[QueueSpec]:
+    if not draw(st.booleans()):
+        return []
+    limit = st.sampled_from([None, None, None, 1, 2])
+    mode = draw(st.sampled_from([None, "requeue", "suspend"]))
+
+    def one(name: str, **more: Any) -> QueueSpec:
+        return QueueSpec(
+            name=name,
+            partition=draw(st.sampled_from([None, parts[-1].name])),
+            max_running=draw(limit),
+            max_running_per_user=draw(limit),
+            max_waiting_per_user=draw(st.sampled_from([None, None, None, 2])),
+            max_requested=draw(st.sampled_from([None, None, None, 10])),
+            priority=draw(st.sampled_from([0, 0, 1])),
+            **more,
+        )
+
+    return [one("a", preempts=["b"] if mode else []), one("b", preemptible=mode)]
+
+
+@st.composite
+def jobs(draw: st.DrawFn, number: int, count: int, spec: ClusterSpec) -> Job:
+    run = float(draw(TIMES))
+    requested = draw(st.sampled_from([None, max(1.0, run), run + 1, run + 10, max(1.0, run / 2)]))
+    submit = float(draw(TIMES))
+    asked: dict[str, Any] = {"processors": draw(st.integers(1, 5))}
+    if any(part.nodes for part in spec.partitions) and draw(st.booleans()):
+        asked = {
+            "nodes": draw(st.integers(1, 3)),
+            "cores_per_node": draw(st.integers(0, 3)),
+            "gpus_per_node": draw(st.sampled_from([0, 0, 1])),
+            "memory_per_node": draw(st.sampled_from([0, 0, 3])),
+        }
+    if spec.queues:
+        asked["queue"] = draw(st.sampled_from(["a", "b"]))
+    if len(spec.partitions) > 1:
+        asked["partition"] = draw(st.sampled_from([None, None, *(part.name for part in spec.partitions)]))
+    if spec.consumables and draw(st.booleans()):
+        asked["consumables"] = {"licence": draw(st.sampled_from([0.1, 0.2, 0.7, 1.0]))}
+    if draw(st.integers(0, 2)) == 0:
+        asked["body"] = Body(
+            run, draw(st.booleans()), draw(st.sampled_from([None, 0.0, 1.0, CLEAN_UP])), draw(st.booleans())
+        )
+    if draw(st.integers(0, 2)) == 0:
+        names = st.sampled_from([*range(1, number), *range(1, count + 1), count + 1])
+        asked["dependencies"] = [
+            Dependency(
+                draw(names), draw(st.sampled_from(["end", "start", "success"])), draw(st.sampled_from([0, 0, 2, 7]))
+            )
+            for _ in range(draw(st.integers(1, 2)))
+        ]
+    return Job(
+        id=number,
+        submit=submit,
+        run=None if asked.get("body") and draw(st.booleans()) else run,
+        requested=requested,
+        user=draw(st.sampled_from(["ada", "bob"])),
+        priority=draw(st.sampled_from([0, 0, 0, 1, 3])),
+        cancel=draw(st.sampled_from([None, None, None, submit - 1, submit, submit + 2, submit + 11])),
+        on_preempt=draw(st.sampled_from(["no", "requeue", "requeue", "suspend"])),
+        keeps_work=draw(st.booleans()),
+        **asked,
+    )
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    parts = [draw(partitions(f"p{i}")) for i in range(draw(st.sampled_from([1, 1, 2])))]
+    spec = ClusterSpec(
+        partitions=parts,
+        queues=draw(queues(parts)),
+        consumables=[ConsumableSpec(name="licence", amount=1.0)] if draw(st.booleans()) else [],
+        outages=draw(st.lists(outages(parts), max_size=3)),
+        on_failure=draw(st.sampled_from(["resubmit", "lose"])),
+    )
+    count = draw(st.integers(1, 9))
+    options = {
+        "decide_on": draw(st.sampled_from(["instant", "event"])),
+        "event_order": draw(st.sampled_from(["submits-first", "ends-first"])),
+        "estimates": draw(st.sampled_from(["requested", "exact", "cqsim"])),
+        "overrun": draw(st.sampled_from(["stop", "continue"])),
+    }
+    drawn = [draw(jobs(number, count, spec)) for number in range(1, count + 1)]
+    return Case(spec, drawn, options, draw(st.booleans()), draw(st.integers(0, 3)))
+
+
+# ---------------------------------------------------------------------- what is checked
+
+
+class Watch:
+    """Follows each job by what observers hear, and checks at each event what must hold then."""
+
+    def __init__(self, env: Environment, cluster: Cluster, specs: list[Job]) -> None:
+        self.env = env
+        self.cluster = cluster
+        self.specs = {spec.id: spec for spec in specs}
+        self.submitted: dict[Any, float] = {}
+        self.rejected: dict[Any, float] = {}
+        self.first_start: dict[Any, float] = {}
+        self.over: dict[Any, tuple[float, str]] = {}
+        self.stretches: dict[Any, list[list[float]]] = {}  # of each job: its attempts, of each their lengths
+        self.since: dict[Any, float] = {}
+        self.runs: dict[Any, None] = {}
+        self.log: list[tuple[Any, ...]] = []
+
+    def _note(self, what: str, job: Any, *more: Any) -> None:
+        self.log.append((self.env.now, what, job.id, *more))
+
+    # -------------------------------------------------------------- hooks
+
+    def job_submitted(self, job: Any) -> None:
+        assert job.id not in self.submitted
+        assert self.env.now >= self.specs[job.id].submit
+        self.submitted[job.id] = self.env.now
+        self._note("submitted", job)
+
+    def job_rejected(self, job: Any, _reason: str) -> None:
+        assert job.id not in self.submitted
+        self.rejected[job.id] = self.env.now
+        self._note("rejected", job)
+
+    def job_started(self, run: Any) -> None:
+        self._check_dependencies(run.job)
+        self.stretches.setdefault(run.job.id, []).append([])
+        self.first_start.setdefault(run.job.id, self.env.now)
+        self._begins("started", run)
+
+    def job_resumed(self, run: Any) -> None:
+        self._begins("resumed", run)
+
+    def job_suspended(self, run: Any) -> None:
+        self._stops("suspended", run)
+
+    def job_ended(self, run: Any, status: str) -> None:
+        self._stops("ended", run, status)
+        if status not in ("preempted", "requeued"):
+            self._is_over(run.job, status)
+
+    def job_cancelled(self, job: Any) -> None:
+        assert job.id not in self.since, "a job that runs is cancelled by its end"
+        self._note("cancelled", job)
+        self._is_over(job, "cancelled")
+
+    def place_changed(self, place: Any, cause: str) -> None:
+        self.log.append((self.env.now, cause, place.name, place.free, place.up))
+
+    # -------------------------------------------------------------- checks
+
+    def _begins(self, what: str, run: Any) -> None:
+        job = run.job
+        assert job.id in self.submitted
+        assert job.id not in self.over
+        assert job.id not in self.since
+        self.since[job.id] = self.env.now
+        self.runs[run] = None
+        self._note(what, job, run.grant.nodes)
+        assert run.place.free >= 0, "started on what is not free"
+        if run.grant.nodes is not None:
+            assert not set(run.grant.nodes) & set(run.place.down_nodes), "started on a node that is down"
+        self._check_resources()
+
+    def _stops(self, what: str, run: Any, *more: Any) -> None:
+        job = run.job
+        del self.runs[run]
+        self.stretches[job.id][-1].append(self.env.now - self.since.pop(job.id))
+        self._note(what, job, *more)
+
+    def _is_over(self, job: Any, status: str) -> None:
+        assert status in OVER, status
+        assert job.state == status
+        assert job.id in self.submitted
+        assert job.id not in self.over
+        self.over[job.id] = self.env.now, status
+
+    def _check_resources(self) -> None:
+        """Nothing is held twice; runs whose end has come may count as ended before it is handled."""
+        held = [run for run in self.runs if not run.released]
+        licences = sum(run.job.spec.consumables.get("licence", 0) for run in held)
+        assert licences <= 1 + 1e-9, "more licences held than there are"
+        for place in self.cluster.places:
+            here = [run for run in held if run.place is place]
+            assert set(here) == set(place.running)
+            table = getattr(place, "table", None)
+            if table is None:
+                used = sum(run.job.processors for run in here)
+                assert used <= place.capacity
+                assert place.free == place.up - used
+                continue
+            of_nodes = [[0.0, 0.0, 0.0] for _ in place.nodes]
+            for run in here:
+                assert len(set(run.grant.nodes)) == len(run.grant.nodes)
+                for node, *amounts in run.grant.allocation.rows:
+                    for i, amount in enumerate(amounts):
+                        of_nodes[node][i] += amount
+            for node, used_here in enumerate(of_nodes):
+                for i, amount in enumerate(used_here):
+                    assert amount <= table.capacity[i, node], (node, i)
+
+    def _check_dependencies(self, job: Any) -> None:
+        for dependency in self.specs[job.id].dependencies:
+            name, after = dependency.job, dependency.after
+            if name in self.rejected:
+                assert after != "success"
+                continue
+            at = None
+            if after == "start":
+                at = self.first_start.get(name)
+            if at is None:
+                assert name in self.over, f"job {job.id} started before the {after} of job {name}"
+                at, status = self.over[name]
+                assert after != "success" or status == "completed"
+            assert self.env.now >= at + dependency.think_time
+
+    def check_end(self, stalled: set[Any]) -> None:
+        """Once no events are left: all is given back, and each job ended as it should."""
+        cluster, spec = self.cluster, self.cluster.spec
+        assert not self.runs
+        assert not self.since
+        assert set(self.submitted) == set(self.over) | stalled
+        assert not set(self.over) & stalled
+        for place in cluster.places:
+            assert place.free == place.up
+            assert not len(place.running)
+            waiting = {job.id for job in cluster._queues[place]}
+            assert waiting <= stalled
+            assert not place.windows or any(window.end == INFINITY for window in place.windows)
+            if all(outage.until < INFINITY for outage in spec.outages):
+                assert place.up == place.capacity
+            if hasattr(place, "table"):
+                table, names = place.table, set(place.down_nodes)
+                for node in range(len(place.nodes)):
+                    assert node in names or (table.free[:, node] == table.capacity[:, node]).all()
+        for pool in cluster.places:
+            assert pool.consumables.free == pool.consumables.capacity
+        for rules in cluster.rules.values():
+            assert {job.id for job in rules.held} <= stalled
+            assert {job.id for job in rules._waiting} <= stalled
+            assert rules._running == 0
+            assert not any(rules._running_of.values())
+        for name in self.over:
+            self._check_job(name)
+        self._check_stalled(stalled)
+
+    def _check_job(self, name: Any) -> None:
+        spec = self.specs[name]
+        at, status = self.over[name]
+        if spec.cancel is not None:
+            assert at <= max(spec.cancel, self.submitted[name]) + CLEAN_UP, "not cancelled in time"
+        attempts = self.stretches.get(name, [])
+        if spec.body is None:
+            stretches = [sum(attempt) for attempt in attempts]
+            done = sum(stretches) if spec.keeps_work else stretches[-1] if stretches else 0.0
+            assert spec.run is not None
+            limit = INFINITY if spec.requested is None or self.cluster.overrun == "continue" else spec.requested
+            if status in ("completed", "timeout"):
+                assert done == pytest.approx(min(spec.run, limit))
+                assert (status == "timeout") == (limit < spec.run)
+            else:
+                assert done <= min(spec.run, limit) + 1e-9
+            assert status != "failed"
+        elif status == "completed":
+            assert attempts[-1] == [spec.body.run]
+            assert not spec.body.fails
+        elif status == "failed":
+            assert attempts[-1] == [spec.body.run]
+            assert spec.body.fails
+        elif status == "timeout":
+            assert self.cluster.overrun == "stop"
+            assert spec.requested <= attempts[-1][0] <= spec.requested + CLEAN_UP
+        if status == "lost":
+            assert self.cluster.spec.on_failure == "lose"
+
+    def _check_stalled(self, stalled: set[Any]) -> None:
+        """A job waits for ever only for what never comes: a job, or a part that is away for good."""
+        gone = {outage.partition for outage in self.cluster.spec.outages if outage.until == INFINITY}
+        for name in sorted(stalled):
+            waits_for = {dependency.job for dependency in self.specs[name].dependencies}
+            dead = waits_for - set(self.over) - set(self.rejected)
+            place = self.cluster._dependencies._known[name].place
+            assert dead or place.name in gone, f"job {name} waits for no reason"
+
+
+def run(case: Case, policy: Any) -> list[tuple[Any, ...]]:
+    env = Environment(seed=case.seed)
+    cluster = Cluster(env, case.spec, policy() if isinstance(policy, type) else policy_named(policy), **case.options)
+    watch = Watch(env, cluster, case.jobs)
+    env.observe(watch)
+    if case.by_hand:
+
+        def submit(env: Any) -> Any:
+            for job in sorted(case.jobs, key=lambda each: each.submit):
+                yield env.timeout(job.submit - env.now)
+                try:
+                    live = cluster.submit(job)
+                except ImpossibleWork:
+                    continue
+                assert live.done is not None
+
+        env.process(submit(env))
+    else:
+        cluster.replay(Workload.from_jobs(case.jobs))
+    stalled: set[Any] = set()
+    try:
+        env.run()
+    except Stalled as error:
+        stalled = {int(found[1]) for line in error.waiters if (found := re.match(r"job (\d+) ", line))}
+    watch.check_end(stalled)
+    result = cluster.result()
+    for name, status in zip(result.jobs["job"].tolist(), result.jobs["status"].tolist(), strict=True):
+        if name in watch.over:
+            assert status == watch.over[name][1]
+    return watch.log
+
+
+POLICIES = [*policy_names(), "sjf+conservative", "wfp+easy", "sjf+conservative-keep", "multifactor+easy"]
+
+
+@pytest.mark.parametrize("policy", [*POLICIES, Restless], ids=lambda policy: getattr(policy, "__name__", policy))
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@given(case=cases())
+def test_what_holds_whatever_happens(policy, case):
+    assert run(case, policy) == run(case, policy)
