@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any, NamedTuple
 
+import attrs
 import pytest
 import simpy
 from hypothesis import HealthCheck, given, settings
@@ -13,7 +15,15 @@ from hypothesis import strategies as st
 from simmodel import policy_names
 from simmodel.environment import Environment
 from simmodel.errors import ImpossibleWork, JobFailed, Stalled
-from simmodel.platform.cluster import ClusterSpec, ConsumableSpec, NodeSpec, OutageSpec, PartitionSpec, QueueSpec
+from simmodel.platform.cluster import (
+    ClusterSpec,
+    ConsumableSpec,
+    FailureModel,
+    NodeSpec,
+    OutageSpec,
+    PartitionSpec,
+    QueueSpec,
+)
 from simmodel.policies import Easy
 from simmodel.scheduling.protocol import Preempt, WakeAt
 from simmodel.scheduling.registry import policy as policy_named
@@ -22,6 +32,7 @@ from simmodel.work.job import Dependency, Job
 from simmodel.work.workload import Workload
 
 OVER = {"completed", "timeout", "failed", "cancelled", "lost"}
+UNTIL = 5000.0  # s, where failures never end
 CLEAN_UP = 3.0  # s, at most, that a body takes once it is interrupted
 INFINITY = float("inf")
 
@@ -52,7 +63,7 @@ class Case(NamedTuple):
     spec: ClusterSpec
     jobs: list[Job]
     options: dict[str, str]
-    by_hand: bool  # submitted by a process, not replayed
+    way: str  # "script": submitted by a process; "jobs": replayed; "log": replayed, of columns that say little
     seed: int
 
 
@@ -201,6 +212,9 @@ def cases(draw: st.DrawFn) -> Case:
         queues=draw(queues(parts)),
         consumables=[ConsumableSpec(name="licence", amount=1.0)] if draw(st.booleans()) else [],
         outages=draw(st.lists(outages(parts), max_size=3)),
+        failures=[FailureModel(mean_time_between_failures=1000, mean_time_to_repair=9)]
+        if not draw(st.integers(0, 3))
+        else [],
         on_failure=draw(st.sampled_from(["resubmit", "lose"])),
     )
     count = draw(st.integers(1, 9))
@@ -211,7 +225,16 @@ def cases(draw: st.DrawFn) -> Case:
         "overrun": draw(st.sampled_from(["stop", "continue"])),
     }
     drawn = [draw(jobs(number, count, spec)) for number in range(1, count + 1)]
-    return Case(spec, drawn, options, draw(st.booleans()), draw(st.integers(0, 3)))
+    way = draw(st.sampled_from(["script", "jobs", "log"]))
+    if way == "log":
+        spec = attrs.evolve(spec, queues=[])
+        drawn = [_plain(job) for job in drawn]
+    return Case(spec, drawn, options, way, draw(st.integers(0, 3)))
+
+
+def _plain(job: Job) -> Job:
+    run = job.run if job.run is not None else 4.0
+    return Job(id=job.id, submit=job.submit, run=run, requested=job.requested, processors=job.processors)
 
 
 # ---------------------------------------------------------------------- what is checked
@@ -225,6 +248,7 @@ class Watch:
         self.cluster = cluster
         self.specs = {spec.id: spec for spec in specs}
         self.submitted: dict[Any, float] = {}
+        self.places: dict[Any, str] = {}
         self.rejected: dict[Any, float] = {}
         self.first_start: dict[Any, float] = {}
         self.over: dict[Any, tuple[float, str]] = {}
@@ -242,6 +266,7 @@ class Watch:
         assert job.id not in self.submitted
         assert self.env.now >= self.specs[job.id].submit
         self.submitted[job.id] = self.env.now
+        self.places[job.id] = job.place.name
         self._note("submitted", job)
 
     def job_rejected(self, job: Any, _reason: str) -> None:
@@ -305,7 +330,7 @@ class Watch:
     def _check_resources(self) -> None:
         """Nothing is held twice; runs whose end has come may count as ended before it is handled."""
         held = [run for run in self.runs if not run.released]
-        licences = sum(run.job.spec.consumables.get("licence", 0) for run in held)
+        licences = sum(self.specs[run.job.id].consumables.get("licence", 0) for run in held)
         assert licences <= 1 + 1e-9, "more licences held than there are"
         for place in self.cluster.places:
             here = [run for run in held if run.place is place]
@@ -354,7 +379,7 @@ class Watch:
             waiting = {job.id for job in cluster._queues[place]}
             assert waiting <= stalled
             assert not place.windows or any(window.end == INFINITY for window in place.windows)
-            if all(outage.until < INFINITY for outage in spec.outages):
+            if not spec.failures and all(outage.until < INFINITY for outage in spec.outages):
                 assert place.up == place.capacity
             if hasattr(place, "table"):
                 table, names = place.table, set(place.down_nodes)
@@ -406,8 +431,7 @@ class Watch:
         for name in sorted(stalled):
             waits_for = {dependency.job for dependency in self.specs[name].dependencies}
             dead = waits_for - set(self.over) - set(self.rejected)
-            place = self.cluster._dependencies._known[name].place
-            assert dead or place.name in gone, f"job {name} waits for no reason"
+            assert dead or self.places[name] in gone, f"job {name} waits for no reason"
 
 
 def run(case: Case, policy: Any) -> list[tuple[Any, ...]]:
@@ -415,7 +439,7 @@ def run(case: Case, policy: Any) -> list[tuple[Any, ...]]:
     cluster = Cluster(env, case.spec, policy() if isinstance(policy, type) else policy_named(policy), **case.options)
     watch = Watch(env, cluster, case.jobs)
     env.observe(watch)
-    if case.by_hand:
+    if case.way == "script":
 
         def submit(env: Any) -> Any:
             for job in sorted(case.jobs, key=lambda each: each.submit):
@@ -427,11 +451,17 @@ def run(case: Case, policy: Any) -> list[tuple[Any, ...]]:
                 assert live.done is not None
 
         env.process(submit(env))
-    else:
+    elif case.way == "jobs":
         cluster.replay(Workload.from_jobs(case.jobs))
+    else:
+        columns = {"job": "id", "submit": "submit", "run": "run", "requested": "requested", "processors": "processors"}
+        values = {name: [getattr(job, field) for job in case.jobs] for name, field in columns.items()}
+        values["requested"] = [math.nan if value is None else value for value in values["requested"]]
+        cluster.replay(Workload(values))
     stalled: set[Any] = set()
     try:
-        env.run()
+        env.run(UNTIL if case.spec.failures else None)
+        stalled = set(watch.submitted) - set(watch.over)
     except Stalled as error:
         stalled = {int(found[1]) for line in error.waiters if (found := re.match(r"job (\d+) ", line))}
     watch.check_end(stalled)
