@@ -6,6 +6,7 @@ import attrs
 import pytest
 import simpy
 
+from simmodel import policy_names
 from simmodel.environment import Environment
 from simmodel.errors import ImpossibleWork, InputError, JobFailed, PolicyError, Stalled
 from simmodel.platform.cluster import ClusterSpec, ConsumableSpec, OutageSpec, PartitionSpec, QueueSpec
@@ -617,3 +618,11 @@ def test_a_job_that_is_cancelled_while_it_is_suspended_is_recorded_so():
     assert result.jobs["status"].tolist() == ["cancelled", "completed"]
     assert result.jobs["end"].tolist() == [12, 15]
     assert result.jobs["run"].tolist() == [10, 5]
+
+
+@pytest.mark.parametrize("policy", list(policy_names()))
+def test_a_consumable_that_another_partition_gives_back_is_seen_everywhere(policy):
+    parts = [PartitionSpec(name="a", processors=4), PartitionSpec(name="b", processors=4)]
+    spec = ClusterSpec(partitions=parts, consumables=[ConsumableSpec(name="licence", amount=1)])
+    jobs = [Job(run=5, partition=name, consumables={"licence": 1}) for name in ("a", "b")]
+    assert starts(spec, jobs, policy) == [0, 5]

@@ -199,7 +199,8 @@ class ConservativeKeep(_Planner):
             return
         queue = waiting.by(self.order)
         seen, settled = self._settled.get(place, (-1, False))
-        unchanged = seen == place.version and not gone
+        version = place.version + place.consumables.version  # what other places give back counts here too
+        unchanged = seen == version and not gone
         due = [job for job, (at, _) in promised.items() if at <= now]
         if unchanged and not due and not waiting.new:
             return  # woken for a promise that has moved since
@@ -235,4 +236,4 @@ class ConservativeKeep(_Planner):
             if instant != before:
                 moved = moved or before is not None
                 yield Reserve(job, place, instant)
-        self._settled[place] = place.version, not moved
+        self._settled[place] = place.version + place.consumables.version, not moved

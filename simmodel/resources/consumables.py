@@ -21,6 +21,7 @@ class Consumables:
         self.capacity = dict(amounts)
         self.free = dict(amounts)
         self.slack = {name: 1e-9 * amount for name, amount in amounts.items()}  # more than rounding ever takes
+        self.version = 0  # one more at each take and give-back
         self._holders = dict.fromkeys(amounts, 0)
 
     def why_not(self, need: Mapping[str, float]) -> str | None:
@@ -38,12 +39,14 @@ class Consumables:
 
     def take(self, need: Mapping[str, float]) -> None:
         """Take it."""
+        self.version += 1
         for name, amount in need.items():
             self.free[name] -= amount
             self._holders[name] += 1
 
     def give_back(self, need: Mapping[str, float]) -> None:
         """Give it back."""
+        self.version += 1
         for name, amount in need.items():
             self._holders[name] -= 1
             self.free[name] = self.free[name] + amount if self._holders[name] else self.capacity[name]
