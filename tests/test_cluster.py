@@ -626,3 +626,20 @@ def test_a_consumable_that_another_partition_gives_back_is_seen_everywhere(polic
     spec = ClusterSpec(partitions=parts, consumables=[ConsumableSpec(name="licence", amount=1)])
     jobs = [Job(run=5, partition=name, consumables={"licence": 1}) for name in ("a", "b")]
     assert starts(spec, jobs, policy) == [0, 5]
+
+
+@pytest.mark.parametrize("policy", list(policy_names()))
+@pytest.mark.parametrize("late", [0, 1])
+def test_a_start_may_have_a_limit_hold_the_jobs_that_come_next(policy, late):
+    """Jobs that came together: the start of the first one has the others held before the policy comes to them."""
+    spec = ClusterSpec(
+        partitions=[PartitionSpec(processors=8)],
+        queues=[QueueSpec(name="free"), QueueSpec(name="one", max_running_per_user=1)],
+    )
+    jobs = [
+        Job(processors=2, run=20, queue="free"),
+        Job(processors=7, run=5, queue="free"),  # waits, and is planned
+        *(Job(submit=late, run=2 + i, queue="one") for i in range(3)),
+    ]
+    result = simulate(spec, jobs, policy)
+    assert result.jobs["status"].tolist() == ["completed"] * 5

@@ -134,6 +134,8 @@ class Conservative(_Planner):
             if free[0] < narrowest and not self.promises:
                 complete = False
                 break
+            if job.state != "waiting":  # held by a limit since another one started
+                continue
             processors, requested = job.processors, job.requested
             at = profile.earliest(processors, requested)
             profile.take(processors, at, requested)
@@ -218,6 +220,8 @@ class ConservativeKeep(_Planner):
         jobs = [job for job in queue if job not in promised] if settled and not due else queue
         moved = False
         for job in jobs:
+            if job.state != "waiting":  # held by a limit since another one started
+                continue
             if job in planned:
                 profile.give_back(job, planned[job][0], job.requested, planned[job][1])
             at, allocation = profile.earliest(job, job.requested)

@@ -73,7 +73,8 @@ class Window:
                 return
             starting = min((self._plan(place, order) for order in permutations(line)), key=lambda plan: plan[0])[1]
             for job, allocation in starting:
-                yield Start(job, place, None, allocation)
+                if job.state == "waiting":  # else held by a limit since another one started
+                    yield Start(job, place, None, allocation)
             if len(starting) < len(line):
                 return
 
