@@ -219,8 +219,8 @@ class LiveJob:
         self._watched = False  # usage, limits or other jobs hang on its start and end
         self._started: float | None = None
 
-    # Set where they are needed: by the queue it stands in; for a job of a script; while it waits for others; once it was
-    # suspended (its seconds before that: requested, expected, duration).
+    # Set where they are needed: by the queue it stands in; for a job of a script; while it waits for others; once it
+    # was suspended (its seconds before that: requested, expected, duration).
     _prev: LiveJob | None
     _next: LiveJob | None
     _done: Event
