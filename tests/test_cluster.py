@@ -643,3 +643,17 @@ def test_a_start_may_have_a_limit_hold_the_jobs_that_come_next(policy, late):
     ]
     result = simulate(spec, jobs, policy)
     assert result.jobs["status"].tolist() == ["completed"] * 5
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative", "conservative-keep", "window", "best-fit"])
+def test_jobs_whose_end_nobody_knows_run_one_after_the_other(policy):
+    """Bodies without a requested time: the plan of the second is infinite, and the first starts all the same."""
+    env = Environment()
+    cluster = Cluster(env, 1, policy)
+
+    def body(env, job, grant):
+        yield env.timeout(5)
+
+    jobs = [cluster.submit(Job(body=body)) for _ in range(3)]
+    env.run()
+    assert [job.started for job in jobs] == [0, 5, 10]

@@ -87,7 +87,8 @@ class Window:
         for job in line:
             at, allocation = profile.earliest(job, job.requested, last if self.planning == "list" else now)
             if at == float("inf"):
-                return at, []
+                makespan = at  # behind a job whose end nobody knows; those planned before it may start all the same
+                continue
             makespan = max(makespan, profile.instant(at) + job.requested)
             profile.take(job, at, job.requested, allocation)
             last = at
