@@ -134,6 +134,18 @@ class Environment(simpy.Environment):
         """
         return _WakeUp(self, call, rank)
 
+    def call_at(self, at: float, call: Callable[[], object], priority: float = END) -> Occurrence:
+        """Call at an instant (s), or now where that is past; what is returned can be withdrawn.
+
+        >>> env = Environment()
+        >>> _ = env.call_at(5, lambda: print("called at", env.now)); env.run()
+        called at 5
+        """
+        occurrence = Occurrence()
+        occurrence.callbacks = (lambda _: call(),)
+        heappush(self._queue, (max(at, self._now), priority, next(self._eid), occurrence))  # type: ignore[misc]
+        return occurrence
+
     def withdraw(self, occurrence: Occurrence) -> None:
         """Take a scheduled occurrence back: it will not fire, and the clock will not stop at its time.
 

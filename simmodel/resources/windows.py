@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Callable
-from heapq import heappush
 from typing import TYPE_CHECKING, Any, Protocol
 
-from simmodel.environment import END, Occurrence
+from simmodel.environment import END
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
 
-__all__ = ["CALENDAR", "Window", "Windows", "call_at"]
+__all__ = ["CALENDAR", "Window", "Windows"]
 
 CALENDAR = END + 0.5  # in an instant: after its ends, before its submissions
 
@@ -105,19 +104,12 @@ class Windows:
                 tell(False)
 
         if start > env.now:
-            call_at(env, start, begin, self.calendar_priority)
+            env.call_at(start, begin, self.calendar_priority)
         else:
             window.begun = True
             self.take_down(what)
             if tell is not None:
-                call_at(env, env.now, lambda: tell(True), self.calendar_priority)
+                env.call_at(env.now, lambda: tell(True), self.calendar_priority)
         if end < float("inf"):
-            call_at(env, end, over, self.calendar_priority)
+            env.call_at(end, over, self.calendar_priority)
         return window
-
-
-def call_at(env: Environment, at: float, call: Callable[[], object], priority: float = CALENDAR) -> None:
-    """Call at an instant (s), among the changes of the calendar."""
-    occurrence = Occurrence()
-    occurrence.callbacks = (lambda _: call(),)
-    heappush(env._queue, (max(at, env._now), priority, next(env._eid), occurrence))  # type: ignore[misc]

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from heapq import heappush
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol
 
-from simmodel.environment import Occurrence
 from simmodel.errors import PolicyError
 from simmodel.scheduling.protocol import Decision, Preempt, Reserve, Start, View, WakeAt
 
@@ -31,12 +29,6 @@ class Executive(Protocol):
     def preempt(self, job: Any, mode: str) -> None:
         """Stop running work."""
         ...
-
-
-class _Alarm(Occurrence):
-    """Wakes a scheduler at an instant, whether or not something happens then."""
-
-    __slots__ = ()
 
 
 class Scheduler:
@@ -216,9 +208,7 @@ class Scheduler:
         if at <= now or at in self._alarms or at == float("inf"):
             return
         self._alarms.add(at)
-        alarm = _Alarm()
-        alarm.callbacks = (lambda _: self._alarm(at),)
-        heappush(self.env._queue, (at, 2, next(self.env._eid), alarm))  # type: ignore[misc]
+        self.env.call_at(at, lambda: self._alarm(at))
 
     def _alarm(self, at: float) -> None:
         self._alarms.discard(at)

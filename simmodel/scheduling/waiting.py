@@ -37,6 +37,13 @@ class Index(Protocol):
         ...
 
 
+def _entry(job: LiveJob, key: Callable[[LiveJob], Any] | None) -> Entry:
+    """Return what the job is sorted by: its priority, the key, its submission."""
+    if key is None:
+        return (-job.priority, job.submit, job.seq, job)
+    return (-job.priority, key(job), job.submit, job.seq, job)
+
+
 class SortedJobs:
     """Waiting jobs sorted by a key that does not change while they wait, ties by submission.
 
@@ -50,15 +57,9 @@ class SortedJobs:
         self._blocks: list[list[Entry]] = [[]]
         self._lasts: list[Entry] = []  # of each block but the last one: its greatest entry
 
-    def entry(self, job: LiveJob) -> Entry:
-        """Return what the job is sorted by."""
-        if self._key is None:
-            return (-job.priority, job.submit, job.seq, job)
-        return (-job.priority, self._key(job), job.submit, job.seq, job)
-
     def add(self, job: LiveJob) -> None:
         """Take a job in."""
-        self.insert(self.entry(job))
+        self.insert(_entry(job, self._key))
 
     def insert(self, entry: Entry) -> int:
         """Take an entry in; return the number of its block."""
@@ -82,7 +83,7 @@ class SortedJobs:
 
     def remove(self, job: LiveJob) -> None:
         """Take a job out."""
-        self.discard(self.entry(job))
+        self.discard(_entry(job, self._key))
 
     def discard(self, entry: Entry) -> int:
         """Take an entry out; return the number of its block, inverted (``~i``) where the block went with it."""
@@ -207,11 +208,7 @@ class Lanes:
         for job in self._late:
             if job.state != "waiting" or job in entries:
                 continue
-            if key is None:
-                entry: Entry = (-job.priority, job.submit, job.seq, job)
-            else:
-                entry = (-job.priority, key(job), job.submit, job.seq, job)
-            entries[job] = entry
+            entry = entries[job] = _entry(job, key)
             lane = lanes.get(job.processors)
             if lane is None:
                 lane = lanes[job.processors] = _Lane()

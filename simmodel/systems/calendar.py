@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from simmodel.resources.windows import call_at
 from simmodel.systems.reservations import ReservedNodes, ReservedProcessors
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ class Calendar:
         return self._cluster.places[0] if name is None else self._cluster.pools[str(name)]
 
     def _at(self, at: float, call: Callable[[], object]) -> None:
-        call_at(self._env, at, call, self._priority)
+        self._env.call_at(at, call, self._priority)
 
     def _tell(self, pool: Pool, cause: str) -> None:
         self._cluster._tell("place_changed", pool, cause)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from heapq import heappush
 from typing import TYPE_CHECKING, Any, Literal
 
 from simpy.events import Event
@@ -24,7 +23,7 @@ from simmodel.systems.executions import Executions
 from simmodel.systems.limits import QueueRules
 from simmodel.systems.parts import build_pools, place_of
 from simmodel.systems.replay import needs_specs, note_left_out, submit_specs
-from simmodel.work.job import Job, LiveJob, Run
+from simmodel.work.job import OVER, Job, LiveJob, Run
 from simmodel.work.prepare import Estimates, Overrun, Prepared, planned_seconds, prepare
 
 if TYPE_CHECKING:
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Cluster"]
 
-OVER = ("completed", "timeout", "failed", "cancelled", "lost", "rejected")
 _HOOKS = (
     "job_submitted",
     "job_eligible",
@@ -365,18 +363,7 @@ class Cluster(Executions):
 
     def _at(self, at: float, call: Callable[[], object]) -> Occurrence:
         """Call at an instant (s), with the ends of that instant; the occurrence can be withdrawn."""
-        occurrence = Occurrence()
-        occurrence.callbacks = (lambda _: call(),)
-        env = self.env
-        heappush(env._queue, (max(at, env._now), self._end_priority, next(env._eid), occurrence))  # type: ignore[misc]
-        return occurrence
-
-    def _at_submission(self, at: float, call: Callable[[Any], object]) -> None:
-        """Call at an instant (s), with the submissions of that instant."""
-        occurrence = Occurrence()
-        occurrence.callbacks = (call,)
-        env = self.env
-        heappush(env._queue, (at, self._submit_priority, next(env._eid), occurrence))  # type: ignore[misc]
+        return self.env.call_at(at, call, self._end_priority)
 
     def _reject(self, job: LiveJob, reason: str) -> None:
         """Record a job of a log that no place can ever run."""

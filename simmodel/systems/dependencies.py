@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from simmodel.work.job import OVER
+
 if TYPE_CHECKING:
     from simmodel.systems.cluster import Cluster
     from simmodel.work.job import Dependency, LiveJob
@@ -43,9 +45,9 @@ class Dependencies:
                 self._wait(job, dependency, "start" if dependency.after == "start" else "end")
             elif before is None:
                 self._come(job, dependency, dependency.after != "success")
-            elif dependency.after == "start" and (before.started is not None or before.state in _OVER):
+            elif dependency.after == "start" and (before.started is not None or before.state in OVER):
                 self._come(job, dependency, True)
-            elif dependency.after != "start" and before.state in _OVER:
+            elif dependency.after != "start" and before.state in OVER:
                 self._come(job, dependency, dependency.after == "end" or before.state == "completed")
             else:
                 self._wait(job, dependency, "start" if dependency.after == "start" else "end")
@@ -87,6 +89,3 @@ class Dependencies:
             for job, _ in waiting:
                 if job.state == "blocked":
                     yield f"job {job.id} waits since {job.submit:g} for the {what} of job {name}, {known}"
-
-
-_OVER = ("completed", "timeout", "failed", "cancelled", "lost", "rejected")

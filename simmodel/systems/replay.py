@@ -102,7 +102,8 @@ def note_left_out(workload: Workload, platform: ClusterSpec, report: Report) -> 
 def submit_specs(cluster: Cluster, workload: Workload, prepared: Prepared) -> None:
     """Have each job submitted at its instant; what can never run is recorded as rejected, and counted."""
     for row, spec in specs(workload, prepared, any(partition.nodes for partition in cluster.spec.partitions)):
-        cluster._at_submission(float(prepared.submit[row]), _Submission(cluster, row, spec, prepared))
+        submission = _Submission(cluster, row, spec, prepared)
+        cluster.env.call_at(float(prepared.submit[row]), submission, cluster._submit_priority)
 
 
 class _Submission:
@@ -116,7 +117,7 @@ class _Submission:
         self._spec = spec
         self._prepared = prepared
 
-    def __call__(self, _event: object) -> None:
+    def __call__(self) -> None:
         cluster = self._cluster
         job, reason = cluster._live(self._spec, self._row)
         if reason is not None:

@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     import simpy
     from simpy.events import Event
 
-__all__ = ["Dependency", "Job", "LiveJob", "Run"]
+__all__ = ["OVER", "Dependency", "Job", "LiveJob", "Run"]
+
+OVER = ("completed", "timeout", "failed", "cancelled", "lost", "rejected")
+"""The states of a job to which nothing more will happen."""
 
 Body = Callable[[Any, "LiveJob", Any], Generator["Event", Any, Any]]
 
