@@ -8,11 +8,10 @@ TPDS 18(6), 2007; conservative: see planning.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
 from typing import Any
 
 from simmodel.errors import InputError
-from simmodel.policies.ordering import FCFS, SJF, order
+from simmodel.policies.ordering import FCFS, SJF, at_each_place, attach, fresh, order
 from simmodel.policies.planning import Conservative, ConservativeKeep
 from simmodel.scheduling.protocol import Decision, Reserve, Start, View
 from simmodel.scheduling.registry import unknown
@@ -54,18 +53,18 @@ class Easy:
 
     def fresh(self) -> Easy:
         """Return one with the same settings and nothing remembered."""
-        candidates = None if self.candidates is self.order else _fresh(self.candidates)
-        return Easy(_fresh(self.order), candidates=candidates, promises=self.promises)
+        candidates = None if self.candidates is self.order else fresh(self.candidates)
+        return Easy(fresh(self.order), candidates=candidates, promises=self.promises)
 
     def attach(self, system: Any) -> None:
         """Attach the orders that keep a history to the system."""
-        _attach(system, self.order, self.candidates)
+        attach(system, self.order, self.candidates)
 
     def decide(self, view: View) -> Iterable[Decision]:
         """Start heads, promise, and backfill, at each place."""
         places = view.places
         if len(places) > 1:
-            return chain.from_iterable(self._at(view, place) for place in places)
+            return at_each_place(view, self._at)
         place = places[0]
         return () if self._still_blocked(view, place) else self._at(view, place)
 
@@ -210,16 +209,6 @@ BACKFILLS: dict[str, Callable[..., Any]] = {
 
 def _order(given: Any) -> Any:
     return order(given)
-
-
-def _fresh(given: Any) -> Any:
-    return given.fresh() if hasattr(given, "fresh") else given
-
-
-def _attach(system: Any, *orders: Any) -> None:
-    for each in dict.fromkeys(orders):
-        if hasattr(each, "attach"):
-            each.attach(system)
 
 
 def _easy_name(queue: Any, candidates: Any) -> str:

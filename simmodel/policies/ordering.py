@@ -65,10 +65,7 @@ class Order:
 
     def decide(self, view: View) -> Iterable[Decision]:
         """Start jobs in order, at each place, until the first that does not fit."""
-        places = view.places
-        if len(places) == 1:
-            return start_heads(self, view, places[0])
-        return chain.from_iterable(start_heads(self, view, place) for place in places)
+        return at_each_place(view, partial(start_heads, self))
 
 
 def start_heads(order: Any, view: View, place: Any) -> Iterator[Decision]:
@@ -81,6 +78,26 @@ def start_heads(order: Any, view: View, place: Any) -> Iterator[Decision]:
         return
     while (head := queue.head()) is not None and place.fits(head):
         yield Start(head, place)
+
+
+def at_each_place(view: View, decide: Callable[[View, Any], Iterable[Decision]]) -> Iterable[Decision]:
+    """Return the decisions of ``decide(view, place)`` at one place after the other."""
+    places = view.places
+    if len(places) == 1:
+        return decide(view, places[0])
+    return chain.from_iterable(decide(view, place) for place in places)
+
+
+def fresh(policy: Any) -> Any:
+    """Return a policy or an order with nothing remembered: itself, where it remembers nothing."""
+    return policy.fresh() if hasattr(policy, "fresh") else policy
+
+
+def attach(system: Any, *policies: Any) -> None:
+    """Attach those of the policies and orders that keep a history to a system, each once."""
+    for policy in dict.fromkeys(policies):
+        if hasattr(policy, "attach"):
+            policy.attach(system)
 
 
 def _at_least_one(seconds: float) -> float:
@@ -247,7 +264,7 @@ class Multifactor:
 
     def decide(self, view: View) -> Iterable[Decision]:
         """Start jobs in order, at each place, until the first that does not fit."""
-        return chain.from_iterable(start_heads(self, view, place) for place in view.places)
+        return at_each_place(view, partial(start_heads, self))
 
 
 _VALUES = (FCFS, SJF, LJF, SMALLEST, LARGEST, WFP, UNICEF, F1, F2, F3, F4)

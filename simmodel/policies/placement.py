@@ -7,10 +7,9 @@ processors of a cluster, as job schedulers of simulators such as SST offer it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import chain
 from typing import Any
 
-from simmodel.policies.ordering import FCFS
+from simmodel.policies.ordering import FCFS, at_each_place
 from simmodel.scheduling.protocol import Decision, Start, View
 
 __all__ = ["BestFit"]
@@ -27,7 +26,7 @@ class BestFit:
 
     def decide(self, view: View) -> Iterable[Decision]:
         """Start the best fitting jobs, at each place."""
-        return chain.from_iterable(self._at(view, place) for place in view.places)
+        return at_each_place(view, self._at)
 
     def _at(self, view: View, place: Any) -> Iterator[Decision]:
         waiting = view.waiting.at(place)

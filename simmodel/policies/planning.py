@@ -7,10 +7,9 @@ SP2 with backfilling", IEEE TPDS 12(6), 2001; the form that keeps its promises: 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import chain
 from typing import Any
 
-from simmodel.policies.ordering import FCFS, start_heads
+from simmodel.policies.ordering import FCFS, at_each_place, attach, fresh, start_heads
 from simmodel.policies.ordering import order as order_named
 from simmodel.scheduling.protocol import Decision, Reserve, Start, View
 
@@ -31,20 +30,15 @@ class _Planner:
 
     def fresh(self) -> Any:
         """Return one with the same settings and nothing remembered."""
-        order = self.order.fresh() if hasattr(self.order, "fresh") else self.order
-        return type(self)(order, promises=self.promises)
+        return type(self)(fresh(self.order), promises=self.promises)
 
     def attach(self, system: Any) -> None:
         """Attach an order that keeps a history to the system."""
-        if hasattr(self.order, "attach"):
-            self.order.attach(system)
+        attach(system, self.order)
 
     def decide(self, view: View) -> Iterable[Decision]:
         """Plan, and start what is planned for now, at each place."""
-        places = view.places
-        if len(places) == 1:
-            return self._at(view, places[0])
-        return chain.from_iterable(self._at(view, place) for place in places)
+        return at_each_place(view, self._at)
 
     def _at(self, view: View, place: Any) -> Iterator[Decision]:
         raise NotImplementedError

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from simmodel.policies.backfilling import Easy
+from simmodel.policies.ordering import attach, fresh
 from simmodel.scheduling.protocol import Decision, Preempt, Start, View
 
 __all__ = ["Preemptive"]
@@ -39,12 +40,11 @@ class Preemptive:
 
     def fresh(self) -> Preemptive:
         """Return one with the same settings and nothing remembered."""
-        return Preemptive(self.policy.fresh() if hasattr(self.policy, "fresh") else self.policy)
+        return Preemptive(fresh(self.policy))
 
     def attach(self, system: Any) -> None:
         """Attach the other policy to the system."""
-        if hasattr(self.policy, "attach"):
-            self.policy.attach(system)
+        attach(system, self.policy)
 
     def decide(self, view: View) -> Iterator[Decision]:
         """Start heads, with preemption where it helps; then let the other policy decide."""

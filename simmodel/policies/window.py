@@ -7,10 +7,10 @@ Zhang, Lan et al., "Integrating dynamic pricing of electricity into energy aware
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import chain, islice, permutations
+from itertools import islice, permutations
 from typing import Any, Literal
 
-from simmodel.policies.ordering import FCFS
+from simmodel.policies.ordering import FCFS, at_each_place, attach, fresh
 from simmodel.policies.ordering import order as order_named
 from simmodel.scheduling.protocol import Decision, Start, View
 
@@ -52,17 +52,15 @@ class Window:
 
     def fresh(self) -> Window:
         """Return one with the same settings."""
-        order = self.order.fresh() if hasattr(self.order, "fresh") else self.order
-        return Window(order, size=self.size, planning=self.planning)
+        return Window(fresh(self.order), size=self.size, planning=self.planning)
 
     def attach(self, system: Any) -> None:
         """Attach an order that keeps a history to the system."""
-        if hasattr(self.order, "attach"):
-            self.order.attach(system)
+        attach(system, self.order)
 
     def decide(self, view: View) -> Iterable[Decision]:
         """Start what the best plan of the window starts now, at each place."""
-        return chain.from_iterable(self._at(view, place) for place in view.places)
+        return at_each_place(view, self._at)
 
     def _at(self, view: View, place: Any) -> Iterator[Decision]:
         waiting = view.waiting.at(place)
