@@ -18,7 +18,7 @@ ROWS = (
     *("errors", "environment", "work", "platform", "resources", "scheduling", "policies", "records", "metrics"),
     *("systems", "simulate", "formats", "generators", "experiments", "twin", "view"),
 )
-ASIDE = ("__init__", "__main__", "cli")
+ASIDE = ("__init__", "__main__", "cli", "commands")
 MODULES = sorted(
     path.relative_to(PACKAGE).with_suffix("") for path in PACKAGE.rglob("*.py") if "_data" not in path.parts
 )

@@ -1,0 +1,68 @@
+"""``simmodel batch``: replay a log of a batch system under a policy."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from simmodel.commands.shared import (
+    add_log,
+    add_machine,
+    add_policy,
+    add_rules,
+    check_outputs,
+    chosen_policy,
+    label,
+    run_options,
+    write_and_say,
+)
+
+if TYPE_CHECKING:
+    from simmodel.commands.shared import Commands
+
+__all__ = ["add", "run"]
+
+
+def add(commands: Commands) -> None:
+    """Add the command to the command line."""
+    parser = commands.add_parser("batch", help="replay a log under a policy", description=run.__doc__)
+    add_log(parser)
+    add_policy(parser)
+    add_machine(parser)
+    add_rules(parser)
+    parser.add_argument("--events", action="store_true", help="keep each state change as well, for --db")
+    files = parser.add_argument_group("files to write")
+    files.add_argument("--schedule", type=Path, metavar="OUT.csv", help="one line a job, times as in the log")
+    files.add_argument("--json", type=Path, metavar="OUT.json", help="metrics, counts, and what repeats the run")
+    files.add_argument("--db", type=Path, metavar="OUT.sqlite", help="all tables, as an SQLite database")
+    files.add_argument("--trace", type=Path, metavar="OUT.json", help="a trace for ui.perfetto.dev")
+    files.add_argument("--plot", type=Path, metavar="OUT.png", help="the run on one page (.png, .pdf, .svg)")
+    parser.set_defaults(command=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Replay a log of a batch system under a policy, and say what happened."""
+    from simmodel.simulate import simulate
+
+    check_outputs(options, "schedule", "json", "db", "trace", "plot")
+    policy, name = chosen_policy(options)
+    result = simulate(
+        options.platform,
+        options.log,
+        policy,
+        events=options.events,
+        name=f"{label(options.log)} under {name}",
+        **run_options(options),
+    )
+    write_and_say(
+        [result.summary()],
+        options,
+        {
+            "schedule": result.schedule_csv,
+            "json": result.to_json,
+            "db": result.to_sqlite,
+            "trace": result.to_perfetto,
+            "plot": lambda path: result.plot.overview().savefig(path, dpi=120),
+        },
+    )

@@ -1,0 +1,63 @@
+"""``simmodel list``: say what there is."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from simmodel.commands.shared import Commands
+
+__all__ = ["add", "run"]
+
+
+def add(commands: Commands) -> None:
+    """Add the command to the command line."""
+    parser = commands.add_parser("list", help="say what there is", description=run.__doc__)
+    parser.add_argument("kind", choices=tuple(_LISTS))
+    parser.set_defaults(command=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Say which policies, platforms, workloads or formats there are."""
+    rows = _LISTS[options.kind]()
+    width = max((len(name) for name in rows), default=0)
+    for name, description in rows.items():
+        print(f"{name:<{width}}  {description}".rstrip())
+
+
+def _list_policies() -> dict[str, str]:
+    from simmodel.policies.backfilling import BACKFILLS
+    from simmodel.scheduling.registry import policies
+
+    kinds = " | ".join(kind for kind in BACKFILLS if kind != "none")
+    return {**policies(), "ORDER+BACKFILL": f"any order with {kinds}", "MODULE:NAME": "a policy of one's own"}
+
+
+def _list_ready(kind: str) -> dict[str, str]:
+    """Return the names of ready platforms or workloads with their descriptions."""
+    import tomllib
+
+    from simmodel.work.ready import ready_file, ready_names
+
+    described = {}
+    for name in ready_names(kind):
+        path = ready_file(kind, name)
+        document = tomllib.loads(path.read_text("utf-8")) if path is not None and path.suffix == ".toml" else {}
+        described[name] = str(document.get("description", "")).partition(". ")[0].rstrip(".")
+    return described
+
+
+def _list_formats() -> dict[str, str]:
+    from simmodel.formats.library import FORMATS
+
+    return {name: each.description for name, each in FORMATS.items()}
+
+
+_LISTS: dict[str, Callable[[], dict[str, str]]] = {
+    "policies": _list_policies,
+    "platforms": lambda: _list_ready("platforms"),
+    "workloads": lambda: _list_ready("workloads"),
+    "formats": _list_formats,
+}
