@@ -22,16 +22,22 @@ from cattrs.gen import make_dict_structure_fn
 
 from simmodel.errors import InputError, unknown
 from simmodel.platform.cluster import ClusterSpec
+from simmodel.platform.machine import MachineSpec
 from simmodel.platform.units import parse_quantity
 
 __all__ = ["KINDS", "from_dict", "read_toml", "to_dict", "write_toml"]
 
-KINDS: dict[str, type[Any]] = {"cluster": ClusterSpec}
+KINDS: dict[str, type[Any]] = {"cluster": ClusterSpec, "machine": MachineSpec}
 """What ``kind`` at the top of a document may be, and the class of the spec that it stands for."""
 
 # The units in which a text may give a field; the first that can read it does.
 _UNITS: dict[str, tuple[str, ...]] = {
     "memory": ("B",),
+    "size": ("B",),
+    "bandwidth": ("B/s",),
+    "latency": ("s",),
+    "speed": ("flop/s",),
+    "setup": ("s",),
     "amount": ("B", "B/s"),
     "idle_power": ("W",),
     "load_power": ("W",),
@@ -65,9 +71,15 @@ def to_dict(spec: Any) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     if attrs.has(type(value)):
         given = {field.name: (getattr(value, field.name), field.default) for field in attrs.fields(type(value))}
-        return {name: _plain(each) for name, (each, default) in given.items() if each is not None and each != default}
+        return {
+            name: _plain(each)
+            for name, (each, default) in given.items()
+            if each is not None and each != default and each != {}
+        }
     if isinstance(value, (tuple, list)):
         return [_plain(each) for each in value]
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
     if isinstance(value, (bool, str)):
         return value
     return int(value) if isinstance(value, Integral) else float(value)
@@ -179,6 +191,7 @@ def _converter() -> Converter:
         converter.register_structure_hook(kind, check)
     converter.register_structure_hook_func(lambda cls: cls == int | str, _label)
     converter.register_structure_hook_func(_made_from(Literal), _text)
+    converter.register_structure_hook_func(_made_from(Mapping), _keys)
     converter.register_structure_hook_factory(_made_from(tuple), lambda cls: _list_of(cls, converter))
     converter.register_structure_hook_factory(attrs.has, lambda cls: _spec_of(cls, converter))
     return converter
@@ -252,6 +265,12 @@ def _in_units(key: str, value: Any) -> Any:
     return parse_quantity(value, last, place=key)
 
 
+def _keys(value: Any, _type: Any) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise InputError(f"keys with values expected, found {value!r}")
+    return dict(value)
+
+
 def _text(value: Any, _type: Any) -> str:
     if not isinstance(value, str):
         raise InputError(f"a text expected, found {value!r}")
@@ -308,6 +327,9 @@ def _is_table(value: Any) -> bool:
 def _value(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(_value(each) for each in value)}]"
+    if isinstance(value, Mapping):
+        pairs = (f"{_value(str(key))} = {_value(each)}" for key, each in value.items())
+        return f"{{ {', '.join(pairs)} }}"
     if isinstance(value, str):
         # JSON escapes are TOML's too; but TOML wants the delete character escaped, and JSON leaves it.
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Executive", "Scheduler"]
 
+_NOT_STARTED = ("waiting", "blocked")  # where a place queues, what is still blocked may be handed to it too
+
 
 class Executive(Protocol):
     """What carries decisions out: a cluster, a machine, a broker."""
@@ -68,6 +70,7 @@ class Scheduler:
         self._ask: Callable[[View], Iterable[Decision] | None] = decide
         self._executive = executive
         self.wake = env.at_instant_end(self.decide, rank)
+        self._queueing = frozenset(place for place in view.places if place.queues)
         self._asked_for = False  # by the policy: then it is woken though nothing waits
         self._deciding = False
         self._alarms: set[float] = set()
@@ -123,7 +126,7 @@ class Scheduler:
                     spent += clock() - begin
                     count += 1
                     if type(decision) is Start:
-                        # The checks of _start, at hand for what nearly all decisions are.
+                        # What nearly all decisions are; _refuse says what is wrong with the others.
                         job, place, _, allocation = decision
                         if (
                             job.state == "waiting"
@@ -131,8 +134,10 @@ class Scheduler:
                             and (place.fits(job) if allocation is None else place.accepts(job, allocation))
                         ):
                             start(job, place, allocation)
+                        elif place in self._queueing and job.state in _NOT_STARTED and place.can_run(job):
+                            start(job, place, allocation)
                         else:
-                            self._start(job, place)
+                            self._refuse(job, place)
                     else:
                         self._apply(decision)
                     begin = clock()
@@ -161,14 +166,14 @@ class Scheduler:
         where = "" if place is None else str(getattr(place, "name", place))
         return PolicyError(message, self.policy_name, work, where, float(self.env.now))
 
-    def _start(self, job: Any, place: Any) -> None:
-        """Start the job, or say what is wrong with that."""
+    def _refuse(self, job: Any, place: Any) -> None:
+        """Say what is wrong with a start."""
         if place not in self.view.places:
             names = ", ".join(each.name for each in self.view.places)
             raise self._error(f"a place of this scheduler expected ({names})", job, place)
-        state = getattr(job, "state", None)
-        if state != "waiting":
-            raise self._error(f"waiting work expected, found {job!r}", job, place)
+        expected = _NOT_STARTED if place.queues else _NOT_STARTED[:1]
+        if getattr(job, "state", None) not in expected:
+            raise self._error(f"{' or '.join(expected)} work expected, found {job!r}", job, place)
         reason = place.why_not(job)
         if reason is not None:
             raise self._error(f"the place can never run it: {reason}", job, place)

@@ -1,0 +1,309 @@
+"""Descriptions of machines: processors, the memory pools that they work on, and the links between pools.
+
+Times are seconds, sizes bytes, powers watts; a machine whose times are abstract says so in ``time_unit``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from math import inf
+from typing import Any, Literal
+
+import attrs
+
+from simmodel.errors import InputError, unknown
+from simmodel.platform.cluster import _not_negative, _one_of, _positive, _tuple
+from simmodel.platform.network import LinkSpec
+
+__all__ = ["CPU_CORES", "ArchitectureSpec", "MachineSpec", "MemoryPoolSpec", "ProcessorSpec"]
+
+CPU_CORES = ("CPUCore", "CPU")
+"""The types of processors that are CPU cores: those that set others up."""
+
+
+def _interval(value: Any) -> tuple[float, float]:
+    if isinstance(value, (int, float)):
+        return (value, value)
+    least, most = value
+    return (least, most)
+
+
+def _rising(instance: Any, attribute: attrs.Attribute[Any], value: tuple[float, float]) -> None:
+    least, most = value
+    if not 0 <= least <= most < inf or (attribute.name == "performance" and not least):
+        above = "above zero" if attribute.name == "performance" else "of zero or more"
+        raise InputError(
+            f"{type(instance).__name__.removesuffix('Spec').lower()} {instance.name}: {attribute.name} as two numbers "
+            f"{above}, the lower one first, expected, found {list(value)}",
+            place=attribute.name,
+        )
+
+
+def _names(value: Iterable[str] | str) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
+@attrs.frozen(kw_only=True)
+class MemoryPoolSpec:
+    """A memory in which data objects lie, and which processors work on.
+
+    Parameters
+    ----------
+    name
+        its name
+    size
+        bytes
+    spill
+        the slower pool to which data go that must make room here; ``None``: to the machine's ``home``
+
+    >>> MemoryPoolSpec(name="hbm", size=16e9, spill="host").size
+    16000000000.0
+    """
+
+    name: str
+    size: float = attrs.field(default=inf, validator=_positive)
+    spill: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class ArchitectureSpec:
+    """A kind of processor: how fast it is compared with the reference processor.
+
+    Parameters
+    ----------
+    name
+        its name
+    performance
+        interval of the factor by which it is faster than the reference; one factor is drawn for each task and
+        architecture, uniformly. One number stands for both ends
+    speed
+        flop/s, for tasks of which only the operations are known; ``None``: such tasks cannot run on it
+
+    >>> ArchitectureSpec(name="gpu", performance=(1.1, 7.2)).performance
+    (1.1, 7.2)
+    """
+
+    name: str
+    performance: tuple[float, float] = attrs.field(default=(1.0, 1.0), converter=_interval, validator=_rising)
+    speed: float | None = attrs.field(default=None, validator=_positive)
+
+
+@attrs.frozen(kw_only=True)
+class ProcessorSpec:
+    """Processors of one kind: each executes the tasks of its own queue.
+
+    Parameters
+    ----------
+    name, count
+        what they are called, with a number behind where there are several; how many
+    type
+        ``CPUCore``, ``GPU``, ``FPGA``, ``UPMEM`` ...: what tasks name in their implementations
+    architecture, pool
+        names of the machine's architecture and memory pool
+    cores
+        of each: with more than one it runs several tasks at once, each on as many cores as it asks for
+    setup, setup_on
+        seconds that a task must be set up for, and the CPU cores that can do it, the first free one in this order;
+        default: the first CPU core of the machine
+    reconfiguration
+        seconds to load a family of tasks that is not loaded; an interval from which each family draws. Default: 0
+    dma
+        whether data move without a CPU core
+    model_error
+        the actual run time is the expected one times a factor from 1 - this to 1 + this
+    overlap
+        whether data are fetched while the processor is still busy with earlier tasks; ``None``: as the machine says
+    queue
+        ``"fifo"``: in the order of decisions; ``"priority"``: tasks of higher priority first
+    preemption
+        whether a task can be stopped: ``"no"``, ``"requeue"`` (it starts again) or ``"suspend"`` (it goes on).
+        With ``queue="priority"`` a task of higher priority stops one of lower priority
+    idle_power, load_power
+        W of each, idle and busy
+    model, options
+        the class that runs it, where it is not the ordinary one: a name of the entry points ``simmodel.resources``, or
+        ``module:Class``; and what that class reads of it
+
+    >>> ProcessorSpec(name="core", count=8, type="CPUCore", architecture="x86", pool="ram").names
+    ('core0', 'core1', 'core2', 'core3', 'core4', 'core5', 'core6', 'core7')
+    """
+
+    name: str
+    type: str
+    architecture: str
+    pool: str
+    count: int = attrs.field(default=1, validator=_positive)
+    cores: int = attrs.field(default=1, validator=_positive)
+    setup: float = attrs.field(default=0.0, validator=_not_negative)
+    setup_on: tuple[str, ...] = attrs.field(default=(), converter=_names)
+    reconfiguration: tuple[float, float] = attrs.field(default=(0.0, 0.0), converter=_interval, validator=_rising)
+    dma: bool = True
+    model_error: float = attrs.field(default=0.0, validator=_not_negative)
+    overlap: bool | None = None
+    queue: Literal["fifo", "priority"] = attrs.field(default="fifo", validator=_one_of("fifo", "priority"))
+    preemption: Literal["no", "requeue", "suspend"] = attrs.field(
+        default="no", validator=_one_of("no", "requeue", "suspend")
+    )
+    idle_power: float = attrs.field(default=0.0, validator=_not_negative)
+    load_power: float = attrs.field(default=0.0, validator=_not_negative)
+    model: str | None = None
+    options: Mapping[str, Any] = attrs.field(factory=dict, hash=False)
+
+    def __attrs_post_init__(self) -> None:
+        if self.model_error > 1:
+            raise InputError(
+                f"processor {self.name}: model_error from 0 to 1 expected, found {self.model_error!r}",
+                place="model_error",
+            )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What each of them is called."""
+        return (self.name,) if self.count == 1 else tuple(f"{self.name}{i}" for i in range(self.count))
+
+    @property
+    def is_cpu(self) -> bool:
+        """Whether they are CPU cores."""
+        return self.type in CPU_CORES
+
+
+@attrs.frozen(kw_only=True)
+class MachineSpec:
+    """A machine: memory pools, kinds of processors, processors, and links between pools.
+
+    Parameters
+    ----------
+    name, description, source
+        what it is called, what it is, and where its figures come from
+    pools, architectures, processors
+        see their classes; names are unlike each other
+    links
+        each ``between`` two pools; ``one_way``: only from the first to the second
+    home
+        the pool in which data lie before any task has written them; default: that of the first CPU core, or the first
+    time_unit
+        what a unit of time stands for, where it is no second
+
+    Raises
+    ------
+    InputError
+        a name occurs twice or is unknown, a processor that needs setup has no CPU core for it, or no links lead from
+        one pool with processors to another
+
+    >>> spec = MachineSpec(
+    ...     pools=[MemoryPoolSpec(name="ram"), MemoryPoolSpec(name="hbm", size=16e9)],
+    ...     architectures=[ArchitectureSpec(name="x86"), ArchitectureSpec(name="gpu", performance=8)],
+    ...     processors=[ProcessorSpec(name="core", count=4, type="CPUCore", architecture="x86", pool="ram"),
+    ...                 ProcessorSpec(name="gpu", type="GPU", architecture="gpu", pool="hbm", setup=1e-5)],
+    ...     links=[LinkSpec(name="pcie", bandwidth="32GBps", between=("ram", "hbm"))])
+    >>> spec, spec.home
+    (<MachineSpec machine: 5 processors (4 CPUCore, 1 GPU), 2 pools, 1 link>, 'ram')
+    """
+
+    name: str = "machine"
+    description: str = ""
+    source: str = ""
+    pools: tuple[MemoryPoolSpec, ...] = attrs.field(converter=_tuple)
+    architectures: tuple[ArchitectureSpec, ...] = attrs.field(converter=_tuple)
+    processors: tuple[ProcessorSpec, ...] = attrs.field(converter=_tuple)
+    links: tuple[LinkSpec, ...] = attrs.field(default=(), converter=_tuple)
+    home: str | None = None
+    time_unit: str = "s"
+
+    def __attrs_post_init__(self) -> None:
+        pools = _by_name("pools", [pool.name for pool in self.pools])
+        architectures = _by_name("architectures", [each.name for each in self.architectures])
+        if not self.processors:
+            raise InputError("at least one processor expected, found none", place="processors")
+        _by_name("processors", [name for each in self.processors for name in each.names])
+        _by_name("links", [link.name for link in self.links])
+        cores = [name for each in self.processors if each.is_cpu and each.cores == 1 for name in each.names]
+        for i, each in enumerate(self.processors):
+            where = f"processors[{i}]"
+            _known("pool", each.pool, pools, f"{where}.pool")
+            _known("architecture", each.architecture, architectures, f"{where}.architecture")
+            for name in each.setup_on:
+                _known("CPU core", name, cores, f"{where}.setup_on")
+            if (each.setup or not each.dma) and not cores and not each.is_cpu:
+                raise InputError(
+                    f"a CPU core that sets up {each.name} expected (a processor of type {CPU_CORES[0]}), found none",
+                    place=where,
+                )
+        for i, link in enumerate(self.links):
+            if link.between is None:
+                raise InputError(f"link {link.name}: two pools as 'between' expected, found none", place=f"links[{i}]")
+            for name in link.between:
+                _known("pool", name, pools, f"links[{i}].between")
+        for i, pool in enumerate(self.pools):
+            if pool.spill is not None:
+                _known("pool", pool.spill, pools, f"pools[{i}].spill")
+                if pool.spill == pool.name:
+                    raise InputError(
+                        f"pool {pool.name}: another pool expected, found itself", place=f"pools[{i}].spill"
+                    )
+        if self.home is None:
+            first = next((each for each in self.processors if each.is_cpu), None)
+            object.__setattr__(self, "home", first.pool if first is not None else self.pools[0].name)
+        else:
+            _known("pool", self.home, pools, "home")
+        self._check_ways()
+
+    def _check_ways(self) -> None:
+        used = dict.fromkeys([str(self.home), *(each.pool for each in self.processors)])
+        used |= dict.fromkeys(pool.spill for pool in self.pools if pool.spill is not None and pool.name in used)
+        for source in used:
+            reached = self._reached(source)
+            for destination in used:
+                if destination not in reached:
+                    raise InputError(
+                        f"links that lead from pool {source} to pool {destination} expected, found none", place="links"
+                    )
+
+    def _reached(self, source: str) -> set[str]:
+        reached, ahead = {source}, [source]
+        while ahead:
+            here = ahead.pop()
+            for link in self.links:
+                assert link.between is not None
+                a, b = link.between
+                for one, other in ((a, b),) if link.one_way else ((a, b), (b, a)):
+                    if one == here and other not in reached:
+                        reached.add(other)
+                        ahead.append(other)
+        return reached
+
+    def each_processor(self) -> Iterator[tuple[str, ProcessorSpec]]:
+        """Yield the name and the spec of each single processor, in order."""
+        for spec in self.processors:
+            for name in spec.names:
+                yield name, spec
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The types of its processors, each once, in order."""
+        return tuple(dict.fromkeys(each.type for each in self.processors))
+
+    def __repr__(self) -> str:
+        counts: dict[str, int] = {}
+        for _, spec in self.each_processor():
+            counts[spec.type] = counts.get(spec.type, 0) + 1
+        kinds = ", ".join(f"{count} {kind}" for kind, count in counts.items())
+        parts = [f"{sum(counts.values())} processors ({kinds})"]
+        for what, count in (("pool", len(self.pools)), ("link", len(self.links))):
+            parts.append(f"{count} {what}{'' if count == 1 else 's'}")
+        return f"<MachineSpec {self.name}: {', '.join(parts)}>"
+
+
+def _by_name(what: str, names: list[str]) -> tuple[str, ...]:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise InputError(f"names unlike each other expected, found {name!r} twice", place=what)
+        seen.add(name)
+    return tuple(names)
+
+
+def _known(kind: str, name: str, known: Iterable[str], place: str) -> None:
+    names = list(known)
+    if name not in names:
+        raise InputError(unknown(kind, name, names).message, place=place)
