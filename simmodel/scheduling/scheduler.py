@@ -132,9 +132,7 @@ class Scheduler:
                             job.state == "waiting"
                             and job.place is place
                             and (place.fits(job) if allocation is None else place.accepts(job, allocation))
-                        ):
-                            start(job, place, allocation)
-                        elif place in self._queueing and job.state in _NOT_STARTED and place.can_run(job):
+                        ) or (place in self._queueing and job.state in _NOT_STARTED and place.can_run(job)):
                             start(job, place, allocation)
                         else:
                             self._refuse(job, place)

@@ -1,0 +1,274 @@
+"""Many tasks as columns: what machines run, without one value per task.
+
+A workflow of tasks is made into one when it is submitted; sets of hundreds of thousands of tasks are made so from the
+beginning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import inf, isnan
+from typing import Any
+
+from simmodel.errors import InputError
+from simmodel.work.precedence import topological_order
+from simmodel.work.task import DataObject, Task
+from simmodel.work.workflow import Workflow
+from simmodel.work.workload import Report
+
+__all__ = ["TaskSet"]
+
+TaskId = int | str
+_NONE: tuple[int, ...] = ()
+
+
+class TaskSet:
+    """Tasks as columns of equal length; whatever is ``None`` holds for none of them.
+
+    Parameters
+    ----------
+    run
+        seconds on the reference processor; nan where ``run_on`` or ``flop`` says it
+    ids
+        unlike each other; default: 0, 1, 2 ...
+    families, implementations
+        of each task: what it does, and the types of processors that can run it (``None``: all)
+    inputs, outputs
+        of each task: positions in ``sizes`` of the data that it reads and writes, in the order in which they move
+    sizes, names
+        of the data objects: bytes, and names (default: ``d0``, ``d1`` ...)
+    parents
+        of each task: positions of the tasks that it waits for. Default: those that write what it reads
+    submit
+        of each task: seconds after the submission of the set at which it arrives
+    flop, run_on, cores, memory, priority
+        of each task: as of :class:`~simmodel.work.task.Task`
+    reconfiguration
+        seconds to load a family, for families for which it is not left to the processor
+    name, report
+        what results call it; what was skipped or repaired when it was read
+
+    Raises
+    ------
+    InputError
+        columns of unlike length, a negative amount, data or a task that is not there, a circle
+
+    >>> tasks = TaskSet([3.0, 4.0], inputs=[(), (0,)], outputs=[(0,), ()], sizes=[1e6])
+    >>> tasks, tasks.parents, tasks.children
+    (<TaskSet tasks: 2 tasks, 1 data object>, [(), (0,)], [(1,), ()])
+    """
+
+    def __init__(
+        self,
+        run: Sequence[float],
+        *,
+        ids: Sequence[TaskId] | None = None,
+        families: Sequence[str | None] | None = None,
+        implementations: Sequence[tuple[str, ...] | None] | None = None,
+        inputs: Sequence[tuple[int, ...]] | None = None,
+        outputs: Sequence[tuple[int, ...]] | None = None,
+        sizes: Sequence[float] = (),
+        names: Sequence[str] | None = None,
+        parents: Sequence[tuple[int, ...]] | None = None,
+        submit: Sequence[float] | None = None,
+        flop: Sequence[float | None] | None = None,
+        run_on: Sequence[Mapping[str, float] | None] | None = None,
+        cores: Sequence[float] | None = None,
+        memory: Sequence[float] | None = None,
+        priority: Sequence[float] | None = None,
+        reconfiguration: Mapping[str, float] | None = None,
+        name: str = "tasks",
+        report: Report | None = None,
+        workflow: Workflow | None = None,
+    ) -> None:
+        self.name = name
+        self.report = report or Report()
+        self.run = run
+        self.ids: Sequence[TaskId] = range(len(run)) if ids is None else ids
+        self.families = families
+        self.implementations = implementations
+        self.inputs = inputs
+        self.outputs = outputs
+        self.sizes = sizes
+        self.names = names
+        self.submit = submit
+        self.flop = flop
+        self.run_on = run_on
+        self.cores = cores
+        self.memory = memory
+        self.priority = priority
+        self.reconfiguration = dict(reconfiguration or {})
+        self._workflow = workflow
+        self._check()
+        self.parents: Sequence[tuple[int, ...]] | None = self._writers() if parents is None else parents
+        self.children = self._check_parents()
+
+    def __len__(self) -> int:
+        return len(self.run)
+
+    def __repr__(self) -> str:
+        plural = "" if len(self.sizes) == 1 else "s"
+        return f"<TaskSet {self.name}: {len(self)} tasks, {len(self.sizes)} data object{plural}>"
+
+    # ------------------------------------------------------------------ checks
+
+    def _check(self) -> None:
+        n = len(self)
+        columns = ("ids", "families", "implementations", "inputs", "outputs", "submit", "flop", "run_on")
+        for column in (*columns, "cores", "memory", "priority"):
+            found = getattr(self, column)
+            if found is not None and len(found) != n:
+                raise InputError(f"{n} values expected, one for each task, found {len(found)}", place=column)
+        for i, seconds in enumerate(self.run):
+            if not 0 <= seconds < inf and not (isnan(seconds) and (self.run_on or self.flop)):
+                raise InputError(
+                    f"seconds of zero or more expected, found {seconds!r}", place=f"run of {self.ids[i]!r}"
+                )
+        for column in ("submit", "memory"):
+            for i, value in enumerate(getattr(self, column) or ()):
+                if not 0 <= value < inf:
+                    place = f"{column} of {self.ids[i]!r}"
+                    raise InputError(f"a finite number of zero or more expected, found {value!r}", place=place)
+        if not isinstance(self.ids, range) and len(dict.fromkeys(self.ids)) < n:
+            seen: dict[TaskId, None] = {}
+            for each in self.ids:
+                if each in seen:
+                    raise InputError(f"task id {each!r} occurs twice")
+                seen[each] = None
+        for d, size in enumerate(self.sizes):
+            if not 0 <= size < inf:
+                raise InputError(
+                    f"bytes of zero or more expected, found {size!r}", place=f"size of {self.data_name(d)}"
+                )
+        for column, verb in (("inputs", "reads"), ("outputs", "writes")):
+            for i, found in enumerate(getattr(self, column) or ()):
+                for d in found:
+                    if not 0 <= d < len(self.sizes):
+                        raise InputError(f"task {self.ids[i]!r} {verb} data object {d!r}, which is not there")
+
+    def _writers(self) -> list[tuple[int, ...]] | None:
+        if self.inputs is None or self.outputs is None:
+            return None
+        writers: dict[int, list[int]] = {}
+        for i, written in enumerate(self.outputs):
+            for d in written:
+                writers.setdefault(d, []).append(i)
+        return [
+            tuple(dict.fromkeys(w for d in read for w in writers.get(d, _NONE) if w != i)) if read else _NONE
+            for i, read in enumerate(self.inputs)
+        ]
+
+    def _check_parents(self) -> Sequence[Sequence[int]] | None:
+        parents = self.parents
+        if parents is None or not any(parents):
+            self.parents = None
+            return None
+        n = len(self)
+        if len(parents) != n:
+            raise InputError(f"{n} values expected, one for each task, found {len(parents)}", place="parents")
+        children: list[list[int] | None] = [None] * n
+        forward = True
+        for i, found in enumerate(parents):
+            for parent in found:
+                if not 0 <= parent < n:
+                    raise InputError(f"task {self.ids[i]!r} waits for task {parent!r}, which is not there")
+                forward = forward and parent < i
+                known = children[parent]
+                if known is None:
+                    children[parent] = [i]
+                else:
+                    known.append(i)
+        found_children = [tuple(found) if found else _NONE for found in children]
+        if not forward:  # else it is in a topological order as it stands
+            try:
+                topological_order(dict(enumerate(parents)), dict(enumerate(found_children)))
+            except InputError as error:
+                raise InputError(error.message, source=self.name) from None
+        return found_children
+
+    # ------------------------------------------------------------------ other forms
+
+    @classmethod
+    def of(cls, workflow: Workflow | TaskSet) -> TaskSet:
+        """Return the tasks of a workflow as columns.
+
+        >>> flow = Workflow([Task(id="a", run=1), Task(id="b", run=2)], [("a", "b", 1e6)])
+        >>> TaskSet.of(flow).names
+        ['a->b']
+        """
+        if isinstance(workflow, TaskSet):
+            return workflow
+        tasks = list(workflow)
+        row = {task.id: i for i, task in enumerate(tasks)}
+        data = {name: d for d, name in enumerate(workflow.files)}
+        for task in tasks:
+            if task.run is None and task.flop is None and not task.run_on:
+                raise InputError(f"{workflow.name}: no run time is known of task {task.id!r}")
+        return cls(
+            [float("nan") if task.run is None else float(task.run) for task in tasks],
+            ids=[task.id for task in tasks],
+            families=[task.family for task in tasks],
+            implementations=[task.implementations for task in tasks],
+            inputs=[tuple(data[name] for name in dict.fromkeys(task.inputs)) for task in tasks],
+            outputs=[tuple(data[name] for name in dict.fromkeys(task.outputs)) for task in tasks],
+            sizes=[float(file.size) for file in workflow.files.values()],
+            names=list(data),
+            parents=[tuple(row[parent] for parent in workflow.parents(task.id)) for task in tasks],
+            flop=[task.flop for task in tasks],
+            run_on=[task.run_on or None for task in tasks],
+            cores=[task.cores for task in tasks],
+            memory=[task.memory for task in tasks],
+            priority=[task.priority for task in tasks],
+            name=workflow.name,
+            report=workflow.report,
+            workflow=workflow,
+        )
+
+    def data_name(self, data: int) -> str:
+        """Return the name of a data object, by its position."""
+        return f"d{data}" if self.names is None else self.names[data]
+
+    def __iter__(self) -> Iterator[Task]:
+        """Yield each task as a value of its own."""
+        for i in range(len(self)):
+            yield self.task(i)
+
+    def task(self, i: int) -> Task:
+        """Return one task as a value of its own, by its position."""
+        run = self.run[i]
+        return Task(
+            id=self.ids[i],
+            run=None if isnan(run) else run,
+            flop=self.flop[i] if self.flop else None,
+            run_on=(self.run_on[i] if self.run_on else None) or {},
+            family=self.families[i] if self.families else None,
+            implementations=self.implementations[i] if self.implementations else None,
+            inputs=[self.data_name(d) for d in self.inputs[i]] if self.inputs else (),
+            outputs=[self.data_name(d) for d in self.outputs[i]] if self.outputs else (),
+            cores=self.cores[i] if self.cores else 1,
+            memory=self.memory[i] if self.memory else 0.0,
+            priority=self.priority[i] if self.priority else 0.0,
+        )
+
+    def workflow(self) -> Workflow:
+        """Return the same tasks as a workflow, with a value for each task and a graph.
+
+        >>> TaskSet([1.0, 2.0], parents=[(), (0,)]).workflow().critical_path_length()
+        3.0
+        """
+        if self._workflow is None:
+            ids, parents = self.ids, self.parents or ()
+            edges = [(ids[parent], ids[i]) for i, found in enumerate(parents) for parent in found]
+            files = [DataObject(self.data_name(d), size) for d, size in enumerate(self.sizes)]
+            self._workflow = Workflow(self, edges, files, name=self.name, report=self.report)
+        return self._workflow
+
+    def summary(self) -> dict[str, Any]:
+        """Return its figures: tasks, data objects, bytes, families, and seconds on the reference processor."""
+        return {
+            "tasks": len(self),
+            "data objects": len(self.sizes),
+            "bytes": sum(self.sizes),
+            "families": len(dict.fromkeys(self.families or ())),
+            "work": sum(seconds for seconds in self.run if not isnan(seconds)),
+        }
