@@ -40,7 +40,7 @@ class Problem:
     >>> problem = Problem([[3.0, 5.0], [4.0, 2.0]], parents=[(), ((0, 100.0),)], latency=[[0, 0], [0, 0]],
     ...                   per_byte=[[0, 0.01], [0.01, 0]])
     >>> problem.children, problem.order, problem.mean_transfer(100.0)
-    ([(), ((1, 100.0),)], [0, 1], 1.0)
+    ([((1, 100.0),), ()], [0, 1], 1.0)
     """
 
     __slots__ = (
