@@ -21,6 +21,7 @@ READY = {
     "lublin-256": (5000, 256, 0.9),
     "poisson-mm4": (20_000, 4, 0.8),
     "probe-4": (4, 12, 0.78),
+    "schedtwin": (150, 32, 19.76),
 }
 
 SWF = "1 0 -1 100 5 -1 -1 5 120 -1 1 7 -1 -1 -1 -1 -1 -1\n"
@@ -130,7 +131,7 @@ def test_options_go_to_the_reader(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({}, "generator: one of lublin, synthetic, listed expected, found 'None'"),
+        ({}, "generator: one of lublin, synthetic, schedtwin, listed expected, found 'None'"),
         ({"generator": "lublin", "sede": 1}, "sede: unknown key; there are generator, description"),
         ({"generator": "lublin", "parameters": {"job": 1}}, "parameters.job: unknown key"),
         ({"generator": "lublin", "parameters": {"jobs": 0}}, "parameters: jobs, processors and classes of at least 1"),
@@ -153,7 +154,7 @@ def test_settings_that_change_a_class():
     few = {"base": "batch", "serial": 0.9, "power_of_two": 0.1}
     workload = generate({"generator": "lublin", "parameters": {"jobs": 2000, "classes": [few]}})
     assert (workload["processors"] == 1).mean() == pytest.approx(0.9, abs=0.03)
-    assert list(GENERATORS) == ["lublin", "synthetic", "listed"]
+    assert list(GENERATORS) == ["lublin", "synthetic", "schedtwin", "listed"]
 
 
 def test_a_settings_file_that_is_no_toml(tmp_path):

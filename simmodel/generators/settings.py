@@ -34,6 +34,7 @@ from simmodel.errors import InputError
 from simmodel.generators.arrivals import synthetic
 from simmodel.generators.estimates import with_estimates
 from simmodel.generators.lublin import BATCH, INTERACTIVE, TYPELESS, LublinClass, lublin
+from simmodel.generators.schedtwin import schedtwin
 from simmodel.work.transformations import scale_load
 from simmodel.work.workload import COLUMNS, Workload
 
@@ -66,6 +67,7 @@ def _listed(
 GENERATORS: Mapping[str, tuple[Callable[..., Workload], Callable[..., Any], str]] = {
     "lublin": (_lublin, lublin, "the Lublin-Feitelson model of rigid jobs"),
     "synthetic": (synthetic, synthetic, "independent gaps, run times and sizes of given distributions"),
+    "schedtwin": (schedtwin, schedtwin, "jobs class after class at a steady pace, as SchedTwin's synthetic workload"),
     "listed": (_listed, _listed, "jobs listed one by one, as columns"),
 }
 """Name: what makes the workload of parameters as documents have them, whose parameters these are, and a description."""

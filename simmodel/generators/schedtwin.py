@@ -1,0 +1,130 @@
+"""Synthetic work in phases: so many jobs of one class of sizes and times, then so many of the next, at a steady pace.
+
+Source: the synthetic workload of Zhang, Kurkure, Tao, Papka, Lan, "A real-time digital twin for adaptive scheduling",
+arXiv 2512.18894, 2025 (SchedTwin): 150 jobs on 32 nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from simmodel.generators.streams import stream
+from simmodel.work.workload import Workload
+
+__all__ = ["SCHEDTWIN", "JobClass", "schedtwin"]
+
+
+def _range(value: Any) -> tuple[float, float]:
+    low, high = value if isinstance(value, Sequence) else (value, value)
+    return low, high
+
+
+@attrs.frozen
+class JobClass:
+    """Jobs that are alike: each number is drawn evenly from a range, whole numbers with both ends.
+
+    Parameters
+    ----------
+    jobs
+        how many
+    nodes
+        least and most that a job asks for
+    walltime
+        least and most requested time, whole s
+
+    >>> JobClass(25, (2, 4), (60, 180)).nodes
+    (2, 4)
+    """
+
+    jobs: int
+    nodes: tuple[int, int] = attrs.field(converter=_range)
+    walltime: tuple[int, int] = attrs.field(converter=_range)
+
+    def __attrs_post_init__(self) -> None:
+        for name, (low, high) in (("nodes", self.nodes), ("walltime", self.walltime)):
+            if low != int(low) or high != int(high) or not 1 <= low <= high:
+                raise ValueError(f"{name}: whole numbers 1 <= least <= most expected, found {low!r} and {high!r}")
+        if self.jobs != int(self.jobs) or self.jobs < 0:
+            raise ValueError(f"jobs: a whole number from 0 on expected, found {self.jobs!r}")
+
+
+def _class(given: JobClass | Mapping[str, Any]) -> JobClass:
+    if isinstance(given, JobClass):
+        return given
+    if set(given) != {"jobs", "nodes", "walltime"}:
+        raise ValueError(f"classes: jobs, nodes and walltime of each expected, found {', '.join(given) or 'nothing'}")
+    return JobClass(**given)
+
+
+SCHEDTWIN = (
+    JobClass(25, (2, 4), (60, 180)),
+    JobClass(35, (16, 20), (500, 700)),
+    JobClass(40, (6, 8), (200, 300)),
+    JobClass(50, (2, 4), (60, 180)),
+)
+"""The classes of the paper: 150 jobs, few and short ones first, then wide and long ones, then ever smaller ones."""
+
+
+def schedtwin(
+    *,
+    classes: Sequence[JobClass | Mapping[str, Any]] = SCHEDTWIN,
+    gap: float = 5.0,
+    processors: int = 32,
+    run_share: Sequence[float] | float = 1.0,
+    rng: np.random.Generator | None = None,
+    seed: int | None = None,
+    name: str = "schedtwin",
+) -> Workload:
+    """Draw jobs class after class, one each ``gap`` seconds.
+
+    Parameters
+    ----------
+    classes
+        one after the other; a class as a mapping has ``jobs``, ``nodes`` and ``walltime``
+    gap
+        between two submissions, s; the first comes at 0
+    processors
+        of the machine; a node is a processor
+    run_share
+        run time by walltime: a number, or the least and the most from which it is drawn evenly, above 0 and up to 1.
+        The paper does not say how long its jobs ran; here they run for all of their walltime
+    rng, seed
+        the random stream, or the seed of one; default seed 0
+    name
+        the workload's name
+
+    Raises
+    ------
+    ValueError
+        where a number is outside its limits, or a job is wider than the machine
+
+    >>> log = schedtwin(seed=1)
+    >>> len(log), log.processors, int(log["submit"][-1]), int(log["processors"][25:60].min())
+    (150, 32, 745, 16)
+    """
+    each = [_class(given) for given in classes]
+    least, most = _range(run_share)
+    if not 0 < least <= most <= 1:
+        raise ValueError(f"run_share: 0 < least <= most <= 1 expected, found {least!r} and {most!r}")
+    if not gap >= 0:
+        raise ValueError(f"gap: seconds >= 0 expected, found {gap!r}")
+    widest = max((one.nodes[1] for one in each), default=0)
+    if widest > processors:
+        raise ValueError(f"classes: at most {processors} nodes a job expected, found {widest}")
+    jobs = sum(one.jobs for one in each)
+    if not jobs:
+        raise ValueError("classes: at least one job expected, found none")
+    sizing, asking, running = stream(rng, seed).spawn(3)
+    nodes = [sizing.integers(*one.nodes, one.jobs, endpoint=True) for one in each]
+    walltimes = np.concatenate([asking.integers(*one.walltime, one.jobs, endpoint=True) for one in each])
+    columns = {
+        "submit": gap * np.arange(jobs, dtype=np.float64),
+        "run": walltimes * (running.uniform(least, most, jobs) if least < most else least),
+        "processors": np.concatenate(nodes),
+        "requested": walltimes.astype(np.float64),
+    }
+    return Workload(columns, name=name, processors=processors)

@@ -1,0 +1,213 @@
+"""Results side by side by an objective: their scores, and the chart that shows them (Kiviat).
+
+Source of the chart: Kolence & Kiviat, "Software unit profiles and Kiviat figures", ACM SIGMETRICS PER 2(3), 1973; as
+SchedTwin draws it: Zhang, Kurkure, Tao, Papka, Lan, "A real-time digital twin for adaptive scheduling", arXiv
+2512.18894, 2025.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from itertools import permutations
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from simmodel.errors import InputError
+from simmodel.scheduling.objective import MEASURES, OBJECTIVES, Objective, comparable, measure, objective
+from simmodel.work.table import Table
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from simmodel.records.result import Result
+
+__all__ = [
+    "MEASURES",
+    "OBJECTIVES",
+    "Kiviat",
+    "Objective",
+    "final_scores",
+    "kiviat",
+    "kiviat_area",
+    "measured",
+    "objective",
+    "started_shares",
+]
+
+
+def measured(result: Result, names: Iterable[str] = tuple(MEASURES), *, tau: float = 10.0) -> dict[str, float]:
+    """Return measures of the jobs of a result that ran to their end.
+
+    Parameters
+    ----------
+    names
+        which of :data:`~simmodel.scheduling.objective.MEASURES`
+    tau
+        the bound of the bounded slowdown, s
+
+    >>> from simmodel.records.result import Result
+    >>> result = Result(jobs={"submit": [0, 0], "start": [0, 10], "end": [10, 30], "processors": [4, 2]}, processors=4)
+    >>> measured(result, ["wait_max", "slowdown_mean"])
+    {'wait_max': 10.0, 'slowdown_mean': 1.25}
+    """
+    wanted = tuple(names)
+    jobs = result.jobs.where(result.counted)
+    busy = result.metrics()["utilisation"] if "utilisation" in wanted else math.nan
+    zero = np.zeros(len(jobs))
+    return measure(zero, jobs["wait"], jobs["run"], names=wanted, busy=busy, tau=tau)
+
+
+def final_scores(results: Sequence[Result], of: Any = "schedtwin") -> NDArray[np.float64]:
+    """Return the scores of whole runs beside each other, of shape (results,); lower is better.
+
+    Parameters
+    ----------
+    results
+        of the same workload
+    of
+        what :func:`~simmodel.scheduling.objective.objective` takes; on the min-max scale the best of these results has
+        0 in each measure and the worst 1; a function gets each result
+
+    >>> from simmodel.records.result import Result
+    >>> results = [Result(jobs={"submit": [0], "start": [at], "end": [at + 5], "processors": [1]}) for at in (0, 5, 10)]
+    >>> final_scores(results).tolist()
+    [0.0, 0.5, 1.0]
+    """
+    goal = objective(of)
+    if goal.function is not None:
+        return np.array([goal.function(result) for result in results], dtype=np.float64)
+    return goal.scores([measured(result, goal.measures, tau=goal.tau) for result in results])
+
+
+def started_shares(result: Result) -> Table:
+    """Return how many jobs each policy of a portfolio started: ``policy, jobs, share``, most first.
+
+    Raises
+    ------
+    InputError
+        where the run was none of a portfolio
+
+    >>> from simmodel.records.result import Result
+    >>> jobs = {"submit": [0, 0, 0, 0], "start": [0, 1, 2, float("nan")], "end": [9, 9, 9, float("nan")]}
+    >>> jobs |= {"processors": [1, 1, 1, 1], "started_by": ["sjf", "wfp", "sjf", ""]}
+    >>> for row in started_shares(Result(jobs=jobs)).rows(): print(row)
+    {'policy': 'sjf', 'jobs': 2, 'share': 0.6666666666666666}
+    {'policy': 'wfp', 'jobs': 1, 'share': 0.3333333333333333}
+    """
+    if "started_by" not in result.jobs:
+        raise InputError(f"{result.name}: a run under a portfolio expected; no policy is said to have started its jobs")
+    names, counts = np.unique(result.jobs["started_by"].astype(str), return_counts=True)
+    names, counts = names[names != ""], counts[names != ""]
+    order = np.argsort(-counts, kind="stable")
+    share = counts / counts.sum() if len(counts) else np.zeros(0)
+    return Table({"policy": names[order], "jobs": counts[order], "share": share[order]})
+
+
+# ---------------------------------------------------------------------- radar
+
+
+def kiviat_area(radii: ArrayLike) -> float:
+    """Return the area of a Kiviat figure: its axes stand at equal angles, and each is 1 long.
+
+    ``sin(2 pi / n) / 2`` times the sum of the products of neighbouring axes, the last being next to the first: with
+    four axes at most 2. It depends on the order of the axes.
+
+    Parameters
+    ----------
+    radii
+        on each axis, 0 to 1, three axes or more
+
+    >>> kiviat_area([1, 1, 1, 1]), kiviat_area([1, 0, 1, 0]), round(kiviat_area([0.5, 0.5, 0.5]), 4)
+    (2.0, 0.0, 0.3248)
+    """
+    values = np.asarray(radii, dtype=np.float64)
+    if len(values) < 3:
+        raise ValueError(f"three axes or more expected, found {len(values)}")
+    return float(math.sin(2 * math.pi / len(values)) / 2 * (values * np.roll(values, -1)).sum())
+
+
+@attrs.frozen(eq=False)
+class Kiviat:
+    """Runs on axes from the worst of them (0) to the best of them (1).
+
+    Parameters
+    ----------
+    names
+        of the runs
+    axes
+        measures, in the order in which they stand around the figure
+    values
+        in the measures' units, of shape (runs, axes)
+    radii
+        the same from 0, the worst of these runs, to 1, the best; all 1 where the runs do not differ
+    """
+
+    names: tuple[str, ...]
+    axes: tuple[str, ...]
+    values: NDArray[np.float64]
+    radii: NDArray[np.float64]
+
+    @property
+    def areas(self) -> NDArray[np.float64]:
+        """The area of each run, by :func:`kiviat_area`."""
+        return np.array([kiviat_area(radii) for radii in self.radii])
+
+    @property
+    def area_range(self) -> NDArray[np.float64]:
+        """The least and the greatest area of each run over all orders of the axes, of shape (runs, 2)."""
+        orders = [(0, *rest) for rest in permutations(range(1, len(self.axes)))]
+        areas = np.array([[kiviat_area(radii[list(order)]) for order in orders] for radii in self.radii])
+        return np.stack([areas.min(axis=1), areas.max(axis=1)], axis=1)
+
+    @property
+    def table(self) -> Table:
+        """One row a run: ``policy``, its measures and ``area``."""
+        columns = {axis: self.values[:, i] for i, axis in enumerate(self.axes)}
+        return Table({"policy": np.array(self.names, dtype=str), **columns, "area": self.areas})
+
+    def plot(self, **options: Any) -> Any:
+        """Draw it; options as of :func:`simmodel.view.radar.radar`."""
+        from simmodel.view.radar import radar
+
+        return radar(self, **options)
+
+
+def kiviat(
+    results: Sequence[Result], axes: Sequence[str] = OBJECTIVES["schedtwin"].measures, *, tau: float = 10.0
+) -> Kiviat:
+    """Return runs of one workload on axes from the worst of them to the best of them.
+
+    Parameters
+    ----------
+    results
+        two or more
+    axes
+        measures, of :data:`~simmodel.scheduling.objective.MEASURES`, three or more
+    tau
+        the bound of bounded slowdowns, s
+
+    Raises
+    ------
+    ValueError
+        where there are fewer than two results or three axes
+
+    >>> from simmodel.records.result import Result
+    >>> results = [
+    ...     Result(name=f"from {at}", jobs={"submit": [0], "start": [at], "end": [at + 5], "processors": [1]})
+    ...     for at in (0, 5, 10)
+    ... ]
+    >>> kiviat(results).areas.tolist()
+    [2.0, 0.5, 0.0]
+    """
+    if len(results) < 2:
+        raise ValueError(f"two results or more to compare expected, found {len(results)}")
+    if len(axes) < 3:
+        raise ValueError(f"three axes or more expected, found {len(axes)}")
+    goal = Objective([(name, 1.0) for name in axes])
+    found = [measured(result, axes, tau=tau) for result in results]
+    values = np.array([[each[name] for name in axes] for each in found], dtype=np.float64)
+    names = tuple(result.name for result in results)
+    return Kiviat(names, tuple(axes), values, 1.0 - comparable(goal.values(found)))
