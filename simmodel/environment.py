@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from heapq import heapify, heappop, heappush
+from threading import Lock
 from time import monotonic, sleep
 from typing import Any, Protocol
 
@@ -20,7 +21,16 @@ from simpy.events import PENDING, URGENT, Event, EventPriority, Process
 
 from simmodel.errors import Stalled
 
-__all__ = ["END", "SUBMIT", "Environment", "Occurrence", "RealtimeEnvironment", "Waits", "quiet_garbage_collector"]
+__all__ = [
+    "END",
+    "SUBMIT",
+    "Call",
+    "Environment",
+    "Occurrence",
+    "RealtimeEnvironment",
+    "Waits",
+    "quiet_garbage_collector",
+]
 
 # The order inside one instant, as priorities of SimPy's queue: SimPy's own URGENT 0 and NORMAL 1 come first, so that a
 # user's processes act before simmodel's ends, submissions and, last of all, the decisions of the schedulers.
@@ -40,6 +50,27 @@ class Occurrence:
     _ok = True
     _defused = True
     callbacks: Any
+
+
+class Call(Occurrence):
+    """A call to come (see :meth:`Environment.call_at`).
+
+    ``what`` says what it is, as (owner, kind, ...), so that whoever planned it can copy what is to come.
+    """
+
+    __slots__ = ("call", "what")
+
+    def __init__(self, call: Callable[[], object], what: tuple[Any, ...] | None) -> None:
+        self.call = call
+        self.what = what
+        self.callbacks = _FIRE
+
+
+def _fire(call: Call) -> None:
+    call.call()
+
+
+_FIRE = (_fire,)
 
 
 class Waits(Protocol):
@@ -134,17 +165,20 @@ class Environment(simpy.Environment):
         """
         return _WakeUp(self, call, rank)
 
-    def call_at(self, at: float, call: Callable[[], object], priority: float = END) -> Occurrence:
+    def call_at(
+        self, at: float, call: Callable[[], object], priority: float = END, what: tuple[Any, ...] | None = None
+    ) -> Call:
         """Call at an instant (s), or now where that is past; what is returned can be withdrawn.
+
+        ``what`` is kept with it: (owner, kind, ...), for snapshots.
 
         >>> env = Environment()
         >>> _ = env.call_at(5, lambda: print("called at", env.now)); env.run()
         called at 5
         """
-        occurrence = Occurrence()
-        occurrence.callbacks = (lambda _: call(),)
-        heappush(self._queue, (max(at, self._now), priority, next(self._eid), occurrence))  # type: ignore[misc]
-        return occurrence
+        planned = Call(call, what)
+        heappush(self._queue, (max(at, self._now), priority, next(self._eid), planned))  # type: ignore[misc]
+        return planned
 
     def withdraw(self, occurrence: Occurrence) -> None:
         """Take a scheduled occurrence back: it will not fire, and the clock will not stop at its time.
@@ -398,22 +432,40 @@ class RealtimeEnvironment(Environment):
         super().step()
 
 
+class _Quiet:
+    """How many blocks want the collector quiet, and what it was set to before the first."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.blocks = 0
+        self.thresholds = gc.get_threshold()
+
+
+_quiet = _Quiet()
+
+
 @contextmanager
 def quiet_garbage_collector() -> Iterator[None]:
     """Freeze what exists and collect rarely inside the block; a fifth of a large run goes to the collector otherwise.
 
-    Both the thresholds and the freeze are undone at the end. ``simulate`` uses it; a library user's own loop does not
-    unless asked.
+    Both the thresholds and the freeze are undone at the end: of the last, where blocks lie in one another or run in
+    several threads. ``simulate`` uses it; a library user's own loop does not unless asked.
 
     >>> with quiet_garbage_collector():
     ...     gc.get_threshold()[0]
     200000
     """
-    thresholds = gc.get_threshold()
-    gc.freeze()
-    gc.set_threshold(200_000, 50, 100)
+    with _quiet.lock:
+        _quiet.blocks += 1
+        if _quiet.blocks == 1:
+            _quiet.thresholds = gc.get_threshold()
+            gc.freeze()
+            gc.set_threshold(200_000, 50, 100)
     try:
         yield
     finally:
-        gc.set_threshold(*thresholds)
-        gc.unfreeze()
+        with _quiet.lock:
+            _quiet.blocks -= 1
+            if _quiet.blocks == 0:
+                gc.set_threshold(*_quiet.thresholds)
+                gc.unfreeze()

@@ -1,0 +1,330 @@
+"""Many tasks over the same material, on any ``concurrent.futures.Executor``, by a deadline.
+
+The material (a snapshot, workloads) is packed once and sent to each worker once: workers keep what they have unpacked
+by the digest of its bytes, and one that does not know it asks for it. A task that fails, that kills its worker or that
+is not over in time is reported, and takes no other with it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import multiprocessing
+import os
+import pickle
+import traceback
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
+from multiprocessing.connection import Connection
+from multiprocessing.connection import wait as wait_for_connections
+from threading import Lock
+from time import monotonic, perf_counter
+from typing import Any, Literal
+from uuid import uuid4
+
+import attrs
+
+from simmodel.errors import InputError, SimmodelError
+
+__all__ = ["Ended", "OutOfTime", "run_all", "stop_workers"]
+
+Task = Callable[[Any, Any, float | None], Any]
+"""``function(material, task, seconds_left)``; it may raise :class:`OutOfTime` once it has taken longer."""
+
+_KEPT = 8  # materials that a worker keeps
+_SMALL = 16_384  # bytes that are sent along rather than asked for
+
+
+class OutOfTime(Exception):
+    """Raised by a task that gives up because its time is over."""
+
+
+@attrs.frozen
+class Ended:
+    """How a task ended.
+
+    Attributes
+    ----------
+    status
+        ``"finished"``, ``"unfinished"`` by the deadline, or ``"failed"``
+    value
+        what it returned
+    reason
+        why it failed or did not finish, in one sentence
+    seconds
+        wall-clock time it took where it ran
+    """
+
+    status: Literal["finished", "unfinished", "failed"]
+    value: Any = None
+    reason: str = ""
+    seconds: float = 0.0
+
+
+def run_all(
+    function: Task,
+    material: Any,
+    tasks: Sequence[Any],
+    *,
+    executor: Executor | None = None,
+    deadline: float | None = None,
+    ended: Callable[[int, Ended], object] | None = None,
+) -> list[Ended]:
+    """Call the function with the material and each task, and return how each ended, in order of the tasks.
+
+    Parameters
+    ----------
+    function
+        of the material, a task, and the seconds left (``None``: no end); for other processes one that can be pickled
+    material
+        what all tasks share; it must not be changed
+    tasks
+        what differs
+    executor
+        what runs them; default: this process, one after the other
+    deadline
+        wall-clock seconds from now; what is not over then is ``unfinished``. Processes that still work at it stop when
+        their task notices; here, a task is begun only while time is left
+    ended
+        called as ``ended(index, how)`` when a task is over
+
+    Raises
+    ------
+    InputError
+        where the material cannot be sent to other processes
+
+    A worker process that dies takes the tasks of its whole pool with it. Those are run again, each in a process of its
+    own, so that only the one that kills its process has failed.
+
+    >>> [each.value for each in run_all(lambda base, n, left: base + n, 10, [1, 2])]
+    [11, 12]
+    >>> print(run_all(lambda base, n, left: base / n, 1, [0])[0].reason)
+    ZeroDivisionError: division by zero (line 1 of ...)
+    """
+    until = None if deadline is None else monotonic() + deadline
+    said = _late(deadline)
+    tell = ended or (lambda index, how: None)
+    if executor is None:
+        return list(_here(function, material, tasks, until, said, tell))
+    try:
+        packed = pickle.dumps(material, protocol=5)
+    except Exception as error:
+        raise InputError(f"what all tasks share cannot be sent to other processes: {error}") from None
+    batch = _Batch(function, material, packed, tasks, until, said, tell)
+    batch.run(executor)
+    if batch.broken:
+        batch.run_isolated(executor)
+    return [batch.over.get(i, Ended("unfinished", reason=said)) for i in range(len(tasks))]
+
+
+def stop_workers(executor: Executor) -> None:
+    """Shut an executor down without waiting for what it still does; processes of a pool are ended."""
+    processes = list((getattr(executor, "_processes", None) or {}).values())
+    executor.shutdown(wait=False, cancel_futures=True)
+    for process in processes:
+        process.terminate()
+
+
+def _late(deadline: float | None) -> str:
+    return "" if deadline is None else f"not finished by the deadline of {deadline:g} s"
+
+
+def _left(until: float | None) -> float | None:
+    return None if until is None else max(0.0, until - monotonic())
+
+
+def _here(
+    function: Task,
+    material: Any,
+    tasks: Sequence[Any],
+    until: float | None,
+    said: str,
+    tell: Callable[[int, Ended], object],
+) -> Iterator[Ended]:
+    for i, task in enumerate(tasks):
+        left = _left(until)
+        how = Ended("unfinished", reason=said) if left == 0 else _call(function, material, task, left, said)
+        tell(i, how)
+        yield how
+
+
+def _call(function: Task, material: Any, task: Any, left: float | None, said: str) -> Ended:
+    """Run one task, and say how it ended: also its errors come back as plain values."""
+    begin = perf_counter()
+    try:
+        value = function(material, task, left)
+    except OutOfTime:
+        return Ended("unfinished", reason=said, seconds=perf_counter() - begin)
+    except SimmodelError as error:
+        return Ended("failed", reason=str(error), seconds=perf_counter() - begin)
+    except Exception as error:
+        return Ended("failed", reason=_told(error), seconds=perf_counter() - begin)
+    return Ended("finished", value, seconds=perf_counter() - begin)
+
+
+def _told(error: BaseException) -> str:
+    """Say which error it was, and where it was raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" (line {frames[-1].lineno} of {os.path.basename(frames[-1].filename)})" if frames else ""
+    return f"{type(error).__name__}: {error}{where}"
+
+
+# ---------------------------------------------------------------------- in the worker
+
+_warm: OrderedDict[str, Any] = OrderedDict()
+_warm_lock = Lock()
+
+
+def _known(digest: str) -> Any:
+    """Return the material of this digest, ``None`` where this process has not seen it."""
+    with _warm_lock:
+        if digest in _warm:
+            _warm.move_to_end(digest)
+        return _warm.get(digest)
+
+
+def _remember(digest: str, material: Any) -> None:
+    with _warm_lock:
+        _warm[digest] = material
+        _warm.move_to_end(digest)
+        while len(_warm) > _KEPT:
+            _warm.popitem(last=False)
+
+
+def _work(
+    _name: str, function: Task, digest: str, packed: bytes | None, task: Any, left: float | None, said: str
+) -> Ended | None:
+    """Run one task in a worker; ``None`` asks for the material. The name makes each call one of its own."""
+    material = _known(digest)
+    if material is None:
+        if packed is None:
+            return None
+        material = pickle.loads(packed)
+        _remember(digest, material)
+    return _call(function, material, task, left, said)
+
+
+def _work_alone(
+    connection: Connection, function: Task, packed: bytes, task: Any, left: float | None, said: str
+) -> None:
+    connection.send(_call(function, pickle.loads(packed), task, left, said))
+
+
+# ---------------------------------------------------------------------- where the tasks come from
+
+
+class _Batch:
+    """Tasks on their way, and those that are over."""
+
+    def __init__(
+        self,
+        function: Task,
+        material: Any,
+        packed: bytes,
+        tasks: Sequence[Any],
+        until: float | None,
+        said: str,
+        tell: Callable[[int, Ended], object],
+    ) -> None:
+        self.function = function
+        self.packed = packed
+        self.digest = hashlib.sha256(packed).hexdigest()
+        self.tasks = tasks
+        self.until = until
+        self.said = said
+        self.tell = tell
+        self.over: dict[int, Ended] = {}
+        self.broken: list[int] = []  # their pool broke before they were over
+        _remember(self.digest, material)  # for threads, and for processes forked from now on
+
+    def run(self, executor: Executor) -> None:
+        """Run all tasks on the executor, until they are over or time is."""
+        workers = getattr(executor, "_max_workers", None) or os.cpu_count() or 1
+        pending: dict[Future[Any], int] = {}
+        for i in range(len(self.tasks)):
+            self._submit(executor, i, i < workers or len(self.packed) <= _SMALL, pending)
+        while pending:
+            done, _ = wait(pending, _left(self.until), FIRST_COMPLETED)
+            if not done:
+                break
+            for future in sorted(done, key=pending.__getitem__):
+                self._take(executor, future, pending.pop(future), pending)
+        for future in pending:
+            future.cancel()
+        self.broken.sort()
+
+    def _submit(self, executor: Executor, i: int, whole: bool, pending: dict[Future[Any], int]) -> None:
+        packed = self.packed if whole else None
+        left = _left(self.until)
+        try:
+            future = executor.submit(
+                _work, uuid4().hex, self.function, self.digest, packed, self.tasks[i], left, self.said
+            )
+        except BrokenExecutor:
+            self.broken.append(i)
+        else:
+            pending[future] = i
+
+    def _take(self, executor: Executor, future: Future[Any], i: int, pending: dict[Future[Any], int]) -> None:
+        if future.cancelled():
+            return self._end(i, Ended("failed", reason="the executor cancelled it"))
+        error = future.exception()
+        if isinstance(error, BrokenExecutor) and isinstance(executor, ProcessPoolExecutor):
+            self.broken.append(i)
+        elif error is not None:
+            self._end(i, Ended("failed", reason=f"{type(error).__name__}: {error}"))
+        elif (how := future.result()) is None:
+            self._submit(executor, i, True, pending)
+        else:
+            self._end(i, how)
+        return None
+
+    def _end(self, i: int, how: Ended) -> None:
+        self.over[i] = how
+        self.tell(i, how)
+
+    # ------------------------------------------------------------------ after a worker died
+
+    def run_isolated(self, executor: Executor) -> None:
+        """Run the tasks of a broken pool again, each in a process of its own."""
+        context = getattr(executor, "_mp_context", None) or multiprocessing.get_context()
+        at_once = getattr(executor, "_max_workers", None) or 1
+        waiting = self.broken[::-1]
+        running: dict[Any, tuple[int, Any]] = {}
+        try:
+            while waiting or running:
+                while waiting and len(running) < at_once and _left(self.until) != 0:
+                    i = waiting.pop()
+                    reader, writer = context.Pipe(duplex=False)
+                    arguments = (writer, self.function, self.packed, self.tasks[i], _left(self.until), self.said)
+                    process = context.Process(target=_work_alone, args=arguments, daemon=True)
+                    process.start()
+                    writer.close()
+                    running[reader] = i, process
+                ready = wait_for_connections(list(running), _left(self.until)) if running else []
+                if not ready:
+                    break
+                for each in ready:
+                    assert isinstance(each, Connection)
+                    i, process = running.pop(each)
+                    self._end(i, _received(each, process))
+        finally:
+            for reader, (_, process) in running.items():
+                process.terminate()
+                process.join()
+                reader.close()
+
+
+def _received(reader: Connection, process: Any) -> Ended:
+    try:
+        how: Ended = reader.recv()
+    except EOFError:
+        process.join()
+        code = process.exitcode
+        how = Ended(
+            "failed", reason=f"its worker process died ({f'signal {-code}' if code < 0 else f'exit code {code}'})"
+        )
+    else:
+        process.join()
+    reader.close()
+    return how
