@@ -131,6 +131,7 @@ def simulate(
         events=None if event_recorder is None else event_recorder.table(),
         report=log.report + prepared.report if isinstance(log.report, Report) else prepared.report,
         decisions=scheduler.timing(),
+        policy=scheduler.policy,
         scenario={
             "platform": _described(spec),
             "workload": source if source is not None else _inlined(log),

@@ -56,6 +56,10 @@ class Easy:
         candidates = None if self.candidates is self.order else fresh(self.candidates)
         return Easy(fresh(self.order), candidates=candidates, promises=self.promises)
 
+    def forget(self) -> None:
+        """Forget what the last decision found: another policy has decided since."""
+        self._blocked.clear()
+
     def attach(self, system: Any) -> None:
         """Attach the orders that keep a history to the system."""
         attach(system, self.order, self.candidates)

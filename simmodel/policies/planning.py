@@ -85,6 +85,10 @@ class Conservative(_Planner):
         super().__init__(order, promises=promises)
         self._plans: dict[Any, _Plan] = {}
 
+    def forget(self) -> None:
+        """Forget the plans: another policy has decided since."""
+        self._plans.clear()
+
     def _at(self, view: View, place: Any) -> Iterator[Decision]:
         waiting = view.waiting.at(place)
         yield from start_heads(self.order, view, place)
@@ -183,6 +187,11 @@ class ConservativeKeep(_Planner):
         super().__init__(order, promises=promises)
         self._promised: dict[Any, dict[Any, tuple[float, Any]]] = {}  # place: job: instant, allocation
         self._settled: dict[Any, tuple[int, bool]] = {}  # place: version at its last decision, whether all stayed there
+
+    def forget(self) -> None:
+        """Forget the promises: another policy has decided since, and was not bound by them."""
+        self._promised.clear()
+        self._settled.clear()
 
     def _at(self, view: View, place: Any) -> Iterator[Decision]:
         waiting = view.waiting.at(place)

@@ -32,6 +32,8 @@ class Preemptive:
     'preemptive sjf+easy'
     """
 
+    preempts = True
+
     def __init__(self, policy: Any = None) -> None:
         self.policy = Easy() if policy is None else policy
         self.order = getattr(self.policy, "order", self.policy)
@@ -41,6 +43,11 @@ class Preemptive:
     def fresh(self) -> Preemptive:
         """Return one with the same settings and nothing remembered."""
         return Preemptive(fresh(self.policy))
+
+    def forget(self) -> None:
+        """Have the other policy forget what its last decision found."""
+        if hasattr(self.policy, "forget"):
+            self.policy.forget()
 
     def attach(self, system: Any) -> None:
         """Attach the other policy to the system."""

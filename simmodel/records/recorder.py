@@ -394,6 +394,7 @@ class JobRecorder:
         scenario: Mapping[str, Any] | None = None,
         started: float | None = None,
         ended: float | None = None,
+        policy: Any = None,
     ) -> Result:
         """Return the result of the run so far.
 
@@ -404,8 +405,14 @@ class JobRecorder:
         name, processors, places, events, report, decisions, scenario, started, ended
             as of :class:`~simmodel.records.result.Result`; processors and places default to those of the places
             watched, ``ended`` to now where jobs are still waiting or running
+        policy
+            what decided; of a portfolio, what it chose and started is kept
         """
         jobs = self.jobs(columns)
+        started_by = getattr(policy, "started_by", None)
+        if started_by is not None:
+            by = dict(zip(started_by["job"].tolist(), started_by["policy"].tolist(), strict=True))
+            jobs = jobs.with_columns(started_by=np.array([by.get(job, "") for job in jobs["job"].tolist()], dtype=str))
         if places is None and self._places:
             places = _places(self._places)
         if processors is None and places is not None:
@@ -421,6 +428,7 @@ class JobRecorder:
             runs=self.runs(jobs),
             events=events,
             changes=self.changes(),
+            choices=None if started_by is None else policy.scores,
             nodes=_nodes(self._places),
             report=report or Report(),
             decisions=dict(decisions or {}),

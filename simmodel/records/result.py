@@ -75,6 +75,9 @@ class Result:
         ``place, processors, nodes, idle_power, load_power`` (W a node, or a processor where nodes are not identified)
     changes
         what places had from when on: ``time, place, cause, processors, down``
+    choices
+        of a portfolio of policies: ``time, policy, score, chosen``, one row a policy at each choice; the column
+        ``started_by`` of ``jobs`` says which of them started each job
     nodes
         of places where they are identified: ``place, node, processors, idle_power, load_power``; default: all alike
     started, ended
@@ -94,6 +97,7 @@ class Result:
     _runs: Table | None = None
     events: Table | None = None
     changes: Table | None = None
+    choices: Table | None = None
     nodes: Table | None = None
     report: Report = attrs.field(factory=Report)
     decisions: dict[str, float] = attrs.field(factory=dict)
@@ -263,7 +267,7 @@ class Result:
         write_parquet(self, folder)
 
     def to_sqlite(self, path: str | Path) -> None:
-        """Write an SQLite database with the tables jobs, runs, events, places, changes and meta; replaces the file."""
+        """Write an SQLite database with the tables jobs, runs, events, places and so on; replaces the file."""
         from simmodel.records.stores import write_sqlite
 
         write_sqlite(self, path)

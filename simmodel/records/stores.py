@@ -33,7 +33,7 @@ __all__ = [
     "write_text",
 ]
 
-_TABLES = ("jobs", "runs", "events", "places", "changes", "nodes")
+_TABLES = ("jobs", "runs", "events", "places", "changes", "choices", "nodes")
 _LISTS = ("nodes", "down")  # columns of tuples; stored as JSON text
 _SQLITE_TYPES = {"f": "REAL", "i": "INTEGER", "u": "INTEGER", "b": "INTEGER"}
 
@@ -110,7 +110,7 @@ def write_text(path: str | Path, text: str) -> None:
 
 
 def write_sqlite(result: Result, path: str | Path) -> None:
-    """Write the tables jobs, runs, events, places, changes and meta to an SQLite file, in one transaction.
+    """Write the tables jobs, runs, events, places, changes, choices and meta to an SQLite file, in one transaction.
 
     A file that exists is replaced. The table meta has a row a key, with JSON as its value. Raises ``InputError`` where
     something that is not a file has this name.

@@ -126,7 +126,12 @@ class Place(Protocol):
 
 @runtime_checkable
 class Policy(Protocol):
-    """Decides which waiting work starts where."""
+    """Decides which waiting work starts where.
+
+    A policy that remembers something from one decision to the next may have ``fresh()``, an unused copy; ``forget()``,
+    called where another policy has decided since; ``state()`` and ``restore(values)``, what snapshots keep of it. One
+    that may yield a ``Preempt`` says ``preempts = True``.
+    """
 
     def decide(self, view: View, /) -> Iterable[Decision]:
         """Return or yield decisions."""

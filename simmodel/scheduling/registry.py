@@ -8,14 +8,42 @@ from typing import Any
 
 from simmodel.errors import InputError, unknown
 
-__all__ = ["policies", "policy", "register_policy", "unknown"]
+__all__ = ["families", "policies", "policy", "register_family", "register_policy", "split_names", "unknown"]
 
 _POLICIES: dict[str, tuple[Callable[[], Any], str]] = {}
+_FAMILIES: dict[str, tuple[Callable[[str], Any], str]] = {}
 
 
 def register_policy(name: str, factory: Callable[[], Any], description: str) -> None:
     """Make a policy known by a name; ``factory()`` gives a new one for each run."""
     _POLICIES[name] = (factory, description)
+
+
+def register_family(name: str, make: Callable[[str], Any], description: str) -> None:
+    """Make policies known by a name with something in brackets behind it; ``make(text)`` gives a new one of that."""
+    _FAMILIES[name] = (make, description)
+
+
+def families() -> dict[str, str]:
+    """Return the names that take something in brackets, with a line about what."""
+    _known()
+    return {name: description for name, (_, description) in _FAMILIES.items()}
+
+
+def split_names(text: str) -> list[str]:
+    """Return the names in a text with commas between them; a comma inside brackets belongs to its name.
+
+    >>> split_names("easy, portfolio(sjf+easy, wfp+easy)")
+    ['easy', 'portfolio(sjf+easy, wfp+easy)']
+    """
+    names, depth = [""], 0
+    for sign in text:
+        depth += (sign == "(") - (sign == ")")
+        if sign == "," and depth <= 0:
+            names.append("")
+        else:
+            names[-1] += sign
+    return [name.strip() for name in names if name.strip()]
 
 
 def _known() -> dict[str, tuple[Callable[[], Any], str]]:
@@ -36,8 +64,9 @@ def policies() -> dict[str, str]:
 def policy(name: Any) -> Any:
     """Return a new policy of this name; one given as an object or a function comes back as it is.
 
-    Besides the names that ``policies()`` lists there is any ``ORDER+BACKFILL``, such as ``sjf+easy``; and
-    ``module:name`` of a policy of one's own.
+    Besides the names that ``policies()`` lists there is any ``ORDER+BACKFILL``, such as ``sjf+easy``; any name of
+    ``families()`` with something in brackets, such as ``portfolio(easy, sjf+easy)``; and ``module:name`` of a policy of
+    one's own.
 
     Raises
     ------
@@ -52,6 +81,11 @@ def policy(name: Any) -> Any:
     known = _known()
     if name in known:
         return known[name][0]()
+    family, bracket, given = name.strip().partition("(")
+    if bracket and given.endswith(")"):
+        if family.strip() not in _FAMILIES:
+            raise unknown("family of policies", family.strip(), _FAMILIES)
+        return _FAMILIES[family.strip()][0](given[:-1])
     if ":" in name:
         return _load(name)
     if "+" in name:

@@ -1,0 +1,165 @@
+"""Pictures of a portfolio of policies: the radar chart, who started how much, and the scores over time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from simmodel.metrics.objective import MEASURES, Kiviat, started_shares
+from simmodel.view.style import COLOURS, GREY, INK, PALE, axes, tidy, time_axis
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from simmodel.records.result import Result
+
+__all__ = ["portfolio_page", "radar", "score_over_time", "starts_by_policy"]
+
+
+def radar(chart: Kiviat, *, ax: Axes | None = None) -> Axes:
+    """Draw a Kiviat figure: each run a polygon, the worst of the runs in the middle of an axis and the best at its end.
+
+    Parameters
+    ----------
+    chart
+        as :func:`simmodel.metrics.objective.kiviat` makes it
+    ax
+        where to draw, with equal scales; default: a new figure
+    """
+    ax = axes(ax, (5.2, 4.6))
+    count = len(chart.axes)
+    angles = np.pi / 2 - 2 * np.pi * np.arange(count) / count  # the first at the top, then clockwise
+    spokes = np.column_stack([np.cos(angles), np.sin(angles)])
+    for part in (0.25, 0.5, 0.75, 1.0):
+        ax.add_patch(_polygon(part * spokes, fill=False, edgecolor=PALE, linewidth=0.8))
+    for i, name in enumerate(chart.axes):
+        ax.plot([0, spokes[i, 0]], [0, spokes[i, 1]], color=PALE, linewidth=0.8)
+        side = {-1: "right", 0: "center", 1: "left"}[int(np.sign(np.round(spokes[i, 0], 6)))]
+        ax.annotate(
+            MEASURES[name][1].partition(" (")[0],
+            (1.06 * spokes[i, 0], 1.09 * spokes[i, 1]),
+            ha=side,
+            va="center",
+            fontsize=9,
+            color=INK,
+        )
+    for number, (name, radii, area) in enumerate(zip(chart.names, chart.radii, chart.areas.tolist(), strict=True)):
+        colour = COLOURS[number % len(COLOURS)]
+        corners = np.nan_to_num(radii)[:, None] * spokes
+        ax.add_patch(_polygon(corners, facecolor=colour, edgecolor="none", alpha=0.12))
+        closed = np.vstack([corners, corners[:1]])
+        ax.plot(closed[:, 0], closed[:, 1], color=colour, linewidth=1.6, marker="o", markersize=3.5)
+        ax.plot([], [], color=colour, linewidth=1.6, marker="o", markersize=3.5, label=f"{name}, area {area:.2f}")
+    ax.set_xlim(-1.25, 1.25)
+    ax.set_ylim(-1.15, 1.2)
+    ax.set_aspect("equal")
+    ax.set_axis_off()
+    ax.legend(loc="upper left", bbox_to_anchor=(-0.05, 0.02), ncols=2, frameon=False, fontsize=8.5, labelcolor=INK)
+    ax.set_title("the best run on each axis is 1, the worst 0", loc="left", fontsize=10, color=INK)
+    return ax
+
+
+def _polygon(corners: Any, **options: Any) -> Any:
+    from matplotlib.patches import Polygon
+
+    return Polygon(corners, closed=True, **options)
+
+
+def _colours(names: Sequence[str]) -> dict[str, str]:
+    return {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(names)}
+
+
+def _policies(result: Result) -> list[str]:
+    """The policies of the portfolio in the order in which it has them, and others that started jobs."""
+    scores = result.choices
+    named = dict.fromkeys(scores["policy"].tolist()) if scores is not None else {}
+    return list(named | dict.fromkeys(started_shares(result)["policy"].tolist()))
+
+
+def starts_by_policy(result: Result, *, ax: Axes | None = None) -> Axes:
+    """Draw how many jobs each policy of a portfolio had started over time, and its share at the end.
+
+    Parameters
+    ----------
+    result
+        of a run under a portfolio
+    ax
+        where to draw; default: a new figure
+    """
+    ax = axes(ax)
+    names = _policies(result)
+    jobs = result.jobs.where(result.jobs["started_by"].astype(str) != "")
+    total = max(len(jobs), 1)
+    for name, colour in _colours(names).items():
+        starts = np.sort(jobs["start"][jobs["started_by"] == name])
+        times = np.concatenate([[result.started], starts, [result.ended]])
+        counts = np.concatenate([np.arange(len(starts) + 1), [len(starts)]])
+        label = f"{name}, {100 * len(starts) / total:.0f} %"
+        ax.plot(times, counts, drawstyle="steps-post", color=colour, linewidth=1.5, label=label)
+    ax.set_ylim(bottom=0)
+    ax.set_ylabel("jobs started")
+    time_axis(ax, result)
+    ax.legend(frameon=False, fontsize=8.5, labelcolor=INK)
+    return tidy(ax, title="jobs started by each policy of the portfolio")
+
+
+def score_over_time(result: Result, *, ax: Axes | None = None) -> Axes:
+    """Draw the score of each policy at each choice of a portfolio; below, the policy that was chosen.
+
+    Parameters
+    ----------
+    result
+        of a run under a portfolio
+    ax
+        where to draw; default: a new figure
+
+    Raises
+    ------
+    ValueError
+        where the run was none of a portfolio
+    """
+    scores = result.choices
+    if scores is None:
+        raise ValueError(f"{result.name}: a run under a portfolio expected; it has no scores")
+    ax = axes(ax)
+    names = list(dict.fromkeys(scores["policy"].tolist()))
+    known = scores["score"][np.isfinite(scores["score"])]
+    most = float(known.max(initial=0.0)) or 1.0
+    for number, (name, colour) in enumerate(_colours(names).items()):
+        rows = scores.where(scores["policy"] == name)
+        ax.plot(rows["time"], rows["score"], drawstyle="steps-post", color=colour, linewidth=1, alpha=0.85, label=name)
+        chosen = rows["time"][rows["chosen"]]
+        level = -most * (0.08 + 0.07 * number)
+        ax.plot(chosen, np.full(len(chosen), level), "|", color=colour, markersize=6, markeredgewidth=1)
+    ax.axhline(0, color=GREY, linewidth=0.8)
+    ax.set_ylim(-most * (0.1 + 0.07 * len(names)), 1.05 * most)
+    ax.set_ylabel("score (less is better)")
+    time_axis(ax, result)
+    ax.legend(frameon=False, fontsize=8.5, labelcolor=INK, ncols=max(len(names), 1), loc="upper right")
+    return tidy(ax, title="scores at each choice, and below them the policy that was chosen")
+
+
+def portfolio_page(result: Result, chart: Kiviat | None = None) -> Figure:
+    """Draw a run under a portfolio on one page: scores, jobs started by each policy, and the radar chart.
+
+    Parameters
+    ----------
+    result
+        of a run under a portfolio
+    chart
+        of this run beside others; default: none is drawn
+    """
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise ImportError("plots need matplotlib: pip install 'simmodel[notebook]'") from None
+    fig = plt.figure(figsize=(11.5, 6.2) if chart is not None else (8.0, 6.2), layout="constrained")
+    grid = fig.add_gridspec(2, 2 if chart is not None else 1, width_ratios=(1.35, 1) if chart is not None else None)
+    score_over_time(result, ax=fig.add_subplot(grid[0, 0]))
+    starts_by_policy(result, ax=fig.add_subplot(grid[1, 0]))
+    if chart is not None:
+        radar(chart, ax=fig.add_subplot(grid[:, 1]))
+    return fig
