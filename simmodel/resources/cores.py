@@ -1,0 +1,70 @@
+"""CPU cores as what setups and transfers hold, first come, first served."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+from simpy.events import Event
+
+from simmodel.environment import Environment
+
+__all__ = ["Core", "CoreTicket", "take_core"]
+
+
+class CoreTicket(Event):
+    """A request for one of several CPU cores: it happens when one is its own; its value is that :class:`Core`."""
+
+
+class Core:
+    """A CPU core that one holder has at a time: a task that runs on it, a setup, or a transfer without DMA.
+
+    Parameters
+    ----------
+    name
+        that of its processor
+
+    >>> env = Environment()
+    >>> core = Core("cpu0")
+    >>> core.take(), core.take()
+    (True, False)
+    >>> ticket = take_core(env, [core]); ticket.triggered
+    False
+    >>> core.release(); ticket.value is core, core.busy
+    (True, True)
+    """
+
+    __slots__ = ("_tickets", "busy", "name")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.busy = False
+        self._tickets: deque[CoreTicket] = deque()
+
+    def take(self) -> bool:
+        """Take it, if it is free."""
+        if self.busy:
+            return False
+        self.busy = True
+        return True
+
+    def release(self) -> None:
+        """Give it back: to the first of those that wait."""
+        tickets = self._tickets
+        while tickets:
+            ticket = tickets.popleft()
+            if not ticket.triggered:  # else another core was free first
+                ticket.succeed(self)
+                return
+        self.busy = False
+
+
+def take_core(env: Environment, cores: Sequence[Core]) -> Core | CoreTicket:
+    """Return the first of the cores that is free, which is taken now, or else a ticket to wait for."""
+    for core in cores:
+        if core.take():
+            return core
+    ticket = CoreTicket(env)
+    for core in cores:
+        core._tickets.append(ticket)
+    return ticket

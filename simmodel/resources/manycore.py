@@ -1,0 +1,88 @@
+"""Processors with many cores, which run several tasks at once, each on as many cores as it asks for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from simpy.events import Event, Process
+
+from simmodel.resources.processor import Phase, Processor, RunningTask
+from simmodel.work.livetask import LiveTask
+
+__all__ = ["ManyCores"]
+
+
+class ManyCores(Processor):
+    """A processor with several cores: tasks begin in the order of its queue, each as soon as its cores are free.
+
+    The first that does not fit holds up those behind it. Where its platform allows preemption, a task of higher priority
+    stops tasks of lower priority, the lowest and latest first, if that makes it fit.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        self._running: dict[LiveTask, RunningTask] = {}
+        super().__init__(*args, **options)
+        self._free: float = self.spec.cores
+
+    @property
+    def free(self) -> Any:
+        """Cores that nothing runs on."""
+        return self._free
+
+    def fits(self, task: LiveTask) -> bool:
+        """Return whether the task would begin now."""
+        return not self._queue and not self._ranked and task.cores <= self._free and self.can_run(task)
+
+    @property
+    def available(self) -> float:
+        """The instant (s) from which it is expected to have nothing to do, with its cores shared evenly."""
+        now = self.env._now
+        left = sum(max(0.0, run.expected_end - now) * task.cores for task, run in self._running.items())
+        return now + (left + self._queued) / self.capacity
+
+    def entries(self) -> list[tuple[float, int, float, RunningTask]]:
+        """Return expected end, position, cores and run of each task that runs, ordered by expected end."""
+        found = [(run.expected_end, self.index, task.cores, run) for task, run in self._running.items()]
+        return sorted(found, key=lambda entry: entry[:2])
+
+    def run(self) -> Phase:
+        """Let tasks begin, each as a process of its own: the process of the queue."""
+        while True:
+            task = self._head()
+            if task is None or task.cores > self._free:
+                self._sleep = event = Event(self.env)
+                yield event
+                continue
+            self._pop()
+            self._free -= task.cores
+            self._running[task] = RunningTask(task, self, self.env._now, self.env._now + task._share / task.cores)
+            Process(self.env, self._one(task))
+
+    def _one(self, task: LiveTask) -> Phase:
+        yield from self.serve(task)
+        del self._running[task]
+        self._free += task.cores
+        self.wake()
+
+    def put(self, task: LiveTask) -> None:
+        """Take a task into the queue: a blocked one waits there, and so do those behind it."""
+        before = self._queued
+        super().put(task)
+        task._share *= task.cores  # core seconds
+        self._queued = before + task._share
+
+    def _make_room_by_stopping(self, task: LiveTask) -> None:
+        lacking = task.cores - self._free
+        victims = []
+        for number, other in reversed(list(enumerate(self._running))):
+            if other.priority < task.priority and other in self._stoppable and other.state == "running":
+                victims.append((other.priority, -number, other))
+        chosen = []
+        for _, _, other in sorted(victims):
+            if lacking <= 0:
+                break
+            chosen.append(other)
+            lacking -= other.cores
+        if lacking <= 0:
+            for other in chosen:
+                self.stop(other, self.spec.preemption, goes_back=False)

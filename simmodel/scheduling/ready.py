@@ -1,0 +1,75 @@
+"""The tasks of a machine that no decision has placed yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from simmodel.work.livetask import LiveTask
+
+__all__ = ["ReadyTasks"]
+
+
+class ReadyTasks:
+    """Tasks without a place, in the order in which they came.
+
+    A cursor over it is live: what gets a place drops out, each remaining task comes once, and what comes while it runs
+    comes with the next decision. Nothing is moved when a task gets its place: the list is swept once most of it has.
+
+    Attributes
+    ----------
+    new
+        number of tasks that came since the last decision
+    """
+
+    __slots__ = ("_count", "_first", "_tasks", "new")
+
+    def __init__(self) -> None:
+        self._tasks: list[LiveTask] = []
+        self._first = 0  # everything before has a place
+        self._count = 0
+        self.new = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __bool__(self) -> bool:
+        return self._count > 0
+
+    def __iter__(self) -> Iterator[LiveTask]:
+        tasks = self._tasks
+        for i in range(self._first, len(tasks)):
+            task = tasks[i]
+            if task.place is None:
+                yield task
+
+    def add(self, task: LiveTask) -> None:
+        """Take a task in."""
+        self._tasks.append(task)
+        self._count += 1
+        self.new += 1
+
+    def extend(self, tasks: list[LiveTask]) -> None:
+        """Take tasks in, in this order."""
+        self._tasks += tasks
+        self._count += len(tasks)
+        self.new += len(tasks)
+
+    def placed(self) -> None:
+        """One of the tasks has got a place."""
+        self._count -= 1
+
+    def forget_new(self) -> None:
+        """The decision about what came is over."""
+        self.new = 0
+        tasks = self._tasks
+        if not self._count:
+            tasks.clear()
+            self._first = 0
+        elif len(tasks) > 2 * self._count + 32:
+            self._tasks = [task for task in tasks if task.place is None]
+            self._first = 0
+        else:
+            first = self._first
+            while tasks[first].place is not None:
+                first += 1
+            self._first = first
