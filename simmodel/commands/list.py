@@ -39,13 +39,17 @@ def _list_ready(kind: str) -> dict[str, str]:
     """Return the names of ready platforms or workloads with their descriptions."""
     import tomllib
 
+    from simmodel.platform.library import load_platform
     from simmodel.work.ready import ready_file, ready_names
 
     described = {}
     for name in ready_names(kind):
         path = ready_file(kind, name)
-        document = tomllib.loads(path.read_text("utf-8")) if path is not None and path.suffix == ".toml" else {}
-        described[name] = str(document.get("description", "")).partition(". ")[0].rstrip(".")
+        if path is not None and path.suffix == ".toml":
+            description = tomllib.loads(path.read_text("utf-8")).get("description", "")
+        else:  # what another format says of itself, its reader knows
+            description = load_platform(name).description if kind == "platforms" else ""
+        described[name] = str(description).partition(". ")[0].rstrip(".")
     return described
 
 

@@ -23,12 +23,12 @@ def platform_names() -> list[str]:
 
 
 def load_platform(name_or_path: str | Path) -> Any:
-    """Return a ready platform by its name, or read one from a TOML file.
+    """Return a ready platform by its name, or read one from a file.
 
     Parameters
     ----------
     name_or_path
-        one of ``platform_names()``, or a path
+        one of ``platform_names()``, or the path of a TOML file or of one of HetSim (``.xml``, ``.xml.gz``)
 
     Raises
     ------
@@ -45,8 +45,16 @@ def load_platform(name_or_path: str | Path) -> Any:
     """
     ready = ready_file("platforms", name_or_path) if isinstance(name_or_path, str) else None
     if ready is not None:
-        return read_toml(ready)
+        return _read(ready)
     path = Path(name_or_path)
     if isinstance(name_or_path, str) and not re.search(r"[/\\.]", name_or_path) and not path.is_file():
         raise unknown("platform", name_or_path, platform_names())
+    return _read(path)
+
+
+def _read(path: Path) -> Any:
+    if path.name.lower().endswith((".xml", ".xml.gz")):
+        from simmodel.formats.hetsim import read_hetsim
+
+        return read_hetsim(path)
     return read_toml(path)

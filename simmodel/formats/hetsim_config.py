@@ -1,0 +1,253 @@
+"""The configuration of HetSim: what its task generators draw from, and the meaning of each key.
+
+A configuration is lines of ``key = value`` (``#`` begins a comment, ``[sections]`` are passed over), a JSON object, or
+XML with an element or an attribute for each key: which of them is seen from the first character.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from math import isfinite
+from typing import Any
+
+import attrs
+
+from simmodel.errors import InputError, unknown
+from simmodel.formats.documents import Element, read_json, read_xml
+from simmodel.formats.source import Source, decode, read_bytes
+from simmodel.platform.machine import MachineSpec, ProcessorSpec
+
+__all__ = ["SECTION_5", "HetSimConfig", "read_hetsim_config"]
+
+_MB = 1e6
+_TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+SECTION_5: Mapping[str, float] = {
+    "min_task_runtime": 10,
+    "max_task_runtime": 500,
+    "min_data_objects": 1,
+    "max_data_objects": 5,
+    "min_data_size": 4,
+    "max_data_size": 300,
+    "min_fpga_reconf_time": 100,
+    "max_fpga_reconf_time": 200,
+}
+"""The values of the experiment of HetSim's section 5; where only one end of an interval is given, the other one's."""
+
+
+def _maybe(kind: str) -> Any:
+    return attrs.field(default=None, metadata={"kind": kind})
+
+
+@attrs.frozen(kw_only=True)
+class HetSimConfig:
+    """The keys of HetSim's configuration; ``None`` is a key that is not given: then the generator's own default holds.
+
+    Times are in the platform's unit of time, sizes in MB (10**6 bytes).
+
+    Parameters
+    ----------
+    min_task_runtime, max_task_runtime
+        a task runs so long on the reference processor, a CPU core: drawn uniformly
+    min_data_objects, max_data_objects
+        so many data objects go along an edge, or are read by a task without parents: drawn uniformly
+    min_data_size, max_data_size
+        the size of each data object: drawn uniformly
+    min_fpga_reconf_time, max_fpga_reconf_time
+        an FPGA needs so long to load a family of tasks: drawn uniformly, once for each family
+    partial_task_families
+        families of tasks have no implementation for some types of processors: true, false, or the chance that a family
+        has none for a type (true: 0.5). CPU cores run every family
+    max_task_delay
+        a task arrives so long after the one before it, at most: drawn uniformly from 0 on. 0: all at once
+    strict_exceptions
+        whether a task that no processor can run ends the simulation; else it is left out, with those that wait for it,
+        and counted as rejected. Default: true
+    seed_uniform, seed_task_runtime, seed_data_size
+        seeds of the three random streams: of run times, of data sizes, and of everything else; without one, the stream
+        comes from the seed of the run
+
+    Raises
+    ------
+    InputError
+        a value is not possible
+
+    >>> config = HetSimConfig(max_task_runtime=100, partial_task_families=True)
+    >>> config.options()
+    {'run': (10, 100), 'partial': 0.5}
+    """
+
+    min_task_runtime: float | None = _maybe("amount")
+    max_task_runtime: float | None = _maybe("amount")
+    min_data_objects: int | None = _maybe("count")
+    max_data_objects: int | None = _maybe("count")
+    min_data_size: float | None = _maybe("amount")
+    max_data_size: float | None = _maybe("amount")
+    min_fpga_reconf_time: float | None = _maybe("amount")
+    max_fpga_reconf_time: float | None = _maybe("amount")
+    partial_task_families: bool | float | None = _maybe("share")
+    max_task_delay: float | None = _maybe("amount")
+    strict_exceptions: bool | None = _maybe("truth")
+    seed_uniform: int | None = _maybe("count")
+    seed_task_runtime: int | None = _maybe("count")
+    seed_data_size: int | None = _maybe("count")
+
+    def __attrs_post_init__(self) -> None:
+        for field in attrs.fields(HetSimConfig):
+            value = getattr(self, field.name)
+            if value is not None and not _possible(value, field.metadata["kind"]):
+                what = _KINDS[field.metadata["kind"]]
+                raise InputError(f"{what} expected, found {value!r}", place=field.name)
+        for what in ("task_runtime", "data_objects", "data_size", "fpga_reconf_time"):
+            self._interval(what)
+
+    def _interval(self, what: str) -> tuple[float, float] | None:
+        ends = [getattr(self, f"{end}_{what}") for end in ("min", "max")]
+        if ends == [None, None]:
+            return None
+        least, most = (
+            SECTION_5[f"{end}_{what}"] if value is None else value
+            for end, value in zip(("min", "max"), ends, strict=True)
+        )
+        if least > most:
+            raise InputError(f"min_{what} <= max_{what} expected, found {least:g} and {most:g}", place=f"min_{what}")
+        return (least, most)
+
+    @property
+    def reconfiguration(self) -> tuple[float, float] | None:
+        """Seconds to load a family on an FPGA, from and to; ``None`` where it is not said."""
+        return self._interval("fpga_reconf_time")
+
+    @property
+    def partial(self) -> float | None:
+        """The chance that a family has no implementation for a type of processors."""
+        share = self.partial_task_families
+        return (0.5 if share else 0.0) if isinstance(share, bool) else share
+
+    def options(self) -> dict[str, Any]:
+        """Return what is given as options of the generators: seconds and bytes."""
+        size = self._interval("data_size")
+        found = {
+            "run": self._interval("task_runtime"),
+            "objects": self._interval("data_objects"),
+            "size": size and (size[0] * _MB, size[1] * _MB),
+            "reconfiguration": self.reconfiguration,
+            "partial": self.partial,
+            "max_delay": self.max_task_delay,
+        }
+        return {key: value for key, value in found.items() if value is not None}
+
+    def on_processor(self, spec: ProcessorSpec) -> ProcessorSpec:
+        """Return a processor with the reconfiguration that the configuration gives to those of type FPGA."""
+        if spec.type != "FPGA" or self.reconfiguration is None:
+            return spec
+        return attrs.evolve(spec, reconfiguration=self.reconfiguration)
+
+    def on_machine(self, spec: MachineSpec) -> MachineSpec:
+        """Return a machine with the reconfiguration that the configuration gives to its FPGAs."""
+        return attrs.evolve(spec, processors=[self.on_processor(each) for each in spec.processors])
+
+
+_KINDS = {
+    "amount": "a finite number of zero or more",
+    "count": "a whole number of zero or more",
+    "share": "true, false or a share from 0 to 1",
+    "truth": "true or false",
+}
+
+
+def _possible(value: Any, kind: str) -> bool:
+    if kind == "truth":
+        return isinstance(value, bool)
+    if isinstance(value, bool):
+        return kind == "share"
+    if not isinstance(value, int | float) or not isfinite(value) or value < 0:
+        return False
+    return value <= 1 if kind == "share" else kind != "count" or isinstance(value, int)
+
+
+def read_hetsim_config(source: Source) -> HetSimConfig:
+    """Read a configuration of HetSim.
+
+    Raises
+    ------
+    InputError
+        the file cannot be read, a key is unknown or given twice, or a value is not possible; with the line or the key
+
+    >>> import io
+    >>> read_hetsim_config(io.StringIO("min_task_runtime = 5  # s\\npartial_task_families = yes")).options()
+    {'run': (5, 500), 'partial': 0.5}
+    """
+    data, name = read_bytes(source)
+    text = decode(data)
+    pairs = {"{": _json, "<": _xml}.get(text.lstrip()[:1], _lines)(text, name)
+    values: dict[str, Any] = {}
+    keys = [field.name for field in attrs.fields(HetSimConfig)]
+    for key, value, place in pairs:
+        if key not in keys:
+            raise InputError(unknown("key", key, keys).message, source=name, place=place)
+        if key in values:
+            raise InputError(f"key {key!r} once expected, found it twice", source=name, place=place)
+        values[key] = _value(key, value, name, place)
+    try:
+        return HetSimConfig(**values)
+    except InputError as error:
+        raise InputError(error.message, source=name, place=error.place) from None
+
+
+def _lines(text: str, name: str) -> Iterable[tuple[str, Any, str]]:
+    for number, line in enumerate(text.splitlines(), 1):
+        plain = re.sub(r"[#;].*", "", line).strip()
+        if not plain or re.fullmatch(r"\[.*\]", plain):
+            continue
+        found = re.fullmatch(r"([^=:]+)[=:](.+)", plain)
+        if found is None:
+            raise InputError(f"key = value expected, found {line.strip()[:60]!r}", source=name, place=f"line {number}")
+        key, value = found[1].strip(), found[2].strip()
+        yield key, value, f"line {number}"
+
+
+def _json(text: str, name: str) -> Iterable[tuple[str, Any, str]]:
+    from io import StringIO
+
+    try:
+        document = read_json(StringIO(text))
+        table = document.table()
+    except InputError as error:
+        raise InputError(error.message, source=name, place=error.place) from None
+    for key, value in table.items():
+        yield key, value, key
+
+
+def _xml(text: str, name: str) -> Iterable[tuple[str, Any, str]]:
+    from io import StringIO
+
+    try:
+        root, _ = read_xml(StringIO(text), root="config")
+    except InputError as error:
+        raise InputError(error.message, source=name, place=error.place) from None
+    for key, value in root.attrib.items():
+        yield key, value, f"line {root.line}"
+    for each in root:
+        assert isinstance(each, Element)
+        yield each.tag, each.get("value", each.text or "").strip(), f"line {each.line}"
+
+
+def _value(key: str, value: Any, name: str, place: str) -> Any:
+    """Return a value as a number or a truth; what is neither is refused when the configuration is made."""
+    kind = attrs.fields_dict(HetSimConfig)[key].metadata["kind"]
+    found = value
+    if isinstance(value, str):
+        word = value.strip("\"'").lower()
+        if kind == "truth" or (kind == "share" and word in ("true", "false", "yes", "no")):
+            found = _TRUTH.get(word, value)
+        elif re.fullmatch(r"[+-]?\d{1,300}", word):
+            found = int(word)
+        elif re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,4})?", word):
+            found = float(word)
+    if kind == "count" and isinstance(found, float) and found.is_integer():
+        found = int(found)
+    if not _possible(found, kind):
+        raise InputError(f"{_KINDS[kind]} expected as {key}, found {value!r}", source=name, place=place)
+    return found
