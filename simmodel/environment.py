@@ -84,24 +84,24 @@ class Waits(Protocol):
 class _WakeUp:
     """A callback at the end of an instant. It stands beside the event queue, which it would cost twice as much."""
 
-    __slots__ = ("_armed", "_call", "_env", "_rank")
+    __slots__ = ("_call", "_env", "_rank", "armed")
 
     def __init__(self, env: Environment, call: Callable[[], object], rank: int) -> None:
         self._env = env
         self._call = call
         self._rank = rank
-        self._armed = False
+        self.armed = False
 
     def __call__(self) -> None:
         """Ask for the callback at the end of this instant; asking again before it comes changes nothing."""
-        if not self._armed:
-            self._armed = True
+        if not self.armed:
+            self.armed = True
             env = self._env
             heappush(env._at_end, (self._rank, next(env._eid), self))
 
     def fire(self) -> None:
         """Call back."""
-        self._armed = False
+        self.armed = False
         self._call()
 
 
@@ -139,7 +139,7 @@ class Environment(simpy.Environment):
 
     # ------------------------------------------------------------------ the end of an instant
 
-    def at_instant_end(self, call: Callable[[], object], rank: int = 0) -> Callable[[], None]:
+    def at_instant_end(self, call: Callable[[], object], rank: int = 0) -> _WakeUp:
         """Return a function that asks for ``call()`` after every other event of the instant at which it is called.
 
         Asking twice in one instant gives one call; when the call itself brings events of the same instant, asking

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from simmodel.work.job import LiveJob
 
-__all__ = ["job_columns"]
+__all__ = ["job_columns", "join"]
 
 NAMES = ("job", "submit", "processors", "requested")
 
@@ -46,10 +46,10 @@ def job_columns(columns: Mapping[str, Any], expected: int, late: Sequence[LiveJo
         values = [_value(job, name) for job in late]
         if name in known or any(value not in (None, -1) for value in values):
             added[name] = values
-    joined = {name: _join(known.get(name, _missing(column, expected)), column) for name, column in added.items()}
+    joined = {name: join(known.get(name, _missing(column, expected)), column) for name, column in added.items()}
     for name in known:
         if name not in joined:
-            joined[name] = _join(known[name], _missing(known[name], len(late)))
+            joined[name] = join(known[name], _missing(known[name], len(late)))
     return joined
 
 
@@ -64,7 +64,7 @@ def _missing(like: Any, count: int) -> NDArray[Any]:
     return np.full(count, np.nan if kind == "f" else -1 if kind in "iu" else "")
 
 
-def _join(first: NDArray[Any], more: Any) -> NDArray[Any]:
+def join(first: NDArray[Any], more: Any) -> NDArray[Any]:
     """Join two columns; numbers stay numbers, what mixes becomes text, and what is unknown -1 or an empty text."""
     values = first.tolist() + (more.tolist() if isinstance(more, np.ndarray) else list(more))
     texts = any(isinstance(value, str) and value for value in values)

@@ -119,6 +119,8 @@ class JobRecorder:
         # Executions that need a row of their own:
         self._stretches: list[_Stretch] = []
         self._on_nodes: dict[int, Run] = {}
+        # Of jobs that a snapshot knows to have run before: seconds that count, and processors.
+        self._carried: dict[int, tuple[float, int]] = {}
         self._changes: list[tuple[float, str, str, float, tuple[int, ...]]] = []
         self._bind()
         if late or (late is None and not expected):
@@ -164,6 +166,28 @@ class JobRecorder:
     def _submitted(self, job: LiveJob) -> None:
         if job.index >= self._expected:
             self._grow(job)
+
+    def carry_over(self, job: LiveJob) -> None:
+        """Take a job in, of a row that is expected, that was submitted before the record began: what it did by then."""
+        row, run, past = job.index, job._run, job._past
+        attempt = None if past is None else past.attempt_start
+        if run is not None:
+            self.job_started(run)
+            self._start[row] = run.started if attempt is None else attempt
+        if past is None:
+            return
+        if past.eligible is not None:
+            self._eligible[row] = past.eligible
+        if past.first_start is not None:
+            self._first[row] = past.first_start
+            self._attempt[row] = job.attempts if run is not None or attempt is not None else job.attempts + 1
+        if attempt is not None and run is not None:
+            self._resumed[row] = run.started
+        elif attempt is not None:
+            self._start[row] = attempt
+            self._suspended.add(row)
+        if past.first_start is not None or attempt is not None:
+            self._carried[row] = past.executed, int(job.processors)
 
     # ------------------------------------------------------------------ rare hooks
 
@@ -306,8 +330,8 @@ class JobRecorder:
 
     def _count_stretches(self, executed: NDArray[Any]) -> None:
         """Set the seconds that interrupted jobs executed: all stretches whose work was not thrown away."""
-        seconds: dict[int, float] = {}
-        several: set[int] = set()
+        seconds = {index: before for index, (before, _) in self._carried.items()}
+        several: set[int] = set(self._carried)
         for stretch in self._runs():
             index, attempt, start, end = stretch[:4]
             if stretch.counts:
@@ -334,6 +358,11 @@ class JobRecorder:
             if np.isfinite(self._start[index]):
                 place = self._elsewhere.get(index, self._main)
                 yield self._last_stretch(index, place.name, stretch.processors, None)
+        for index, (_, processors) in self._carried.items():
+            known = index in last or index in self._on_nodes or index in self._suspended
+            if not known and np.isfinite(self._start[index]):
+                place = self._elsewhere.get(index, self._main)
+                yield self._last_stretch(index, place.name, processors, None)
 
     def _last_stretch(self, index: int, place: str, processors: int, nodes: tuple[int, ...] | None) -> _Stretch:
         start, end = self._resumed.get(index, self._start[index]), self._end[index]

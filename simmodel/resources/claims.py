@@ -186,6 +186,7 @@ class Claims:
         planned = float("inf") if duration is None else duration
         job = LiveJob(f"claim {number}", -number, self.env.now, spec.processors, planned, planned, 0.0)
         job.spec = spec
+        job.place = self
         job.request = self.request_of(spec)
         reason = self.why_not(job)
         if reason is not None:

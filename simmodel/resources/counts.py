@@ -124,6 +124,15 @@ class CountPool(Pool):
         """Return the number of processors that an outage or a reservation names."""
         return int(part.processors)
 
+    @property
+    def away(self) -> int:
+        """The processors that are down, in all; more than there are where several reasons take the same."""
+        return self._down
+
+    def take_away(self, away: int) -> None:
+        """Take as many processors down."""
+        self._set_down(away)
+
     def take_down(self, what: int) -> None:
         """Take processors away; those in use are missed as soon as they come free."""
         self._set_down(self._down + what)

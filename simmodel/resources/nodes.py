@@ -246,6 +246,16 @@ class NodePool(Pool):
             )
         return number
 
+    @property
+    def away(self) -> tuple[tuple[int, int], ...]:
+        """The nodes that are down, each with the number of reasons."""
+        return tuple((node, times) for node, times in enumerate(self._times_down) if times)
+
+    def take_away(self, away: Sequence[tuple[int, int]]) -> None:
+        """Take the same nodes down, for as many reasons."""
+        for reason in range(max((times for _, times in away), default=0)):
+            self.take_down([node for node, times in away if times > reason])
+
     def take_down(self, what: Sequence[int]) -> None:
         """Take nodes away: they take no new work, what runs there goes on."""
         self._count_down(what, 1)

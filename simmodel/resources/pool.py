@@ -151,6 +151,15 @@ class Pool(Claims, Windows):
         """Return the executions that hold a part that is down and must be empty, the latest first."""
         raise NotImplementedError
 
+    @property
+    def away(self) -> Any:
+        """What is down, as a value: a number of processors, or ((node, for how many reasons), ...)."""
+        raise NotImplementedError
+
+    def take_away(self, away: Any) -> None:
+        """Take down what :attr:`away` says of another pool like this one."""
+        raise NotImplementedError
+
     def altered(self) -> None:
         """Note that what was known of the pool no longer holds."""
         self.version += 1

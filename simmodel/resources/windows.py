@@ -19,15 +19,19 @@ CALENDAR = END + 0.5  # in an instant: after its ends, before its submissions
 class Window:
     """Part of a pool is away from ``start`` to ``end`` (s): ``what`` is processors, or a tuple of nodes.
 
-    ``begun`` says that it is away already.
+    ``begun`` says that it is away already; ``tell`` and ``why`` as :meth:`Windows.announce` takes them.
     """
 
-    __slots__ = ("begun", "end", "start", "what")
+    __slots__ = ("begun", "end", "start", "tell", "what", "why")
 
-    def __init__(self, start: float, end: float, what: Any) -> None:
+    def __init__(
+        self, start: float, end: float, what: Any, tell: Callable[[bool], object] | None = None, why: str = ""
+    ) -> None:
         self.start = start
         self.end = end
         self.what = what
+        self.tell = tell
+        self.why = why
         self.begun = False
 
     def __lt__(self, other: Window) -> bool:
@@ -50,6 +54,8 @@ class _Owner(Protocol):
 
     def came_free(self) -> None: ...
 
+    def plan_window(self, window: Window, what: str, at: float) -> None: ...
+
 
 class Windows:
     """What a pool does about windows; ``windows`` are those that are not over, by start."""
@@ -58,7 +64,12 @@ class Windows:
     calendar_priority = CALENDAR
 
     def announce(
-        self: _Owner, start: float, end: float, what: Any, tell: Callable[[bool], object] | None = None
+        self: _Owner,
+        start: float,
+        end: float,
+        what: Any,
+        tell: Callable[[bool], object] | None = None,
+        why: str = "",
     ) -> Window | None:
         """Announce that part of the pool will be away from ``start`` to ``end`` (s).
 
@@ -73,6 +84,8 @@ class Windows:
             a number of processors, or a tuple of nodes where nodes are identified (see ``units_of``)
         tell
             called with ``True`` once the part is away, and with ``False`` once it is back
+        why
+            what it is for; by this name a snapshot finds ``tell`` again
 
         >>> from simmodel import Environment
         >>> from simmodel.resources.counts import CountPool
@@ -86,30 +99,39 @@ class Windows:
         env = self.env
         if end <= env.now:
             return None
-        window = Window(start, end, what)
+        window = Window(start, end, what, tell, why)
         insort(self.windows, window)
         self.altered()
-
-        def begin() -> None:
-            window.begun = True
-            self.take_down(what)
-            if tell is not None:
-                tell(True)
-            self.came_free()
-
-        def over() -> None:
-            self.windows.remove(window)
-            self.bring_up(what)
-            if tell is not None:
-                tell(False)
-
         if start > env.now:
-            env.call_at(start, begin, self.calendar_priority)
+            self.plan_window(window, "begin", start)
         else:
             window.begun = True
             self.take_down(what)
             if tell is not None:
-                env.call_at(env.now, lambda: tell(True), self.calendar_priority)
+                self.plan_window(window, "told", env.now)
         if end < float("inf"):
-            env.call_at(end, over, self.calendar_priority)
+            self.plan_window(window, "over", end)
         return window
+
+    def plan_window(self: _Owner, window: Window, what: str, at: float) -> None:
+        """Plan that a window begins, is over, or is told of (``begin``, ``over``, ``told``) at an instant (s)."""
+
+        def begin() -> None:
+            window.begun = True
+            self.take_down(window.what)
+            if window.tell is not None:
+                window.tell(True)
+            self.came_free()
+
+        def over() -> None:
+            self.windows.remove(window)
+            self.bring_up(window.what)
+            if window.tell is not None:
+                window.tell(False)
+
+        def told() -> None:
+            if window.tell is not None:
+                window.tell(True)
+
+        call = {"begin": begin, "over": over, "told": told}[what]
+        self.env.call_at(at, call, self.calendar_priority, (self, what, window))

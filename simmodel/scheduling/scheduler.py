@@ -76,6 +76,7 @@ class Scheduler:
         self._alarms: set[float] = set()
         self.seconds = 0.0
         self.slowest = 0.0
+        self.fastest = float("inf")
         self.calls = 0
         self.decisions = 0
         self._decided: tuple[Callable[..., object], ...] = ()
@@ -88,12 +89,18 @@ class Scheduler:
         name = getattr(self.policy, "name", None) or getattr(self.policy, "__name__", None)
         return str(name or type(self.policy).__name__)
 
+    @property
+    def due(self) -> bool:
+        """Whether a decision is to be made at this instant, or is being made."""
+        return self._deciding or self.wake.armed
+
     def timing(self) -> dict[str, float]:
-        """Return how often the policy was asked, and the seconds inside it: in all, on average and at most."""
+        """Return how often the policy was asked, and the seconds inside it: in all, on average, at least and at most."""
         return {
             "count": self.calls,
             "seconds": self.seconds,
             "mean": self.seconds / self.calls if self.calls else 0.0,
+            "min": self.fastest if self.calls else 0.0,
             "max": self.slowest,
         }
 
@@ -154,6 +161,8 @@ class Scheduler:
         self.decisions += count
         if spent > self.slowest:
             self.slowest = spent
+        if spent < self.fastest:
+            self.fastest = spent
         for hook in self._decided:
             hook(self, spent, count)
 
@@ -210,8 +219,12 @@ class Scheduler:
         now = self.env._now
         if at <= now or at in self._alarms or at == float("inf"):
             return
+        self.plan_alarm(at)
+
+    def plan_alarm(self, at: float) -> None:
+        """Decide at an instant (s), which may be this one."""
         self._alarms.add(at)
-        self.env.call_at(at, lambda: self._alarm(at))
+        self.env.call_at(at, lambda: self._alarm(at), what=(self, "alarm"))
 
     def _alarm(self, at: float) -> None:
         self._alarms.discard(at)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from heapq import heappush
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +14,12 @@ if TYPE_CHECKING:
     from simmodel.work.prepare import Prepared
     from simmodel.work.workload import Workload
 
-__all__ = ["Arrivals"]
+__all__ = ["Arrivals", "Values", "chunks_of"]
 
 _CHUNK = 16_384
+
+Values = tuple[Any, ...]
+"""row of the record, submit, processors, requested, expected, duration (s), job, user, whether it is cut"""
 
 
 class Arrivals(Occurrence):
@@ -24,78 +28,74 @@ class Arrivals(Occurrence):
     A live job is made when it is submitted and not before: a log of a million jobs needs no million objects.
     """
 
-    __slots__ = ("_cluster", "_cut", "_each", "_i", "_priority", "_rows", "_values", "_workload", "left", "prepared")
+    __slots__ = ("_chunks", "_each", "_i", "_priority", "_values", "cluster")
 
-    def __init__(self, cluster: Cluster, workload: Workload, prepared: Prepared, priority: int, each: bool) -> None:
-        self._cluster = cluster
-        self._workload = workload
-        self.prepared = prepared
-        self._priority = priority
+    def __init__(self, cluster: Cluster, chunks: Iterator[list[Values]], each: bool) -> None:
+        self.cluster = cluster
+        self._priority = cluster._submit_priority
         self._each = each
-        self._rows = prepared.rows
+        self._chunks = chunks
         self._i = 0
-        self.left = len(prepared.rows)
-        self._values: list[Any] = []
-        self._cut = bool(prepared.cut.any())
-        self._next_chunk()
-        if self.left:
+        self._values: list[Values] = next(chunks, [])
+        if self._values:
             self._push(self._values[0][1])
 
     def _push(self, at: float) -> None:
-        env = self._cluster.env
+        env = self.cluster.env
         self.callbacks = (self._fire,)
         heappush(env._queue, (at, self._priority, next(env._eid), self))  # type: ignore[misc]
 
-    def _next_chunk(self) -> None:
-        """Turn the next rows into plain Python values, last first, so that the next one is popped at the end."""
-        prepared = self.prepared
-        rows = self._rows[:_CHUNK]
-        self._rows = self._rows[_CHUNK:]
-        columns = [rows.tolist()]
-        columns += [
-            column[rows].tolist()
-            for column in (
-                prepared.submit,
-                prepared.processors,
-                prepared.requested,
-                prepared.expected,
-                prepared.duration,
-            )
-        ]
-        for name in ("job", "user"):
-            columns.append(self._workload[name][rows].tolist() if name in self._workload else [None] * len(rows))
-        columns.append(prepared.cut[rows].tolist())
-        self._values = list(zip(*columns, strict=True))
-        self._i = 0
+    def to_come(self) -> list[Values]:
+        """Return what is still to be submitted."""
+        later = list(self._chunks)
+        self._chunks = iter(later)
+        return [values for chunk in (self._values[self._i :], *later) for values in chunk]
 
     def _fire(self, _event: object) -> None:
-        cluster = self._cluster
+        cluster = self.cluster
         admit = cluster._admit
         pool = cluster._only_pool
         values = self._values
         i = self._i
         at = values[i][1]
         each = self._each
+        offset = cluster._offset
         watched = bool(cluster.usages)
         while True:
             row, _, processors, requested, expected, duration, name, user, cut = values[i]
             job = LiveJob(name, row, at, processors, requested, expected, duration)
+            if offset:
+                job.seq = row + offset
             job.user = user
             job.place = pool
             job._watched = watched
             if cut:
                 job._outcome = "timeout"
-            self.left -= 1
-            admit(job)
             i += 1
             if i == len(values):
-                if not self.left:
-                    return
-                self._next_chunk()
-                values = self._values
+                values = self._values = next(self._chunks, [])
                 i = 0
+            self._i = i
+            admit(job)
+            if not values:
+                return
             then = values[i][1]
             if then != at or each:
                 break
-        self._i = i
         self._push(then)
+
+
+def chunks_of(workload: Workload, prepared: Prepared, first: int = 0) -> Iterator[list[Values]]:
+    """Yield the rows that can run as lists of plain Python values, in order of submission.
+
+    ``first`` is the row that the first of the workload has in the record.
+    """
+    columns = (prepared.submit, prepared.processors, prepared.requested, prepared.expected, prepared.duration)
+    for begin in range(0, len(prepared.rows), _CHUNK):
+        rows = prepared.rows[begin : begin + _CHUNK]
+        values: list[Sequence[Any]] = [(rows + first).tolist(), *(column[rows].tolist() for column in columns)]
+        values += [
+            workload[name][rows].tolist() if name in workload else [None] * len(rows) for name in ("job", "user")
+        ]
+        values.append(prepared.cut[rows].tolist())
+        yield list(zip(*values, strict=True))

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 from simmodel.systems.reservations import ReservedNodes, ReservedProcessors
 
 if TYPE_CHECKING:
-    from simmodel.platform.cluster import FailureModel, OutageSpec
+    import numpy as np
+
+    from simmodel.platform.cluster import OutageSpec
     from simmodel.resources.pool import Pool
     from simmodel.systems.cluster import Cluster
 
@@ -40,26 +42,33 @@ class Calendar:
         self._cluster = cluster
         self._env = cluster.env
         self._priority = cluster._end_priority + 0.5
-        spec = cluster.spec
-        self.endless = bool(spec.failures)
+        self.endless = bool(cluster.spec.failures)
         self._reserved: dict[Pool, list[Any]] = {}
         for pool in cluster.places:
             pool.calendar_priority = self._priority
+
+    def begin(self) -> None:
+        """Carry out from now on what the description says."""
+        spec = self._cluster.spec
+        for pool in self._cluster.places:
             if isinstance(pool, (ReservedNodes, ReservedProcessors)):
                 self._reserve(pool)
-        for outage in spec.outages:
-            self._outage(self._pool(outage.partition), outage)
+        for number in range(len(spec.outages)):
+            self._outage(number)
         for number, model in enumerate(spec.failures):
-            self._failures(self._pool(model.partition), model, number)
+            for unit in self._pool(model.partition).units:
+                self._wait(number, unit)
 
     def _pool(self, name: Any) -> Pool:
         return self._cluster.places[0] if name is None else self._cluster.pools[str(name)]
 
-    def _at(self, at: float, call: Callable[[], object]) -> None:
-        self._env.call_at(at, call, self._priority)
-
     def _tell(self, pool: Pool, cause: str) -> None:
         self._cluster._tell("place_changed", pool, cause)
+
+    def plan(self, at: float, what: str, *about: Any) -> None:
+        """Plan one of the things below for an instant (s), by its name."""
+        call = getattr(self, f"_{what}")
+        self._env.call_at(at, lambda: call(*about), self._priority, (self, what, *about))
 
     # ------------------------------------------------------------------ failures, maintenance, drains
 
@@ -68,32 +77,52 @@ class Calendar:
         inside = [(place, place.own_part(what)) for place in self._reserved.get(pool, ())]
         return [(pool, what), *((place, own) for place, own in inside if own)]
 
-    def _outage(self, pool: Pool, outage: OutageSpec) -> None:
-        parts = self._parts(pool, pool.units_of(outage))
-        kind, env = outage.kind, self._env
-        if outage.until <= env.now:
+    def _outage_parts(self, number: int) -> list[tuple[Pool, Any]]:
+        outage = self._cluster.spec.outages[number]
+        pool = self._pool(outage.partition)
+        return self._parts(pool, pool.units_of(outage))
+
+    def _outage(self, number: int) -> None:
+        outage: OutageSpec = self._cluster.spec.outages[number]
+        kind, now = outage.kind, self._env.now
+        if outage.until <= now:
             return
+        parts = self._outage_parts(number)
         if kind == "maintenance":
             for place, what in parts:
-                place.announce(outage.at, outage.until, what, self._teller(place, kind, BACK[kind]))
+                place.announce(outage.at, outage.until, what, self.teller(place, kind), kind)
             return
-        if outage.at > env.now:
-            self._at(outage.at, lambda: self._down(parts, kind))
+        if outage.at > now:
+            self.plan(outage.at, "down", number)
         else:  # nothing runs yet; observers are there from the first event on
             for place, what in parts:
                 place.take_down(what)
-            self._at(env.now, lambda: self._tell_all(parts, kind))
+            self.plan(now, "told", kind, *(place.name for place, _ in parts))
         if outage.until < float("inf"):
-            self._at(outage.until, lambda: self._up(parts, BACK[kind]))
+            self.plan(outage.until, "up", number)
 
-    def _teller(self, pool: Pool, begun: str, over: str) -> Callable[[bool], None]:
-        return lambda away: self._tell(pool, begun if away else over)
+    def teller(self, pool: Any, why: str) -> Callable[[bool], None]:
+        """Return what a window of a pool calls, by what it is for."""
+        if why == "maintenance":
+            return lambda away: self._tell(pool, why if away else BACK[why])
+        if why == "not yet open":
+            return lambda _: self._tell(pool, "reservation")
+        if why == "closed":
+            return lambda _: self._close(pool)
+        place = self._cluster.pools[why.removeprefix("reservation ")]
+        return lambda away: self._hand_over(place, away)
 
-    def _tell_all(self, parts: list[tuple[Pool, Any]], cause: str) -> None:
-        for place, _ in parts:
-            self._tell(place, cause)
+    def _told(self, cause: str, *names: str) -> None:
+        for name in names:
+            self._tell(self._cluster.pools[name], cause)
 
-    def _down(self, parts: list[tuple[Pool, Any]], kind: str) -> None:
+    def _down(self, number: int) -> None:
+        self._take(self._outage_parts(number), self._cluster.spec.outages[number].kind)
+
+    def _up(self, number: int) -> None:
+        self._bring(self._outage_parts(number), BACK[self._cluster.spec.outages[number].kind])
+
+    def _take(self, parts: list[tuple[Pool, Any]], kind: str) -> None:
         cluster = self._cluster
         for place, what in parts:
             place.take_down(what)
@@ -102,28 +131,34 @@ class Calendar:
                 cluster.fail(place.hit_by(what, self._env.rng(f"{cluster.name}.hits")))
         cluster._changed()
 
-    def _up(self, parts: list[tuple[Pool, Any]], cause: str) -> None:
+    def _bring(self, parts: list[tuple[Pool, Any]], cause: str) -> None:
         for place, what in parts:
             place.bring_up(what)
             self._tell(place, cause)
 
-    def _failures(self, pool: Pool, model: FailureModel, number: int) -> None:
-        rng = self._env.rng(f"{self._cluster.name}.failures.{number}")
+    def _unit(self, number: int, unit: int) -> list[tuple[Pool, Any]]:
+        pool = self._pool(self._cluster.spec.failures[number].partition)
+        return self._parts(pool, pool.unit(unit))
 
-        def fail(unit: int) -> None:
-            parts = self._parts(pool, pool.unit(unit))
-            self._down(parts, "failure")
-            self._at(self._env.now + model.draw_time_to_repair(rng), lambda: repair(unit, parts))
+    def _rng(self, number: int) -> np.random.Generator:
+        return self._env.rng(f"{self._cluster.name}.failures.{number}")
 
-        def repair(unit: int, parts: list[tuple[Pool, Any]]) -> None:
-            self._up(parts, "repair")
-            wait(unit)
+    def _wait(self, number: int, unit: int) -> None:
+        model = self._cluster.spec.failures[number]
+        self.plan(self._env.now + model.draw_time_to_failure(self._rng(number)), "fail", number, unit)
 
-        def wait(unit: int) -> None:
-            self._at(self._env.now + model.draw_time_to_failure(rng), lambda: fail(unit))
+    def _fail(self, number: int, unit: int) -> None:
+        self._take(self._unit(number, unit), "failure")
+        model = self._cluster.spec.failures[number]
+        self.plan(self._env.now + model.draw_time_to_repair(self._rng(number)), "repair", number, unit)
 
-        for unit in pool.units:
-            wait(unit)
+    def _repair(self, number: int, unit: int) -> None:
+        self._back(number, unit)
+        self._wait(number, unit)
+
+    def _back(self, number: int, unit: int) -> None:
+        """What failed is back; what-ifs foresee no further failure of it."""
+        self._bring(self._unit(number, unit), "repair")
 
     # ------------------------------------------------------------------ reservations
 
@@ -131,14 +166,25 @@ class Calendar:
         spec, parent, now = place.reservation, place.part_of, self._env.now
         if spec.end <= now:
             place.take_down(place.own_all)
-            self._at(now, lambda: self._tell(place, "reservation"))
+            self.plan(now, "told", "reservation", place.name)
             return
-        self._reserved.setdefault(parent, []).append(place)
+        self.open(place)
         # Its own windows come first: it is empty before the others may have its part back.
         if spec.start > now:
-            place.announce(now, spec.start, place.own_all, lambda _: self._tell(place, "reservation"))
-        place.announce(spec.end, float("inf"), place.own_all, lambda _: self._close(place))
-        parent.announce(spec.start, spec.end, place.taken, lambda away: self._hand_over(place, away))
+            self._announce(place, now, spec.start, place.own_all, "not yet open")
+        self._announce(place, spec.end, float("inf"), place.own_all, "closed")
+        self._announce(parent, spec.start, spec.end, place.taken, f"reservation {place.name}")
+
+    def _announce(self, pool: Any, start: float, end: float, what: Any, why: str) -> None:
+        pool.announce(start, end, what, self.teller(pool, why), why)
+
+    def open(self, place: Any) -> None:
+        """Have what fails of the partition of a reservation fail in the reservation too."""
+        self._reserved.setdefault(place.part_of, []).append(place)
+
+    def is_open(self, place: Any) -> bool:
+        """Whether what fails of its partition fails in a reservation too."""
+        return place in self._reserved.get(place.part_of, ())
 
     def _hand_over(self, place: Any, away: bool) -> None:
         parent = place.part_of

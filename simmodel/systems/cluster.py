@@ -14,9 +14,10 @@ from simmodel.records.recorder import JobRecorder
 from simmodel.scheduling.protocol import Estimate, View
 from simmodel.scheduling.registry import policy as policy_named
 from simmodel.scheduling.scheduler import Scheduler
+from simmodel.scheduling.snapshot import Options, Past
 from simmodel.scheduling.usage import Usage
 from simmodel.scheduling.waiting import MergedQueues, WaitingQueue
-from simmodel.systems.arrivals import Arrivals
+from simmodel.systems.arrivals import Arrivals, Values, chunks_of
 from simmodel.systems.calendar import Calendar
 from simmodel.systems.dependencies import Dependencies
 from simmodel.systems.executions import Executions
@@ -25,9 +26,11 @@ from simmodel.systems.parts import build_pools, place_of
 from simmodel.systems.replay import needs_specs, note_left_out, submit_specs
 from simmodel.work.job import OVER, Job, LiveJob, Run
 from simmodel.work.prepare import Estimates, Overrun, Prepared, planned_seconds, prepare
+from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
     from simmodel.records.result import Result
+    from simmodel.scheduling.snapshot import Snapshot
     from simmodel.work.workload import Workload
 
 __all__ = ["Cluster"]
@@ -70,6 +73,8 @@ class Cluster(Executions):
         what reports call it; its turn among schedulers that share an instant
     record
         whether to keep what happens to its jobs, for :meth:`result`
+    begin
+        whether outages, failures and reservations of its description begin now; a snapshot's are there already
 
     Observers hear ``job_submitted(job)``, ``job_eligible(job)``, ``job_rejected(job, reason)``, ``job_started(run)``,
     ``job_ended(run, status)``, ``job_suspended(run)``, ``job_resumed(run)``, ``job_cancelled(job)``,
@@ -101,6 +106,7 @@ class Cluster(Executions):
         name: str | None = None,
         rank: int = 1,
         record: bool = True,
+        begin: bool = True,
     ) -> None:
         _one_of("decide_on", decide_on, ("instant", "event"))
         _one_of("event_order", event_order, ("submits-first", "ends-first"))
@@ -111,6 +117,7 @@ class Cluster(Executions):
         self.name = name or self.spec.name
         self.estimates: Estimates = estimates
         self.overrun: Overrun = overrun
+        self.options = Options(decide_on, event_order, estimates, overrun)
         self.pools = build_pools(env, self.spec)
         self.places: tuple[Any, ...] = tuple(self.pools.values())
         self._only_pool = self.places[0] if len(self.places) == 1 else None
@@ -122,8 +129,12 @@ class Cluster(Executions):
         self.usages: list[Usage] = []
         self.rules = {queue.name: QueueRules(queue) for queue in self.spec.queues}
         self.submitted = 0
+        self._offset = 0  # of the numbers of jobs to their rows in the record
         self._record = record
         self._recorder: JobRecorder | None = None
+        self._since: float | None = None
+        self._columns: dict[str, Any] = {}  # of jobs that the record knows from a snapshot
+        self.report = Report()  # of jobs that a snapshot had still to arrive
         self._active = 0  # submitted and not over
         self._sources: list[Arrivals] = []
         self._idle: Event | None = None
@@ -133,6 +144,7 @@ class Cluster(Executions):
         self._submits_first = self._by_event and event_order == "submits-first"
         self._end_priority = SUBMIT if self._submits_first else END
         self._submit_priority = END if self._submits_first else SUBMIT
+        self._known_as = policy if isinstance(policy, str) else None
         policy = policy_named(policy)
         self.scheduler = Scheduler(env, policy, self.view, self, self.name, rank)
         self._tries_every_submission = getattr(policy, "tries_every_submission", False)
@@ -149,6 +161,9 @@ class Cluster(Executions):
         if hasattr(policy, "attach"):
             policy.attach(self)
         self.calendar = Calendar(self)
+        if begin:
+            self.calendar.begin()
+        self.view.simulate = self._simulate
 
     def __repr__(self) -> str:
         return f"<Cluster {self.name}: {len(self.view.waiting)} waiting, {self._active} jobs not over>"
@@ -178,7 +193,7 @@ class Cluster(Executions):
         InputError
             where it names a queue or a partition that is not there
         """
-        job, reason = self._live(spec, self.submitted)
+        job, reason = self._live(spec, self.submitted - self._offset)
         if reason is not None:
             raise ImpossibleWork(f"{self.name}: job {job.id}: {reason}")
         self._begin_record()
@@ -205,7 +220,20 @@ class Cluster(Executions):
             raise InputError(f"{self.name} keeps no record: Cluster(record=True) expected")
         self._begin_record()
         assert self._recorder is not None
-        return self._recorder.result(name=name or self.scheduler.policy_name, decisions=self.scheduler.timing())
+        scheduler = self.scheduler
+        return self._recorder.result(
+            self._columns,
+            name=name or scheduler.policy_name,
+            report=self.report,
+            decisions=scheduler.timing(),
+            policy=scheduler.policy,
+            started=self._since,
+        )
+
+    def _keep_record(self, recorder: JobRecorder, columns: dict[str, Any]) -> None:
+        """Go on with a record that begins now, of jobs that are known already."""
+        self._recorder, self._columns, self._since = recorder, columns, float(self.env.now)
+        self._find_hooks()
 
     def replay(self, workload: Workload) -> Prepared:
         """Submit the jobs of a workload, each at its instant; returns what was repaired and rejected.
@@ -217,22 +245,25 @@ class Cluster(Executions):
         largest = max(pool.capacity for pool in self.places)
         prepared = prepare(workload, largest, self.estimates, self.overrun)
         note_left_out(workload, self.spec, prepared.report)
+        first = self.submitted - self._offset
         names = workload["job"].tolist() if prepared.rejected else []
         for row, reason in prepared.rejected.items():
             processors = int(prepared.processors[row])
-            job = LiveJob(names[row], row, float(workload["submit"][row]), processors, 0.0, 0.0, 0.0)
+            job = LiveJob(names[row], first + row, float(workload["submit"][row]), processors, 0.0, 0.0, 0.0)
             job.state = "rejected"
             self._tell("job_rejected", job, reason)
             self._dependencies.rejected(job.id)
         self.submitted += len(workload)
         self._active += len(prepared.rows)
         if self._only_pool is None or needs_specs(workload, self.spec):
-            submit_specs(self, workload, prepared)
+            submit_specs(self, workload, prepared, first)
         else:
-            self._sources.append(
-                Arrivals(self, workload, prepared, self._submit_priority, self._by_event or bool(self._on_submitted))
-            )
+            self._expect(chunks_of(workload, prepared, first))
         return prepared
+
+    def _expect(self, chunks: Iterator[list[Values]]) -> None:
+        """Have plain jobs submitted, each at its instant."""
+        self._sources.append(Arrivals(self, chunks, self._by_event or bool(self._on_submitted)))
 
     def _live(self, spec: Job, index: int) -> tuple[LiveJob, str | None]:
         """Return the live job, and why it can never run."""
@@ -243,8 +274,10 @@ class Cluster(Executions):
         )
         if spec.body is not None:
             requested, expected, duration = limit, limit, float("inf")
-        name = spec.id if spec.id is not None else spec.name or index + 1
+        number = index + self._offset
+        name = spec.id if spec.id is not None else spec.name or number + 1
         job = LiveJob(name, index, self.env.now, spec.processors, requested, expected, duration)
+        job.seq = number
         job.spec = spec
         job.user, job.priority = spec.user, spec.priority
         if self.overrun == "stop" and limit < run:
@@ -272,11 +305,14 @@ class Cluster(Executions):
         spec = job.spec
         if spec is not None:
             if spec.cancel is not None:
-                self._cancellations[job] = self._at(spec.cancel, lambda: self.cancel(job))
+                self._cancel_at(job, spec.cancel)
             if spec.dependencies:
                 self._dependencies.block(job)
                 return
         self._enqueue(job)
+
+    def _cancel_at(self, job: LiveJob, at: float) -> None:
+        self._cancellations[job] = self._at(at, lambda: self.cancel(job), (self, "cancel", job))
 
     def _admit(self, job: LiveJob) -> None:
         """Take in a plain job of a log: the hot path."""
@@ -313,6 +349,9 @@ class Cluster(Executions):
     def _eligible(self, job: LiveJob) -> None:
         """All that the job had to come after has come."""
         if job.state == "blocked":
+            if self.env._now > job.submit:
+                job._past = Past(eligible=float(self.env._now))
+                job._work = job._seen = None
             self._tell("job_eligible", job)
             self._enqueue(job)
 
@@ -359,11 +398,75 @@ class Cluster(Executions):
         self.usages.append(usage)
         self.view.usage = usage
 
+    # ------------------------------------------------------------------ snapshots
+
+    def snapshot(self, *, actual: bool = True) -> Snapshot:
+        """Return the state of the cluster as a plain value, from which a simulation can be started.
+
+        Best taken between events, after the decisions of the instant. With ``actual`` it holds what continuing needs:
+        how long jobs will run, what is still to arrive and to fail. Without, only what a policy may know (see
+        :meth:`Snapshot.expected <simmodel.scheduling.snapshot.Snapshot.expected>`).
+
+        Raises
+        ------
+        SnapshotError
+            with ``actual``, where a process holds or waits for part of the cluster, or a job is a process: a generator
+            cannot be copied; and where the memory of the policy is not of plain values
+
+        >>> env = Environment()
+        >>> cluster = Cluster(env, 4)
+        >>> for _ in range(3): _ = cluster.submit(Job(processors=2, run=10, requested=20))
+        >>> env.run(until=5)
+        >>> cluster.snapshot()
+        <Snapshot of cluster at 5 s: 2 running, 1 waiting, 0 to arrive>
+        """
+        from simmodel.systems.capture import capture
+
+        return capture(self, actual)
+
+    @classmethod
+    def from_snapshot(
+        cls, env: Environment, snapshot: Snapshot, policy: Any = None, *, record: bool = True, rank: int = 1
+    ) -> Cluster:
+        """Return a cluster that goes on where a snapshot was taken.
+
+        Parameters
+        ----------
+        env
+            an environment whose time is that of the snapshot
+        policy
+            default: that of the snapshot; one of the same name remembers what that one did
+        record, rank
+            as of the class
+
+        Raises
+        ------
+        InputError
+            where the time is another, the policy is not known by a name, or the snapshot contradicts itself
+
+        >>> env = Environment()
+        >>> cluster = Cluster(env, 4)
+        >>> for _ in range(3): _ = cluster.submit(Job(processors=2, run=10, requested=20))
+        >>> env.run(until=5)
+        >>> later = Environment(5)
+        >>> again = Cluster.from_snapshot(later, cluster.snapshot())
+        >>> later.run(); again.result().jobs["end"]
+        array([10., 10., 20.])
+        """
+        from simmodel.systems.restore import restore
+
+        return restore(env, snapshot, policy, record=record, rank=rank)
+
+    def _simulate(self, policy: Any, **options: Any) -> Any:
+        from simmodel.systems.whatif import simulate_from
+
+        return simulate_from(self, policy, **options)
+
     # ------------------------------------------------------------------ time
 
-    def _at(self, at: float, call: Callable[[], object]) -> Occurrence:
+    def _at(self, at: float, call: Callable[[], object], what: tuple[Any, ...] | None = None) -> Occurrence:
         """Call at an instant (s), with the ends of that instant; the occurrence can be withdrawn."""
-        return self.env.call_at(at, call, self._end_priority)
+        return self.env.call_at(at, call, self._end_priority, what)
 
     def _reject(self, job: LiveJob, reason: str) -> None:
         """Record a job of a log that no place can ever run."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from simmodel.work.job import OVER
+from simmodel.work.job import OVER, LiveJob
 
 if TYPE_CHECKING:
     from simmodel.systems.cluster import Cluster
-    from simmodel.work.job import Dependency, LiveJob
+    from simmodel.work.job import Dependency
 
 __all__ = ["Dependencies"]
 
@@ -24,6 +24,7 @@ class Dependencies:
         self._cluster = cluster
         self._known: dict[Any, LiveJob] = {}
         self._waiting: dict[tuple[Any, str], list[tuple[LiveJob, Dependency]]] = {}
+        self.blocked = False  # whether any job has ever waited for another
         self._absent: set[Any] = set()  # ids that will never come: of jobs that were rejected
 
     def know(self, job: LiveJob) -> None:
@@ -38,6 +39,7 @@ class Dependencies:
         """Have the job wait for those it names, and join the queue when all of them have come: at once, perhaps."""
         assert job.spec is not None
         job.state = "blocked"
+        self.blocked = True
         job._waits_for = len(job.spec.dependencies)
         for dependency in job.spec.dependencies:
             before = self._known.get(dependency.job)
@@ -73,14 +75,38 @@ class Dependencies:
         if not as_hoped:
             cluster.cancel(job)
         elif dependency.think_time > 0:
-            cluster._at(cluster.env.now + dependency.think_time, lambda: self._one_less(job))
+            self.think(job, cluster.env.now + dependency.think_time)
         else:
             self._one_less(job)
+
+    def think(self, job: LiveJob, until: float) -> None:
+        """One of those that the job waits for has come; it may go on after that instant (s)."""
+        self._cluster._at(until, lambda: self._one_less(job), (self, "eligible", job))
 
     def _one_less(self, job: LiveJob) -> None:
         job._waits_for -= 1
         if not job._waits_for:
             self._cluster._eligible(job)
+
+    def restore(
+        self,
+        jobs: Iterable[LiveJob],
+        waits: Iterable[tuple[Any, str, LiveJob, int]],
+        over: Iterable[tuple[Any, str]],
+    ) -> None:
+        """Know these jobs, who waits for whom, and how those ended that are over, as a snapshot has it."""
+        for name, state in over:
+            gone = self._known[name] = LiveJob(name, -1, 0.0, 1, 0.0, 0.0, 0.0)
+            gone.state = state
+        for job in sorted(jobs, key=lambda job: (job.submit, job.seq)):
+            self._known[job.id] = job
+            if job.state == "blocked":
+                self.blocked = True
+                job._waits_for = 0
+        for _, what, job, which in waits:
+            assert job.spec is not None
+            job._waits_for += 1
+            self._wait(job, job.spec.dependencies[which], what)
 
     def waiting_report(self) -> Iterator[str]:
         """Yield one sentence for each job that is blocked."""

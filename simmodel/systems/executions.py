@@ -12,6 +12,7 @@ from simpy.exceptions import Interrupt
 from simmodel.environment import Environment, Occurrence
 from simmodel.errors import JobFailed
 from simmodel.resources.claims import Claim, Grant
+from simmodel.scheduling.snapshot import Past
 from simmodel.work.job import Job, LiveJob, Run
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class Executions:
         _on_ended: Hooks
 
         def _tell(self, hook: str, *what: Any) -> None: ...
-        def _at(self, at: float, call: Callable[[], object]) -> Occurrence: ...
+        def _at(self, at: float, call: Callable[[], object], what: tuple[Any, ...] | None = None) -> Occurrence: ...
         def _enqueue(self, job: LiveJob) -> None: ...
 
     def start(self, job: LiveJob, place: Any, allocation: Any = None) -> None:
@@ -67,7 +68,7 @@ class Executions:
             run.callbacks = self._end_callbacks
             heappush(env._queue, (now + job._duration, self._end_priority, next(env._eid), run))  # type: ignore[misc]
         if job._resumes:
-            job._resumes = None
+            job._resumes = job._work = job._seen = None
             self._tell("job_resumed", run)
         else:
             job.attempts += 1
@@ -167,8 +168,14 @@ class Executions:
 
     def _back_to_queue(self, job: LiveJob) -> None:
         assert job._started is not None
+        past: Past = job._past or Past()
+        start = job._started if past.attempt_start is None else past.attempt_start
+        first = start if past.first_start is None else past.first_start
+        done = self.env._now - job._started if job.spec is not None and job.spec.keeps_work else 0.0
+        job._past = past._replace(first_start=first, attempt_start=None, executed=past.executed + done)
+        job._work = job._seen = None
         if job.spec is not None and job.spec.keeps_work and job.spec.body is None:
-            job._duration -= self.env._now - job._started
+            job._duration -= done
         elif hasattr(job, "_whole"):  # it starts again from the beginning, also where it had been suspended
             job.requested, job._expected, job._duration = job._whole
         self._enqueue(job)
@@ -216,6 +223,10 @@ class Executions:
         run.place.running.remove(run)
         run.place.give_back(job, run.grant)
         job._run = None
+        past: Past = job._past or Past()
+        start = job._started if past.attempt_start is None else past.attempt_start
+        job._past = past._replace(attempt_start=start, executed=past.executed + elapsed)
+        job._work = job._seen = None
         if not hasattr(job, "_whole"):
             job._whole = job.requested, job._expected, job._duration
         job._duration -= elapsed

@@ -57,14 +57,22 @@ class QueueRules:
             self.held.append(job)
             self.held.sort(key=lambda each: (each.submit, each.seq))
             return True
-        self._waiting[job] = None
+        self.waits(job)
         return False
+
+    def waits(self, job: LiveJob) -> None:
+        """Note that the job waits."""
+        self._waiting[job] = None
+
+    def runs(self, job: LiveJob) -> None:
+        """Count a job that runs."""
+        self._running += 1
+        self._running_of[job.user] = self._running_of.get(job.user, 0) + 1
 
     def started(self, job: LiveJob) -> list[LiveJob]:
         """Count a start; return the waiting jobs that must be held from now on."""
         self._waiting.pop(job, None)
-        self._running += 1
-        self._running_of[job.user] = self._running_of.get(job.user, 0) + 1
+        self.runs(job)
         if not self._limited:
             return []
         full = [each for each in self._waiting if self._full(each.user)]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from simmodel.work.prepare import Prepared
     from simmodel.work.workload import Report, Workload
 
-__all__ = ["needs_specs", "note_left_out", "specs", "submit_specs"]
+__all__ = ["Submission", "needs_specs", "note_left_out", "plan_submission", "specs", "submit_specs"]
 
 _DETAILS = ("preceding", "priority", "cancel")
 _OF_NODES = ("gpus_per_node", "memory_per_node")
@@ -99,32 +99,42 @@ def note_left_out(workload: Workload, platform: ClusterSpec, report: Report) -> 
         report.repaired["GPUs or memory of nodes asked for: the platform has processors only"] += int(asked.sum())
 
 
-def submit_specs(cluster: Cluster, workload: Workload, prepared: Prepared) -> None:
-    """Have each job submitted at its instant; what can never run is recorded as rejected, and counted."""
+def submit_specs(cluster: Cluster, workload: Workload, prepared: Prepared, first: int = 0) -> None:
+    """Have each job submitted at its instant; what can never run is recorded as rejected, and counted.
+
+    ``first`` is the row that the first of the workload has in the record.
+    """
     for row, spec in specs(workload, prepared, any(partition.nodes for partition in cluster.spec.partitions)):
-        submission = _Submission(cluster, row, spec, prepared)
-        cluster.env.call_at(float(prepared.submit[row]), submission, cluster._submit_priority)
+        plan_submission(cluster, float(prepared.submit[row]), first + row, spec, prepared.report)
 
 
-class _Submission:
+def plan_submission(cluster: Cluster, at: float, row: int, spec: Job, report: Report) -> None:
+    """Have a job submitted at an instant (s), as this row of the record."""
+    submission = Submission(cluster, at, row, spec, report)
+    cluster.env.call_at(at, submission, cluster._submit_priority, (cluster, "submission", submission))
+
+
+class Submission:
     """Submits one job when called."""
 
-    __slots__ = ("_cluster", "_prepared", "_row", "_spec")
+    __slots__ = ("_cluster", "_report", "at", "row", "spec")
 
-    def __init__(self, cluster: Cluster, row: int, spec: Job, prepared: Prepared) -> None:
+    def __init__(self, cluster: Cluster, at: float, row: int, spec: Job, report: Report) -> None:
         self._cluster = cluster
-        self._row = row
-        self._spec = spec
-        self._prepared = prepared
+        self.at = at
+        self.row = row
+        self.spec = spec
+        self._report = report
 
     def __call__(self) -> None:
+        """Submit it."""
         cluster = self._cluster
-        job, reason = cluster._live(self._spec, self._row)
+        job, reason = cluster._live(self.spec, self.row)
         if reason is not None:
             self._reject(job, reason)
         else:
             cluster._take_in(job)
 
     def _reject(self, job: LiveJob, reason: str) -> None:
-        self._prepared.report.rejected[reason.split(" asked for,")[-1].strip()] += 1
+        self._report.rejected[reason.split(" asked for,")[-1].strip()] += 1
         self._cluster._reject(job, reason)

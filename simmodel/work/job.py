@@ -167,13 +167,16 @@ class LiveJob:
         "_expected",
         "_next",
         "_outcome",
+        "_past",
         "_prev",
         "_resumes",
         "_run",
+        "_seen",
         "_started",
         "_waits_for",
         "_watched",
         "_whole",
+        "_work",
         "attempts",
         "id",
         "index",
@@ -221,6 +224,9 @@ class LiveJob:
         self._resumes: Any = None  # what it held when it was suspended: it goes on at its next start
         self._watched = False  # usage, limits or other jobs hang on its start and end
         self._started: float | None = None
+        self._past: Any = None  # what came before: of a job that was blocked, or whose executions were stopped
+        self._work: Any = None  # what snapshots say of it while that stays true, and what they say to a what-if
+        self._seen: Any = None
 
     # Set where they are needed: by the queue it stands in; for a job of a script; while it waits for others; once it
     # was suspended (its seconds before that: requested, expected, duration).

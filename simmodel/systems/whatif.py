@@ -1,0 +1,149 @@
+"""A light what-if: what would happen from now on under another policy, as far as a policy may know."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from simmodel.environment import Environment
+from simmodel.systems.restore import restore
+from simmodel.work.table import Table
+
+if TYPE_CHECKING:
+    from simmodel.scheduling.snapshot import Snapshot
+    from simmodel.systems.cluster import Cluster
+    from simmodel.work.job import Run
+
+__all__ = ["Foreseen", "foresee", "simulate_from"]
+
+
+class Foreseen:
+    """What a light what-if found.
+
+    Attributes
+    ----------
+    snapshot
+        what it started from
+    at, ended
+        its first and last instant, in s
+    runs
+        the executions that started, in order
+    """
+
+    def __init__(self, snapshot: Snapshot, runs: list[Run], ends: dict[int, float], ended: float) -> None:
+        self.snapshot = snapshot
+        self.at = snapshot.now
+        self.ended = ended
+        self.runs = runs
+        self._ends = ends
+
+    @cached_property
+    def starts(self) -> list[tuple[int | str, str, float]]:
+        """The starts in order: (job, place, instant in s)."""
+        return [(run.job.id, run.place.name, run.started) for run in self.runs]
+
+    @cached_property
+    def now(self) -> list[tuple[int | str, str]]:
+        """What starts at the very instant of the what-if: (job, place)."""
+        return [(run.job.id, run.place.name) for run in self.runs if run.started == self.at]
+
+    @cached_property
+    def jobs(self) -> Table:
+        """One row a job that ran or waited at first: ``job, submit, start, end, processors, requested, waiting``.
+
+        ``waiting``: it had not started then. Instants in s; nan for what did not happen before the end of the what-if.
+        """
+        snapshot = self.snapshot
+        works = [run.work for run in snapshot.running]
+        running = len(works)
+        works += [*snapshot.waiting, *snapshot.held, *snapshot.blocked]
+        starts = {work.work.number: work.started for work in snapshot.running}
+        for run in self.runs:
+            starts.setdefault(run.job.seq, run.started)
+        return Table(
+            {
+                "job": _column([work.id for work in works]),
+                "submit": np.array([work.submit for work in works], dtype=np.float64),
+                "start": np.array([starts.get(work.number, np.nan) for work in works], dtype=np.float64),
+                "end": np.array([self._ends.get(work.number, np.nan) for work in works], dtype=np.float64),
+                "processors": np.array([work.processors for work in works], dtype=np.int64),
+                "requested": np.array([work.requested for work in works], dtype=np.float64),
+                "waiting": np.arange(len(works)) >= running,
+            }
+        )
+
+
+def _column(values: list[Any]) -> Any:
+    return np.array(values, dtype=object if any(isinstance(value, str) for value in values) else np.int64)
+
+
+def foresee(snapshot: Snapshot, policy: Any = None, *, until: float | None = None) -> Foreseen:
+    """Simulate a snapshot to its end, or to an instant (s), and keep starts and ends only.
+
+    What the snapshot holds happens: give it ``snapshot.expected()`` where nothing may be known that a policy does not.
+
+    Parameters
+    ----------
+    snapshot
+        where to start from
+    policy
+        default: that of the snapshot
+    until
+        the instant at which to stop, in s; what happens at it is left out
+
+    >>> from simmodel import Cluster, Job
+    >>> env = Environment(); cluster = Cluster(env, 4)
+    >>> for size in (3, 3, 1): _ = cluster.submit(Job(processors=size, run=5, requested=10))
+    >>> env.run(until=1)
+    >>> foresee(cluster.snapshot(actual=False), "easy").starts
+    [(3, 'batch', 1.0), (2, 'batch', 10.0)]
+    """
+    env = Environment(snapshot.now, snapshot.seed)
+    cluster = restore(env, snapshot, policy, record=False)
+    runs: list[Run] = []
+    ends: dict[int, float] = {}
+
+    def ended(run: Run, status: str) -> None:
+        if status not in ("preempted", "requeued"):
+            ends[run.job.seq] = env._now
+
+    cluster._on_started = (runs.append,)
+    cluster._on_ended = (ended,)
+    _run(env, inf if until is None else until)
+    return Foreseen(snapshot, runs, ends, float(env._now))
+
+
+def _run(env: Environment, until: float) -> None:
+    """Run until an instant, or until nothing is left; what waits for ever is left waiting."""
+    step, peek = env.step, env.peek
+    while peek() < until:
+        step()
+
+
+def simulate_from(
+    cluster: Cluster,
+    policy: Any,
+    *,
+    until: float | None = None,
+    horizon: float | None = None,
+    estimates: str | None = None,
+) -> Foreseen:
+    """Simulate a cluster from now on under a policy, with nothing that a policy may not know: ``view.simulate``.
+
+    Parameters
+    ----------
+    policy
+        a name, a policy or a function of a view
+    until, horizon
+        the instant at which to stop, or the seconds after which; default: when all is over
+    estimates
+        ``"actual"``: with the actual run times of what runs and waits, as some simulators do; default: with what
+        policies reckon with
+    """
+    snapshot = cluster.snapshot().expected(actual=True) if estimates == "actual" else cluster.snapshot(actual=False)
+    if horizon is not None:
+        until = min(snapshot.now + horizon, inf if until is None else until)
+    return foresee(snapshot, policy, until=until)
