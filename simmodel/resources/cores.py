@@ -48,6 +48,12 @@ class Core:
         self.busy = True
         return True
 
+    def queue(self, env: Environment) -> CoreTicket:
+        """Return a ticket for this core alone."""
+        ticket = CoreTicket(env)
+        self._tickets.append(ticket)
+        return ticket
+
     def release(self) -> None:
         """Give it back: to the first of those that wait."""
         tickets = self._tickets

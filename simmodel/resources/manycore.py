@@ -15,8 +15,8 @@ __all__ = ["ManyCores"]
 class ManyCores(Processor):
     """A processor with several cores: tasks begin in the order of its queue, each as soon as its cores are free.
 
-    The first that does not fit holds up those behind it. Where its platform allows preemption, a task of higher priority
-    stops tasks of lower priority, the lowest and latest first, if that makes it fit.
+    The first that does not fit holds up those behind it. Where its platform allows preemption, a task of higher
+    priority stops tasks of lower priority, the lowest and latest first, if that makes it fit.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:

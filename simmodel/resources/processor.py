@@ -206,8 +206,9 @@ class Processor:
         if self.spec.setup or self.reconfigures:
             share += self.expected_setup(task)
             self._last_family = task.family
-        if task.inputs:
-            share += self.expected_transfer(task)
+        for data in task.inputs:
+            if self.pool not in data.copies:
+                share += self.board.transfer_time(data, self.pool)
         task._share = share
         self._queued += share
         if not self._by_priority:
@@ -266,14 +267,16 @@ class Processor:
     def run(self) -> Phase:
         """Take one task after the other through its phases: the process."""
         env = self.env
+        queue = self._queue
         while True:
-            if self._head() is None:
+            # What _head() says, at hand for the ordinary queue.
+            if self._ranked if self._by_priority else queue and not queue[0]._missing:
+                self.current = task = self._pop()
+                yield from self.serve(task)
+                self.current = None
+            else:
                 self._sleep = event = Event(env)
                 yield event
-                continue
-            self.current = task = self._pop()
-            yield from self.serve(task)
-            self.current = None
 
     def serve(self, task: LiveTask) -> Phase:
         """Take a task through its phases."""
@@ -303,7 +306,7 @@ class Processor:
         pool = self.pool
         uses_memory = task.inputs or task.outputs or task.memory
         if uses_memory:
-            missing = None if pool.crowded else pool.take(task)
+            missing: Data | None = None if pool.crowded else pool.take(task)
             if missing is None:
                 missing = yield from self._wait_for_room(task)
                 transfer_start = env._now
@@ -312,7 +315,7 @@ class Processor:
             transfer_end = env._now
         own = self.core
         if own is not None and not own.take():
-            yield take_core(env, (own,))
+            yield own.queue(env)
         start = env._now
         seconds = task.speeds[self.kind]
         if self.spec.model_error:
@@ -416,7 +419,7 @@ class Processor:
         try:
             yield from self.execute(task, left)
         except Interrupt as stop:
-            mode, goes_back = stop.cause
+            mode, goes_back = stop.args[0]
             if mode == "suspend" and seconds > 0:
                 task.done_share += (self.env._now - since) / seconds
             self.board.stopped(task, self, goes_back)

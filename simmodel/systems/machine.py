@@ -5,14 +5,13 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
-from math import inf, isnan
+from math import inf
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-import numpy as np
 from simpy.events import Event, Timeout
 
 from simmodel.environment import Environment
-from simmodel.errors import ImpossibleWork, InputError
+from simmodel.errors import InputError
 from simmodel.platform.machine import MachineSpec, ProcessorSpec
 from simmodel.platform.network import NetworkSpec
 from simmodel.resources.cores import Core
@@ -49,7 +48,7 @@ class Moved(NamedTuple):
     end: float
     task: Any
     cause: str
-    count: int = 1
+    objects: int = 1
 
 
 class Machine:
@@ -277,8 +276,7 @@ class Machine:
         """A task is done: what waits for it may be ready, and its data are there."""
         task.state = "done"
         if self._record:
-            self._phases.extend((task.index, processor.index, task.ready, task.assigned))
-            self._phases.extend(phases)
+            self._phases.extend((task.index, processor.index, task.ready, task.assigned, *phases))
         for data in task.inputs:
             data.readers -= 1
         for data in task.outputs:
@@ -376,8 +374,8 @@ class Machine:
         copies = data.copies
         source: MemoryPool = copies[0]
         if len(copies) > 1:
-            way = [latency[to] + data.size * slow[to] for latency, slow in zip(self._latency, self._per_byte, strict=True)]
-            source = nearest(copies, way)
+            ways = zip(self._latency, self._per_byte, strict=True)
+            source = nearest(copies, [latency[to] + data.size * slow[to] for latency, slow in ways])
         source.use(data)
         since = self.env._now
 
@@ -399,8 +397,7 @@ class Machine:
         self, data: LiveData, source: MemoryPool, pool: MemoryPool, since: float, task: LiveTask | None, cause: str
     ) -> None:
         if self._record or self._on_moved:
-            name = None if task is None else task
-            moved = Moved(data.name, data.size, source.name, pool.name, since, self.env._now, name, cause)
+            moved = Moved(data.name, data.size, source.name, pool.name, since, self.env._now, task, cause)
             if self._record:
                 self.moved.append(moved)
             for call in self._on_moved:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from simpy.events import Event
@@ -92,8 +92,8 @@ class LiveSet:
                 data.written = True
                 return
         raise ImpossibleWork(
-            f"{self.machine.name}: no pool has room for {data.name} ({show_quantity(data.size, 'B')}), which comes with "
-            f"{self.set.name} at {self.at:g}: {', '.join(map(repr, self.machine.pools.values()))}"
+            f"{self.machine.name}: no pool has room for {data.name} ({show_quantity(data.size, 'B')}), which comes "
+            f"with {self.set.name} at {self.at:g}: {', '.join(map(repr, self.machine.pools.values()))}"
         )
 
 
@@ -115,11 +115,11 @@ def bring_to_life(machine: Machine, tasks: TaskSet, at: float) -> LiveSet:
     data = live.data = [LiveData(tasks.data_name(d), size) for d, size in enumerate(tasks.sizes)]
     inputs = _rows(tasks.inputs, data, n)
     outputs = _rows(tasks.outputs, data, n)
-    for row in inputs:
-        for each in row:
+    for read in inputs:
+        for each in read:
             each.readers += 1
-    for row in outputs:
-        for each in row:
+    for written in outputs:
+        for each in written:
             each.kept = not each.readers
     live.given = [data[d] for d in _given(tasks)]
     _check_given(machine, live)
@@ -153,16 +153,14 @@ def bring_to_life(machine: Machine, tasks: TaskSet, at: float) -> LiveSet:
     return live
 
 
-def _rows(
-    rows: Sequence[tuple[int, ...]] | None, data: list[LiveData], n: int
-) -> Sequence[tuple[LiveData, ...]]:
+def _rows(rows: Sequence[tuple[int, ...]] | None, data: list[LiveData], n: int) -> Sequence[tuple[LiveData, ...]]:
     if rows is None:
         return [()] * n
     if len(data) == 1:  # one object that all read
         whole = (data[0],)
         return [whole if row else () for row in rows]
     made: dict[int, tuple[LiveData, ...]] = {}  # rows that are one tuple are one tuple again
-    found = []
+    found: list[tuple[LiveData, ...]] = []
     for row in rows:
         if not row:
             found.append(())

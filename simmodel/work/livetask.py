@@ -38,7 +38,8 @@ class LiveData:
         self.kept = False
 
     def __repr__(self) -> str:
-        return f"<LiveData {self.name}: {self.size:g} bytes in {', '.join(pool.name for pool in self.copies) or 'no pool'}>"
+        where = ", ".join(pool.name for pool in self.copies) or "no pool"
+        return f"<LiveData {self.name}: {self.size:g} bytes in {where}>"
 
 
 class LiveTask:
@@ -60,13 +61,12 @@ class LiveTask:
     inputs, outputs
         its data
     submit, ready, assigned
-        instants in seconds; nan until then
+        instants in seconds, which are there once they have come
     attempts, done_share
         how often it began to run, and the share of its work that is done, where it was suspended
     """
 
     __slots__ = (
-        "_ahead",
         "_children",
         "_error",
         "_missing",
@@ -88,9 +88,13 @@ class LiveTask:
         "set",
         "speeds",
         "state",
-        "submit",
         "submission",
+        "submit",
     )
+    submit: float
+    ready: float
+    assigned: float
+    _share: float  # expected seconds in the queue of its processor
 
     def __init__(
         self,
@@ -119,6 +123,7 @@ class LiveTask:
         self._children: tuple[LiveTask, ...] | list[LiveTask] = ()
         self.submission = submission
         self.attempts = 0
+        self.done_share = 0.0
         self.memory = 0.0
         self.priority = 0.0
         self.cores: float = 1

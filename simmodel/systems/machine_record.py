@@ -1,0 +1,163 @@
+"""What a machine has recorded, made into tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from simmodel.records.tasks import MachineResult
+from simmodel.work.table import Table
+from simmodel.work.workload import Report
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from simmodel.systems.machine import Machine
+
+__all__ = ["machine_result"]
+
+_PHASES = (
+    "ready",
+    "assigned",
+    "taken",
+    "setup_start",
+    "setup_end",
+    "reconfiguration_end",
+    "transfer_start",
+    "transfer_end",
+    "start",
+    "end",
+)
+
+
+_MOVED = ("object", "bytes", "source", "destination", "start", "end", "task", "cause", "count")
+
+
+def machine_result(machine: Machine, name: str) -> MachineResult:
+    """Return what has happened on a machine so far.
+
+    >>> from simmodel.environment import Environment
+    >>> from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
+    >>> from simmodel.systems.machine import Machine
+    >>> from simmodel.work.taskset import TaskSet
+    >>> spec = MachineSpec(
+    ...     pools=[MemoryPoolSpec(name="ram")], architectures=[ArchitectureSpec(name="x86")],
+    ...     processors=[ProcessorSpec(name="core", type="CPUCore", architecture="x86", pool="ram")])
+    >>> env = Environment()
+    >>> machine = Machine(env, spec)
+    >>> env.run(machine.submit(TaskSet([3.0, 4.0])).done)
+    <LiveSet tasks: 2 of 2 tasks done>
+    >>> machine_result(machine, "two").tasks["end"]
+    array([3., 7.])
+    """
+    tasks = machine.tasks
+    n = len(tasks)
+    columns: dict[str, NDArray[Any]] = {each: np.full(n, np.nan) for each in _PHASES}
+    placed = np.full(n, -1)
+    done = np.array(machine._phases).reshape(-1, len(_PHASES) + 2)
+    rows = done[:, 0].astype(np.int64)
+    placed[rows] = done[:, 1].astype(np.int64)
+    for i, each in enumerate(_PHASES):
+        columns[each][rows] = done[:, i + 2]
+    status = np.full(n, "done", dtype="U8")
+    for task in tasks if len(done) < n else ():
+        if task.state == "done":
+            continue
+        i = task.index
+        status[i] = task.state
+        for each in ("ready", "assigned"):
+            columns[each][i] = getattr(task, each, np.nan)
+        if task.place is not None:
+            placed[i] = task.place.index
+    starts = np.array([getattr(task, "submit", np.nan) for task in tasks], dtype=float)
+    speeds = np.array([task.speeds for task in tasks]).reshape(n, len(machine.kinds))
+    kinds = np.array([place.kind for place in machine.places])
+    names = np.array(["", *(place.name for place in machine.places)])
+    pools = np.array(["", *(place.pool.name for place in machine.places)])
+    setup_core = np.full(n, "", dtype=names.dtype)
+    for core, task, what, _, _ in machine.core_use:
+        if what == "setup":
+            setup_core[task.index] = core
+    table = Table(
+        {
+            "task": _labels(task.id for task in tasks),
+            "processor": names[placed + 1],
+            **{each: columns[each] for each in _PHASES if each not in ("assigned", "taken")},
+            "submit": starts,
+            "assigned": columns["assigned"],
+            "taken": columns["taken"],
+            "set": np.repeat(np.arange(len(machine.sets)), [len(each.set) for each in machine.sets]),
+            "status": status,
+            "attempts": np.array([task.attempts for task in tasks], dtype=np.int64),
+            "expected_run": np.where(placed >= 0, speeds[np.arange(n), kinds[placed]], np.nan),
+            "run_best": speeds.min(axis=1, initial=inf),
+            "setup_core": setup_core,
+            "family": np.array(["" if task.family is task else str(task.family) for task in tasks], dtype=str),
+            "pool": pools[placed + 1],
+            "cores": np.array([task.cores for task in tasks], dtype=float),
+        }
+    )
+    report = Report()
+    for submission in machine.sets:
+        report = report + submission.set.report
+    return MachineResult(
+        tasks=table,
+        spec=machine.spec,
+        transfers=_table(machine.moved, _MOVED),
+        memory={pool.name: pool.steps() for pool in machine.pools.values()},
+        peaks={pool.name: pool.peak for pool in machine.pools.values()},
+        cpu_phases=_table(machine.core_use, ("core", "task", "what", "start", "end")),
+        sets=[each.set for each in machine.sets],
+        plan=_plan(machine),
+        speeds=_by_architecture(machine, speeds),
+        started=min((each.at for each in machine.sets), default=0.0),
+        ended=float(machine.env.now),
+        decisions=machine.scheduler.timing(),
+        report=report,
+        name=name,
+    )
+
+
+def _labels(values: Iterable[Any]) -> NDArray[Any]:
+    found = list(values)
+    kinds = {type(value) for value in found}
+    if kinds <= {int}:
+        return np.array(found, dtype=np.int64)
+    return np.array([str(value) for value in found], dtype=str)
+
+
+def _table(rows: list[Any], names: tuple[str, ...]) -> Table | None:
+    if not rows:
+        return None
+    columns = dict(zip(names, zip(*rows, strict=True), strict=True))
+    made = {name: np.array(column) for name, column in columns.items() if name != "task"}
+    made["task"] = _labels("" if task is None else task.id for task in columns["task"])
+    return Table({name: made[name] for name in names})
+
+
+def _plan(machine: Machine) -> Table | None:
+    planned = getattr(machine.scheduler.policy, "planned", None)
+    if not planned:
+        return None
+    tasks, places, start, end = zip(*planned, strict=True)
+    return Table(
+        {
+            "task": _labels(task.id for task in tasks),
+            "processor": [place.name for place in places],
+            "start": np.array(start, dtype=float),
+            "end": np.array(end, dtype=float),
+        }
+    )
+
+
+def _by_architecture(machine: Machine, speeds: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the expected seconds of tasks by architecture: the least over its kinds of processors."""
+    found = np.full((len(speeds), len(machine.spec.architectures)), inf)
+    for a, architecture in enumerate(machine.spec.architectures):
+        kinds = [k for k, kind in enumerate(machine.kinds) if kind.architecture == architecture.name]
+        if kinds:
+            found[:, a] = speeds[:, kinds].min(axis=1)
+    return found
