@@ -177,9 +177,11 @@ class View:
         ``estimator(view, work, place) -> Estimate``, which belongs to the system
     simulate
         simulation of a future, handed in from above where there is one
+    problem
+        ``problem(tasks) -> Problem``: what planners plan, where the system has it
     """
 
-    __slots__ = ("_rng", "env", "estimator", "places", "simulate", "usage", "waiting", "workflow")
+    __slots__ = ("_rng", "env", "estimator", "places", "problem", "simulate", "usage", "waiting", "workflow")
 
     def __init__(self, env: Any, waiting: Any, places: Sequence[Any], rng_name: str = "policy") -> None:
         self.env = env
@@ -188,6 +190,7 @@ class View:
         self.workflow: Any = None
         self.estimator: Callable[[View, Any, Any], Estimate] | None = None
         self.simulate: Callable[..., Any] | None = None
+        self.problem: Callable[..., Any] | None = None
         self.usage: Any = None
         self._rng = rng_name
 
