@@ -1,0 +1,221 @@
+"""List scheduling: HEFT, CPOP, PEFT and HEFT with lookahead, as functions of a problem.
+
+Sources: Topcuoglu, Hariri, Wu, IEEE TPDS 13(3), 2002 (HEFT, CPOP); Arabnejad, Barbosa, IEEE TPDS 25(3), 2014 (PEFT);
+Bittencourt, Sakellariou, Madeira, "DAG scheduling using a lookahead variant of the heterogeneous earliest finish time
+algorithm", PDP 2010.
+
+Ties, in all of them: of tasks of equal priority the one that comes first in a topological order that keeps the order
+of submission; of equally good processors the first.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator, Sequence
+from math import inf
+
+from simmodel.policies.ranks import downward_ranks, optimistic_costs, optimistic_ranks, upward_ranks
+from simmodel.policies.timetable import Slot, Timetable
+from simmodel.scheduling.problem import Plan, Problem
+
+__all__ = ["by_rank", "cpop", "critical_path", "critical_processor", "heft", "lookahead_heft", "peft", "ready_first"]
+
+
+def by_rank(problem: Problem, ranks: Sequence[float]) -> list[int]:
+    """Return the tasks by falling rank, ties in topological order."""
+    turn = problem.turn
+    return sorted(problem.order, key=lambda task: (-ranks[task], turn[task]))
+
+
+def ready_first(problem: Problem, priorities: Sequence[float]) -> Iterator[int]:
+    """Yield the tasks, of those whose parents have been yielded always the one of highest priority."""
+    turn = problem.turn
+    missing = [len(found) for found in problem.parents]
+    heap = [(-priorities[task], turn[task], task) for task, count in enumerate(missing) if not count]
+    heapq.heapify(heap)
+    while heap:
+        task = heapq.heappop(heap)[2]
+        yield task
+        for child, _ in problem.children[task]:
+            missing[child] -= 1
+            if not missing[child]:
+                heapq.heappush(heap, (-priorities[child], turn[child], child))
+
+
+def heft(problem: Problem, *, insertion: bool = True) -> Plan:
+    """Return the plan of HEFT: the task of highest upward rank goes where it ends first.
+
+    Parameters
+    ----------
+    problem
+        what is planned
+    insertion
+        whether a task may go into a gap between others; else it goes behind them
+
+    >>> problem = Problem([[4.0, 6.0], [3.0, 9.0], [3.0, 2.0]], parents=[(), ((0, 1.0),), ((0, 1.0),)],
+    ...                   latency=[[0, 0], [0, 0]], per_byte=[[0, 1], [1, 0]])
+    >>> plan = heft(problem)
+    >>> plan.processor, plan.start, plan.makespan
+    ([0, 0, 1], [0.0, 4.0, 5.0], 7.0)
+    """
+    table = Timetable(problem, insertion=insertion)
+    ready, best, place = table.ready, table.best, table.place
+    for task in by_rank(problem, upward_ranks(problem)):
+        place(task, best(task, ready(task)))
+    return table.plan()
+
+
+def critical_path(problem: Problem, ranks: Sequence[float] | None = None) -> list[int]:
+    """Return the tasks of the longest way through the graph, in means over the processors.
+
+    Parameters
+    ----------
+    problem
+        what is planned
+    ranks
+        its upward ranks, where they are known
+
+    >>> critical_path(Problem([[2.0], [1.0], [5.0]], [(), ((0, 0.0),), ((0, 0.0),)], [[0]], [[0]]))
+    [0, 2]
+    """
+    ranks = upward_ranks(problem) if ranks is None else ranks
+    latency, per_byte = problem.mean_link()
+    ahead = [task for task in problem.order if not problem.parents[task]]
+    path: list[int] = []
+    cost: Callable[[int], float] = ranks.__getitem__
+    while ahead:
+        task = max(ahead, key=cost)
+        path.append(task)
+        sizes = dict(problem.children[task])
+        ahead = list(sizes)
+
+        def cost(child: int, sizes: dict[int, float] = sizes) -> float:
+            return latency + sizes[child] * per_byte + ranks[child]
+
+    return path
+
+
+def critical_processor(problem: Problem, path: Sequence[int]) -> int:
+    """Return the processor that runs the tasks of a path in the least time.
+
+    Where none can run them all: the one that can run most of them, and of those the one that needs the least time.
+    """
+
+    def cost(j: int) -> tuple[int, float]:
+        found = [problem.run[task][j] for task in path if problem.run[task][j] < inf]
+        return -len(found), sum(found)
+
+    return min(range(len(problem.pools)), key=cost)
+
+
+def cpop(problem: Problem, *, insertion: bool = True) -> Plan:
+    """Return the plan of CPOP: the critical path goes to one processor, all else where it ends first.
+
+    A task's priority is its upward plus its downward rank. Tasks of the critical path that its processor cannot run go
+    where they end first.
+
+    >>> problem = Problem([[4.0, 6.0], [3.0, 9.0], [3.0, 2.0]], parents=[(), ((0, 1.0),), ((0, 1.0),)],
+    ...                   latency=[[0, 0], [0, 0]], per_byte=[[0, 1], [1, 0]])
+    >>> cpop(problem).processor
+    [0, 0, 1]
+    """
+    upward = upward_ranks(problem)
+    priorities = [up + down for up, down in zip(upward, downward_ranks(problem), strict=True)]
+    path = critical_path(problem, upward)
+    processor = critical_processor(problem, path)
+    critical = {task for task in path if problem.run[task][processor] < inf}
+    table = Timetable(problem, insertion=insertion)
+    pool = problem.pools[processor]
+    for task in ready_first(problem, priorities):
+        ready = table.ready(task)
+        if task in critical:
+            table.place(task, table.slot(task, processor, ready[pool]))
+        else:
+            table.place(task, table.best(task, ready))
+    return table.plan()
+
+
+def peft(problem: Problem, *, insertion: bool = True) -> Plan:
+    """Return the plan of PEFT: tasks go where their end and the optimistic cost of all that follows are least.
+
+    >>> problem = Problem([[4.0, 6.0], [3.0, 9.0], [3.0, 2.0]], parents=[(), ((0, 1.0),), ((0, 1.0),)],
+    ...                   latency=[[0, 0], [0, 0]], per_byte=[[0, 1], [1, 0]])
+    >>> peft(problem).processor
+    [0, 0, 1]
+    """
+    costs = optimistic_costs(problem)
+    pools = problem.pools
+    table = Timetable(problem, insertion=insertion)
+    for task in ready_first(problem, optimistic_ranks(problem, costs)):
+        row = costs[task]
+        table.place(task, table.best(task, table.ready(task), [row[pool] for pool in pools]))
+    return table.plan()
+
+
+def lookahead_heft(problem: Problem, *, insertion: bool = True) -> Plan:
+    """Return the plan of HEFT with lookahead: a task goes where the last of its children ends first.
+
+    For each processor the task is placed there on trial, and then its children, one after another by falling rank, each
+    where it ends first, as far as its parents are placed. A task without children goes where it ends first itself.
+
+    >>> problem = Problem([[4.0, 6.0], [3.0, 9.0], [3.0, 2.0]], parents=[(), ((0, 1.0),), ((0, 1.0),)],
+    ...                   latency=[[0, 0], [0, 0]], per_byte=[[0, 1], [1, 0]])
+    >>> lookahead_heft(problem).processor
+    [0, 0, 1]
+    """
+    ranks = upward_ranks(problem)
+    table = Timetable(problem, insertion=insertion)
+    tasks = by_rank(problem, ranks)
+    turn = [0] * len(tasks)
+    for i, task in enumerate(tasks):
+        turn[task] = i
+    for task in tasks:
+        ready = table.ready(task)
+        children = sorted([child for child, _ in problem.children[task]], key=turn.__getitem__)
+        slot = _with_lookahead(table, task, ready, children) if children else table.best(task, ready)
+        table.place(task, slot)
+    return table.plan()
+
+
+_Trial = tuple[int, list[float], list[tuple[int, float]]]
+
+
+def _with_lookahead(table: Timetable, task: int, ready: list[float], children: list[int]) -> Slot:
+    """Return the slot of a task whose last child ends first."""
+    problem = table.problem
+    moved = {task, *children}
+    trials: list[_Trial] = [
+        (child, table.ready(child), [pair for pair in problem.parents[child] if pair[0] in moved]) for child in children
+    ]
+    best, least = None, inf
+    for j, seconds in enumerate(problem.run[task]):
+        if seconds < inf:
+            slot = table.slot(task, j, ready[problem.pools[j]])
+            end = _try(table, task, slot, trials, least)
+            if best is None or end < least:
+                best, least = slot, end
+    assert best is not None
+    return best
+
+
+def _try(table: Timetable, task: int, slot: Slot, trials: list[_Trial], least: float) -> float:
+    """Return when the last of the children would end, and leave the table as it was; infinity: not before ``least``."""
+    end = 0.0
+    before = {slot[0]: table.remember(slot[0])}
+    table.place(task, slot)
+    placed = [task]
+    for child, ready, parents in trials:
+        there = table.best(child, table.with_parents(ready, parents))
+        if there[2] >= least:
+            end = inf
+            break
+        end = max(end, there[2])
+        if there[0] not in before:
+            before[there[0]] = table.remember(there[0])
+        table.place(child, there)
+        placed.append(child)
+    for j, free in before.items():
+        table.restore(j, free)
+    for each in placed:
+        table.processor[each] = -1
+    return end
