@@ -5,17 +5,20 @@ from __future__ import annotations
 import platform as python_platform
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import attrs
 
 from simmodel.environment import Environment, quiet_garbage_collector
 from simmodel.errors import InputError
 from simmodel.platform.cluster import ClusterSpec
+from simmodel.records.columns import joined
 from simmodel.records.observers import EventRecorder, Progress
 from simmodel.records.recorder import JobRecorder
 from simmodel.scheduling.registry import policy as policy_named
+from simmodel.scheduling.snapshot import Snapshot, SystemSnapshot, snapshot_of_document
 from simmodel.systems.cluster import Cluster
+from simmodel.systems.restore import restoring
 from simmodel.work.job import Job
 from simmodel.work.prepare import Estimates, Overrun
 from simmodel.work.workload import Report, Workload
@@ -28,6 +31,7 @@ __all__ = ["Scenario", "load_scenario", "simulate"]
 _INLINE = 100_000  # jobs of a workload that no file holds, kept in the scenario itself
 
 
+@overload
 def simulate(
     platform: ClusterSpec | int | str | Path | None,
     workload: Workload | Iterable[Job] | str | Path,
@@ -44,14 +48,34 @@ def simulate(
     observers: Sequence[Any] = (),
     progress: bool = False,
     name: str | None = None,
-) -> Result:
+) -> Result: ...
+
+
+@overload
+def simulate(
+    platform: SystemSnapshot,
+    workload: Any = None,
+    *,
+    policy: Any = None,
+    arrivals: Workload | Iterable[Job] | str | Path | None = None,
+    seed: int | None = None,
+    until: float | None = None,
+    events: bool = False,
+    observers: Sequence[Any] = (),
+    progress: bool = False,
+    name: str | None = None,
+) -> Result: ...
+
+
+def simulate(platform: Any, workload: Any = None, policy: Any = None, **options: Any) -> Result:
     """Run a workload on a cluster under a policy, and return what happened.
 
     Parameters
     ----------
     platform
         a number of processors, a :class:`~simmodel.platform.cluster.ClusterSpec`, the name of a ready one or the path
-        of a file; ``None``: the machine that the workload says it was recorded on
+        of a file; ``None``: the machine that the workload says it was recorded on. Or a snapshot, to go on from: see
+        below
     workload
         a :class:`~simmodel.work.workload.Workload`, jobs, the name of a ready one or the path of a log
     policy
@@ -84,7 +108,43 @@ def simulate(
     ...         Job(submit=950, processors=7, run=100), Job(submit=960, processors=2, run=400)]
     >>> simulate(12, jobs, "easy").jobs["start"]
     array([   0.,  900., 1000., 1100.])
+
+    ``simulate(snapshot, policy, until=..., arrivals=...)`` goes on from a
+    :class:`~simmodel.scheduling.snapshot.Snapshot`: under its own policy, with what that remembers, unless another is
+    given; with its own arrivals, and these jobs besides; with its own random streams, unless there is a seed. The
+    result has a row for each job that was not over, with what it did before.
+
+    >>> env = Environment()
+    >>> cluster = Cluster(env, 12, "easy")
+    >>> _ = cluster.replay(Workload.from_jobs(jobs))
+    >>> env.run(until=955)
+    >>> simulate(cluster.snapshot(), "fcfs", arrivals=[Job(submit=970, processors=5, run=10)]).jobs["start"]
+    array([   0.,  900., 1000., 1100., 1100.])
     """
+    if isinstance(platform, SystemSnapshot):
+        return _continue(platform, workload, policy, **options)
+    if workload is None:
+        raise InputError("a workload expected, found none")
+    return _simulate(platform, workload, "fcfs" if policy is None else policy, **options)
+
+
+def _simulate(
+    platform: Any,
+    workload: Any,
+    policy: Any,
+    *,
+    processors: int | None = None,
+    seed: int | None = 0,
+    decide_on: Literal["instant", "event"] = "instant",
+    event_order: Literal["submits-first", "ends-first"] = "submits-first",
+    estimates: Estimates = "requested",
+    overrun: Overrun = "stop",
+    until: float | None = None,
+    events: bool = False,
+    observers: Sequence[Any] = (),
+    progress: bool = False,
+    name: str | None = None,
+) -> Result:
     log, source = _workload(workload)
     spec = _platform(platform, processors, log)
     env = Environment(seed=seed)
@@ -105,21 +165,9 @@ def simulate(
     env.observe(recorder)
     event_recorder = EventRecorder(env, cluster.places) if events else None
     bar = Progress(len(log), log.name) if progress else None
-    for observer in (event_recorder, bar, *observers):
-        if observer is not None:
-            env.observe(observer(env) if isinstance(observer, type) else observer)
+    _observe(env, event_recorder, bar, *observers)
     prepared = cluster.replay(log)
-    try:
-        with quiet_garbage_collector():
-            if until is not None:
-                env.run(until=until)
-            elif cluster.calendar.endless or spec.outages or spec.reservations:
-                env.run(until=cluster.idle())
-            else:
-                env.run()
-    finally:
-        if bar is not None:
-            bar.close()
+    _run(cluster, until, bar)
     scheduler = cluster.scheduler
     options = {"decide_on": decide_on, "event_order": event_order, "estimates": estimates, "overrun": overrun}
     columns = {key: log[key] for key in log.table.names if key not in ("wait", "status")}
@@ -142,6 +190,103 @@ def simulate(
             "versions": _versions(),
         },
     )
+
+
+def _observe(env: Environment, *observers: Any) -> None:
+    for observer in observers:
+        if observer is not None:
+            env.observe(observer(env) if isinstance(observer, type) else observer)
+
+
+def _run(cluster: Cluster, until: float | None, bar: Progress | None) -> None:
+    env, spec = cluster.env, cluster.spec
+    try:
+        with quiet_garbage_collector():
+            if until is not None:
+                env.run(until=until)
+            elif cluster.calendar.endless or spec.outages or spec.reservations:
+                env.run(until=cluster.idle())
+            else:
+                env.run()
+    finally:
+        if bar is not None:
+            bar.close()
+
+
+def _continue(
+    snapshot: SystemSnapshot,
+    second: Any,
+    third: Any,
+    *,
+    policy: Any = None,
+    arrivals: Any = None,
+    seed: int | None = None,
+    until: float | None = None,
+    events: bool = False,
+    observers: Sequence[Any] = (),
+    progress: bool = False,
+    name: str | None = None,
+) -> Result:
+    """Go on from a snapshot; the policy stands where a workload would, or behind it."""
+    if not isinstance(snapshot, Snapshot):
+        raise InputError(f"a snapshot of a cluster expected, found one of a {snapshot.system}")
+    given = [each for each in (second, third, policy) if each is not None]
+    if len(given) > 1:
+        raise InputError("a snapshot, and at most one policy, expected: new jobs are arrivals=")
+    if until is not None and not until > snapshot.now:
+        raise InputError(f"until > {snapshot.now:g} s, the instant of the snapshot, expected, found {until:g}")
+    env = Environment(snapshot.now, snapshot.seed if seed is None else seed)
+    chosen = given[0] if given else None
+    restored = restoring(env, snapshot if seed is None else attrs.evolve(snapshot, streams=()), chosen)
+    cluster = restored.cluster
+    log = None if arrivals is None else _arrivals(arrivals, snapshot.now)
+    recorder = restored.recorder(0 if log is None else len(log))
+    env.observe(recorder)
+    event_recorder = EventRecorder(env, cluster.places) if events else None
+    if event_recorder is not None:
+        event_recorder.take_over(run.job for run in restored.runs)
+        event_recorder.take_over(restored.jobs.values())
+    columns = restored.columns()
+    bar = Progress(len(columns["job"]) + (0 if log is None else len(log)), "jobs") if progress else None
+    _observe(env, event_recorder, bar, *observers)
+    report = cluster.report
+    if log is not None:
+        prepared = cluster.replay(log)
+        report = log.report + prepared.report
+        added = {key: log[key] for key in log.table.names if key in ("job", "user", "group", "queue", "partition")}
+        added |= {"submit": log["submit"], "processors": prepared.processors, "requested": prepared.requested}
+        columns = joined(columns, added)
+    _run(cluster, until, bar)
+    return recorder.result(
+        columns,
+        name=name or cluster.scheduler.policy_name,
+        events=None if event_recorder is None else event_recorder.table(),
+        report=report + cluster.report if log is not None else report,
+        decisions=cluster.scheduler.timing(),
+        policy=cluster.scheduler.policy,
+        started=snapshot.now,
+        scenario={
+            "snapshot": snapshot.document() if len(columns["job"]) <= _INLINE else {"digest": snapshot.digest},
+            "workload": None if log is None else _inlined(log),
+            "policy": chosen if isinstance(chosen, str) else None if chosen is None else cluster.scheduler.policy_name,
+            "policy_by_name": chosen is None or isinstance(chosen, str),
+            "options": {"until": until},
+            "seed": seed,
+            "versions": _versions(),
+        },
+    )
+
+
+def _arrivals(given: Any, now: float) -> Workload:
+    log, _ = _workload(given)
+    early = log["submit"] < now
+    if early.any():
+        row = int(early.argmax())
+        raise InputError(
+            f"arrivals at or after {now:g} s, the instant of the snapshot, expected, found job {log['job'][row]} at "
+            f"{log['submit'][row]:g} s"
+        )
+    return log
 
 
 def _workload(given: Any) -> tuple[Workload, dict[str, Any] | None]:
@@ -244,6 +389,8 @@ class Scenario:
         """Run it again; whatever is given replaces what was saved."""
         if policy is None and not self.values["policy_by_name"]:
             raise InputError(f"the policy {self.values['policy']!r} was given as an object: give it to run(policy=...)")
+        if "snapshot" in self.values:
+            return self._continue(workload, self.values["policy"] if policy is None else policy, options)
         described = self.values["workload"]
         if workload is None:
             workload = described["source"] if "source" in described else self.workload()
@@ -253,6 +400,17 @@ class Scenario:
             self.values["policy"] if policy is None else policy,
             **{"seed": self.values["seed"], **self.values["options"], **options},
         )
+
+    def _continue(self, arrivals: Any, policy: Any, options: dict[str, Any]) -> Result:
+        document = self.values["snapshot"]
+        if "format" not in document:
+            raise InputError(
+                "the snapshot is large, and is not in the scenario: simulate(snapshot, ...) repeats the run"
+            )
+        if arrivals is None and self.values["workload"] is not None:
+            arrivals = self.workload()
+        given = {"seed": self.values["seed"], **self.values["options"], **options}
+        return simulate(snapshot_of_document(document), policy, arrivals=arrivals, **given)
 
 
 def load_scenario(path: str | Path) -> Scenario:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from simmodel.work.job import LiveJob
 
-__all__ = ["job_columns", "join"]
+__all__ = ["job_columns", "join", "joined"]
 
 NAMES = ("job", "submit", "processors", "requested")
 
@@ -56,6 +56,23 @@ def job_columns(columns: Mapping[str, Any], expected: int, late: Sequence[LiveJo
 def _value(job: LiveJob, name: str) -> Any:
     value = getattr(job, name, None)
     return getattr(job.spec, name, None) if value is None and job.spec is not None else value
+
+
+def joined(first: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+    """Join columns of some jobs with those of others; what is not known of one part is unknown there.
+
+    >>> joined({"job": [1]}, {"job": [2], "user": [7]})
+    {'job': array([1, 2]), 'user': array([-1,  7])}
+    """
+    lengths = [len(next(iter(part.values()), ())) for part in (first, more)]
+    names = dict.fromkeys([*first, *more])
+    return {
+        name: join(
+            np.asarray(first[name]) if name in first else _missing(more[name], lengths[0]),
+            np.asarray(more[name]) if name in more else _missing(first[name], lengths[1]),
+        )
+        for name in names
+    }
 
 
 def _missing(like: Any, count: int) -> NDArray[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -60,6 +60,11 @@ class EventRecorder:
                 detail,
             )
         )
+
+    def take_over(self, jobs: Iterable[LiveJob]) -> None:
+        """Count jobs that ran or waited before the first event."""
+        for job in jobs:
+            (self._waiting if job.run is None else self._running).add(job.index)
 
     def job_submitted(self, job: LiveJob) -> None:
         """Keep ``submitted``."""

@@ -275,8 +275,11 @@ def _place(cluster: Cluster, pool: Any, actual: bool) -> PlaceState:
 
 def _streams(cluster: Cluster) -> tuple[tuple[str, dict[str, Any]], ...]:
     prefix = f"{cluster.name}."
-    streams: Any = cluster.env._streams
-    return tuple((name, streams[name].bit_generator.state) for name in sorted(streams) if name.startswith(prefix))
+    return tuple(
+        (name, dict(stream.bit_generator.state))
+        for name, stream in sorted(cluster.env._streams.items())
+        if name.startswith(prefix)
+    )
 
 
 def _planned(cluster: Cluster, entries: Iterable[Any], parts: dict[Any, tuple[int, ...]]) -> list[Planned]:

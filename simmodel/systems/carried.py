@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from simmodel.records.columns import join
-from simmodel.records.recorder import JobRecorder
 
 if TYPE_CHECKING:
     from simmodel.scheduling.snapshot import Snapshot, Work
-    from simmodel.systems.cluster import Cluster
-    from simmodel.work.job import LiveJob, Run
 
-__all__ = ["carried", "columns_of"]
+__all__ = ["columns_of", "works_of"]
 
 _OF_SPECS = ("group", "queue", "partition")
-
-
-def carried(cluster: Cluster, runs: Iterable[Run], jobs: Iterable[LiveJob], rows: int) -> JobRecorder:
-    """Return a recorder of so many jobs that begins now and knows what runs and waits."""
-    recorder = JobRecorder(cluster.env, expected=rows, late=True, places=cluster.places)
-    for run in runs:
-        recorder.carry_over(run.job)
-    for job in jobs:
-        recorder.carry_over(job)
-    return recorder
 
 
 def works_of(snapshot: Snapshot) -> list[Work]:

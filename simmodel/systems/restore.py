@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 from simpy.events import Event
 
 from simmodel.errors import InputError
+from simmodel.records.recorder import JobRecorder
 from simmodel.resources.claims import Grant
 from simmodel.resources.counts import COUNTED
 from simmodel.resources.windows import Window
 from simmodel.scheduling.foreseen import expected_end
 from simmodel.scheduling.registry import policy as policy_named
 from simmodel.scheduling.snapshot import Snapshot, Work
-from simmodel.systems.carried import carried, columns_of
+from simmodel.systems.carried import columns_of
 from simmodel.systems.cluster import Cluster
 from simmodel.systems.replay import plan_submission
 from simmodel.work.job import LiveJob, Run
@@ -25,7 +26,7 @@ from simmodel.work.job import LiveJob, Run
 if TYPE_CHECKING:
     from simmodel.environment import Environment
 
-__all__ = ["chosen_policy", "restore"]
+__all__ = ["Restored", "chosen_policy", "restore", "restoring"]
 
 
 def chosen_policy(snapshot: Snapshot, policy: Any) -> Any:
@@ -48,6 +49,16 @@ def chosen_policy(snapshot: Snapshot, policy: Any) -> Any:
 
 def restore(env: Environment, snapshot: Snapshot, policy: Any = None, *, record: bool = True, rank: int = 1) -> Cluster:
     """Return a cluster that goes on where a snapshot was taken (see :meth:`Cluster.from_snapshot`)."""
+    restored = restoring(env, snapshot, policy, record=record, rank=rank)
+    if record:
+        restored.cluster._keep_record(restored.recorder(), restored.columns())
+    return restored.cluster
+
+
+def restoring(
+    env: Environment, snapshot: Snapshot, policy: Any = None, *, record: bool = False, rank: int = 1
+) -> Restored:
+    """Return a cluster that goes on where a snapshot was taken, and what its record needs of before."""
     if env.now != snapshot.now:
         raise InputError(f"an environment at {snapshot.now:g} s expected, as the snapshot, found one at {env.now:g} s")
     chosen = chosen_policy(snapshot, policy)
@@ -62,17 +73,23 @@ def restore(env: Environment, snapshot: Snapshot, policy: Any = None, *, record:
         begin=False,
     )
     cluster._known_as = snapshot.policy.known_as if policy is None else policy if isinstance(policy, str) else None
-    restoring = _Restoring(cluster, snapshot)
-    restoring.run()
-    if record:
-        cluster._keep_record(
-            carried(cluster, restoring.runs, restoring.jobs.values(), len(restoring.rows)), columns_of(snapshot)
-        )
-    return cluster
+    restored = Restored(cluster, snapshot)
+    restored.run()
+    return restored
 
 
-class _Restoring:
-    """Builds up the state of a new cluster, part by part."""
+class Restored:
+    """A new cluster whose state is built up, part by part, from a snapshot.
+
+    Attributes
+    ----------
+    cluster, snapshot
+        the cluster, and what it is built from
+    runs, jobs
+        what runs; what does not, by its number
+    rows
+        the row in the record of each job by its number
+    """
 
     def __init__(self, cluster: Cluster, snapshot: Snapshot) -> None:
         self.cluster = cluster
@@ -83,7 +100,7 @@ class _Restoring:
         self.runs: list[Run] = []
 
     def run(self) -> None:
-        """Do it."""
+        """Build it up."""
         cluster, snapshot = self.cluster, self.snapshot
         works = [run.work for run in snapshot.running]
         works += [*snapshot.waiting, *snapshot.held, *snapshot.blocked, *snapshot.arrivals]
@@ -100,6 +117,19 @@ class _Restoring:
         self._usages()
         self._plans()
         self._policy()
+
+    def recorder(self, more: int = 0) -> JobRecorder:
+        """Return a recorder that begins now, knows what runs and waits, and expects so many jobs more."""
+        recorder = JobRecorder(self.cluster.env, len(self.rows) + more, late=True, places=self.cluster.places)
+        for run in self.runs:
+            recorder.carry_over(run.job)
+        for job in self.jobs.values():
+            recorder.carry_over(job)
+        return recorder
+
+    def columns(self) -> dict[str, Any]:
+        """Return the columns of the jobs of the snapshot, as a recorder takes them."""
+        return columns_of(self.snapshot)
 
     def _live(self, work: Work) -> LiveJob:
         """Return the live job of a work."""
