@@ -1,0 +1,274 @@
+"""Branches of a what-if: a policy, the policies that follow it, and what is done by hand beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from math import isfinite
+from typing import Any, NamedTuple, TypeAlias
+
+import attrs
+
+from simmodel.errors import InputError
+from simmodel.scheduling.protocol import Decision, Start, View
+from simmodel.scheduling.registry import policy as policy_named
+from simmodel.work.job import Job
+
+__all__ = ["Action", "Branch", "CancelJob", "StartJob", "SubmitJob"]
+
+
+class StartJob(NamedTuple):
+    """This job starts, whatever the policy says: at a place, by name, at an instant (s).
+
+    Default: where it waits, and at once. A job that waits for another partition goes over to this one.
+    """
+
+    job: int | str
+    place: str | None = None
+    at: float | None = None
+
+
+class CancelJob(NamedTuple):
+    """This job is withdrawn, or stopped where it runs, at an instant (s); default: at once."""
+
+    job: int | str
+    at: float | None = None
+
+
+class SubmitJob(NamedTuple):
+    """This job is submitted at an instant (s); default: at once. It may run as long as it is expected to."""
+
+    job: Job
+    at: float | None = None
+
+
+Action: TypeAlias = StartJob | CancelJob | SubmitJob
+
+
+def _follow(given: Iterable[tuple[float, Any]]) -> tuple[tuple[float, Any], ...]:
+    return tuple(sorted(((float(at), policy) for at, policy in given), key=lambda pair: pair[0]))
+
+
+def _actions(given: Iterable[Action]) -> tuple[Action, ...]:
+    actions = tuple(given)
+    for action in actions:
+        if not isinstance(action, (StartJob, CancelJob, SubmitJob)):
+            raise InputError(f"an action (StartJob, CancelJob, SubmitJob) expected, found {action!r}")
+    return actions
+
+
+@attrs.frozen
+class Branch:
+    """One future to try: a policy, what follows it and when, and what is done by hand beside it.
+
+    Its methods return another branch, so that a tree of them is made step by step.
+
+    Parameters
+    ----------
+    policy
+        a name, a policy or a function of a view; ``None``: the snapshot's own, with what it remembers
+    then
+        pairs of an instant (s, on the clock of the snapshot) and the policy that decides from then on
+    actions
+        :class:`StartJob`, :class:`CancelJob` and :class:`SubmitJob` values
+
+    >>> now = Branch("easy").start(7)
+    >>> later = now.switch(3600, "sjf+easy")
+    >>> print(now); print(later)
+    easy, start job 7
+    easy, sjf+easy from 3600 s, start job 7
+    """
+
+    policy: Any = None
+    then: tuple[tuple[float, Any], ...] = attrs.field(default=(), converter=_follow)
+    actions: tuple[Action, ...] = attrs.field(default=(), converter=_actions)
+
+    def switch(self, at: float, policy: Any) -> Branch:
+        """Return this branch with another policy from an instant (s) on."""
+        return attrs.evolve(self, then=(*self.then, (at, policy)))
+
+    def start(self, job: int | str, place: str | None = None, at: float | None = None) -> Branch:
+        """Return this branch with a job that starts by hand; see :class:`StartJob`."""
+        return attrs.evolve(self, actions=(*self.actions, StartJob(job, place, at)))
+
+    def cancel(self, job: int | str, at: float | None = None) -> Branch:
+        """Return this branch with a job that is withdrawn; see :class:`CancelJob`."""
+        return attrs.evolve(self, actions=(*self.actions, CancelJob(job, at)))
+
+    def submit(self, job: Job, at: float | None = None) -> Branch:
+        """Return this branch with one more job; see :class:`SubmitJob`."""
+        return attrs.evolve(self, actions=(*self.actions, SubmitJob(job, at)))
+
+    def fork(self, at: float, policies: Iterable[Any]) -> dict[str, Branch]:
+        """Return one branch for each policy that may follow at an instant (s), by what they are called.
+
+        >>> list(Branch("easy").fork(60, ["fcfs", "sjf"]))
+        ['easy, fcfs from 60 s', 'easy, sjf from 60 s']
+        """
+        return {str(branch): branch for branch in (self.switch(at, policy) for policy in policies)}
+
+    def __str__(self) -> str:
+        parts = [label(self.policy), *(f"{label(policy)} from {at:g} s" for at, policy in self.then)]
+        for action in self.actions:
+            at = "" if action.at is None else f" at {action.at:g} s"
+            if isinstance(action, SubmitJob):
+                parts.append(f"submit {action.job.id or action.job.name or f'{action.job.processors} processors'}{at}")
+            elif isinstance(action, CancelJob):
+                parts.append(f"cancel job {action.job}{at}")
+            else:
+                parts.append(f"start job {action.job}{f' on {action.place}' if action.place else ''}{at}")
+        return ", ".join(parts)
+
+    def check(self, now: float) -> None:
+        """Refuse what cannot be: a policy that is not known, an instant before the snapshot's (s)."""
+        for policy in (self.policy, *(policy for _, policy in self.then)):
+            if policy is not None:
+                policy_named(policy)
+        for at in (*(at for at, _ in self.then), *(action.at for action in self.actions if action.at is not None)):
+            if not (at >= now and isfinite(at)):
+                raise InputError(f"branch '{self}': an instant from {now:g} s on expected, found {at:g}")
+
+
+def label(policy: Any) -> str:
+    """Return what a policy is called in tables."""
+    if policy is None:
+        return "as it is"
+    if isinstance(policy, str):
+        return policy
+    return str(getattr(policy, "name", None) or getattr(policy, "__name__", None) or type(policy).__name__)
+
+
+def follow(branch: Branch, first: Any) -> Any:
+    """Return the policy that does what a branch says but for submissions, beginning with the policy ``first``.
+
+    It is for one simulation.
+    """
+    starts = [action for action in branch.actions if isinstance(action, StartJob)]
+    cancels = [action for action in branch.actions if isinstance(action, CancelJob)]
+    if not (starts or cancels or branch.then):
+        return first
+    return _Following(first, [(at, _unused(policy)) for at, policy in branch.then], starts, cancels)
+
+
+def _unused(given: Any) -> Any:
+    policy = policy_named(given)
+    return policy.fresh() if policy is given and hasattr(policy, "fresh") else policy
+
+
+class _Following:
+    """Policies one after the other, and what is started and withdrawn by hand."""
+
+    def __init__(
+        self, first: Any, then: list[tuple[float, Any]], starts: list[StartJob], cancels: list[CancelJob]
+    ) -> None:
+        self.stages = [(float("-inf"), first), *then]
+        self.name = label(first)
+        self.tries_every_submission = any(getattr(each, "tries_every_submission", False) for _, each in self.stages)
+        self.preempts = any(getattr(each, "preempts", False) for _, each in self.stages)
+        self._starts = starts
+        self._cancels = cancels
+        self._system: Any = None
+        self._stage = 0
+
+    def attach(self, system: Any) -> None:
+        """Attach all policies to the system, and see to it that there is a decision whenever one is due."""
+        self._system = system
+        for _, policy in self.stages:
+            if hasattr(policy, "attach"):
+                policy.attach(system)
+        env = system.env
+        for at, _ in self.stages[1:]:
+            env.call_at(at, self._wake)
+        for start in self._starts:
+            env.call_at(env.now if start.at is None else start.at, self._wake)
+        for cancel in self._cancels:
+            env.call_at(env.now if cancel.at is None else cancel.at, _Withdrawal(system, cancel.job))
+
+    def _wake(self) -> None:
+        scheduler = self._system.scheduler
+        scheduler._asked_for = True
+        scheduler.wake()
+
+    def restore(self, values: Any) -> None:
+        """Give the first policy what it remembers."""
+        first = self.stages[0][1]
+        if hasattr(first, "restore"):
+            first.restore(values)
+
+    def decide(self, view: View) -> Iterable[Decision]:
+        """Start what is to be started by hand, and then what the policy of this instant decides."""
+        now = view.now
+        before = self._stage
+        while self._stage + 1 < len(self.stages) and self.stages[self._stage + 1][0] <= now:
+            self._stage += 1
+        policy = self.stages[self._stage][1]
+        if self._stage != before and hasattr(policy, "forget"):
+            policy.forget()
+        if any(start.at is None or start.at <= now for start in self._starts):
+            return self._by_hand(view, policy)
+        return getattr(policy, "decide", policy)(view) or ()
+
+    def _by_hand(self, view: View, policy: Any) -> Iterator[Decision]:
+        due = [start for start in self._starts if start.at is None or start.at <= view.now]
+        self._starts = [start for start in self._starts if start not in due]
+        for start in due:
+            job = find_job(self._system, start.job)
+            place = job.place if start.place is None else _place(view, start.place)
+            if job.state != "waiting":
+                raise InputError(f"job {start.job} cannot be started at {view.now:g} s: it is {job.state}")
+            if place is not job.place and not place.queues:
+                _move(self._system, job, place)
+            yield Start(job, place, "by hand")
+        yield from getattr(policy, "decide", policy)(view) or ()
+
+
+def _move(cluster: Any, job: Any, place: Any) -> None:
+    """Let a waiting job wait for another partition."""
+    before = job.place
+    cluster._queues[before].remove(job)
+    job.place = place
+    job.priority += place.priority - before.priority
+    if job.spec is not None:
+        job.request = place.request_of(job.spec)
+    cluster._queues[place].add(job)
+
+
+class _Withdrawal:
+    """Withdraws a job when it is called."""
+
+    def __init__(self, system: Any, job: int | str) -> None:
+        self._system = system
+        self._job = job
+
+    def __call__(self) -> None:
+        self._system.cancel(find_job(self._system, self._job))
+
+
+def _place(view: View, name: str) -> Any:
+    for place in view.places:
+        if place.name == name:
+            return place
+    raise InputError(f"place {name!r} is not there; there are {', '.join(place.name for place in view.places)}")
+
+
+def find_job(system: Any, name: int | str) -> Any:
+    """Return the live job of a system that is called so.
+
+    Raises
+    ------
+    InputError
+        where it is not there, or is over
+    """
+    for job in system.view.waiting:
+        if job.id == name:
+            return job
+    for run in system.view.running:
+        if run.work.id == name:
+            return run.work
+    for rules in getattr(system, "rules", {}).values():
+        for job in rules.held:
+            if job.id == name:
+                return job
+    known: Mapping[Any, Any] = getattr(getattr(system, "_dependencies", None), "_known", {})
+    if name in known:
+        return known[name]
+    raise InputError(f"job {name} is not there, or is over, at {system.env.now:g} s")

@@ -1,0 +1,73 @@
+"""Pictures of what-ifs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from simmodel.scheduling.objective import MEASURES
+from simmodel.view.style import BLUE, GREY, INK, duration_axis, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from simmodel.experiments.outcomes import WhatIf
+
+__all__ = ["outcomes"]
+
+
+def outcomes(
+    found: WhatIf, measures: Sequence[str] = ("wait_mean", "wait_max", "bounded_slowdown_mean", "utilisation")
+) -> Figure:
+    """Draw measures as bars, one a policy, the best one dark; several samples with 95 % confidence intervals.
+
+    Parameters
+    ----------
+    found
+        what ``what_if`` returned
+    measures
+        of :data:`~simmodel.scheduling.objective.MEASURES`, or ``score``; one panel each
+    """
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise ImportError("plots need matplotlib: pip install 'simmodel[notebook]'") from None
+    height = 0.9 + 0.32 * len(found)
+    figure, panels = plt.subplots(
+        1, len(measures), figsize=(2.4 * len(measures) + 1.2, height), sharey=True, squeeze=False, layout="constrained"
+    )
+    for ax, name in zip(panels[0], measures, strict=True):
+        _bars(ax, found, name)
+    panels[0][0].set_yticks(np.arange(len(found)), [each.name for each in found])
+    panels[0][0].invert_yaxis()
+    return figure
+
+
+def _bars(ax: Axes, found: WhatIf, name: str) -> None:
+    best = found.best
+    longest = 0.0
+    for y, outcome in enumerate(found):
+        values = outcome.values(name) if outcome.counted else np.array([])
+        if not np.isfinite(values).all() or not len(values):
+            ax.annotate(outcome.status, (0, y), (4, 0), textcoords="offset points", va="center", fontsize=8, color=GREY)
+            continue
+        mean = float(values.mean())
+        error: dict[str, Any] = {}
+        if len(values) > 1:
+            half = outcome.interval(name).half_width
+            error = {"xerr": half, "error_kw": {"elinewidth": 1.0, "ecolor": INK, "capsize": 2}}
+            longest = max(longest, mean + half)
+        longest = max(longest, mean)
+        ax.barh(y, mean, height=0.66, color=BLUE, alpha=0.95 if outcome is best else 0.45, **error)
+    unit, title = MEASURES.get(name, ("", name))
+    if unit == "s":
+        ax.set_xlabel("")
+        duration_axis(ax.xaxis, longest, log=False)
+    elif name == "utilisation":
+        ax.set_xlim(0, 1)
+        ax.set_xticks([0, 0.5, 1], ["0", "50 %", "100 %"])
+    tidy(ax, grid="x", title=title.partition(" (")[0])
+    ax.set_ylim(len(found) - 0.5, -0.5)
