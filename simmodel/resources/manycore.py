@@ -6,7 +6,8 @@ from typing import Any
 
 from simpy.events import Event, Process
 
-from simmodel.resources.processor import Phase, Processor, RunningTask
+from simmodel.resources.processor import Phase, Processor
+from simmodel.resources.taskplace import RunningTask
 from simmodel.work.livetask import LiveTask
 
 __all__ = ["ManyCores"]

@@ -7,260 +7,52 @@ A processor of one's own is a subclass that overrides one of the phases, each a 
 
 from __future__ import annotations
 
-from bisect import insort
-from collections import deque
 from collections.abc import Generator, Sequence
-from math import inf
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 from simpy.events import AllOf, Event, Process, Timeout
 from simpy.exceptions import Interrupt
 
-from simmodel.environment import Environment
 from simmodel.platform.machine import ProcessorSpec
+from simmodel.resources.board import Board
 from simmodel.resources.cores import Core, CoreTicket, take_core
 from simmodel.resources.memory import MemoryPool
+from simmodel.resources.taskplace import TaskPlace
 from simmodel.work.livetask import LiveData, LiveTask
 
-__all__ = ["Board", "Phases", "Processor", "RunningTask"]
+__all__ = ["Phase", "Processor"]
 
 Phase = Generator[Event, Any, Any]
 Data = Sequence[LiveData]
 
 
-class Board(Protocol):
-    """What a processor is mounted on: a machine."""
-
-    env: Environment
-    parallel: bool
-
-    def bring(self, data: LiveData, pool: MemoryPool, task: LiveTask | None, cause: str) -> Event:
-        """Start to move data to a pool that keeps room for them; return the event of their arrival."""
-        ...
-
-    def make_way(self, pool: MemoryPool, amount: float) -> None:
-        """Start to move data out of a pool, until so many bytes are on their way out."""
-        ...
-
-    def transfer_time(self, data: LiveData, pool: MemoryPool) -> float:
-        """Return the seconds to move data to a pool, with the links to themselves; 0 where they are there."""
-        ...
-
-    def reconfiguration_time(self, spec: ProcessorSpec, task: LiveTask) -> float:
-        """Return the seconds to load the family of a task."""
-        ...
-
-    def held_core(self, core: Core, task: LiveTask, what: str, since: float) -> None:
-        """Take down who held a CPU core without running on it."""
-        ...
-
-    def finished(self, task: LiveTask, processor: Processor, phases: Phases) -> None:
-        """A task is done."""
-        ...
-
-    def stopped(self, task: LiveTask, processor: Processor, goes_back: bool) -> None:
-        """A task was stopped before its end."""
-        ...
-
-
-Phases = tuple[float, float, float, float, float, float, float, float]
-"""Instants (s): taken, setup start and end, reconfiguration end, transfer start and end, start, end."""
-
-
-class RunningTask(NamedTuple):
-    """A task that a processor works on: since when, and until when it is expected to (s)."""
-
-    work: LiveTask
-    place: Any
-    started: float
-    expected_end: float
-
-
-class Processor:
+class Processor(TaskPlace):
     """A processor that runs one task at a time, in the order of its queue.
 
     Parameters
     ----------
-    board
-        the machine
-    name, spec
-        what it is called and what it is
-    pool
-        the memory that it works on
-    index, kind
-        its position among the machine's places, and the column of ``LiveTask.speeds`` that holds for it
+    board, name, spec, pool, index, kind
+        see :class:`~simmodel.resources.taskplace.TaskPlace`
     """
-
-    queues = True
-    version = 0
 
     def __init__(
         self, board: Board, name: str, spec: ProcessorSpec, pool: MemoryPool, index: int = 0, kind: int = 0
     ) -> None:
-        self.board = board
-        self.env = board.env
-        self.name = name
-        self.spec = spec
-        self.type = spec.type
-        self.architecture = spec.architecture
-        self.pool = pool
-        self.index = index
-        self.kind = kind
-        self.capacity = spec.cores
+        super().__init__(board, name, spec, pool, index, kind)
         self.core = Core(name) if spec.is_cpu and spec.cores == 1 else None
         self.setup_cores: Sequence[Core] = ()  # those that set it up
         self.overlap = bool(spec.overlap)
         self.loaded: Any = None  # the family
-        self.current: LiveTask | None = None
-        self.reconfigures = spec.reconfiguration[1] > 0
-        self._last_family: Any = None  # of the queue: what will be loaded when it is empty
-        self._queue: deque[LiveTask] = deque()
-        self._ranked: list[tuple[float, int, LiveTask]] = []  # of queue="priority": those that are ready
-        self._numbers = 0
-        self._by_priority = spec.queue == "priority"
-        self._until = 0.0  # when what it does now is expected to end
-        self._queued = 0.0  # expected seconds in the queue
-        self._sleep: Event | None = None
         self._stoppable: dict[LiveTask, Any] = {}  # executing tasks, and the processes that run them
-        self._since = 0.0
         own = type(self)
         self._sets_up = spec.setup > 0 or own.setup is not Processor.setup
         self._always_transfers = own.transfer is not Processor.transfer
         self._plain = own.execute is Processor.execute and spec.preemption == "no"
-        self.process = self._begin()
-
-    def _begin(self) -> Process:
-        return Process(self.env, self.run())
+        self.process = Process(self.env, self.run())
 
     def __repr__(self) -> str:
         doing = f"runs {self.current.id}" if self.current is not None else "idle"
         return f"<{type(self).__name__} {self.name} ({self.type}): {doing}, {len(self.waiting)} in its queue>"
-
-    # ------------------------------------------------------------------ what policies ask
-
-    @property
-    def waiting(self) -> list[LiveTask]:
-        """The tasks in its queue, in the order in which it takes them; of a queue by priority the ready ones first."""
-        return [entry[2] for entry in self._ranked] + list(self._queue)
-
-    @property
-    def free(self) -> int:
-        """Cores that nothing runs on: 1 or 0."""
-        return int(self.current is None)
-
-    def can_run(self, task: LiveTask) -> bool:
-        """Return whether it could ever run the task."""
-        return task.speeds[self.kind] < inf
-
-    def why_not(self, task: LiveTask) -> str | None:
-        """Say why it can never run the task, or ``None``."""
-        return None if task.speeds[self.kind] < inf else f"no processor like {self.name} ({self.type}) can run it"
-
-    def fits(self, task: LiveTask) -> bool:
-        """Return whether the task would begin now."""
-        return self.current is None and not self._queue and not self._ranked and task.speeds[self.kind] < inf
-
-    def expected_run(self, task: LiveTask) -> float:
-        """Return the seconds that the task is expected to run here."""
-        return task.speeds[self.kind]
-
-    def expected_setup(self, task: LiveTask) -> float:
-        """Return the seconds of setup, and of reconfiguration unless what is loaded last is the task's family."""
-        seconds = self.spec.setup
-        if self.reconfigures and task.family != self._last_family:
-            seconds += self.board.reconfiguration_time(self.spec, task)
-        return seconds
-
-    def expected_transfer(self, task: LiveTask) -> float:
-        """Return the seconds to bring what the task reads and is not here yet, one after another or at once."""
-        times = [self.board.transfer_time(data, self.pool) for data in task.inputs]
-        return (max(times) if self.board.parallel else sum(times)) if times else 0.0
-
-    @property
-    def available(self) -> float:
-        """The instant (s) from which it is expected to have nothing to do."""
-        return max(self.env._now, self._until) + self._queued
-
-    @property
-    def backlog(self) -> float:
-        """The expected seconds of work that it has."""
-        return self.available - self.env._now
-
-    @property
-    def running(self) -> Processor:
-        """What runs here, for :attr:`simmodel.scheduling.protocol.View.running`."""
-        return self
-
-    def entries(self) -> list[tuple[float, int, float, RunningTask]]:
-        """Return expected end, position, cores and run of each task that runs."""
-        task = self.current
-        if task is None:
-            return []
-        return [(self._until, self.index, 1, RunningTask(task, self, self._since, self._until))]
-
-    # ------------------------------------------------------------------ its queue
-
-    def put(self, task: LiveTask) -> None:
-        """Take a task into the queue: a blocked one waits there, and so do those behind it."""
-        share = task.speeds[self.kind]
-        if self.spec.setup or self.reconfigures:
-            share += self.expected_setup(task)
-            self._last_family = task.family
-        for data in task.inputs:
-            if self.pool not in data.copies:
-                share += self.board.transfer_time(data, self.pool)
-        task._share = share
-        self._queued += share
-        if not self._by_priority:
-            self._queue.append(task)
-        elif task._missing:
-            self._queue.append(task)
-            return
-        else:
-            self._rank(task)
-        if self._sleep is not None:
-            self.wake()
-
-    def _rank(self, task: LiveTask) -> None:
-        self._numbers += 1
-        insort(self._ranked, (-task.priority, self._numbers, task))
-        if self.spec.preemption != "no":
-            self._make_room_by_stopping(task)
-
-    def _make_room_by_stopping(self, task: LiveTask) -> None:
-        """Stop what runs, if the task goes before it."""
-        running = self.current
-        if running is not None and running.priority < task.priority:
-            self.stop(running, self.spec.preemption, goes_back=False)
-
-    def task_ready(self, task: LiveTask) -> None:
-        """A task of its queue need not wait for others any more."""
-        if self._by_priority:
-            self._queue.remove(task)
-            self._rank(task)
-        if self._sleep is not None:
-            self.wake()
-
-    def wake(self) -> None:
-        """Let the process look at its queue."""
-        event, self._sleep = self._sleep, None
-        if event is not None:
-            event.succeed()
-
-    def _head(self) -> LiveTask | None:
-        """Return the task whose turn it is, or ``None`` where there is none or it is blocked."""
-        if self._by_priority:
-            return self._ranked[0][2] if self._ranked else None
-        queue = self._queue
-        return queue[0] if queue and not queue[0]._missing else None
-
-    def _pop(self) -> LiveTask:
-        task = self._ranked.pop(0)[2] if self._by_priority else self._queue.popleft()
-        share = task._share
-        self._queued = self._queued - share if self._queue or self._ranked else 0.0
-        self._since = now = self.env._now
-        self._until = now + share
-        return task
 
     # ------------------------------------------------------------------ the process
 
@@ -355,7 +147,7 @@ class Processor:
             the data to bring, in their order; others that it reads are there, or on their way for somebody else
         """
         pool = self.pool
-        bring = self.board.bring
+        bring = self.board.mover.bring
         if missing:
             core: Any = None
             if not self.spec.dma:
@@ -363,7 +155,7 @@ class Processor:
                 if type(core) is CoreTicket:
                     core = yield core
             since = self.env._now
-            if self.board.parallel:
+            if self.board.mover.parallel:
                 yield AllOf(self.env, [bring(data, pool, task, "input") for data in missing])
             else:
                 for data in missing:
@@ -403,7 +195,7 @@ class Processor:
             missing = pool.take(task)
             if missing is not None:
                 break
-            self.board.make_way(pool, need)
+            self.board.mover.make_way(pool, need)
             yield pool.changed()
         for data in present:
             pool.unuse(data)

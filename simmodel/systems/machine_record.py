@@ -106,7 +106,7 @@ def machine_result(machine: Machine, name: str) -> MachineResult:
     return MachineResult(
         tasks=table,
         spec=machine.spec,
-        transfers=_table(machine.moved, _MOVED),
+        transfers=_table(machine.mover.moved, _MOVED),
         memory={pool.name: pool.steps() for pool in machine.pools.values()},
         peaks={pool.name: pool.peak for pool in machine.pools.values()},
         cpu_phases=_table(machine.core_use, ("core", "task", "what", "start", "end")),

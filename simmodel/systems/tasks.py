@@ -109,9 +109,9 @@ def bring_to_life(machine: Machine, tasks: TaskSet, at: float) -> LiveSet:
     n = len(tasks)
     speeds = _speeds(machine, tasks)
     _fit_memory(machine, tasks, speeds)
-    stuck = np.flatnonzero(np.all(speeds == inf, axis=1)) if n else ()
-    if len(stuck):
-        raise ImpossibleWork(f"{machine.name}: task {tasks.ids[stuck[0]]!r}: {_why_not(machine, tasks, int(stuck[0]))}")
+    stuck: list[int] = np.flatnonzero(np.all(speeds == inf, axis=1)).tolist() if n else []
+    if stuck:
+        raise ImpossibleWork(f"{machine.name}: task {tasks.ids[stuck[0]]!r}: {_why_not(machine, tasks, stuck[0])}")
     data = live.data = [LiveData(tasks.data_name(d), size) for d, size in enumerate(tasks.sizes)]
     inputs = _rows(tasks.inputs, data, n)
     outputs = _rows(tasks.outputs, data, n)

@@ -1,0 +1,63 @@
+"""What processors are mounted on: what a machine does for them."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from simpy.events import Event
+
+from simmodel.environment import Environment
+from simmodel.platform.machine import ProcessorSpec
+from simmodel.resources.cores import Core
+from simmodel.resources.memory import MemoryPool
+from simmodel.work.livetask import LiveData, LiveTask
+
+__all__ = ["Board", "Mover", "Phases"]
+
+Phases = tuple[float, float, float, float, float, float, float, float]
+"""Instants (s): taken, setup start and end, reconfiguration end, transfer start and end, start, end."""
+
+
+class Mover(Protocol):
+    """What moves data between the pools of a machine."""
+
+    parallel: bool
+
+    def bring(self, data: LiveData, pool: MemoryPool, task: LiveTask | None, cause: str) -> Event:
+        """Start to move data to a pool that keeps room for them; return the event of their arrival."""
+        ...
+
+    def make_way(self, pool: MemoryPool, amount: float) -> None:
+        """Start to move data out of a pool, until so many bytes are on their way out."""
+        ...
+
+    def transfer_time(self, data: LiveData, pool: MemoryPool) -> float:
+        """Return the seconds to move data to a pool, with the links to themselves; 0 where they are there."""
+        ...
+
+
+class Board(Protocol):
+    """What a processor is mounted on: a machine."""
+
+    env: Environment
+
+    @property
+    def mover(self) -> Mover:
+        """What moves data between its pools."""
+        ...
+
+    def reconfiguration_time(self, spec: ProcessorSpec, task: LiveTask) -> float:
+        """Return the seconds to load the family of a task."""
+        ...
+
+    def held_core(self, core: Core, task: LiveTask, what: str, since: float) -> None:
+        """Take down who held a CPU core without running on it."""
+        ...
+
+    def finished(self, task: LiveTask, processor: Any, phases: Phases) -> None:
+        """A task is done."""
+        ...
+
+    def stopped(self, task: LiveTask, processor: Any, goes_back: bool) -> None:
+        """A task was stopped before its end."""
+        ...

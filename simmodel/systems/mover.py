@@ -1,0 +1,189 @@
+"""How data move between the pools of a machine: to those that read them, ahead of time, and out of the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import inf
+from typing import Any, NamedTuple
+
+from simpy.events import Event, Timeout
+
+from simmodel.environment import Environment
+from simmodel.errors import InputError
+from simmodel.resources.memory import MemoryPool, nearest
+from simmodel.resources.network import Network
+from simmodel.work.livetask import LiveData, LiveTask
+
+__all__ = ["DataMover", "Moved"]
+
+
+class Moved(NamedTuple):
+    """Data that went from one pool to another: bytes, and from when until when (s)."""
+
+    object: str
+    bytes: float
+    source: str
+    destination: str
+    start: float
+    end: float
+    task: Any
+    cause: str
+    objects: int = 1
+
+
+class DataMover:
+    """Moves data between pools, over links that they share or have to themselves.
+
+    Parameters
+    ----------
+    env
+        the environment
+    network
+        the links
+    pools
+        by name
+    home
+        where data go that have no other place
+    parallel
+        whether what a task lacks moves at once, or one after another
+    contention
+        whether transfers share the bandwidth of links; else each has every link to itself
+    record
+        whether to keep what moved, in ``moved``
+
+    Observers may have ``data_moved(moved)``, with a :class:`Moved`.
+    """
+
+    def __init__(
+        self,
+        env: Environment,
+        network: Network,
+        pools: Mapping[str, MemoryPool],
+        home: MemoryPool,
+        *,
+        parallel: bool = False,
+        contention: bool = True,
+        record: bool = True,
+    ) -> None:
+        self.env = env
+        self.network = network
+        self.pools = pools
+        self.home = home
+        self.parallel = parallel
+        self.contention = contention
+        self.moved: list[Moved] = []
+        self._record = record
+        self._on_moved: tuple[Callable[..., object], ...] = ()
+        self.latency, self.per_byte = self._ways()
+        env.on_hooks_changed(self._find_hooks)
+
+    def _find_hooks(self) -> None:
+        self._on_moved = self.env.hooks("data_moved")
+
+    def _ways(self) -> tuple[list[list[float]], list[list[float]]]:
+        """Return seconds, and seconds a byte, from each pool to each other one; ``inf`` where no links lead there."""
+        names = list(self.pools)
+        latency = [[0.0] * len(names) for _ in names]
+        per_byte = [[0.0] * len(names) for _ in names]
+        for i, source in enumerate(names):
+            for j, destination in enumerate(names):
+                if i == j:
+                    continue
+                try:
+                    links = [self.network.links[name] for name in self.network.route(source, destination)]
+                except InputError:  # a pool that no processor works on
+                    latency[i][j] = per_byte[i][j] = inf
+                    continue
+                latency[i][j] = sum(link.spec.latency for link in links)
+                per_byte[i][j] = 1.0 / min(link.bandwidth for link in links)
+        return latency, per_byte
+
+    def transfer_time(self, data: LiveData, pool: MemoryPool) -> float:
+        """Return the seconds to move data to a pool, with the links to themselves; 0 where they are there."""
+        best = inf
+        to = pool.index
+        for source in data.copies:
+            if source is pool:
+                return 0.0
+            seconds = self.latency[source.index][to] + data.size * self.per_byte[source.index][to]
+            best = min(best, seconds)
+        return best if data.copies else 0.0
+
+    def bring(self, data: LiveData, pool: MemoryPool, task: LiveTask | None, cause: str) -> Event:
+        """Start to move data to a pool that keeps room for them; return the event of their arrival."""
+        arrival = pool.arriving[data]
+        if arrival.under_way:
+            return arrival
+        arrival.under_way = True
+        to = pool.index
+        copies = data.copies
+        source: MemoryPool = copies[0]
+        if len(copies) > 1:
+            ways = zip(self.latency, self.per_byte, strict=True)
+            source = nearest(copies, [latency[to] + data.size * slow[to] for latency, slow in ways])
+        source.use(data)
+        since = self.env._now
+
+        def arrived(_: Event) -> None:
+            source.unuse(data)
+            self._note(data, source, pool, since, task, cause)
+            pool.arrived(data)
+
+        self._move(data, source, pool).callbacks.append(arrived)
+        return arrival
+
+    def _move(self, data: LiveData, source: MemoryPool, pool: MemoryPool) -> Any:
+        if self.contention:
+            return self.network.transfer(data.size, source=source.name, destination=pool.name)
+        seconds = self.latency[source.index][pool.index] + data.size * self.per_byte[source.index][pool.index]
+        return Timeout(self.env, seconds)
+
+    def _note(
+        self, data: LiveData, source: MemoryPool, pool: MemoryPool, since: float, task: LiveTask | None, cause: str
+    ) -> None:
+        if self._record or self._on_moved:
+            moved = Moved(data.name, data.size, source.name, pool.name, since, self.env._now, task, cause)
+            if self._record:
+                self.moved.append(moved)
+            for call in self._on_moved:
+                call(moved)
+
+    def fetch_ahead(self, task: LiveTask) -> None:
+        """Begin to move what the task reads to its processor's pool, as far as it is written and there is room."""
+        pool = task.place.pool
+        for data in task.inputs:
+            if data.written and data not in pool.held and data not in pool.arriving:
+                if pool.crowded or not pool.room_for(data.size):
+                    return
+                pool.expect(data)
+                self.bring(data, pool, task, "overlap")
+
+    def make_way(self, pool: MemoryPool, amount: float) -> None:
+        """Start to move data out of a pool, the least recently used first, until so many bytes are on their way out."""
+        spill = pool.spill
+        if spill is pool:
+            return
+        lacking = pool.used + amount - pool.size - sum(data.size for data in pool.leaving)
+        while lacking > 0:
+            data = pool.oldest()
+            if data is None or data in spill.arriving:
+                return
+            spill.forget_unneeded(data.size)
+            if not spill.room_for(data.size):
+                return
+            lacking -= data.size
+            self._move_out(data, pool, spill)
+
+    def _move_out(self, data: LiveData, pool: MemoryPool, spill: MemoryPool) -> None:
+        pool.leaving[data] = None
+        spill.expect(data)
+
+        def gone(_: Event) -> None:
+            del pool.leaving[data]
+            if not pool.held[data]:  # else somebody uses it again
+                pool.forget(data)
+
+        # The data are read where they leave; what brings them takes them out of use before they are forgotten.
+        arrival = self.bring(data, spill, None, "write-back" if spill is self.home else "spill")
+        assert arrival.callbacks is not None
+        arrival.callbacks.append(gone)
