@@ -8,9 +8,9 @@ import json
 import math
 import sqlite3
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
     from simmodel.records.result import Result
+    from simmodel.records.tasks import MachineResult
 
 __all__ = [
     "load_result",
@@ -33,6 +34,7 @@ __all__ = [
     "write_text",
 ]
 
+_MACHINE_TABLES = ("tasks", "transfers", "memory", "cpu_phases", "sets", "edges", "runs", "plan", "recorded")
 _TABLES = ("jobs", "runs", "events", "places", "changes", "choices", "nodes")
 _LISTS = ("nodes", "down")  # columns of tuples; stored as JSON text
 _SQLITE_TYPES = {"f": "REAL", "i": "INTEGER", "u": "INTEGER", "b": "INTEGER"}
@@ -63,13 +65,14 @@ def plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} cannot be stored as JSON: {value!r}")
 
 
-def meta(result: Result) -> dict[str, Any]:
+def meta(result: Result | MachineResult) -> dict[str, Any]:
     """Return what a stored result keeps beside its tables, ready for JSON; ``scenario`` repeats the run."""
+    own = result.stored_meta() if _of_machine(result) else {"processors": result.processors}
     document: dict[str, Any] = plain(
         {
             "simmodel": __version__,
             "name": result.name,
-            "processors": result.processors,
+            **own,
             "started": result.started,
             "ended": result.ended,
             "report": {
@@ -84,9 +87,13 @@ def meta(result: Result) -> dict[str, Any]:
     return document
 
 
-def _tables(result: Result) -> dict[str, Table]:
+def _of_machine(result: Result | MachineResult) -> TypeGuard[MachineResult]:
+    return hasattr(result, "stored_tables")
+
+
+def _tables(result: Result | MachineResult) -> dict[str, Table]:
     """Return the tables that exist, with columns of tuples as JSON text."""
-    found = {name: getattr(result, name) for name in _TABLES}
+    found = result.stored_tables() if _of_machine(result) else {name: getattr(result, name) for name in _TABLES}
     return {name: _with_texts(table) for name, table in found.items() if table is not None}
 
 
@@ -109,7 +116,7 @@ def write_text(path: str | Path, text: str) -> None:
         file.write(text)
 
 
-def write_sqlite(result: Result, path: str | Path) -> None:
+def write_sqlite(result: Result | MachineResult, path: str | Path) -> None:
     """Write the tables jobs, runs, events, places, changes, choices and meta to an SQLite file, in one transaction.
 
     A file that exists is replaced. The table meta has a row a key, with JSON as its value. Raises ``InputError`` where
@@ -139,7 +146,7 @@ def write_sqlite(result: Result, path: str | Path) -> None:
         connection.close()
 
 
-def write_csv(result: Result, folder: str | Path) -> None:
+def write_csv(result: Result | MachineResult, folder: str | Path) -> None:
     """Write ``jobs.csv``, ``runs.csv`` and so on, and ``meta.json``, into a folder."""
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
@@ -148,7 +155,7 @@ def write_csv(result: Result, folder: str | Path) -> None:
     write_text(target / "meta.json", json.dumps(meta(result), indent=2) + "\n")
 
 
-def write_parquet(result: Result, folder: str | Path) -> None:
+def write_parquet(result: Result | MachineResult, folder: str | Path) -> None:
     """Write ``jobs.parquet``, ``runs.parquet`` and so on, and ``meta.json``, into a folder.
 
     Raises ``ImportError`` with what to install where pyarrow is absent.
@@ -203,35 +210,47 @@ def read_scenario(path: str | Path) -> dict[str, Any]:
     return scenario
 
 
-def load_result(path: str | Path) -> Result:
-    """Return a stored result: an SQLite file, a JSON file with its jobs, or a folder of CSV or Parquet files.
+def load_result(path: str | Path) -> Any:
+    """Return a stored result: an SQLite file, a JSON file with its tables, or a folder of CSV or Parquet files.
+
+    It is a :class:`~simmodel.records.result.Result`, or a :class:`~simmodel.records.tasks.MachineResult`.
 
     Raises
     ------
     InputError
-        where it is none of them, or holds no table of jobs
+        where it is none of them, or holds no table of jobs or tasks
     """
     from simmodel.records.result import Result
 
     source = Path(path)
     document = _read_meta(source)
+    of_machine = document.get("kind") == "machine"
+    main, names = ("tasks", _MACHINE_TABLES) if of_machine else ("jobs", _TABLES)
     tables: dict[str, Any] = {}
     if source.is_dir():
-        for name in _TABLES:
+        for name in names:
             if (file := source / f"{name}.parquet").exists():
                 tables[name] = _read_parquet(file)
             elif (file := source / f"{name}.csv").exists():
                 tables[name] = _read_csv(file)
-    elif "jobs" in document:
-        tables["jobs"] = Table({name: _column(name, values) for name, values in document["jobs"].items()})
+    elif "jobs" in document or "tables" in document:
+        stored = document["tables"] if of_machine else {"jobs": document["jobs"]}
+        tables = {
+            name: Table({key: _column(key, values) for key, values in columns.items()})
+            for name, columns in stored.items()
+        }
     elif _is_sqlite(source):
-        tables = _read_sqlite(source)
-    if "jobs" not in tables:
-        raise InputError("a table of jobs expected, found none", source=str(path))
+        tables = _read_sqlite(source, names)
+    if main not in tables:
+        raise InputError(f"a table of {main} expected, found none", source=str(path))
     counts = document.get("report", {})
     report = Report(**{kind: Counter(counts.get(kind, {})) for kind in ("skipped", "repaired", "rejected")})
-    known = {key: document[key] for key in ("name", "processors", "started", "ended", "decisions", "scenario")}
-    return Result(report=report, **tables, **known)
+    known = {key: document[key] for key in ("name", "started", "ended", "decisions", "scenario")}
+    if of_machine:
+        from simmodel.records.task_columns import restored
+
+        return restored(tables, document, report=report, **known)
+    return Result(report=report, processors=document["processors"], **tables, **known)
 
 
 def _is_sqlite(path: Path) -> bool:
@@ -283,17 +302,17 @@ def _column(name: str, values: list[Any]) -> np.ndarray[Any, Any]:
     )
 
 
-def _read_sqlite(path: Path) -> dict[str, Table]:
+def _read_sqlite(path: Path, names: Sequence[str]) -> dict[str, Table]:
     connection = sqlite3.connect(path)
     tables = {}
     try:
         present = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        for name in _TABLES:
+        for name in names:
             if name in present:
                 cursor = connection.execute(f'SELECT * FROM "{name}"')
-                names = [entry[0] for entry in cursor.description]
-                columns = list(zip(*cursor, strict=True)) or [()] * len(names)
-                tables[name] = Table({key: _column(key, list(c)) for key, c in zip(names, columns, strict=True)})
+                keys = [entry[0] for entry in cursor.description]
+                columns = list(zip(*cursor, strict=True)) or [()] * len(keys)
+                tables[name] = Table({key: _column(key, list(c)) for key, c in zip(keys, columns, strict=True)})
     finally:
         connection.close()
     return tables

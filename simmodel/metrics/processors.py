@@ -1,0 +1,229 @@
+"""What the processors, links and memories of a machine did: load, phases, energy, bytes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from simmodel.metrics.energy import Energy
+from simmodel.platform.network import NetworkSpec
+from simmodel.records.steps import Steps
+from simmodel.records.tasks import HELD, PHASES, positions
+from simmodel.work.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from numpy.typing import NDArray
+    from simpy.events import Event
+
+    from simmodel.records.tasks import MachineResult
+
+__all__ = ["busy_seconds", "energy", "link_load", "links", "load", "phase_seconds", "pools", "routes"]
+
+WORKING = ("setup", "reconfiguration", "transfer", "execution")
+"""The phases in which a processor is busy; it stands idle while its task waits for a CPU core or for memory."""
+
+
+def phase_seconds(result: MachineResult) -> NDArray[np.float64]:
+    """Return phases x processors: the time that tasks spent in each phase where they ran; queueing ones as well.
+
+    Processors with cores count the part of them that a task has.
+
+    >>> from simmodel.metrics._examples import two_kinds
+    >>> phase_seconds(two_kinds())[PHASES.index("execution")]
+    array([3., 2.])
+    """
+    start, end = result.spans
+    count = len(result.processors)
+    known = result.placed >= 0
+    where = result.placed[known]
+    part = (result.tasks["cores"][known] / result.processors["cores"][where]) if len(where) else np.zeros(0)
+    taken = np.nan_to_num((end - start)[:, known])
+    held = np.array([name in HELD for name in PHASES])
+    weights = np.where(held[:, None], part, 1.0)
+    return np.stack([np.bincount(where, weights=row, minlength=count) for row in taken * weights])
+
+
+def _for_others(result: MachineResult) -> NDArray[np.float64]:
+    """Return the time that each processor, a CPU core, set up others or moved their data."""
+    table = result.cpu_phases
+    core = positions(table["core"], result.processors["processor"].tolist())
+    end = np.where(np.isnan(table["end"]), result.ended, table["end"])
+    known = core >= 0
+    seconds = (end - table["start"])[known]
+    return np.bincount(core[known], weights=seconds, minlength=len(result.processors)).astype(np.float64)
+
+
+def busy_seconds(result: MachineResult) -> NDArray[np.float64]:
+    """Return the time that each processor was busy: set up, reconfigured, fed, executing, or working for others."""
+    seconds = phase_seconds(result)
+    return np.asarray(sum(seconds[PHASES.index(name)] for name in WORKING) + _for_others(result))
+
+
+def load(result: MachineResult) -> Table:
+    """Return a row for each processor: its tasks, how busy it was, the time in each phase, and its energy.
+
+    Columns: ``processor, type, tasks, busy`` (time), ``utilisation`` (share of the run), the :data:`PHASES` in which a
+    task has its processor, ``for others`` (a CPU core sets up others or moves their data), and ``energy``.
+
+    >>> from simmodel.metrics._examples import two_kinds
+    >>> table = load(two_kinds())
+    >>> table["busy"].tolist(), table["energy"].tolist()
+    ([4.0, 4.0], [47.0, 94.0])
+    """
+    seconds, busy = phase_seconds(result), busy_seconds(result)
+    span = result.ended - result.started
+    known = result.placed[result.placed >= 0]
+    return Table(
+        {
+            "processor": result.processors["processor"],
+            "type": result.processors["type"],
+            "tasks": np.bincount(known, minlength=len(busy)),
+            "busy": busy,
+            "utilisation": busy / span if span > 0 else np.full(len(busy), np.nan),
+            **{name: seconds[PHASES.index(name)] for name in HELD},
+            "for others": _for_others(result),
+            "energy": _watts(result, busy),
+        }
+    )
+
+
+def _watts(result: MachineResult, busy: NDArray[np.float64]) -> NDArray[np.float64]:
+    idle, full = (result.processors[name].astype(np.float64) for name in ("idle_power", "load_power"))
+    return np.asarray(idle * (result.ended - result.started - busy) + full * busy)
+
+
+def energy(result: MachineResult) -> Energy:
+    """Return the energy of the run: idle power times idle time, plus load power times busy time, of each processor.
+
+    In watts times the machine's time unit: joules where that is a second. ``load`` is what the load added to standing
+    idle all the time. What counts as busy: :data:`WORKING`, and a CPU core's work for others.
+
+    >>> from simmodel.metrics._examples import two_kinds
+    >>> energy(two_kinds()).total
+    141.0
+    """
+    idle = float((result.processors["idle_power"] * (result.ended - result.started)).sum())
+    return Energy(idle, float(_watts(result, busy_seconds(result)).sum()) - idle)
+
+
+# ---------------------------------------------------------------------- links
+
+
+def routes(result: MachineResult) -> list[tuple[str, ...]]:
+    """Return the links that each transfer of the run took, as the machine's network routes it."""
+    from simmodel.resources.routing import Router
+
+    router = Router(NetworkSpec(links=result.spec.links))
+    pairs = zip(result.transfers["source"].tolist(), result.transfers["destination"].tolist(), strict=True)
+    found: dict[tuple[str, str], tuple[str, ...]] = {}
+    ways = []
+    for pair in pairs:
+        if pair not in found:
+            found[pair] = router.route(*pair) if pair[0] != pair[1] else ()
+        ways.append(found[pair])
+    return ways
+
+
+def links(result: MachineResult) -> Table:
+    """Return a row for each link: ``link, transfers`` (data objects), ``bytes``, ``utilisation`` (of its capacity).
+
+    >>> from simmodel.metrics._examples import two_kinds
+    >>> [column.tolist() for column in links(two_kinds()).values()]
+    [['bus'], [1], [10.0], [0.14285714285714285]]
+    """
+    rows = {link.name: i for i, link in enumerate(result.spec.links)}
+    count, carried = np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows))
+    moved = zip(result.transfers["count"].tolist(), result.transfers["bytes"].tolist(), strict=True)
+    for way, (objects, size) in zip(routes(result) if rows else (), moved, strict=False):
+        for link in way:
+            count[rows[link]] += objects
+            carried[rows[link]] += size
+    bandwidth = np.array([link.bandwidth for link in result.spec.links])
+    span = result.ended - result.started
+    return Table(
+        {
+            "link": np.array(list(rows), dtype=str),
+            "transfers": count,
+            "bytes": carried,
+            "utilisation": carried / bandwidth / span if span > 0 else np.full(len(rows), np.nan),
+        }
+    )
+
+
+def link_load(result: MachineResult) -> dict[str, Steps]:
+    """Return the load of each link over time, in bytes per time unit.
+
+    Where transfers shared bandwidth, they are moved once more over a network of the same links, from their recorded
+    starts: that gives the rates at every instant. Else each counts with its mean rate.
+    """
+    contention = result.scenario.get("options", {}).get("contention", True)
+    found = _moved_again(result) if contention and result.spec.links else None
+    if found is not None:
+        return found
+    table, ways = result.transfers, routes(result) if len(result.transfers) else []
+    end = np.where(np.isnan(table["end"]), result.ended, table["end"])
+    took = end - table["start"]
+    rate = np.divide(table["bytes"], took, out=np.zeros(len(took)), where=took > 0)
+    loads = {}
+    for link in result.spec.links:
+        here = np.array([link.name in way for way in ways], dtype=bool)
+        times = np.append(table["start"][here], end[here])
+        loads[link.name] = Steps.from_changes(
+            times, np.append(rate[here], -rate[here]), result.started, max(result.ended, result.started)
+        )
+    return loads
+
+
+def _moved_again(result: MachineResult) -> dict[str, Steps] | None:
+    """Return the loads of the transfers moved once more; ``None`` where they do not end as they are recorded to end."""
+    from simmodel.environment import Environment
+    from simmodel.records.network import NetworkRecorder
+    from simmodel.resources.network import Network
+
+    env = Environment(initial_time=result.started)
+    network = Network(env, result.spec.links)
+    record = NetworkRecorder(network)
+    env.observe(record)
+    table = result.transfers
+    order = np.argsort(table["start"], kind="stable")
+    ends: list[float] = []
+
+    def compare(row: int) -> Callable[[Event], None]:
+        return lambda event: ends.append(abs(env.now - table["end"][row]))
+
+    def move() -> Generator[Event, Any, None]:
+        for row in order.tolist():
+            at = float(table["start"][row])
+            if at > env.now:
+                yield env.timeout(at - env.now)
+            source, destination = str(table["source"][row]), str(table["destination"][row])
+            if source != destination:
+                arrival = network.transfer(float(table["bytes"][row]), source=source, destination=destination)
+                arrival.callbacks.append(compare(row))
+
+    env.process(move())
+    env.run(until=max(result.ended, result.started + 1e-9))
+    if max(ends, default=0.0) > 1e-6 * max(1.0, abs(result.ended)):
+        return None
+    return {link.name: record.load(link.name) for link in result.spec.links}
+
+
+def pools(result: MachineResult) -> Table:
+    """Return a row for each memory pool: ``pool, size, peak`` (bytes) and ``mean`` (bytes, over the run).
+
+    >>> from simmodel.metrics._examples import two_kinds
+    >>> pools(two_kinds())["peak"]
+    array([10., 10.])
+    """
+    names = [pool.name for pool in result.spec.pools]
+    return Table(
+        {
+            "pool": names,
+            "size": [float(pool.size) for pool in result.spec.pools],
+            "peak": [float(result.peaks.get(name, 0.0)) for name in names],
+            "mean": [result.memory[name].mean() if name in result.memory else 0.0 for name in names],
+        }
+    )

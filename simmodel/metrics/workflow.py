@@ -1,0 +1,313 @@
+"""Metrics of machines that run tasks: makespan, SLR, speedup, efficiency, and what happened beside what was planned.
+
+Times are in the machine's time unit. The schedule length ratio (SLR) is the makespan over the longest path of the task
+graph, each task as long as on the processor that runs it fastest, communication left out [H. Topcuoglu, S. Hariri,
+M.-Y. Wu, "Performance-effective and low-complexity task scheduling for heterogeneous computing", TPDS 13(3), 2002].
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from simmodel.metrics.processors import busy_seconds, energy
+from simmodel.records.tasks import PHASES
+from simmodel.work.table import Table
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from simmodel.records.tasks import MachineResult
+
+__all__ = [
+    "MACHINE_METRICS",
+    "against_recorded",
+    "best_single",
+    "by_set",
+    "longest_path",
+    "makespan",
+    "planned",
+    "setup_costs",
+    "slr",
+    "speedup",
+    "summary",
+]
+
+MACHINE_METRICS = {
+    "makespan": ("time", "makespan"),
+    "slr": ("", "SLR"),
+    "slr_setup": ("", "SLR, setup and reconfiguration on the path"),
+    "speedup": ("", "speedup over the best processor alone"),
+    "efficiency": ("", "efficiency"),
+    "utilisation": ("share", "busy processors"),
+    "energy": ("energy", "energy"),
+    "delay_mean": ("time", "mean time from ready to start"),
+    "setup": ("time", "setup, all tasks"),
+    "reconfiguration": ("time", "reconfiguration, all tasks"),
+    "transfer": ("time", "transfer, all tasks"),
+    "execution": ("time", "execution, all tasks"),
+    "transfers": ("", "data objects moved"),
+    "bytes": ("B", "bytes moved"),
+    "lateness": ("time", "end after the planned end"),
+    "decisions": ("", "decisions"),
+    "decision_min": ("wall", "shortest decision"),
+    "decision_mean": ("wall", "mean decision"),
+    "decision_max": ("wall", "longest decision"),
+}
+"""The numbers that :func:`summary` returns, in order: the unit and what it is. Units: ``time``: the machine's unit;
+``energy``: watts times that; ``wall``: seconds of this computer; ``share``; ``B``: bytes."""
+
+
+def makespan(result: MachineResult) -> float:
+    """Return the time from the first submission to the last end; nan while a task is not done.
+
+    >>> from simmodel.metrics._examples import two_kinds
+    >>> makespan(two_kinds())
+    7.0
+    """
+    if not len(result.tasks):
+        return 0.0
+    return float(result.tasks["end"].max() - result.tasks["submit"].min())
+
+
+def longest_path(result: MachineResult, seconds: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return when each task ends at the earliest, if nothing but its parents and its arrival holds it back.
+
+    Parameters
+    ----------
+    seconds
+        how long each task takes, in order of ``result.tasks``
+
+    Returns
+    -------
+    array
+        instants since the first submission; the greatest is the length of the longest path
+
+    >>> from simmodel.metrics._examples import two_kinds
+    >>> longest_path(two_kinds(), np.array([2.0, 3.0]))
+    array([2., 5.])
+    """
+    submit = result.tasks["submit"]
+    start: list[float] = (submit - submit.min() if len(submit) else submit).tolist()
+    took: list[float] = seconds.tolist()
+    ends = [begin + took[i] for i, begin in enumerate(start)]
+    edges = result.edges
+    for parent, child in zip(edges["parent"].tolist(), edges["child"].tolist(), strict=True):
+        reached = ends[parent] + took[child]
+        if reached > ends[child]:
+            ends[child] = reached
+    return np.array(ends)
+
+
+def _over(a: float, b: float) -> float:
+    return a / b if b > 0 else float("nan")
+
+
+def _length(result: MachineResult, seconds: NDArray[np.float64]) -> float:
+    return float(longest_path(result, seconds).max(initial=0.0))
+
+
+def setup_costs(result: MachineResult) -> NDArray[np.float64]:
+    """Return tasks x kinds of processors: expected seconds with setup and reconfiguration; ``inf`` where it cannot run.
+
+    Of a kind that reconfigures, a task counts what its task set says of its family, else the middle of the kind's
+    interval.
+    """
+    costs = result.kind_runs.copy()
+    family = result.tasks["family"]
+    for k, kind in enumerate(result.spec.processors):
+        costs[:, k] += kind.setup
+        middle = sum(kind.reconfiguration) / 2
+        if not kind.reconfiguration[1]:
+            continue
+        for i, first in enumerate(result.set_table["first"].tolist()):
+            rows = slice(first, first + int(result.set_table["tasks"][i]))
+            said = result.family_seconds[i] if i < len(result.family_seconds) else {}
+            names, of = np.unique(family[rows], return_inverse=True)
+            each = np.array([said.get(name, middle) for name in names.tolist()])
+            costs[rows, k] += each[of.reshape(-1)]
+    return costs
+
+
+def slr(result: MachineResult, *, setup: bool = False) -> float:
+    """Return makespan over the longest path through the task graph, communication left out.
+
+    Parameters
+    ----------
+    setup
+        whether a task counts on the path with setup and reconfiguration: min over processors of setup + reconfiguration
+        + run, instead of min of run. With it, policies are told apart by what they can change; without it, the ratio
+        also holds the setup that no policy can avoid. It is no lower bound where a family stays loaded
+
+    >>> from simmodel.metrics._examples import two_kinds
+    >>> slr(two_kinds()), slr(two_kinds(), setup=True)
+    (1.75, 1.1666666666666667)
+    """
+    if not setup:
+        return _over(makespan(result), _length(result, result.tasks["run_best"].astype(np.float64)))
+    costs = setup_costs(result)
+    return _over(makespan(result), _length(result, costs.min(axis=1)) if len(costs) else 0.0)
+
+
+def best_single(result: MachineResult) -> tuple[str, float]:
+    """Return the kind of processor that alone would run all tasks soonest, one after another, and in what time.
+
+    Setup and transfers are left out. Where no kind can run all of them: an empty name and nan.
+
+    >>> from simmodel.metrics._examples import two_kinds
+    >>> best_single(two_kinds())
+    ('gpu', 4.0)
+    """
+    sums = result.kind_runs.sum(axis=0)
+    able = np.flatnonzero(np.isfinite(sums))
+    if not len(able) or not len(result.tasks):
+        return "", float("nan")
+    best = able[np.argmin(sums[able])]
+    return result.spec.processors[best].name, float(sums[best])
+
+
+def speedup(result: MachineResult) -> float:
+    """Return the time of the best single processor that can run all tasks, over the makespan; nan where none can.
+
+    >>> from simmodel.metrics._examples import two_kinds
+    >>> round(speedup(two_kinds()), 3)
+    0.571
+    """
+    return _over(best_single(result)[1], makespan(result))
+
+
+def summary(result: MachineResult) -> dict[str, Any]:
+    """Return the metrics of a run: counts first, then the numbers of :data:`MACHINE_METRICS`, then what has parts.
+
+    Returns
+    -------
+    dict
+        ``tasks, sets, processors, status`` (counts), the numbers (nan: not known, or the run is not over),
+        ``best_single`` (a kind of processor), ``phases`` (time of all tasks by phase) and ``peaks`` (bytes by pool)
+
+    >>> from simmodel.metrics._examples import two_kinds
+    >>> found = summary(two_kinds())
+    >>> found["makespan"], found["setup"], found["status"], found["peaks"]
+    (7.0, 1.0, {'done': 2}, {'ram': 10.0, 'hbm': 10.0})
+    """
+    tasks, count = result.tasks, len(result.processors)
+    took, ratio = makespan(result), speedup(result)
+    start, end = result.spans
+    totals = dict(zip(PHASES, np.nansum(end - start, axis=1).tolist(), strict=True))
+    span = result.ended - result.started
+    delay = tasks["start"] - tasks["ready"]
+    delay = delay[np.isfinite(delay)]
+    decided = result.decisions
+    return {
+        "tasks": len(tasks),
+        "sets": len(result.set_table),
+        "processors": count,
+        "status": dict(Counter(tasks["status"].tolist()).most_common()),
+        "makespan": took,
+        "slr": slr(result),
+        "slr_setup": slr(result, setup=True),
+        "speedup": ratio,
+        "efficiency": ratio / count,
+        "utilisation": _over(float(busy_seconds(result).sum()), span * count),
+        "energy": energy(result).total,
+        "delay_mean": float(delay.mean()) if len(delay) else float("nan"),
+        **{name: totals[name] for name in ("setup", "reconfiguration", "transfer", "execution")},
+        "transfers": int(result.transfers["count"].sum()),
+        "bytes": float(result.transfers["bytes"].sum()),
+        "lateness": _lateness(result),
+        "decisions": decided.get("count", 0),
+        **{f"decision_{name}": decided.get(name, float("nan")) for name in ("min", "mean", "max")},
+        "best_single": best_single(result)[0],
+        "phases": totals,
+        "peaks": dict(result.peaks),
+    }
+
+
+def by_set(result: MachineResult) -> Table:
+    """Return a row for each task set: ``set, tasks, submit, end, makespan, slr``.
+
+    The makespan of a set is from its submission to the end of its last task; of its longest path, as of :func:`slr`.
+
+    >>> from simmodel.metrics._examples import two_kinds
+    >>> by_set(two_kinds())["slr"]
+    array([1.75])
+    """
+    sets, tasks = result.set_table, result.tasks
+    ends = longest_path(result, tasks["run_best"].astype(np.float64)) + tasks["submit"].min(initial=np.inf)
+    rows = []
+    for first, count in zip(sets["first"].tolist(), sets["tasks"].tolist(), strict=True):
+        here = slice(int(first), int(first) + int(count))
+        submit = float(tasks["submit"][here].min(initial=np.inf)) if count else 0.0
+        end = float(tasks["end"][here].max()) if count else 0.0
+        rows.append((submit, end, end - submit, _over(end - submit, float(ends[here].max(initial=submit)) - submit)))
+    columns = np.array(rows, dtype=np.float64).reshape(-1, 4).T
+    names = ("submit", "end", "makespan", "slr")
+    return Table({"set": sets["set"], "tasks": sets["tasks"], **dict(zip(names, columns, strict=True))})
+
+
+def planned(result: MachineResult) -> Table:
+    """Return what was planned beside what happened, a row for each planned task, in order of the plan.
+
+    Columns: ``task, planned_processor, processor, planned_start, start, planned_end, end, lateness`` (end - planned
+    end). There are no rows where the policy made no plan. Of several tasks with one id, the plan's first is the first.
+    """
+    plan = result.plan
+    if plan is None:
+        plan = Table({name: np.zeros(0) for name in ("task", "processor", "start", "end")})
+    rows: dict[Any, list[int]] = {}
+    for row, task in reversed(list(enumerate(result.tasks["task"].tolist()))):
+        rows.setdefault(str(task), []).append(row)
+    found = np.array([rows[str(task)].pop() for task in plan["task"].tolist()], dtype=np.int64)
+    return Table(
+        {
+            "task": result.tasks["task"][found],
+            "planned_processor": plan["processor"],
+            "processor": result.tasks["processor"][found],
+            "planned_start": plan["start"],
+            "start": result.tasks["start"][found],
+            "planned_end": plan["end"],
+            "end": result.tasks["end"][found],
+            "lateness": result.tasks["end"][found] - plan["end"],
+        }
+    )
+
+
+def _lateness(result: MachineResult) -> float:
+    """How much later the last planned task ended than the plan says; nan where there is none."""
+    table = planned(result)
+    return float(table["end"].max() - table["planned_end"].max()) if len(table) else float("nan")
+
+
+def against_recorded(result: MachineResult) -> Table:
+    """Return what happened beside what was recorded, a row for each task whose workflow says when it ran.
+
+    Columns: ``task, recorded_start, start, recorded_end, end, recorded_run, run, difference`` (end - recorded end),
+    recorded instants and those of the run both since the start of the workflow.
+    """
+    record = result.recorded
+    if record is None:
+        record = Table({"row": np.zeros(0, dtype=np.int64), "start": np.zeros(0), "end": np.zeros(0)})
+    row = record["row"].astype(np.int64)
+    sets = result.set_table
+    first = sets["first"].astype(np.int64)
+    begins = np.array(
+        [result.tasks["submit"][i : i + int(n)].min() if n else 0.0 for i, n in zip(first, sets["tasks"], strict=True)],
+        dtype=np.float64,
+    )
+    of = np.searchsorted(first, row, side="right") - 1
+    since = begins[of] if len(row) else np.zeros(0)
+    start, end = result.tasks["start"][row] - since, result.tasks["end"][row] - since
+    return Table(
+        {
+            "task": result.tasks["task"][row],
+            "recorded_start": record["start"],
+            "start": start,
+            "recorded_end": record["end"],
+            "end": end,
+            "recorded_run": record["end"] - record["start"],
+            "run": end - start,
+            "difference": end - record["end"],
+        }
+    )

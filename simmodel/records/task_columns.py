@@ -1,0 +1,210 @@
+"""What results of machines take from task sets, as columns over all of their tasks; and the tables that are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from simmodel.platform.machine import MachineSpec
+from simmodel.work.precedence import topological_order
+from simmodel.work.table import Table
+from simmodel.work.taskset import TaskSet
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from simmodel.records.tasks import MachineResult
+
+__all__ = ["family_seconds", "from_sets", "joined_edges", "recorded_instants", "restored", "runs_by_kind"]
+
+
+def _first_rows(sets: Sequence[TaskSet]) -> list[int]:
+    return list(accumulate((len(each) for each in sets), initial=0))
+
+
+def from_sets(sets: Sequence[TaskSet], count: int) -> Table:
+    """Return name, number of tasks and first row of each task set; one of all ``count`` tasks where there is none.
+
+    >>> from_sets([TaskSet([1.0, 2.0], name="a"), TaskSet([3.0], name="b")], 3)["first"]
+    array([0, 2])
+    """
+    if not sets:
+        return Table(
+            {"set": ["tasks"], "tasks": [count], "first": [0]} if count else {"set": [], "tasks": [], "first": []}
+        )
+    return Table(
+        {"set": [each.name for each in sets], "tasks": [len(each) for each in sets], "first": _first_rows(sets)[:-1]}
+    )
+
+
+def joined_edges(sets: Sequence[TaskSet]) -> Table:
+    """Return who waits for whom as rows over all sets: ``parent, child``, by child, each after its own parents.
+
+    >>> joined_edges([TaskSet([1.0]), TaskSet([1.0, 2.0], parents=[(), (0,)])])["child"]
+    array([2])
+    """
+    parents: list[int] = []
+    children: list[int] = []
+    for first, each in zip(_first_rows(sets), sets, strict=False):
+        if each.parents is None:
+            continue
+        order: Sequence[int] = range(len(each))
+        if any(parent > child for child, found in enumerate(each.parents) for parent in found):
+            assert each.children is not None
+            order = topological_order(dict(enumerate(each.parents)), dict(enumerate(each.children)))
+        for child in order:
+            for parent in each.parents[child]:
+                parents.append(first + parent)
+                children.append(first + child)
+    return Table({"parent": np.array(parents, dtype=np.int64), "child": np.array(children, dtype=np.int64)})
+
+
+def runs_by_kind(
+    spec: MachineSpec, sets: Sequence[TaskSet], speeds: NDArray[np.float64] | None, count: int
+) -> NDArray[np.float64]:
+    """Return tasks x kinds of processors: expected seconds, ``inf`` where a kind cannot run a task, nan: not known.
+
+    Parameters
+    ----------
+    spec
+        the machine
+    sets
+        the task sets, which say what types of processors and how many cores their tasks need
+    speeds
+        tasks x architectures: expected seconds
+    count
+        how many tasks there are
+    """
+    if speeds is None:
+        return np.full((count, len(spec.processors)), np.nan)
+    rows = {each.name: i for i, each in enumerate(spec.architectures)}
+    runs = np.array(speeds, dtype=np.float64)[:, [rows[kind.architecture] for kind in spec.processors]]
+    cores = np.array([kind.cores for kind in spec.processors], dtype=np.float64)
+    for first, each in zip(_first_rows(sets), sets, strict=False):
+        here = runs[first : first + len(each)]
+        if each.implementations is not None:
+            can = {
+                types: [types is None or kind.type in types for kind in spec.processors]
+                for types in dict.fromkeys(each.implementations)
+            }
+            here[~np.array([can[types] for types in each.implementations], dtype=bool).reshape(here.shape)] = inf
+        if each.cores is not None:
+            here[np.asarray(each.cores, dtype=np.float64)[:, None] > cores] = inf
+    return np.asarray(runs)
+
+
+def family_seconds(sets: Sequence[TaskSet]) -> list[dict[str, float]]:
+    """Return the seconds to load a family as each set says them."""
+    return [dict(each.reconfiguration) for each in sets]
+
+
+def recorded_instants(sets: Sequence[TaskSet]) -> Table | None:
+    """Return ``row, start, end`` of the tasks whose workflow was recorded; ``None`` where none was.
+
+    >>> from simmodel.work.workflow import Task, Workflow
+    >>> flow = Workflow([Task(id="a", run=2, started=1.0, ended=3.0), Task(id="b", run=2)])
+    >>> recorded_instants([TaskSet.of(flow)])["end"]
+    array([3.])
+    """
+    found: list[tuple[int, float, float]] = []
+    for first, each in zip(_first_rows(sets), sets, strict=False):
+        if each._workflow is None:  # it was made as columns, which hold no recorded instants
+            continue
+        found += [
+            (row, task.started, task.ended)
+            for row, task in enumerate(each._workflow, start=first)
+            if task.started is not None and task.ended is not None
+        ]
+    if not found:
+        return None
+    rows, start, end = zip(*found, strict=True)
+    return Table({"row": np.array(rows), "start": np.array(start, float), "end": np.array(end, float)})
+
+
+# ---------------------------------------------------------------------- stores
+
+
+def stored_tables(result: MachineResult) -> dict[str, Table]:
+    """Return the tables that a stored result of a machine has; :func:`restored` makes one of them again."""
+    names = _unlike([kind.name for kind in result.spec.processors])
+    tables = {
+        "tasks": result.tasks,
+        "transfers": result.transfers,
+        "memory": _memory_table(result),
+        "cpu_phases": result.cpu_phases,
+        "sets": result.set_table,
+        "edges": result.edges,
+        "runs": Table({name: result.kind_runs[:, i] for i, name in enumerate(names)}),
+    }
+    if result.plan is not None:
+        tables["plan"] = result.plan
+    if result.recorded is not None:
+        tables["recorded"] = result.recorded
+    return tables
+
+
+def _unlike(names: Sequence[str]) -> list[str]:
+    """Return names for columns that no database takes for one because of their case."""
+    return [f"{i}_{name}" for i, name in enumerate(names)]
+
+
+def _memory_table(result: MachineResult) -> Table:
+    steps = result.memory.items()
+    return Table(
+        {
+            "pool": np.array([pool for pool, each in steps for _ in range(len(each.times))], dtype=str),
+            "time": np.concatenate([np.zeros(0), *(each.times for _, each in steps)]),
+            "bytes": np.concatenate([np.zeros(0), *(each.values for _, each in steps)]),
+        }
+    )
+
+
+def restored(tables: Mapping[str, Table], about: Mapping[str, Any], **known: Any) -> MachineResult:
+    """Return the result of a machine that stored tables hold; its task sets are not stored, what follows from them is.
+
+    Parameters
+    ----------
+    tables
+        as of :func:`stored_tables`
+    about
+        what stands beside them: ``machine, peaks, families``
+    known
+        further fields of the result
+    """
+    from simmodel.platform.toml import from_dict
+    from simmodel.records.tasks import MOMENTS, MachineResult
+
+    spec: MachineSpec = from_dict(about["machine"])
+    pools = tables["memory"]
+    memory = {
+        pool.name: (pools["time"][here], pools["bytes"][here])
+        for pool in spec.pools
+        if len(pools) and (here := pools["pool"] == pool.name).any()
+    }
+    tasks = tables["tasks"]
+    result = MachineResult(
+        spec=spec,
+        tasks=tasks.with_columns(**{name: _numbers(tasks[name]) for name in (*MOMENTS, "assigned")}),
+        transfers=tables.get("transfers"),
+        cpu_phases=tables.get("cpu_phases"),
+        plan=tables.get("plan"),
+        memory=memory,
+        peaks=about["peaks"],
+        **known,
+    )
+    result.edges = Table({name: column.astype(np.int64) for name, column in tables["edges"].items()})
+    runs = np.stack([_numbers(column) for column in tables["runs"].values()], axis=1)
+    result.kind_runs = runs if np.isnan(runs).all() else np.where(np.isnan(runs), inf, runs)  # JSON has no infinity
+    result.set_table = tables["sets"]
+    result.family_seconds = list(about["families"])
+    result.recorded = tables.get("recorded")
+    return result
+
+
+def _numbers(column: NDArray[Any]) -> NDArray[np.float64]:
+    """Return numbers, where a store may hold nothing at all in a column."""
+    return np.full(len(column), np.nan) if column.dtype.kind == "U" else column.astype(np.float64)
