@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from simmodel.records.steps import Steps
     from simmodel.work.table import Table
 
-__all__ = ["trace_events", "write_trace"]
+__all__ = ["counter", "trace_events", "write_events", "write_trace"]
 
 _MICRO = 1e6
 
@@ -51,12 +51,27 @@ def write_trace(result: Result, path: str | Path, *, limit: int = 500_000, point
     >>> [(event["ts"], event["dur"], event["args"]["processors"]) for event in events if event["ph"] == "X"]
     [(1000000, 2000000, 2)]
     """
+    write_events(path, trace_events(result, limit=limit, points=points), result.name)
+
+
+def write_events(path: str | Path, events: Iterable[Mapping[str, Any]], name: str) -> None:
+    """Write events of a trace to a file, one a line, compressed where the path ends in ``.gz``.
+
+    Parameters
+    ----------
+    path
+        where to
+    events
+        as the format has them: ``ph``, ``ts`` and so on
+    name
+        of the trace
+    """
     opener = gzip.open if str(path).endswith(".gz") else open
     with opener(path, "wt", encoding="utf-8") as file:
-        _write(file, trace_events(result, limit=limit, points=points), result.name)
+        _write(file, events, name)
 
 
-def _write(file: TextIO, events: Iterator[dict[str, Any]], name: str) -> None:
+def _write(file: TextIO, events: Iterable[Mapping[str, Any]], name: str) -> None:
     encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
     file.write('{"displayTimeUnit":"ms","otherData":' + encode({"name": name}) + ',"traceEvents":[\n')
     before = ""
@@ -74,10 +89,10 @@ def trace_events(result: Result, *, limit: int = 500_000, points: int = 20_000) 
         runs = result.runs.where(result.runs["place"] == place)
         size = int(result.places["processors"][number - 1])
         yield from _slices(result, runs, first[np.searchsorted(ids, runs["job"])], number, size, limit)
-        yield from _counter("busy processors", result.busy(place), number, points)
+        yield from counter("busy processors", result.busy(place), number, points)
     yield {"ph": "M", "name": "process_name", "pid": 0, "args": {"name": "queue"}}
-    yield from _counter("jobs waiting", result.queue_length(), 0, points)
-    yield from _counter("processors waited for", result.queued_processors(), 0, points)
+    yield from counter("jobs waiting", result.queue_length(), 0, points)
+    yield from counter("processors waited for", result.queued_processors(), 0, points)
 
 
 def _slices(result: Result, runs: Table, row: Any, pid: int, size: int, limit: int) -> Iterator[dict[str, Any]]:
@@ -129,7 +144,8 @@ def _rows(runs: Table, start: Any, end: Any, size: int) -> tuple[Any, Any]:
     return index, packed["low"][first]
 
 
-def _counter(name: str, steps: Steps, pid: int, points: int) -> Iterator[dict[str, Any]]:
+def counter(name: str, steps: Steps, pid: int, points: int) -> Iterator[dict[str, Any]]:
+    """Yield the values of a step function as a counter of a process, thinned to so many points."""
     thin = steps.thinned(points)
     times = np.rint(thin.times * _MICRO).astype(np.int64).tolist()
     for ts, value in zip(times, np.round(thin.values, 3).tolist(), strict=True):
