@@ -1,0 +1,375 @@
+"""The future of a queue in which nothing else arrives, unfolded as far as somebody asks, and kept while it comes true.
+
+Two forms, both for a pool of which only the number of free processors counts, and for queues in order of arrival. In
+both a job at the tail changes nothing for those before it while it waits, so that asking when it would start looks at
+what is known already:
+
+* :class:`Plan`: where every run takes as long as it is planned for, the plan of the queue is its future, and a new job
+  is one more entry of it;
+* :class:`Unfolding`: where runs end before their expected ends, each end brings a decision; the decisions to come are
+  simulated one after the other and kept, each with what it would still let in. What was unfolded beyond the start of a
+  job that is added is dropped: from there on it holds processors that others may get otherwise.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from heapq import heappop, heappush
+from typing import Any, NamedTuple
+
+from simmodel.resources.profile import CountProfile
+
+__all__ = ["Plan", "Unfolding", "Work"]
+
+INFINITY = float("inf")
+Running = tuple[float, int, int, float]  # end, start number, processors, expected end
+
+
+class Work(NamedTuple):
+    """What counts of a job: processors, and the seconds it is planned with, planned with once it runs, and runs."""
+
+    job: Any
+    processors: int
+    requested: float
+    expected: float
+    duration: float
+
+
+class Plan:
+    """The planned starts of a queue in which everything takes as long as planned.
+
+    Parameters
+    ----------
+    backfill
+        whether jobs go into the earliest hole that delays none before them; else they start in order
+
+    >>> plan = Plan(backfill=True)
+    >>> plan.restart(0.0, 2, [(10.0, 0, 2, 10.0)], [Work("a", 4, 5, 5, 5)])
+    >>> plan.start(0.0, Work("b", 2, 10, 10, 10)), plan.start(0.0, Work("c", 2, 11, 11, 11))
+    (0.0, 15.0)
+    """
+
+    __slots__ = ("_backfill", "_count", "_due", "_profile", "_starts")
+
+    def __init__(self, *, backfill: bool) -> None:
+        self._backfill = backfill
+        self._profile = CountProfile(0.0, 0, ())
+        self._starts: dict[Any, float] = {}  # planned, not yet confirmed
+        self._due: list[tuple[float, int, Any]] = []  # the same, earliest first
+        self._count = 0
+
+    def restart(self, now: float, free: int, running: list[Running], waiting: list[Work]) -> None:
+        """Plan a queue anew; ``waiting`` in its order."""
+        ends = sorted((each[3], each[1], each[2]) for each in running)
+        self._profile = CountProfile(now, free, [(end, processors) for end, _, processors in ends])
+        self._starts = {}
+        self._due = []
+        for work in waiting:
+            self.add(now, work)
+
+    def start(self, now: float, work: Work, decided: bool = False) -> float:
+        """Return when the work would start, were it added now (s)."""
+        self._profile.advance(now)
+        return self._profile.earliest(work.processors, work.duration)
+
+    def add(self, now: float, work: Work, decided: bool = False) -> None:
+        """Add work at the tail."""
+        profile = self._profile
+        profile.advance(now)
+        at = profile.earliest(work.processors, work.duration)
+        profile.take(work.processors, at, work.duration)
+        if not self._backfill:
+            profile.advance(at)  # nothing behind it starts before it
+        self._starts[work.job] = at
+        self._count += 1
+        heappush(self._due, (at, self._count, work.job))
+
+    def come_true(self, now: float, started: list[tuple[Any, float]]) -> bool:
+        """Whether all went as planned: these started when they should, and nothing else should have before now."""
+        starts = self._starts
+        if any(starts.pop(job, None) != at for job, at in started):
+            return False
+        due = self._due
+        while due and due[0][0] < now:
+            if heappop(due)[2] in starts:
+                return False
+        return True
+
+
+class _Point:
+    """One decision: what runs and waits after it, and what it would still let in."""
+
+    __slots__ = ("at", "extra", "free", "holds", "profile", "promised", "running", "started", "todo", "waiting")
+
+    def __init__(self, at: float, free: int, running: list[Running], waiting: list[Work]) -> None:
+        self.at = at
+        self.free = free
+        self.running = running  # by (end, start number)
+        self.waiting = waiting
+        self.started: list[Work] = []
+        self.holds = True  # deciding again without any change would start nothing
+        self.promised: float | None = None  # EASY: the start of the head, once it was asked for
+        self.extra = 0  # EASY: processors left over then
+        self.profile: CountProfile | None = None  # conservative: with the plans made so far
+        self.todo = 0  # conservative: waiting work from here on is not planned yet
+
+    def begin(self, work: Work, number: int) -> None:
+        """Start work."""
+        self.started.append(work)
+        self.free -= work.processors
+        if work.expected != work.requested:
+            self.holds = False  # it was tried as if it took as long as requested
+        insort(self.running, (self.at + work.duration, number, work.processors, self.at + work.expected))
+
+    def by_expected_end(self) -> list[tuple[float, int]]:
+        """Return (expected end, processors) of what runs, in order."""
+        return [(each[3], each[2]) for each in sorted(self.running, key=_by_expected_end)]
+
+
+def _by_expected_end(entry: Running) -> tuple[float, int]:
+    return entry[3], entry[1]
+
+
+class Unfolding:
+    """The decisions to come of a queue in order of arrival, simulated as far as somebody asked.
+
+    Parameters
+    ----------
+    kind
+        ``"easy"`` or ``"conservative"``: how jobs overtake
+    each
+        whether each single end brings a decision, or all ends of an instant together
+
+    >>> unfolding = Unfolding("easy", each=False)
+    >>> unfolding.restart(0.0, 2, [(6.0, 0, 2, 10.0)], [Work("a", 4, 5, 5, 5)])  # planned to end at 10, it ends at 6
+    >>> unfolding.start(0.0, Work("b", 2, 10, 10, 4)), unfolding.start(0.0, Work("c", 2, 11, 11, 11))
+    (0.0, 11.0)
+    """
+
+    def __init__(self, kind: str, *, each: bool) -> None:
+        self._decide = self._easy if kind == "easy" else self._conservative
+        self._admits = _easy_admits if kind == "easy" else _conservative_admits
+        self._each = each
+        self._points: list[_Point] = []  # the last decision up to now, and those to come as far as known
+        self._asked: tuple[Any, float, int, list[_Point]] | None = None  # job, instant, point, points: the last answer
+        self._number = 0
+        self._starts: dict[Any, float] = {}  # foreseen, not yet confirmed
+        self._supposed = False  # that a decision was made at the last beginning, which started something
+
+    def restart(self, now: float, free: int, running: list[Running], waiting: list[Work]) -> None:
+        """Begin anew with a decision now; ``waiting`` in the order of the queue."""
+        self._number = max((each[1] for each in running), default=0)
+        self._starts = {}
+        self._asked = None
+        first = _Point(now, free, sorted(running), list(waiting))
+        self._decide(first)
+        self._points = [first]
+        self._supposed = bool(first.started)
+        self._foresee(first)
+
+    def _foresee(self, point: _Point) -> None:
+        for work in point.started:
+            self._starts[work.job] = point.at
+
+    # ------------------------------------------------------------------ the decisions to come
+
+    def _next(self, points: list[_Point], before: float = INFINITY) -> bool:
+        """Unfold one more decision, where there is one up to ``before``."""
+        last = points[-1]
+        running = last.running
+        if not running or running[0][0] > before:
+            return False
+        at = running[0][0]
+        ended = 1
+        if not self._each:
+            while ended < len(running) and running[ended][0] == at:
+                ended += 1
+        free = last.free + sum(each[2] for each in running[:ended])
+        point = _Point(at, free, running[ended:], list(last.waiting))
+        if point.waiting:
+            self._decide(point)
+        points.append(point)
+        if points is self._points:
+            self._foresee(point)
+        return True
+
+    def _start_heads(self, point: _Point) -> None:
+        waiting = point.waiting
+        heads = 0
+        while heads < len(waiting) and waiting[heads].processors <= point.free:
+            self._begin(point, waiting[heads])
+            heads += 1
+        del waiting[:heads]
+
+    def _begin(self, point: _Point, work: Work) -> None:
+        self._number += 1
+        point.begin(work, self._number)
+
+    def _easy(self, point: _Point) -> None:
+        self._start_heads(point)
+        waiting = point.waiting
+        if not waiting or point.free <= 0 or all(work.processors > point.free for work in waiting):
+            return
+        limit = _promise(point) - point.at
+        left = []
+        for work in waiting:
+            if work.processors <= point.free and (work.requested <= limit or work.processors <= point.extra):
+                if work.requested > limit:
+                    point.extra -= work.processors
+                self._begin(point, work)
+            else:
+                left.append(work)
+        point.waiting = left
+
+    def _conservative(self, point: _Point) -> None:
+        self._start_heads(point)
+        waiting = point.waiting
+        if not waiting:
+            return
+        narrowest = min([work.processors for work in waiting])
+        if point.free < narrowest:
+            return
+        at = point.at
+        profile = point.profile = CountProfile(at, point.free, point.by_expected_end())
+        free = profile.free
+        left: list[Work] = []
+        for i, work in enumerate(waiting):
+            if free[0] < narrowest:
+                point.todo = len(left)
+                left += waiting[i:]
+                break
+            start = profile.earliest(work.processors, work.requested)
+            profile.take(work.processors, start, work.requested)
+            if start == at:
+                self._begin(point, work)
+            else:
+                left.append(work)
+        else:
+            point.todo = len(left)
+        point.waiting = left
+
+    # ------------------------------------------------------------------ questions
+
+    def start(self, now: float, work: Work, decided: bool = False) -> float:
+        """Return when the work would start, were it added now (s).
+
+        Parameters
+        ----------
+        now
+            the instant, not before that of an earlier question
+        work
+            the work
+        decided
+            whether the decision of this instant has been made already: then the work brings another one
+        """
+        points = self._points
+        first = points[0]
+        if first.at < now or decided:
+            if first.holds and (first.profile is None or len(first.profile.times) == 1 or first.profile.times[1] > now):
+                first.at = now  # deciding again would change nothing
+                first.promised = None
+                if first.profile is not None:
+                    first.profile.advance(now)
+            else:
+                again = _Point(now, first.free, list(first.running), list(first.waiting))
+                number = self._number
+                self._decide(again)
+                if again.started:
+                    points = [again]  # what follows instead, if the work comes here
+                else:
+                    self._number = number
+                    points[0] = again
+        i, admits = 0, self._admits
+        while True:
+            if i == len(points) and not self._next(points):
+                return INFINITY
+            if admits(points[i], work):
+                self._asked = work.job, now, i, points
+                return points[i].at
+            i += 1
+
+    def add(self, now: float, work: Work, decided: bool = False) -> None:
+        """Add work at the tail of the queue, now."""
+        if self._asked is None or self._asked[:2] != (work.job, now):
+            self.start(now, work, decided)
+        assert self._asked is not None
+        _, _, i, points = self._asked
+        self._asked = None
+        self._supposed = False
+        if points is not self._points:
+            self._starts = {}
+            for point in points:
+                self._foresee(point)
+            self._points = points
+        for point in points[:i]:
+            point.waiting.append(work)
+        at = points[i]
+        if at.profile is not None:
+            at.profile.take(work.processors, at.at, work.requested)
+        elif at.promised is not None and work.requested > at.promised - at.at:
+            at.extra -= work.processors
+        self._begin(at, work)
+        for point in points[i + 1 :]:
+            for each in point.started:
+                self._starts.pop(each.job, None)
+        del points[i + 1 :]
+        self._starts[work.job] = at.at
+
+    def come_true(self, now: float, started: list[tuple[Any, float]]) -> bool:
+        """Whether all came as foreseen: these started when they should, and nothing else should have before now."""
+        points, starts = self._points, self._starts
+        self._asked = None
+        while self._next(points, now):
+            pass
+        if self._supposed or any(starts.pop(job, None) != at for job, at in started):
+            return False
+        past = 0
+        for point in points:
+            if point.at > now:
+                break
+            if point.at < now and any(work.job in starts for work in point.started):
+                return False
+            past += 1
+        del points[: past - 1]
+        return True
+
+
+def _promise(point: _Point) -> float:
+    """Return the instant promised to the head of the queue, by the expected ends."""
+    if point.promised is None:
+        missing = point.waiting[0].processors - point.free
+        ends = point.by_expected_end()
+        for i, (end, processors) in enumerate(ends):
+            missing -= processors
+            if missing <= 0:
+                promised = max(end, point.at)
+                point.promised = promised
+                point.extra = -missing + sum(more for later, more in ends[i + 1 :] if later <= promised)
+                break
+    assert point.promised is not None
+    return point.promised
+
+
+def _easy_admits(point: _Point, work: Work) -> bool:
+    if work.processors > point.free:
+        return False
+    if not point.waiting:
+        return True
+    promised = _promise(point)
+    return work.requested <= promised - point.at or work.processors <= point.extra
+
+
+def _conservative_admits(point: _Point, work: Work) -> bool:
+    if work.processors > point.free:
+        return False
+    waiting = point.waiting
+    if not waiting:
+        return True
+    profile = point.profile
+    if profile is None:
+        profile = point.profile = CountProfile(point.at, point.free, point.by_expected_end())
+        point.todo = 0
+    for each in waiting[point.todo :]:
+        profile.take(each.processors, profile.earliest(each.processors, each.requested), each.requested)
+    point.todo = len(waiting)
+    return profile.fits(work.processors, work.requested)
