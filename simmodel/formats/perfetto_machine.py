@@ -1,7 +1,8 @@
 """Traces of machines for ui.perfetto.dev: rows for processors and links, counters for pools, arrows along dependencies.
 
 Of each task the phases in which it has its processor are slices there, and a CPU core shows what it sets up or moves
-for others; where that overlaps (a core sets up others while its own task waits for data), there is a second row. A unit of the machine's time stands as a second. See :mod:`simmodel.formats.perfetto` for the format.
+for others; where that overlaps (a core sets up others while its own task waits for data) there is a second row. A unit
+of the machine's time stands as a second. See :mod:`simmodel.formats.perfetto` for the format.
 """
 
 from __future__ import annotations
