@@ -45,7 +45,7 @@ class Processor(TaskPlace):
         self.loaded: Any = None  # the family
         self._stoppable: dict[LiveTask, Any] = {}  # executing tasks, and the processes that run them
         own = type(self)
-        self._sets_up = spec.setup > 0 or own.setup is not Processor.setup
+        self._sets_up = self._sets_up or own.setup is not Processor.setup
         self._always_transfers = own.transfer is not Processor.transfer
         self._plain = own.execute is Processor.execute and spec.preemption == "no"
         self.process = Process(self.env, self.run())

@@ -68,6 +68,7 @@ class TaskPlace:
         self._until = 0.0  # when what it does now is expected to end
         self._queued = 0.0  # expected seconds in the queue
         self._sleep: Event | None = None
+        self._sets_up = spec.setup > 0
 
     # ------------------------------------------------------------------ what policies ask
 
@@ -136,7 +137,7 @@ class TaskPlace:
     def put(self, task: LiveTask) -> None:
         """Take a task into the queue: a blocked one waits there, and so do those behind it."""
         share = task.speeds[self.kind]
-        if self.spec.setup or self.reconfigures:
+        if self._sets_up or self.reconfigures:
             share += self.expected_setup(task)
             self._last_family = task.family
         for data in task.inputs:

@@ -1,0 +1,64 @@
+"""Small machines for tests: CPU core ``cpu0`` on pool ``n0``, and accelerators with pools of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import inf
+from typing import Any
+
+from simmodel import Environment
+from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
+from simmodel.platform.network import LinkSpec
+from simmodel.records.tasks import MachineResult
+from simmodel.scheduling.protocol import Start
+from simmodel.systems.machine import Machine
+
+MB = 1e6
+
+
+def small_machine(
+    *accelerators: dict[str, Any], sizes: Mapping[str, float] | None = None, cores: int = 1, **core: Any
+) -> MachineSpec:
+    """Each accelerator: the fields of a ProcessorSpec; its pool is joined to n0 by a link of 25 MB per time unit."""
+    sizes = sizes or {}
+    spills = core.pop("spills", {})
+    pools = dict.fromkeys(["n0", *(each.get("pool", each["name"]) for each in accelerators)])
+    names = ["cpu0"] if cores == 1 else [f"cpu{i}" for i in range(cores)]
+    return MachineSpec(
+        pools=[MemoryPoolSpec(name=name, size=sizes.get(name, inf), spill=spills.get(name)) for name in pools],
+        architectures=[ArchitectureSpec(name="x")],
+        processors=[
+            *(ProcessorSpec(name=name, type="CPUCore", architecture="x", pool="n0", **core) for name in names),
+            *(
+                ProcessorSpec(**{"type": "GPU", "architecture": "x", "pool": each["name"], **each})
+                for each in accelerators
+            ),
+        ],
+        links=[LinkSpec(name=f"n0-{name}", bandwidth=25 * MB, between=("n0", name)) for name in pools if name != "n0"],
+    )
+
+
+class Placed:
+    """Starts each task at the processor that a mapping names, as it comes."""
+
+    def __init__(self, where: Mapping[Any, str]) -> None:
+        self.where = where
+
+    def decide(self, view: Any) -> Any:
+        places = {place.name: place for place in view.places}
+        for task in view.waiting:
+            yield Start(task, places[self.where[task.id]])
+
+
+def run(spec: MachineSpec, work: Any, where: Mapping[Any, str], *, seed: int = 0, **options: Any) -> MachineResult:
+    """Run work with each task where the mapping says."""
+    env = Environment(seed=seed)
+    machine = Machine(env, spec, Placed(where), **options)
+    env.run(machine.submit(work).done)
+    return machine.result()
+
+
+def row(result: MachineResult, task: Any, *columns: str) -> tuple[float, ...]:
+    """Return values of one task."""
+    i = result.tasks["task"].tolist().index(task)
+    return tuple(result.tasks[column][i].item() for column in columns)
