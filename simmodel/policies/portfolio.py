@@ -1,0 +1,360 @@
+"""A portfolio of policies: at each decision the one whose simulated future is best decides.
+
+Source: Zhang, Kurkure, Tao, Papka, Lan, "A real-time digital twin for adaptive scheduling", arXiv 2512.18894, 2025
+(SchedTwin).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from simmodel.errors import InputError, PolicyError
+from simmodel.policies.backfilling import Easy
+from simmodel.policies.ordering import FCFS, Multifactor, Order, attach, fresh
+from simmodel.policies.placement import BestFit
+from simmodel.policies.planning import Conservative, ConservativeKeep
+from simmodel.policies.window import Window
+from simmodel.scheduling.objective import Objective, measure, objective
+from simmodel.scheduling.protocol import Decision, Start, View
+from simmodel.scheduling.registry import policy as policy_named
+from simmodel.scheduling.registry import unknown
+from simmodel.work.table import Table
+
+__all__ = ["Portfolio"]
+
+CANDIDATES = ("wfp+easy", "fcfs+easy", "sjf+easy")
+# These start whatever fits while everything that waits fits.
+_START_ALL = (Order, Multifactor, Easy, Conservative, ConservativeKeep, BestFit, Window)
+_SAME = 1e-9  # scores that differ by less than this share differ by rounding
+
+
+class Portfolio:
+    """Simulates each candidate from now on, scores the futures of the jobs that wait, and lets the best one decide.
+
+    The futures come from ``view.simulate``: they know what a scheduler knows, requested times and not run times, and no
+    job that is still to come. The portfolio needs nothing else, so that it serves a simulated cluster as a real one.
+
+    Where no waiting job can start now, nothing is simulated, unless ``every`` asks for it: the current policy stays.
+    Where all of them can start together, each candidate of this package starts them, and their scores are told without
+    a simulation.
+
+    Parameters
+    ----------
+    policies
+        the candidates: names, policies, or labels and policies
+    objective
+        what :func:`~simmodel.scheduling.objective.objective` takes; measures are of the jobs that wait at the decision,
+        a job that has not started by the horizon counts as if it started then; utilisation is that of the whole future.
+        A function gets what ``view.simulate`` returns
+    ties
+        labels in the order in which equals are preferred; default, and for those not named: that of the policies
+    interval
+        seconds for which a choice stands, at least; default: a choice at each decision
+    hysteresis
+        the current policy stays unless another is better by more than this share: of its score, or of the worst score
+        there can be on the min-max scale, where the best of all may have 0
+    horizon
+        seconds to simulate; default: until all is over
+    every
+        whether to simulate and score at each decision, also where nothing can start
+    estimates
+        what simulated jobs run: handed to ``view.simulate``; default: what the scheduler plans with
+
+    Attributes
+    ----------
+    policies
+        the candidates by label
+    current
+        the label of the policy that decides, ``None`` before the first choice
+
+    Raises
+    ------
+    InputError
+        where there is no candidate, two have one label, a name is not known or a number is not possible
+
+    >>> from simmodel.simulate import simulate
+    >>> from simmodel.work.job import Job
+    >>> jobs = [Job(processors=4, run=100), Job(submit=1, processors=3, run=900), Job(submit=2, processors=4, run=10)]
+    >>> result = simulate(4, jobs, Portfolio(["easy", "sjf+easy"], "slowdown_mean"))
+    >>> result.jobs["started_by"].tolist(), result.jobs["start"].tolist()
+    (['easy', 'sjf+easy', 'sjf+easy'], [0.0, 110.0, 100.0])
+    """
+
+    name = "portfolio"
+
+    def __init__(
+        self,
+        policies: Mapping[str, Any] | Iterable[Any] = CANDIDATES,
+        objective: Any = "schedtwin",
+        *,
+        ties: Sequence[str] = (),
+        interval: float | None = None,
+        hysteresis: float = 0.0,
+        horizon: float | None = None,
+        every: bool = False,
+        estimates: str | None = None,
+    ) -> None:
+        self.policies = _labelled(policies)
+        self.objective: Objective = _objective(objective)
+        for each in ties:
+            if each not in self.policies:
+                raise unknown("policy of the ties", each, self.policies)
+        for what, seconds in (("interval", interval), ("horizon", horizon)):
+            if seconds is not None and not 0 < seconds < math.inf:
+                raise InputError(f"{what}: seconds > 0 expected, found {seconds!r}")
+        if not 0 <= hysteresis < math.inf:
+            raise InputError(f"hysteresis: a share from 0 on expected, found {hysteresis!r}")
+        self.ties = tuple(dict.fromkeys((*ties, *self.policies)))
+        self.interval = interval
+        self.hysteresis = hysteresis
+        self.horizon = horizon
+        self.every = every
+        self.estimates = estimates
+        self.current: str | None = None
+        self._chosen_at = -math.inf
+        self._labels = tuple(self.policies)
+        self._candidates = tuple(self.policies.values())
+        self._by_ties = [self._labels.index(each) for each in self.ties]
+        self._options = {"horizon": horizon, "estimates": estimates}
+        self._options = {name: value for name, value in self._options.items() if value is not None}
+        self.tries_every_submission = any(getattr(each, "tries_every_submission", False) for each in self._candidates)
+        self.preempts = any(getattr(each, "preempts", False) for each in self._candidates)
+        told = {"utilisation"}.isdisjoint(self.objective.measures) and self.objective.function is None
+        self._can_tell = told and all(isinstance(each, _START_ALL) for each in self._candidates)
+        self._times: list[float] = []
+        self._scores: list[Any] = []
+        self._choices: list[int] = []
+        self._started: list[tuple[float, Any, int]] = []
+
+    def __repr__(self) -> str:
+        return f"<Portfolio of {', '.join(self._labels)} by {self.objective}>"
+
+    # ------------------------------------------------------------------ the policy
+
+    def fresh(self) -> Portfolio:
+        """Return one with the same settings, fresh candidates and nothing chosen yet."""
+        return Portfolio(
+            {label: fresh(each) for label, each in self.policies.items()},
+            self.objective,
+            ties=self.ties,
+            interval=self.interval,
+            hysteresis=self.hysteresis,
+            horizon=self.horizon,
+            every=self.every,
+            estimates=self.estimates,
+        )
+
+    def attach(self, system: Any) -> None:
+        """Attach the candidates that keep a history to the system."""
+        attach(system, *self._candidates)
+
+    def forget(self) -> None:
+        """Have the candidate that decided last forget what it found: another policy has decided since."""
+        if self.current is not None:
+            _forget(self.policies[self.current])
+
+    def state(self) -> dict[str, Any]:
+        """Return what the next decision depends on, as plain values: not the scores and starts kept so far."""
+        states = {label: each.state() for label, each in self.policies.items() if hasattr(each, "state")}
+        chosen_at = None if self._chosen_at == -math.inf else self._chosen_at
+        return {"current": self.current, "chosen_at": chosen_at, "policies": states}
+
+    def restore(self, values: Mapping[str, Any]) -> None:
+        """Go on where another one was when its :meth:`state` was taken."""
+        current = values["current"]
+        if current is not None and current not in self.policies:
+            raise unknown("policy of the portfolio", current, self.policies)
+        self.current = current
+        self._chosen_at = -math.inf if values["chosen_at"] is None else float(values["chosen_at"])
+        for label, state in values["policies"].items():
+            if label in self.policies and hasattr(self.policies[label], "restore"):
+                self.policies[label].restore(state)
+
+    def decide(self, view: View) -> Iterator[Decision]:
+        """Choose a candidate, and yield what it decides now."""
+        now = view.now
+        if self.interval is None or self.current is None or now - self._chosen_at >= self.interval:
+            self._choose(view, now)
+        assert self.current is not None
+        number = self._labels.index(self.current)
+        candidate = self._candidates[number]
+        started = self._started
+        for decision in getattr(candidate, "decide", candidate)(view) or ():
+            yield decision
+            if type(decision) is Start:
+                started.append((now, decision.work.id, number))
+
+    # ------------------------------------------------------------------ choosing
+
+    def _choose(self, view: View, now: float) -> None:
+        if view.simulate is None:
+            raise PolicyError(
+                "a view that can simulate what follows expected, found one that cannot", self.name, instant=now
+            )
+        if not self.every and not self.preempts and not _something_can_start(view):
+            if self.current is None:
+                self.current = self.ties[0]
+            return
+        scores = self._score(view, now)
+        best = self._best(scores)
+        label = self._labels[best]
+        if label != self.current:
+            self.forget()
+            self.current = label
+        self._chosen_at = now
+        self._times.append(now)
+        self._scores.append(scores)
+        self._choices.append(best)
+
+    def _score(self, view: View, now: float) -> Any:
+        """Return the score of each candidate, an array; nan where no job waits."""
+        goal = self.objective
+        simulate = view.simulate
+        assert simulate is not None
+        if self._can_tell and _all_start(view):
+            jobs = list(view.waiting)
+            requested = [job.requested for job in jobs]
+            found = measure(
+                [job.submit for job in jobs], [now] * len(jobs), requested, names=goal.measures, tau=goal.tau
+            )
+            return goal.scores([found] * len(self._candidates))
+        futures = [simulate(each, **self._options) for each in self._candidates]
+        if goal.function is not None:
+            return np.array([goal.function(each) for each in futures], dtype=np.float64)
+        return goal.scores([self._measured(each, view, now) for each in futures])
+
+    def _measured(self, future: Any, view: View, now: float) -> dict[str, float]:
+        """Return the measures of a future: of the jobs that wait now, and the utilisation."""
+        goal, jobs = self.objective, future.jobs
+        waiting = jobs["waiting"]
+        if np.count_nonzero(waiting) != len(view.waiting):  # what is held or blocked is there too
+            queue = {job.id for job in view.waiting}
+            waiting = waiting & np.array([job in queue for job in jobs["job"].tolist()])
+        until = now + self.horizon if self.horizon is not None else None
+        busy = math.nan
+        if "utilisation" in goal.measures:
+            capacity = sum(place.capacity for place in view.places if getattr(place, "part_of", None) is None)
+            busy = _utilisation(jobs, now, until, capacity)
+        return measure(
+            jobs["submit"][waiting],
+            jobs["start"][waiting],
+            jobs["requested"][waiting],
+            names=goal.measures,
+            until=until,
+            busy=busy,
+            tau=goal.tau,
+        )
+
+    def _best(self, scores: Any) -> int:
+        """Return the number of the candidate to decide: the lowest score, ties by their order, with hysteresis."""
+        known = np.where(np.isnan(scores), math.inf, scores).tolist()
+        least = min(known)
+        margin = _SAME * max(abs(least), self.objective.whole) if math.isfinite(least) else 0.0
+        best = next(i for i in self._by_ties if known[i] <= least + margin)
+        if not self.hysteresis or self.current is None:
+            return best
+        current = self._labels.index(self.current)
+        bounded = self.objective.function is None and self.objective.scale == "min-max"
+        unit = self.objective.whole if bounded else abs(known[current])
+        return best if known[current] - known[best] > self.hysteresis * unit + margin else current
+
+    # ------------------------------------------------------------------ what was chosen
+
+    @property
+    def scores(self) -> Table:
+        """One row a candidate at each choice: ``time`` (s), ``policy``, ``score`` and ``chosen`` (1 or 0)."""
+        count, width = len(self._times), len(self._labels)
+        chosen = np.zeros((count, width), dtype=np.int8)
+        chosen[np.arange(count), self._choices] = 1
+        return Table(
+            {
+                "time": np.repeat(np.array(self._times, dtype=np.float64), width),
+                "policy": np.tile(np.array(self._labels, dtype=str), count),
+                "score": np.array(self._scores, dtype=np.float64).reshape(-1),
+                "chosen": chosen.reshape(-1),
+            }
+        )
+
+    @property
+    def started_by(self) -> Table:
+        """One row a start, in order: ``time`` (s), ``job``, and the ``policy`` that started it."""
+        times, jobs, numbers = zip(*self._started, strict=True) if self._started else ((), (), ())
+        labels = np.array(self._labels, dtype=str)
+        return Table(
+            {
+                "time": np.array(times, dtype=np.float64),
+                "job": np.array(jobs),
+                "policy": labels[np.array(numbers, dtype=np.intp)],
+            }
+        )
+
+    @property
+    def shares(self) -> Table:
+        """One row a candidate: ``policy``, the ``jobs`` that it started, and their ``share`` of all starts."""
+        counts = np.bincount([number for _, _, number in self._started], minlength=len(self._labels)).astype(np.int64)
+        share = counts / counts.sum() if counts.any() else np.zeros(len(counts))
+        return Table({"policy": np.array(self._labels, dtype=str), "jobs": counts, "share": share})
+
+
+_objective = objective  # the parameter has its name
+
+
+def _labelled(policies: Mapping[str, Any] | Iterable[Any]) -> dict[str, Any]:
+    if isinstance(policies, str):
+        raise InputError(f"a list of policies expected, found {policies!r}")
+    pairs = policies.items() if isinstance(policies, Mapping) else [(_label(each), each) for each in policies]
+    found: dict[str, Any] = {}
+    for label, each in pairs:
+        if label in found:
+            raise InputError(f"two policies are called {label!r}: give labels that differ, as {{label: policy}}")
+        found[str(label)] = policy_named(each)
+    if not found:
+        raise InputError("at least one policy for the portfolio expected, found none")
+    return found
+
+
+def _label(policy: Any) -> str:
+    return policy if isinstance(policy, str) else str(getattr(policy, "name", None) or policy.__name__)
+
+
+def _forget(policy: Any) -> None:
+    if hasattr(policy, "forget"):
+        policy.forget()
+
+
+def _something_can_start(view: View) -> bool:
+    """Whether some place has as many processors free as the narrowest job that waits for it asks for."""
+    for place in view.places:
+        waiting = view.waiting.at(place)
+        if waiting and place.free >= waiting.lanes(FCFS).narrowest:
+            return True
+    return False
+
+
+def _all_start(view: View) -> bool:
+    """Whether all that waits fits now, where one number says what is free."""
+    place = view.places[0]
+    if len(view.places) > 1 or not place.simple:
+        return False
+    free = place.free
+    for job in view.waiting:
+        free -= job.processors
+        if free < 0 or job.rules is not None:
+            return False
+    return True
+
+
+def _utilisation(jobs: Mapping[str, Any], now: float, until: float | None, capacity: float) -> float:
+    """Return the busy share of the processors from now to the end of a future."""
+    start, end = np.asarray(jobs["start"], dtype=np.float64), np.asarray(jobs["end"], dtype=np.float64)
+    begun = ~np.isnan(start)
+    end = np.where(np.isnan(end), np.inf if until is None else until, end)[begun]
+    last = until if until is not None else float(end.max(initial=now))
+    if not now < last < math.inf:
+        return math.nan
+    held = np.clip(end, now, last) - np.clip(start[begun], now, last)
+    return float((held * np.asarray(jobs["processors"])[begun]).sum() / (capacity * (last - now)))
