@@ -93,8 +93,8 @@ class Problem:
         of each task: seconds to load its family on a processor that reconfigures, and a label of it; of each processor:
         the label of what is loaded (``None``: nothing), and ``reconfigures`` says whether it does so at all
     dma, overlap
-        of each processor: whether data move without a CPU core (default: yes), and whether they move while it is still
-        busy with earlier tasks (default: no)
+        of each processor: whether data move without the time of another CPU core (default: yes), and whether they move
+        while it is still busy with earlier tasks (default: no)
     parallel
         whether the data that one task reads all move at once, or one after another
     sizes, reads, writes, copies
@@ -269,6 +269,8 @@ class Problem:
         for i in range(q):
             for j in range(q):
                 weight = count[i] * count[j] if i != j else 0 if unlike_pools else count[i] * (count[i] - 1)
+                if not weight:  # from a pool without processors there may be no way at all
+                    continue
                 pairs += weight
                 latency += weight * self.links[i][j][0]
                 per_byte += weight * self.links[i][j][1]

@@ -1,0 +1,118 @@
+"""Policies that plan all tasks when they are submitted, before any of them is ready: for places that queue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from copy import copy
+from functools import partial
+from typing import Any
+
+from simmodel.policies.list_scheduling import cpop, heft, lookahead_heft, peft
+from simmodel.policies.mapping import queueing
+from simmodel.policies.phases import heft_setup, peft_setup
+from simmodel.scheduling.problem import Plan, Problem
+from simmodel.scheduling.protocol import Decision, Start, View
+
+__all__ = ["CPOP", "HEFT", "PEFT", "HEFTSetup", "LookaheadHEFT", "PEFTSetup", "Planner"]
+
+
+class Planner:
+    """A policy that plans all tasks that wait, whether they are ready or not, and queues them in the order of the plan.
+
+    Tasks that are submitted later are planned then, behind what is queued.
+
+    Parameters
+    ----------
+    plan
+        maps a :class:`~simmodel.scheduling.problem.Problem` to a :class:`~simmodel.scheduling.problem.Plan`
+    name
+        what results and errors call it
+
+    Attributes
+    ----------
+    planned
+        what has been planned so far: task, place, start, finish (s), in the order of the queues
+
+    >>> from simmodel.policies.list_scheduling import heft
+    >>> Planner(lambda problem: heft(problem, insertion=False), "heft-append").name
+    'heft-append'
+    """
+
+    plans = True
+
+    def __init__(self, plan: Callable[[Problem], Plan], name: str) -> None:
+        self.plan = plan
+        self.name = name
+        self.planned: list[tuple[Any, Any, float, float]] = []
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}: {len(self.planned)} tasks planned>"
+
+    def fresh(self) -> Planner:
+        """Return one that has planned nothing."""
+        new = copy(self)
+        new.planned = []
+        return new
+
+    def decide(self, view: View) -> Iterator[Decision]:
+        """Plan the waiting tasks, and queue them."""
+        queueing(view, self)
+        assert view.problem is not None
+        problem = view.problem()
+        processor, start, finish, order = self.plan(problem)[:4]
+        tasks, places = problem.tasks, problem.places
+        for i in order:
+            task, place = tasks[i], places[processor[i]]
+            self.planned.append((task, place, start[i], finish[i]))
+            yield Start(task, place)
+
+
+class HEFT(Planner):
+    """Heterogeneous earliest finish time: see :func:`~simmodel.policies.list_scheduling.heft`.
+
+    Parameters
+    ----------
+    insertion
+        whether a task may go into a gap between others
+
+    >>> HEFT().name, HEFT(insertion=False).name
+    ('heft', 'heft-append')
+    """
+
+    def __init__(self, *, insertion: bool = True) -> None:
+        super().__init__(partial(heft, insertion=insertion), "heft" if insertion else "heft-append")
+
+
+class CPOP(Planner):
+    """Critical path on a processor: see :func:`~simmodel.policies.list_scheduling.cpop`."""
+
+    def __init__(self) -> None:
+        super().__init__(cpop, "cpop")
+
+
+class PEFT(Planner):
+    """Predict earliest finish time: see :func:`~simmodel.policies.list_scheduling.peft`."""
+
+    def __init__(self) -> None:
+        super().__init__(peft, "peft")
+
+
+class LookaheadHEFT(Planner):
+    """HEFT that looks at the children: see :func:`~simmodel.policies.list_scheduling.lookahead_heft`."""
+
+    def __init__(self) -> None:
+        super().__init__(lookahead_heft, "lookahead")
+
+
+class HEFTSetup(Planner):
+    """HEFT that knows the phases of tasks: see :func:`~simmodel.policies.phases.heft_setup`."""
+
+    def __init__(self) -> None:
+        super().__init__(heft_setup, "heft-setup")
+
+
+class PEFTSetup(Planner):
+    """PEFT that knows the phases of tasks: see :func:`~simmodel.policies.phases.peft_setup`."""
+
+    def __init__(self) -> None:
+        super().__init__(peft_setup, "peft-setup")
