@@ -1,15 +1,40 @@
 """Policies: one family a file. Importing the package makes them known by name."""
 
 from simmodel.policies.backfilling import Backfill, Easy
+from simmodel.policies.batch_mapping import MaxMin, MinMin, Sufferage
+from simmodel.policies.mapping import EarliestFinish, EarliestStart, FastestExecution, GreedyDS, RoundRobin
 from simmodel.policies.ordering import ORDERS
 from simmodel.policies.ordering import order as _order
 from simmodel.policies.placement import BestFit
+from simmodel.policies.planners import CPOP, HEFT, PEFT, HEFTSetup, LookaheadHEFT, PEFTSetup
 from simmodel.policies.planning import Conservative, ConservativeKeep
 from simmodel.policies.preemption import Preemptive
 from simmodel.policies.window import Window
 from simmodel.scheduling.registry import register_policy as _register
 
-__all__ = ["Backfill", "BestFit", "Conservative", "ConservativeKeep", "Easy", "Preemptive", "Window"]
+__all__ = [
+    "CPOP",
+    "HEFT",
+    "PEFT",
+    "Backfill",
+    "BestFit",
+    "Conservative",
+    "ConservativeKeep",
+    "EarliestFinish",
+    "EarliestStart",
+    "Easy",
+    "FastestExecution",
+    "GreedyDS",
+    "HEFTSetup",
+    "LookaheadHEFT",
+    "MaxMin",
+    "MinMin",
+    "PEFTSetup",
+    "Preemptive",
+    "RoundRobin",
+    "Sufferage",
+    "Window",
+]
 
 for _name in ORDERS:
     _register(_name, lambda name=_name: _order(name), f"{_order(_name).description}; no backfilling")  # type: ignore[misc]
@@ -20,3 +45,17 @@ _register("conservative-keep", ConservativeKeep, "conservative backfilling that 
 _register("best-fit", BestFit, "the job that leaves the fewest processors free, while one fits")
 _register("window", Window, "the best order of the first five jobs, by the planned makespan (CQSim)")
 _register("preemptive", Preemptive, "EASY, and queues that may preempt others do")
+_register("hrr", RoundRobin, "places tasks: on the next processor that can run them, in turn (HetSim)")
+_register("greedy-et", FastestExecution, "places tasks: where they run fastest, blind to queues (HetSim)")
+_register("greedy-ds", GreedyDS, "places tasks: where setup, transfers and run take least, blind to queues (HetSim)")
+_register("earliest-start", EarliestStart, "places tasks: where the queue is expected to be empty first")
+_register("earliest-finish", EarliestFinish, "places tasks: where they are expected to end first")
+_register("min-min", MinMin, "places tasks: of all that wait, the one that can end first, then the next")
+_register("max-min", MaxMin, "places tasks: of all that wait, the one whose earliest end is latest, then the next")
+_register("sufferage", Sufferage, "places tasks: of all that wait, the one that loses most at its second best place")
+_register("heft", HEFT, "places tasks as planned: by upward rank, each where it ends first")
+_register("cpop", CPOP, "places tasks as planned: the critical path on one processor, all else where it ends first")
+_register("peft", PEFT, "places tasks as planned: by an optimistic cost table")
+_register("lookahead", LookaheadHEFT, "places tasks as planned: HEFT that looks where the children would end")
+_register("heft-setup", HEFTSetup, "places tasks as planned: HEFT that knows setup, reconfiguration and transfers")
+_register("peft-setup", PEFTSetup, "places tasks as planned: PEFT that knows setup, reconfiguration and transfers")
