@@ -106,6 +106,11 @@ class Branch:
         """
         return {str(branch): branch for branch in (self.switch(at, policy) for policy in policies)}
 
+    @property
+    def submitted(self) -> tuple[SubmitJob, ...]:
+        """What is submitted."""
+        return tuple(action for action in self.actions if isinstance(action, SubmitJob))
+
     def __str__(self) -> str:
         parts = [label(self.policy), *(f"{label(policy)} from {at:g} s" for at, policy in self.then)]
         for action in self.actions:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
+import itertools
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
+import attrs
 import numpy as np
 
 from simmodel.errors import InputError
@@ -67,18 +71,19 @@ def draw_arrivals(
     if arrivals is None:
         return seeds, [None] * samples
     if isinstance(arrivals, Workload) or not (callable(arrivals) or isinstance(arrivals, Mapping)):
-        return seeds, [_cut(_given(arrivals), now, until)] * samples
+        return seeds, [_cut(_given(arrivals, list(taken)), now, until)] * samples
     names = list(taken)
     return seeds, [_cut(_renamed(shift(_drawn(arrivals, each), now), names), now, until) for each in seeds]
 
 
-def _given(arrivals: Workload | Iterable[Job]) -> Workload:
+def _given(arrivals: Workload | Iterable[Job], taken: list[int | str]) -> Workload:
     if isinstance(arrivals, Workload):
+        _check_names([*taken, *arrivals["job"].tolist()])
         return arrivals
     jobs: list[Any] = list(arrivals) if isinstance(arrivals, Iterable) else [arrivals]
     if not all(isinstance(job, Job) for job in jobs):
         raise InputError(f"arrivals: a workload, jobs, generator settings or a function expected, found {arrivals!r}")
-    return Workload.from_jobs(jobs, name="arrivals")
+    return with_jobs(None, jobs, taken)
 
 
 def _drawn(arrivals: Mapping[str, Any] | Callable[[np.random.Generator], Workload], seed: int) -> Workload:
@@ -86,44 +91,33 @@ def _drawn(arrivals: Mapping[str, Any] | Callable[[np.random.Generator], Workloa
         from simmodel.generators.settings import generate
 
         return generate(arrivals, seed=seed, source="arrivals")
-    workload = arrivals(np.random.default_rng(seed))
+    rng = np.random.default_rng(seed)
+    by_name = "rng" in inspect.signature(arrivals).parameters  # as the package's own generators take it
+    workload = arrivals(rng=rng) if by_name else arrivals(rng)  # type: ignore[call-arg]
     if not isinstance(workload, Workload):
         raise InputError(f"arrivals: a function that returns a workload expected, found one of {workload!r}")
     return workload
 
 
 def _renamed(workload: Workload, taken: list[int | str]) -> Workload:
-    """Return the workload with jobs called as no other is: numbers after the largest, or names."""
+    """Return the workload with jobs called as no other is."""
     if not len(workload):
         return workload
     before = workload["job"].tolist()
-    if all(isinstance(name, int) for name in (*taken, *before)):
-        base = max((int(name) for name in taken), default=0)
-        new: dict[Any, Any] = {name: base + i for i, name in enumerate(before, 1)}
-    else:
-        others = set(taken)
-        new = {name: _free(f"new {name}", others) for name in before}
+    numbers = all(isinstance(name, int) for name in before)
+    new: dict[Any, Any] = dict(zip(before, _free(taken if numbers else [*taken, ""]), strict=False))
     columns: dict[str, Any] = {"job": _column([new[name] for name in before])}
     if "preceding" in workload:
         columns["preceding"] = _column([new.get(name, name) for name in workload["preceding"].tolist()])
+    renamed = workload.replace(**columns)
     if workload.specs is not None:
-        renamed = workload.replace(**columns)
         renamed.specs = [_renamed_spec(job, new[name], new) for job, name in zip(workload.specs, before, strict=True)]
-        return renamed
-    return workload.replace(**columns)
+    return renamed
 
 
 def _renamed_spec(job: Job, name: Any, new: Mapping[Any, Any]) -> Job:
-    import attrs
-
     dependencies = [attrs.evolve(each, job=new.get(each.job, each.job)) for each in job.dependencies]
     return attrs.evolve(job, id=name, dependencies=dependencies)
-
-
-def _free(name: str, taken: set[Any]) -> str:
-    while name in taken:
-        name += "'"
-    return name
 
 
 def _column(names: list[Any]) -> Any:
@@ -137,17 +131,50 @@ def _cut(workload: Workload, now: float, until: float) -> Workload:
     return between(workload, now, np.nextafter(until, np.inf)) if until < np.inf else workload
 
 
-def with_jobs(workload: Workload | None, jobs: Iterable[Job]) -> Workload:
-    """Return a workload with these jobs besides.
+def with_jobs(workload: Workload | None, jobs: Iterable[Job], taken: Iterable[int | str] = ()) -> Workload:
+    """Return a workload with these jobs besides; those without a name get one that is not taken.
 
-    >>> both = with_jobs(Workload({"submit": [5], "run": [10], "processors": [1]}), [Job(id="mine", run=1)])
+    Raises
+    ------
+    InputError
+        where two jobs have one name
+
+    >>> both = with_jobs(Workload({"submit": [5], "run": [10], "processors": [1]}), [Job(run=1), Job(id=7, run=1)])
     >>> both["job"].tolist(), both["submit"].tolist()
-    ([1, 'mine'], [5.0, 0.0])
+    ([1, 8, 7], [5.0, 0.0, 0.0])
     """
     if workload is None:
-        return Workload.from_jobs(jobs, name="arrivals")
+        return Workload.from_jobs(_named(jobs, taken), name="arrivals")
     specs = workload.specs
     if specs is None:
         prepared = prepare(workload, sys.maxsize, "requested", "stop")
         specs = [job for _, job in jobs_of(workload, prepared)]
-    return Workload.from_jobs([*specs, *jobs], name=workload.name)
+    named = [job.id for job in specs if job.id is not None]
+    return Workload.from_jobs([*specs, *_named(jobs, [*taken, *named])], name=workload.name)
+
+
+def _named(jobs: Iterable[Job], taken: Iterable[int | str]) -> list[Job]:
+    """Return the jobs, each with an id that none of the others and none of those taken has."""
+    jobs = [job if job.id is not None or job.name is None else attrs.evolve(job, id=job.name) for job in jobs]
+    names = [*taken, *(job.id for job in jobs if job.id is not None)]
+    _check_names(names)
+    free = _free(names)
+    return [attrs.evolve(job, id=next(free)) if job.id is None else job for job in jobs]
+
+
+def _check_names(names: Iterable[int | str]) -> None:
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise InputError(f"arrivals: job {name} is in the snapshot, or is there twice")
+
+
+def _free(taken: Iterable[int | str]) -> Iterator[int | str]:
+    """Yield names that are not taken: numbers after the largest; where there are others, texts."""
+    names = set(taken)
+    if all(isinstance(name, int) for name in names):
+        yield from itertools.count(max((int(name) for name in names), default=0) + 1)
+    for i in itertools.count(1):
+        name = f"new {i}"
+        while name in names:
+            name += "'"
+        yield name

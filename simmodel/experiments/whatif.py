@@ -15,7 +15,7 @@ import numpy as np
 
 from simmodel.environment import Environment, quiet_garbage_collector
 from simmodel.errors import InputError, Stalled
-from simmodel.experiments.branches import Branch, SubmitJob, follow, label
+from simmodel.experiments.branches import Branch, follow, label
 from simmodel.experiments.futures import Ended, OutOfTime, run_all
 from simmodel.experiments.outcomes import Outcome, Sample, Starting, WhatIf, scored
 from simmodel.experiments.sampling import Arrivals, draw_arrivals, with_jobs
@@ -23,6 +23,7 @@ from simmodel.scheduling.objective import measure
 from simmodel.scheduling.objective import objective as objective_of
 from simmodel.scheduling.snapshot import SystemSnapshot
 from simmodel.systems.restore import chosen_policy, restore
+from simmodel.work.job import Job
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
@@ -120,7 +121,11 @@ def what_if(
     for branch in branches.values():
         if branch.policy is None:
             chosen_policy(seen, None)
-    seeds, drawn = draw_arrivals(arrivals, samples, seed, now=now, until=until, taken=_names(seen))
+    names = _names(seen)
+    for branch in branches.values():
+        if branch.submitted:
+            with_jobs(None, _submitted(branch, now), names)
+    seeds, drawn = draw_arrivals(arrivals, samples, seed, now=now, until=until, taken=names)
     material = _Material(seen, tuple(seeds), tuple(drawn), until, results)
     tasks = [_Task(branch, sample) for sample in range(samples) for branch in branches.values()]
     with _Bar(len(tasks), progress) as bar:
@@ -221,15 +226,18 @@ class _Watch:
             raise OutOfTime
 
 
+def _submitted(branch: Branch, now: float) -> list[Job]:
+    """Return the jobs that a branch submits, each at its instant."""
+    return [attrs.evolve(each.job, submit=now if each.at is None else each.at) for each in branch.submitted]
+
+
 def _simulate(material: _Material, task: _Task, left: float | None) -> Sample:
     """Simulate one future; what runs in the workers."""
     snapshot, until = material.snapshot, material.until
     seed, arrivals = material.seeds[task.sample], material.arrivals[task.sample]
     branch = task.branch
-    submitted = [each for each in branch.actions if isinstance(each, SubmitJob)]
-    if submitted:
-        more = [attrs.evolve(each.job, submit=snapshot.now if each.at is None else each.at) for each in submitted]
-        arrivals = with_jobs(arrivals, more)
+    if branch.submitted:
+        arrivals = with_jobs(arrivals, _submitted(branch, snapshot.now), _names(snapshot))
     env = Environment(snapshot.now, seed)
     if left is not None:
         env.observe(_Watch(left))
@@ -242,20 +250,24 @@ def _simulate(material: _Material, task: _Task, left: float | None) -> Sample:
         else:
             with suppress(Stalled):  # what waits for ever is left waiting
                 env.run()
-    return _sample(snapshot, cluster.result(), until, seed, material.results)
+    names = _names(snapshot)
+    if arrivals is not None:
+        names += arrivals["job"].tolist()
+    return _sample(snapshot, cluster.result(), until, seed, material.results, names)
 
 
-def _sample(snapshot: Any, result: Result, until: float, seed: int, keep: bool) -> Sample:
-    """Return what a what-if keeps of a result."""
+def _sample(snapshot: Any, result: Result, until: float, seed: int, keep: bool, given: Sequence[int | str]) -> Sample:
+    """Return what a what-if keeps of a result, in which names are texts where some are numbers and some not."""
     now = float(snapshot.now)
     jobs = result.jobs
     begun = set(_running(snapshot))
-    names = jobs["job"].tolist()
+    names = _as_given(jobs["job"], given)
     waited = set(_names(snapshot)) - begun
     inside = np.array([name not in begun for name in names], dtype=bool)
     inside &= ~np.isin(jobs["status"], ("rejected", "unsubmitted", "cancelled"))
     inside &= jobs["submit"] <= until
     columns = {name: jobs[name] for name in ("job", "submit", "start", "end", "processors", "requested", "status")}
+    columns["job"] = np.array(names, dtype=object if any(isinstance(name, str) for name in names) else None)
     columns["waiting"] = np.array([name in waited for name in names], dtype=bool)
     own = Table(columns).where(inside)
     started = np.isfinite(own["start"])
@@ -273,7 +285,7 @@ def _sample(snapshot: Any, result: Result, until: float, seed: int, keep: bool) 
         until=ended,
         busy=result.busy().integral(now, ended) / room if room else nan,
     )
-    starts = _starts(result, now, {(run.id, run.started) for run in getattr(snapshot, "running", ())})
+    starts = _starts(result, now, given, {(run.id, run.started) for run in getattr(snapshot, "running", ())})
     return Sample(
         jobs=own,
         starts=starts,
@@ -286,12 +298,23 @@ def _sample(snapshot: Any, result: Result, until: float, seed: int, keep: bool) 
     )
 
 
-def _starts(result: Result, now: float, before: set[tuple[Any, float]]) -> tuple[Starting, ...]:
+def _as_given(column: Any, given: Sequence[int | str]) -> list[int | str]:
+    """Return the names in a column of jobs as they were given: numbers, or texts."""
+    if column.dtype.kind in "iu":
+        return list(column.tolist())
+    names = {str(name): name for name in given}
+    return [names[str(name)] for name in column.tolist()]
+
+
+def _starts(
+    result: Result, now: float, given: Sequence[int | str], before: set[tuple[Any, float]]
+) -> tuple[Starting, ...]:
     runs = result.runs
     starts = runs["start"]
     rows = np.flatnonzero(starts >= now)
     rows = rows[np.argsort(starts[rows], kind="stable")]
-    found = zip(*(runs[name][rows].tolist() for name in ("job", "place", "start")), strict=True)
+    names = _as_given(runs["job"][rows], given)
+    found = zip(names, runs["place"][rows].tolist(), starts[rows].tolist(), strict=True)
     return tuple(Starting(job, place, at) for job, place, at in found if (job, at) not in before)
 
 

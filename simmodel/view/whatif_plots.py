@@ -42,7 +42,6 @@ def outcomes(
     for ax, name in zip(panels[0], measures, strict=True):
         _bars(ax, found, name)
     panels[0][0].set_yticks(np.arange(len(found)), [each.name for each in found])
-    panels[0][0].invert_yaxis()
     return figure
 
 
