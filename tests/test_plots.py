@@ -10,7 +10,7 @@ import pytest
 
 from simmodel.records import Result
 from simmodel.view import plots
-from simmodel.view.gantt import _shares
+from simmodel.view.gantt import shares
 from simmodel.view.style import span_axis
 from simmodel.work.table import Table
 from simmodel.work.workload import Workload
@@ -101,9 +101,9 @@ def test_image_of_many_rectangles_keeps_their_area():
     rng = np.random.default_rng(0)
     low, left = rng.uniform(0, 20, 500), rng.uniform(0, 60, 500)
     high, right = low + rng.uniform(0, 10, 500), left + rng.uniform(0, 40, 500)
-    grid = _shares([left, right], [low, high], np.ones(500), 100, 30)
+    grid = shares([left, right], [low, high], np.ones(500), 100, 30)
     assert grid.sum() == pytest.approx(((high - low) * (right - left)).sum())
-    one = _shares([np.array([0.5]), np.array([2.25])], [np.array([1.0]), np.array([2.5])], np.ones(1), 4, 4)
+    one = shares([np.array([0.5]), np.array([2.25])], [np.array([1.0]), np.array([2.5])], np.ones(1), 4, 4)
     assert one[1].tolist() == pytest.approx([0.5, 1, 0.25, 0])
     assert one[2].tolist() == pytest.approx([0.25, 0.5, 0.125, 0])
 

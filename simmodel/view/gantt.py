@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from simmodel.records.result import Result
     from simmodel.work.table import Table
 
-__all__ = ["gantt", "pieces"]
+__all__ = ["gantt", "pieces", "shares"]
 
 EXACT = 5000  # pieces drawn one by one; more are averaged in an image
 
@@ -118,15 +118,15 @@ def _image(ax: Axes, result: Result, start: Any, end: Any, rows: Any, values: An
     wide, tall = 1400, min(height, 360)
     x = [(each - result.started) / max(result.ended - result.started, 1e-9) * wide for each in (start, end)]
     y = [rows[:, i] * (tall / height) for i in (0, 1)]
-    cover = _shares(x, y, np.ones(len(start)), wide, tall)
-    mean = np.divide(_shares(x, y, np.asarray(values), wide, tall), cover, out=np.zeros_like(cover), where=cover > 1e-9)
+    cover = shares(x, y, np.ones(len(start)), wide, tall)
+    mean = np.divide(shares(x, y, np.asarray(values), wide, tall), cover, out=np.zeros_like(cover), where=cover > 1e-9)
     picture = colours(mean)
     picture[..., 3] = np.clip(cover, 0, 1)
     extent = (result.started, max(result.ended, result.started + 1e-9), 0, height)
     return ax.imshow(picture, aspect="auto", origin="lower", interpolation="nearest", extent=extent)
 
 
-def _shares(x: list[Any], y: list[Any], weight: NDArray[np.float64], wide: int, tall: int) -> NDArray[np.float64]:
+def shares(x: list[Any], y: list[Any], weight: NDArray[np.float64], wide: int, tall: int) -> NDArray[np.float64]:
     """Add up rectangles with fractional edges in pixels, through the differences at their corners."""
     grid = np.zeros((tall + 2) * (wide + 2))
     for at_x, sign_x in zip(x, (1, -1), strict=True):

@@ -1,0 +1,268 @@
+"""What the processors of a machine did over time, coloured by phase."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from simmodel.metrics.packing import pack
+from simmodel.records.tasks import HELD, PHASES, positions
+from simmodel.view.gantt import shares
+from simmodel.view.style import BLUE, GREY, INK, ORANGE, axes, span_axis, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+
+    from simmodel.records.tasks import MachineResult
+
+__all__ = ["LEGEND", "PHASE_COLOURS", "machine_gantt", "machine_time_axis"]
+
+EXACT = 4000  # pieces drawn one by one; more are averaged in an image
+LABELLED = 120  # executions that are named
+
+PHASE_COLOURS = {
+    "waiting for setup": "#e4e6ea",
+    "setup": ORANGE,
+    "reconfiguration": "#8f6bb3",
+    "waiting for memory": "#cfd3d9",
+    "transfer": "#4a9c8c",
+    "waiting for core": "#e4e6ea",
+    "execution": BLUE,
+}
+"""The colours of the phases in which a task has its processor."""
+_FOR_OTHERS = "#efb48c"
+LEGEND = (
+    ("execution", BLUE),
+    ("setup", ORANGE),
+    ("core works for others", _FOR_OTHERS),
+    ("reconfiguration", "#8f6bb3"),
+    ("transfer", "#4a9c8c"),
+    ("waits", "#d6d9de"),
+)
+
+
+def machine_time_axis(ax: Axes, result: MachineResult) -> None:
+    """Let the x axis show the machine's time since the run began."""
+    start, end = result.started, max(result.ended, result.started + 1e-9)
+    unit = result.time_unit
+    if unit == "s" and end - start >= 3:
+        span_axis(ax, start, end)
+        return
+    from matplotlib.ticker import MaxNLocator
+
+    span = end - start
+    power = int(np.floor(np.log10(span) / 3)) if unit == "s" else 0
+    scale, name = {0: (1.0, "seconds"), -1: (1e-3, "ms"), -2: (1e-6, "microseconds")}.get(power, (1e-9, "ns"))
+    if unit != "s":
+        name = "time" if " " in unit else unit
+    ticks = [tick for tick in MaxNLocator(8).tick_values(0, span / scale) if 0 <= tick <= span / scale * (1 + 1e-9)]
+    ax.set_xticks([start + tick * scale for tick in ticks], [f"{tick:,.10g}" for tick in ticks])
+    ax.set_xlim(start, end)
+    ax.set_xlabel(name if name == "time" else f"{name} since the start")
+
+
+class _Pieces:
+    """Rectangles of a Gantt chart: rows, instants, and which phase of :data:`PHASES` (one more: work for others)."""
+
+    def __init__(self, result: MachineResult) -> None:
+        table = result.processors
+        cores = np.maximum(table["cores"].astype(np.int64), 1)
+        self.first = np.concatenate([[0], np.cumsum(cores)])
+        start, end = result.spans
+        row, low, high, begin, stop, phase = [], [], [], [], [], []
+        shown = np.flatnonzero((result.placed >= 0) & np.isfinite(start[PHASES.index(HELD[0])]))
+        bottom, top = self._lanes(result, shown, cores)
+        for at in (PHASES.index(name) for name in HELD):
+            kept = np.isfinite(start[at][shown]) & (end[at][shown] > start[at][shown])
+            tasks = shown[kept]
+            row.append(tasks)
+            low.append(bottom[kept])
+            high.append(top[kept])
+            begin.append(start[at][tasks])
+            stop.append(end[at][tasks])
+            phase.append(np.full(len(tasks), at))
+        used = result.cpu_phases
+        core = positions(used["core"], table["processor"].tolist())
+        known = core >= 0
+        ends = np.where(np.isnan(used["end"]), result.ended, used["end"])
+        row.append(np.full(int(known.sum()), -1))
+        low.append(self.first[core[known]].astype(np.float64))
+        high.append(self.first[core[known]] + 1.0)
+        begin.append(used["start"][known])
+        stop.append(ends[known])
+        phase.append(np.full(int(known.sum()), len(PHASES)))
+        self.task = np.concatenate(row)
+        self.low, self.high = np.concatenate(low), np.concatenate(high)
+        self.start, self.end = np.concatenate(begin), np.concatenate(stop)
+        self.phase = np.concatenate(phase)
+
+    def _lanes(self, result: MachineResult, shown: NDArray[np.int64], cores: NDArray[np.int64]) -> tuple[Any, Any]:
+        """Return the lowest and highest row of each task: the processor's, or some of its cores."""
+        bottom = self.first[result.placed[shown]].astype(np.float64)
+        top = bottom + 1.0
+        taken, ends = result.moments[2][shown], result.spans[1][-1][shown]
+        ends = np.where(np.isnan(ends), result.ended, ends)
+        for processor in np.flatnonzero(cores > 1).tolist():
+            here = np.flatnonzero(result.placed[shown] == processor)
+            wanted = np.maximum(result.tasks["cores"][shown[here]].astype(np.int64), 1)
+            packed = pack(taken[here], ends[here], wanted, int(cores[processor]))
+            index, where = np.unique(packed["index"], return_index=True)
+            bottom[here[index]] = self.first[processor] + packed["low"][where]
+            top[here[index]] = self.first[processor] + packed["high"][where]
+        return bottom, top
+
+
+def machine_gantt(
+    result: MachineResult,
+    *,
+    processors: Sequence[str] | None = None,
+    labels: bool | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw what each processor did over time, coloured by phase; a CPU core shows what it sets up for others.
+
+    Up to 4,000 rectangles are drawn one by one; more are averaged in an image whose pixels are exact shares.
+
+    Parameters
+    ----------
+    processors
+        which, in this order from the top; default: all
+    labels
+        whether executions carry the names of their tasks; default: where they are few
+    ax
+        where to draw; default: a new figure
+
+    >>> from simmodel.metrics._examples import two_kinds
+    >>> [text.get_text() for text in machine_gantt(two_kinds()).get_yticklabels()]
+    ['cpu', 'gpu']
+    """
+    names: list[str] = result.processors["processor"].tolist()
+    chosen = list(range(len(names))) if processors is None else [names.index(name) for name in processors]
+    pieces = _Pieces(result)
+    sizes = np.diff(pieces.first)
+    heights = sizes[chosen]
+    ax = axes(ax, (9.0, 0.9 + min(max(0.32 * heights.sum(), 1.0), 9.0)))
+    tops = np.concatenate([[0], np.cumsum(heights)])
+    owner = np.searchsorted(pieces.first, pieces.low, side="right") - 1
+    shift = np.full(len(names), np.nan)
+    shift[chosen] = tops[:-1] - pieces.first[chosen]
+    low = pieces.low + shift[owner]
+    kept = np.isfinite(low)
+    low, high = low[kept], (pieces.high + shift[owner])[kept]
+    start, end, phase, task = pieces.start[kept], pieces.end[kept], pieces.phase[kept], pieces.task[kept]
+    many = len(low) > EXACT
+    if many:
+        _image(ax, result, start, end, low, high, phase, int(tops[-1]))
+    else:
+        _bars(ax, start, end, low, high, phase)
+    executed = (phase == len(PHASES) - 1) & (task >= 0)
+    if labels if labels is not None else executed.sum() <= LABELLED:
+        _names(ax, result, start[executed], end[executed], low[executed], high[executed], task[executed])
+    ax.set_ylim(tops[-1], 0)
+    middles = (tops[:-1] + tops[1:]) / 2
+    step = max(1, len(chosen) // 40)
+    ax.set_yticks(middles[::step], [names[i] for i in chosen][::step])
+    for edge in tops[1:-1] if len(chosen) <= 80 else ():
+        ax.axhline(edge, color="white" if not many else GREY, linewidth=0.6)
+    machine_time_axis(ax, result)
+    ax.tick_params(axis="y", length=0)
+    tidy(ax, grid="")
+    ax.spines["left"].set_visible(False)
+    ax.tick_params(axis="y", length=0)
+    _legend(ax, phase)
+    return ax
+
+
+def _colour_of(phase: int) -> str:
+    return _FOR_OTHERS if phase == len(PHASES) else PHASE_COLOURS[PHASES[phase]]
+
+
+def _bars(ax: Axes, start: Any, end: Any, low: Any, high: Any, phase: Any) -> None:
+    from matplotlib.collections import PolyCollection
+
+    thick = phase == len(PHASES) - 1
+    inset = np.where(thick, 0.1, 0.22)  # what is not an execution is a thinner bar
+    corners: Any = np.stack(
+        [
+            np.stack([x, y], axis=1)
+            for x, y in ((start, low + inset), (end, low + inset), (end, high - inset), (start, high - inset))
+        ],
+        axis=1,
+    )
+    colours = [_colour_of(each) for each in phase.tolist()]
+    span = float(end.max(initial=1.0) - start.min(initial=0.0))
+    edges = np.where((end - start > span / 300) & (len(corners) < 1500), 0.5, 0.0)  # none around slivers
+    ax.add_collection(PolyCollection(corners, facecolors=colours, edgecolors="white", linewidths=edges))
+
+
+def _image(ax: Axes, result: MachineResult, start: Any, end: Any, low: Any, high: Any, phase: Any, rows: int) -> None:
+    """Draw pixels whose colour is the mean of what went on in them, white where nothing did."""
+    from matplotlib.colors import to_rgb
+
+    wide = 1400
+    span = max(result.ended - result.started, 1e-9)
+    x = [(each - result.started) / span * wide for each in (start, end)]
+    tall = min(rows * 8, 480)
+    y = [each * (tall / rows) for each in (low, high)]
+    picture, cover = np.zeros((tall, wide, 3)), np.zeros((tall, wide))
+    for each in np.unique(phase).tolist():
+        here = phase == each
+        part = shares([v[here] for v in x], [v[here] for v in y], np.ones(int(here.sum())), wide, tall)
+        picture += part[..., None] * np.array(to_rgb(_colour_of(each)))
+        cover += part
+    over = np.maximum(cover, 1.0)[..., None]
+    picture = picture / over + (1 - np.minimum(cover, 1.0))[..., None]
+    ax.imshow(
+        np.clip(picture, 0, 1),
+        aspect="auto",
+        origin="lower",
+        interpolation="nearest",
+        extent=(result.started, result.started + span, 0, rows),
+    )
+
+
+def _names(ax: Axes, result: MachineResult, start: Any, end: Any, low: Any, high: Any, task: Any) -> None:
+    """Write the names of tasks into their bars, where they fit."""
+    figure: Any = ax.figure
+    width = ax.get_position().width * figure.get_size_inches()[0] * 72
+    span = max(result.ended - result.started, 1e-9)
+    names = result.tasks["task"][task].tolist()
+    for name, a, b, bottom, top in zip(names, start.tolist(), end.tolist(), low, high, strict=True):
+        text = str(name)
+        if len(text) * 4.6 <= (b - a) / span * width:
+            ax.annotate(
+                text,
+                ((a + b) / 2, (bottom + top) / 2),
+                ha="center",
+                va="center",
+                fontsize=7.5,
+                color="white",
+                annotation_clip=True,
+            )
+
+
+def _legend(ax: Axes, phase: NDArray[np.int64]) -> None:
+    from matplotlib.patches import Patch
+
+    there = {PHASES[each] if each < len(PHASES) else "core works for others" for each in np.unique(phase).tolist()}
+    waits = any(name.startswith("waiting") for name in there)
+    handles = [
+        Patch(color=colour, label=name) for name, colour in LEGEND if name in there or (name == "waits" and waits)
+    ]
+    if len(handles) > 1:
+        ax.legend(
+            handles=handles,
+            frameon=False,
+            fontsize=8.5,
+            labelcolor=INK,
+            ncols=len(handles),
+            loc="lower left",
+            bbox_to_anchor=(0.0, 1.0),
+            borderaxespad=0.2,
+            handlelength=1.0,
+            handleheight=0.9,
+            columnspacing=1.4,
+        )
