@@ -1,0 +1,456 @@
+"""A broker: jobs of several homes go to one of several clusters, each with its own scheduler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from heapq import heappush
+from typing import TYPE_CHECKING, Any
+
+from simpy.events import Event
+
+from simmodel.environment import Environment, Occurrence
+from simmodel.errors import ImpossibleWork, InputError
+from simmodel.policies.brokers import broker_policy
+from simmodel.scheduling.protocol import Estimate, View
+from simmodel.scheduling.scheduler import Scheduler
+from simmodel.scheduling.waiting import WaitingQueue
+from simmodel.systems.cluster import Cluster
+from simmodel.systems.dependencies import Dependencies
+from simmodel.systems.forecast import By
+from simmodel.systems.member import BrokeredJob, Member
+from simmodel.systems.replay import needs_specs, note_left_out, specs
+from simmodel.work.job import OVER, Job, LiveJob, Run
+from simmodel.work.prepare import Prepared, prepare
+
+if TYPE_CHECKING:
+    from simmodel.records.brokered import BrokerResult
+    from simmodel.work.workload import Workload
+
+__all__ = ["Broker", "Slowdowns"]
+
+Slowdowns = Sequence[float] | Mapping[str, float] | Mapping[tuple[str, str], float] | None
+INFINITY = float("inf")
+
+
+class Broker:
+    """Hands each job to one of several clusters, by a policy whose places are the clusters.
+
+    The clusters are made in the same environment, each with its own scheduler, speed and size; they may have jobs of
+    their own besides. What is submitted to the broker is decided on before the clusters decide, in the same instant.
+
+    Parameters
+    ----------
+    env
+        the environment
+    clusters
+        the clusters, with names that differ, in the order in which ties go to the first
+    policy
+        the name of a broker (see :mod:`simmodel.policies.brokers`), a policy, or a function of a view
+    slowdowns
+        what multiplies run and requested times: one number a cluster, in their order or by name; or by (home,
+        destination), where what is not named is 1
+    by
+        whether estimates go by ``"requested"`` or by ``"actual"`` run times: see
+        :class:`~simmodel.systems.forecast.Forecast`
+    ties
+        who wins a tie, where ``policy`` is a name: see :data:`simmodel.policies.brokers.TIES`
+    name, rank
+        what reports call it; its turn among schedulers that share an instant
+
+    Observers hear ``job_handed(job, place)`` and ``job_rejected(job, reason)``, and from the clusters what clusters
+    tell.
+
+    Raises
+    ------
+    InputError
+        where there is no cluster, names or slowdowns do not match, or the policy is not known
+
+    >>> env = Environment()
+    >>> broker = Broker(env, [Cluster(env, 4, name="a"), Cluster(env, 8, name="b")], "sgs-t", slowdowns=[1, 1.5])
+    >>> jobs = [broker.submit(Job(processors=4, run=10)) for _ in range(3)]
+    >>> env.run()
+    >>> [(job.destination.name, job.started) for job in jobs]
+    [('a', 0), ('b', 0), ('b', 0)]
+    """
+
+    def __init__(
+        self,
+        env: Environment,
+        clusters: Sequence[Cluster],
+        policy: Any = "sgs-t",
+        *,
+        slowdowns: Slowdowns = None,
+        by: By = "requested",
+        ties: Any = None,
+        name: str = "broker",
+        rank: int = 0,
+    ) -> None:
+        self.env = env
+        self.name = name
+        self.members = tuple(Member(cluster, by) for cluster in clusters)
+        self.places = self.members
+        self.by = by
+        self._named = {member.name: member for member in self.members}
+        _check(env, self.members, self._named)
+        self._set_slowdowns(slowdowns)
+        self._queue = _Queue(env)
+        self.view = View(env, self._queue, self.members, f"{name}.policy")
+        self.view.estimator = self._estimate
+        chosen = broker_policy(policy, ties=ties)
+        self.scheduler = Scheduler(env, chosen, self.view, self, name, rank)
+        self._destinations = getattr(chosen, "destinations", None)
+        first = self.members[0].cluster
+        self._by_event = first._by_event
+        self._submit_priority = first._submit_priority
+        self._end_priority = first._end_priority
+        self._changed: Callable[[], None] = self.scheduler.decide if self._by_event else self.scheduler.wake
+        self.submitted = 0
+        self._active = 0  # submitted or still to arrive, and not over
+        self._idle: Event | None = None
+        self._sources: list[Source] = []
+        self._alone: list[BrokeredJob] = []  # submitted one by one
+        self._own = Dependencies(self)  # type: ignore[arg-type]
+        self._families: list[Dependencies] = [self._own]
+        self._cancellations: dict[BrokeredJob, Occurrence] = {}
+        self._fates: dict[int, tuple[str, float, str]] = {}  # row: state, instant, reason; of what went nowhere
+        self._eligible_at: dict[int, float] = {}
+        self._expected: dict[int, Estimate] = {}
+        env.observe(self)
+        env.register_waits(self)
+
+    def __repr__(self) -> str:
+        return f"<Broker {self.name}: {len(self._queue)} waiting, {', '.join(self._named)}>"
+
+    def _set_slowdowns(self, given: Slowdowns) -> None:
+        names = list(self._named)
+        if given is None:
+            return
+        pairs: dict[Any, float]
+        if isinstance(given, Mapping):
+            pairs = dict(given)
+        else:
+            factors = list(given)
+            if len(factors) != len(names):
+                raise InputError(f"{len(names)} slowdowns expected, one a cluster, found {len(factors)}")
+            pairs = dict(zip(names, factors, strict=True))
+        for which, factor in pairs.items():
+            home, destination = which if isinstance(which, tuple) else (None, which)
+            for each in (home, destination):
+                if each is not None and each not in names:
+                    raise InputError(f"slowdowns of clusters expected ({', '.join(names)}), found one of {each!r}")
+            if not (isinstance(factor, (int, float)) and 0 < factor < INFINITY):
+                raise InputError(f"a slowdown > 0 expected for {destination}, found {factor!r}")
+            self._named[destination].slowdowns[home] = float(factor)
+
+    # ------------------------------------------------------------------ submission
+
+    def home(self, given: Any) -> Member | None:
+        """Return the place of a home: given as a name or a cluster; ``None`` stays ``None``."""
+        if given is None or isinstance(given, Member):
+            return given
+        found = self._named.get(getattr(given, "name", given))
+        if found is None:
+            raise InputError(f"a home among {', '.join(self._named)} expected, found {given!r}")
+        return found
+
+    def submit(self, spec: Job, home: Any = None) -> BrokeredJob:
+        """Submit a job now, whatever its ``submit`` says; ``job.done`` is an event that happens when it is over.
+
+        Parameters
+        ----------
+        spec
+            the job
+        home
+            the cluster it belongs to, or its name
+
+        Raises
+        ------
+        ImpossibleWork
+            where no cluster that the policy may choose can ever run it
+        InputError
+            where the home is not there
+        """
+        job = self._live(spec, self.submitted, self.home(home), self._own)
+        reason = self._why_nowhere(job)
+        if reason is not None:
+            raise ImpossibleWork(f"{self.name}: job {job.id}: {reason}")
+        self.submitted += 1
+        self._active += 1
+        self._alone.append(job)
+        self._take_in(job)
+        return job
+
+    def _live(self, spec: Job, row: int, home: Member | None, family: Dependencies) -> BrokeredJob:
+        length = INFINITY if spec.run is None else float(spec.run)
+        limit = length if spec.requested is None else float(spec.requested)
+        name = spec.id if spec.id is not None else spec.name or row + 1
+        job = BrokeredJob(name, row, self.env._now, spec.processors, limit, length)
+        job.spec, job.user, job.priority, job.home = spec, spec.user, spec.priority, home
+        job._others = family
+        job._done = Event(self.env)
+        job._watched = True
+        return job
+
+    def replay(self, workload: Workload, home: Any = None) -> Prepared:
+        """Submit the jobs of a workload, each at its instant; returns what was repaired and rejected.
+
+        Jobs that no cluster can ever run are recorded as rejected and counted. May be called for several workloads.
+
+        Parameters
+        ----------
+        workload
+            the jobs
+        home
+            the cluster they belong to, or its name
+        """
+        at = self.home(home)
+        largest = max(pool.capacity for member in self._allowed(at) for pool in member.cluster.places)
+        prepared = prepare(workload, largest, "requested", "continue")
+        platforms = [member.cluster.spec for member in self.members]
+        on_nodes = any(partition.nodes for spec in platforms for partition in spec.partitions)
+        if not on_nodes:
+            note_left_out(workload, platforms[0], prepared.report)
+        source = Source(self, workload, prepared, at, self.submitted)
+        self._sources.append(source)
+        self.submitted += len(workload)
+        self._active += len(prepared.rows)
+        for row, reason in prepared.rejected.items():
+            self._fates[source.first + row] = "rejected", float("nan"), reason
+            source.family.rejected(workload["job"][row])
+        self._families.append(source.family)
+        source.begin(
+            specs(workload, prepared, on_nodes) if any(needs_specs(workload, spec) for spec in platforms) else None
+        )
+        return prepared
+
+    def _allowed(self, home: Member | None) -> Sequence[Member]:
+        return self.members if self._destinations is None else self._destinations(home, self.members)
+
+    def _why_nowhere(self, job: BrokeredJob) -> str | None:
+        """Say why no cluster can ever run the job, or ``None``."""
+        reasons = []
+        for member in self._allowed(job.home):
+            reason = member.why_not(job)
+            if reason is None:
+                return None
+            reasons.append(reason)
+        return "; ".join(dict.fromkeys(reasons))
+
+    def _arrive(self, job: BrokeredJob, report: Any) -> None:
+        """Take in a job of a workload."""
+        reason = self._why_nowhere(job)
+        if reason is None:
+            self._take_in(job)
+            return
+        report.rejected[reason.split(" asked for,")[-1].strip()] += 1
+        job.state = "rejected"
+        self._fates[job.row] = "rejected", float("nan"), reason
+        for hook in self.env.hooks("job_rejected"):
+            hook(job, reason)
+        job._others.rejected(job.id)
+        self._over(job)
+
+    def _take_in(self, job: BrokeredJob) -> None:
+        spec = job.spec
+        if spec is not None:
+            job._others.know(job)
+            if spec.dependencies:
+                if spec.cancel is not None:
+                    self._cancellations[job] = self._at(spec.cancel, lambda: self.cancel(job))
+                job._others.block(job)
+                return
+        self._queue.add(job)
+        self._changed()
+
+    def _eligible(self, job: BrokeredJob) -> None:
+        """All that the job had to come after has come."""
+        if job.state == "blocked":
+            self._eligible_at[job.row] = float(self.env._now)
+            self._queue.add(job)
+            self._changed()
+
+    # ------------------------------------------------------------------ what the scheduler asks for
+
+    def _estimate(self, _view: View, job: BrokeredJob, place: Member) -> Estimate:
+        estimate = place.expect(job)
+        if job.estimates is None:
+            job.estimates = {place: estimate}
+        else:
+            job.estimates[place] = estimate
+        return estimate
+
+    def why_not_preempt(self, job: LiveJob, mode: str) -> str | None:
+        """Say why a broker takes nothing back."""
+        return "a broker takes nothing back"
+
+    def preempt(self, job: LiveJob, mode: str) -> None:
+        """Never called: a broker takes nothing back."""
+        raise NotImplementedError
+
+    def start(self, job: BrokeredJob, place: Member, allocation: Any = None) -> None:
+        """Hand a job to a cluster."""
+        if job.state == "blocked":
+            return
+        self._queue.remove(job)
+        timer = self._cancellations.pop(job, None)
+        if timer is not None and timer.callbacks is not None:
+            self.env.withdraw(timer)
+        job.destination = place
+        if job.estimates is not None and place in job.estimates:
+            self._expected[job.row] = job.estimates[place]
+        place.take(job)
+        for hook in self.env.hooks("job_handed"):
+            hook(job, place)
+
+    def cancel(self, job: BrokeredJob) -> None:
+        """Withdraw a job that waits, here or in its cluster, or stop one that runs."""
+        if job.state in OVER:
+            return
+        if job.destination is not None:
+            job.destination.cluster.cancel(job)
+            return
+        if job.state == "waiting":
+            self._queue.remove(job)
+        job.state = "cancelled"
+        self._fates[job.row] = "cancelled", float(self.env._now), ""
+        for hook in self.env.hooks("job_cancelled"):
+            hook(job)
+        if job.spec is not None and hasattr(job, "_done"):
+            job._done.succeed(job)
+
+    # ------------------------------------------------------------------ what happens in the clusters
+
+    def job_started(self, run: Run) -> None:
+        """Let those go that come after the start."""
+        job = run.job
+        if type(job) is BrokeredJob and job._others is not None and job._others._waiting:
+            job._others.happened(job, "start")
+
+    def job_ended(self, run: Run, _status: str) -> None:
+        """Let those go that come after the end; what a policy holds back may go now."""
+        job = run.job
+        if type(job) is BrokeredJob and job.state in OVER:
+            self._over(job)
+        if self._queue._count:
+            self.scheduler.wake()
+
+    def job_cancelled(self, job: LiveJob) -> None:
+        """See :meth:`job_ended`."""
+        if type(job) is BrokeredJob:
+            self._over(job)
+
+    def _over(self, job: BrokeredJob) -> None:
+        self._active -= 1
+        if job._others is not None and job._others._waiting:
+            job._others.happened(job, "end")
+        if self._idle is not None and not self._active and not self._idle.triggered:
+            self._idle.succeed()
+
+    def _at(self, at: float, call: Callable[[], object], what: tuple[Any, ...] | None = None) -> Occurrence:
+        return self.env.call_at(at, call, self._end_priority, what)
+
+    def idle(self) -> Event:
+        """Return an event that happens once every job that was submitted or is still to arrive is over."""
+        if self._idle is None:
+            self._idle = Event(self.env)
+            if not self._active:
+                self._idle.succeed()
+        return self._idle
+
+    def waiting_report(self) -> Iterator[str]:
+        """Yield one sentence for each job that waits for the broker."""
+        for job in self._queue:
+            policy = self.scheduler.policy_name
+            yield f"job {job.id} waits since {job.submit:g} for the policy {policy} to choose a cluster"
+        for family in self._families:
+            yield from family.waiting_report()
+
+    # ------------------------------------------------------------------ results
+
+    def result(self, name: str | None = None) -> BrokerResult:
+        """Return what has happened so far to all jobs and in each cluster; ``name`` is what tables call it."""
+        from simmodel.systems.gather import broker_result
+
+        return broker_result(self, name or self.scheduler.policy_name)
+
+
+class _Queue(WaitingQueue):
+    """What waits for a broker: what is handed over joins another queue at once, and is linked there."""
+
+    __slots__ = ()
+
+    def __iter__(self) -> Iterator[LiveJob]:
+        for job in list(super().__iter__()):
+            if job.state == "waiting" and job.destination is None:  # type: ignore[attr-defined]
+                yield job
+
+
+class Source(Occurrence):
+    """Submits the jobs of a workload to a broker; one event an instant, or one a job where each is decided on."""
+
+    __slots__ = ("_broker", "_i", "_values", "family", "first", "home", "prepared", "workload")
+
+    def __init__(self, broker: Broker, workload: Workload, prepared: Prepared, home: Member | None, first: int) -> None:
+        self._broker = broker
+        self.workload = workload
+        self.prepared = prepared
+        self.home = home
+        self.first = first
+        self.family = Dependencies(broker)  # type: ignore[arg-type]
+        self._values: list[tuple[Any, ...]] = []
+        self._i = 0
+
+    def begin(self, jobs: Iterator[tuple[int, Job]] | None) -> None:
+        """Have all that can run submitted; ``jobs`` where they ask for more than processors and time."""
+        prepared, workload = self.prepared, self.workload
+        rows = prepared.rows
+        missing = [None] * len(rows)
+        numbers = (prepared.submit, prepared.processors, prepared.requested, prepared.duration)
+        columns: list[Any] = [rows.tolist(), *(column[rows].tolist() for column in numbers)]
+        columns += [workload[name][rows].tolist() if name in workload else missing for name in ("job", "user")]
+        columns.append(missing if jobs is None else [spec for _, spec in jobs])
+        self._values = list(zip(*columns, strict=True))
+        self._i = 0
+        if self._values:
+            self._push(self._values[0][1])
+
+    def _push(self, at: float) -> None:
+        env = self._broker.env
+        self.callbacks = (self._fire,)
+        heappush(env._queue, (max(at, env._now), self._broker._submit_priority, next(env._eid), self))  # type: ignore[misc]
+
+    def _fire(self, _event: object) -> None:
+        broker, values, i = self._broker, self._values, self._i
+        at = values[i][1]
+        each = broker._by_event
+        while True:
+            row, _, processors, limit, length, name, user, spec = values[i]
+            if spec is not None:
+                job = broker._live(spec, self.first + row, self.home, self.family)
+                job.processors = processors
+            else:
+                job = BrokeredJob(name, self.first + row, at, processors, limit, length)
+                job.user, job.home = user, self.home
+            i += 1
+            self._i = i
+            broker._arrive(job, self.prepared.report)
+            if i == len(values):
+                return
+            then = values[i][1]
+            if then != at or each:
+                break
+        self._push(then)
+
+
+def _check(env: Environment, members: Sequence[Member], named: Mapping[str, Member]) -> None:
+    if not members:
+        raise InputError("at least one cluster expected, found none")
+    if len(named) != len(members):
+        raise InputError(f"clusters with names that differ expected, found {', '.join(each.name for each in members)}")
+    first = members[0].cluster
+    for member in members:
+        cluster = member.cluster
+        if cluster.env is not env:
+            raise InputError(f"clusters in the environment of the broker expected, {member.name} is in another one")
+        if (cluster._by_event, cluster._submits_first) != (first._by_event, first._submits_first):
+            raise InputError(f"clusters that decide alike expected, {members[0].name} and {member.name} do not")

@@ -1,0 +1,164 @@
+"""Pictures of several clusters under a broker: who went where, and how busy each cluster was week by week."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from simmodel.metrics.brokered import WEEK, by_origin, moved_turnaround, side_by_side, weekly
+from simmodel.view.plots import ResultPlots
+from simmodel.view.style import COLOURS, INK, axes, duration_axis, sequence, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from simmodel.records.brokered import BrokerResult
+    from simmodel.records.result import Result
+
+__all__ = ["BrokerPlots", "before_and_after", "flows", "means_by_bin", "weeks"]
+
+
+def weeks(result: BrokerResult, *, value: str = "utilisation", interval: float = WEEK, ax: Axes | None = None) -> Axes:
+    """Draw the utilisation of each cluster week by week, or the jobs ``submitted`` or ``handed`` to it.
+
+    Parameters
+    ----------
+    value
+        ``"utilisation"``, ``"submitted"`` or ``"handed"``
+    interval
+        s
+    ax
+        where to draw; default: a new figure
+    """
+    if value not in ("utilisation", "submitted", "handed"):
+        raise ValueError(f"utilisation, submitted or handed expected, found {value!r}")
+    table = weekly(result, interval)
+    ax = axes(ax)
+    for name, colour in zip(result.clusters, COLOURS * len(result.clusters), strict=False):
+        rows = table.where(table["cluster"] == name)
+        heights = np.append(rows[value], rows[value][-1:]).astype(np.float64)
+        ax.plot(np.arange(len(heights)), heights, drawstyle="steps-post", color=colour, linewidth=1.4, label=name)
+    ax.set_ylim(0, 1.0 if value == "utilisation" else None)
+    ax.set_xlim(0, max(1, len(table) // max(1, len(result.clusters))))
+    ax.set_xlabel("weeks since the start" if interval == WEEK else f"intervals of {interval:g} s since the start")
+    ax.set_ylabel({"utilisation": "utilisation", "submitted": "jobs submitted", "handed": "jobs handed over"}[value])
+    ax.legend(frameon=False, fontsize=8.5, ncols=4, loc="lower right" if value == "utilisation" else "best")
+    return tidy(ax, title=result.name)
+
+
+def flows(result: BrokerResult, *, ax: Axes | None = None) -> Axes:
+    """Draw how many jobs went from which home to which cluster.
+
+    Parameters
+    ----------
+    ax
+        where to draw; default: a new figure
+    """
+    table = by_origin(result, ())
+    names = list(result.clusters)
+    homes = [home for home in ("", *names) if (table["origin"] == home).any()]
+    counts = np.zeros((len(homes), len(names)))
+    for row in table.rows():
+        counts[homes.index(row["origin"]), names.index(row["destination"])] = row["jobs"]
+    ax = axes(ax, (2.2 + 1.1 * len(names), 1.6 + 0.7 * len(homes)))
+    ax.imshow(counts, cmap=sequence(), aspect="auto", vmin=0)
+    for (i, j), count in np.ndenumerate(counts):
+        colour = "white" if count > 0.55 * counts.max() else INK
+        ax.text(j, i, f"{int(count):,}", ha="center", va="center", fontsize=9, color=colour)
+    ax.set_xticks(range(len(names)), names)
+    ax.set_yticks(range(len(homes)), [home or "no home" for home in homes])
+    ax.set_xlabel("cluster")
+    ax.set_ylabel("home")
+    return tidy(ax, grid="", title=f"{result.name}: jobs")
+
+
+def means_by_bin(
+    results: Sequence[Result],
+    *,
+    by: str = "processors",
+    bins: Sequence[float] | None = None,
+    value: str = "wait",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the mean of a value in bins as bars, one colour a result.
+
+    Parameters
+    ----------
+    results, by, bins, value
+        as of :func:`~simmodel.metrics.brokered.side_by_side`
+    ax
+        where to draw; default: a new figure
+    """
+    table = side_by_side(results, by, bins, value, unit=1.0)
+    ax = axes(ax)
+    places = np.arange(len(table))
+    width = 0.8 / len(results)
+    for i, (result, colour) in enumerate(zip(results, COLOURS * len(results), strict=False)):
+        at = places + (i - (len(results) - 1) / 2) * width
+        ax.bar(at, table[result.name], width, color=colour, label=result.name)
+    ax.set_xticks(places, table["bin"].tolist())
+    ax.set_xlabel("processors" if by == "processors" else "time asked for" if by == "walltime" else by)
+    ax.set_ylabel(f"mean {value}")
+    if value in ("wait", "turnaround", "run"):
+        longest = max(float(np.nanmax(table[result.name])) for result in results)
+        duration_axis(ax.yaxis, max(longest, 1e-9), log=False)
+    ax.legend(frameon=False, fontsize=8.5)
+    return tidy(ax)
+
+
+def before_and_after(siloed: BrokerResult, brokered: BrokerResult, *, ax: Axes | None = None) -> Axes:
+    """Draw the mean turnaround of moved jobs before (at home) and after.
+
+    Parameters
+    ----------
+    siloed, brokered
+        as of :func:`~simmodel.metrics.brokered.moved_turnaround`
+    ax
+        where to draw; default: a new figure
+    """
+    table = moved_turnaround(siloed, brokered)
+    ax = axes(ax)
+    places = np.arange(len(table))
+    for shift, name, colour in ((-0.2, "before", COLOURS[0]), (0.2, "after", COLOURS[1])):
+        label = "at home" if name == "before" else "where they went"
+        ax.bar(places + shift, table[name].astype(np.float64), 0.4, color=colour, label=label)
+    labels = [
+        f"{row['origin']} to {row['destination']}\n{row['jobs']:,} jobs"
+        if row["origin"] != "all"
+        else f"all moved\n{row['jobs']:,} jobs"
+        for row in table.rows()
+    ]
+    ax.set_xticks(places, labels)
+    ax.set_ylabel("mean turnaround")
+    longest = max([*table["before"].tolist(), *table["after"].tolist()], default=1.0)
+    duration_axis(ax.yaxis, longest, log=False)
+    ax.legend(frameon=False, fontsize=8.5)
+    return tidy(ax, title=f"{siloed.name} and {brokered.name}")
+
+
+class BrokerPlots(ResultPlots):
+    """The pictures of one result of a broker, as ``result.plot``."""
+
+    _result: BrokerResult
+
+    def weekly(self, value: str = "utilisation", **options: Any) -> Axes:
+        """Draw a value of each cluster week by week; options as of :func:`weeks`."""
+        return weeks(self._result, value=value, **options)
+
+    def flows(self, **options: Any) -> Axes:
+        """Draw who went where; options as of :func:`flows`."""
+        return flows(self._result, **options)
+
+    def clusters(self) -> Figure:
+        """Draw utilisation, jobs handed over, and who went where, on one page."""
+        import matplotlib.pyplot as plt
+
+        figure, ((first, second), (third, fourth)) = plt.subplots(2, 2, figsize=(11, 6.4), layout="constrained")
+        weeks(self._result, ax=first)
+        weeks(self._result, value="handed", ax=second)
+        flows(self._result, ax=third)
+        self.wait_by_bin(ax=fourth)
+        return figure
