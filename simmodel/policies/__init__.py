@@ -8,8 +8,11 @@ from simmodel.policies.ordering import order as _order
 from simmodel.policies.placement import BestFit
 from simmodel.policies.planners import CPOP, HEFT, PEFT, HEFTSetup, LookaheadHEFT, PEFTSetup
 from simmodel.policies.planning import Conservative, ConservativeKeep
+from simmodel.policies.portfolio import Portfolio
+from simmodel.policies.portfolio_text import portfolio as _portfolio
 from simmodel.policies.preemption import Preemptive
 from simmodel.policies.window import Window
+from simmodel.scheduling.registry import register_family as _family
 from simmodel.scheduling.registry import register_policy as _register
 
 __all__ = [
@@ -30,6 +33,7 @@ __all__ = [
     "MaxMin",
     "MinMin",
     "PEFTSetup",
+    "Portfolio",
     "Preemptive",
     "RoundRobin",
     "Sufferage",
@@ -45,6 +49,10 @@ _register("conservative-keep", ConservativeKeep, "conservative backfilling that 
 _register("best-fit", BestFit, "the job that leaves the fewest processors free, while one fits")
 _register("window", Window, "the best order of the first five jobs, by the planned makespan (CQSim)")
 _register("preemptive", Preemptive, "EASY, and queues that may preempt others do")
+_register("portfolio", Portfolio, "of wfp, fcfs and sjf with EASY the one whose simulated future is best decides")
+_family(
+    "portfolio", _portfolio, "A, B, ... [, backfill=] [, objective=] [, interval=] [, hysteresis=]: the best of them"
+)
 _register("hrr", RoundRobin, "places tasks: on the next processor that can run them, in turn (HetSim)")
 _register("greedy-et", FastestExecution, "places tasks: where they run fastest, blind to queues (HetSim)")
 _register("greedy-ds", GreedyDS, "places tasks: where setup, transfers and run take least, blind to queues (HetSim)")
