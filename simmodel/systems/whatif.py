@@ -6,9 +6,11 @@ from functools import cached_property
 from math import inf
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import numpy as np
 
 from simmodel.environment import Environment
+from simmodel.scheduling.snapshot import PolicyState
 from simmodel.systems.restore import restore
 from simmodel.work.table import Table
 
@@ -144,6 +146,15 @@ def simulate_from(
         policies reckon with
     """
     snapshot = cluster.snapshot().expected(actual=True) if estimates == "actual" else cluster.snapshot(actual=False)
+    if policy is not cluster.scheduler.policy and not isinstance(policy, str):
+        snapshot = attrs.evolve(snapshot, policy=_memory(policy))
     if horizon is not None:
         until = min(snapshot.now + horizon, inf if until is None else until)
     return foresee(snapshot, policy, until=until)
+
+
+def _memory(policy: Any) -> PolicyState:
+    """Return what a candidate remembers, which is not what the policy that decides does."""
+    state = getattr(policy, "state", None)
+    name = getattr(policy, "name", None) or getattr(policy, "__name__", None) or type(policy).__name__
+    return PolicyState(str(name), None, state() if callable(state) else None)
