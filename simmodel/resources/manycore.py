@@ -24,6 +24,7 @@ class ManyCores(Processor):
         self._running: dict[LiveTask, RunningTask] = {}
         super().__init__(*args, **options)
         self._free: float = self.spec.cores
+        self._plain = self._plain_setup = False  # its tasks need a timer each
 
     @property
     def free(self) -> Any:

@@ -129,8 +129,8 @@ class Machine:
         self.sets: list[LiveSet] = []
         self.core_use: list[tuple[str, LiveTask, str, float, float]] = []
         self._record = record
-        # Of each task that is done: its index, its processor, ready, assigned, and its phases.
-        self._phases = array("d")
+        self.done: list[LiveTask] = []
+        self.phases = array("d")  # of those that are done, one after the other
         self._loads: dict[Any, float] = {}  # of each family: where in the interval of a processor its load time lies
         self._hooks: dict[str, tuple[Callable[..., object], ...]] = {}
         self._changed = self.scheduler.wake
@@ -138,7 +138,7 @@ class Machine:
         env.register_waits(self)
 
     def __repr__(self) -> str:
-        over = sum(1 for task in self.tasks if task.state == "done")
+        over = sum(len(each.set) - each.left for each in self.sets)
         return f"<Machine {self.name}: {len(self.places)} processors, {over} of {len(self.tasks)} tasks done>"
 
     def _find_hooks(self) -> None:
@@ -224,7 +224,8 @@ class Machine:
         """A task is done: what waits for it may be ready, and its data are there."""
         task.state = "done"
         if self._record:
-            self._phases.extend((task.index, processor.index, task.ready, task.assigned, *phases))
+            self.done.append(task)
+            self.phases.extend(phases)
         for data in task.inputs:
             data.readers -= 1
         for data in task.outputs:

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["machine_result"]
 
+_MOMENTS = ("submit", "ready", "assigned")
 _PHASES = (
-    "ready",
-    "assigned",
     "taken",
     "setup_start",
     "setup_end",
@@ -56,24 +55,20 @@ def machine_result(machine: Machine, name: str) -> MachineResult:
     tasks = machine.tasks
     n = len(tasks)
     columns: dict[str, NDArray[Any]] = {each: np.full(n, np.nan) for each in _PHASES}
-    placed = np.full(n, -1)
-    done = np.array(machine._phases).reshape(-1, len(_PHASES) + 2)
-    rows = done[:, 0].astype(np.int64)
-    placed[rows] = done[:, 1].astype(np.int64)
-    for i, each in enumerate(_PHASES):
-        columns[each][rows] = done[:, i + 2]
-    status = np.full(n, "done", dtype="U8")
-    for task in tasks if len(done) < n else ():
-        if task.state == "done":
-            continue
-        i = task.index
-        status[i] = task.state
-        for each in ("ready", "assigned"):
-            columns[each][i] = getattr(task, each, np.nan)
-        if task.place is not None:
-            placed[i] = task.place.index
-    starts = np.array([getattr(task, "submit", np.nan) for task in tasks], dtype=float)
-    speeds = np.array([task.speeds for task in tasks]).reshape(n, len(machine.kinds))
+    done = np.array([task.index for task in machine.done], dtype=np.int64)
+    for each, values in zip(_PHASES, np.array(machine.phases).reshape(-1, len(_PHASES)).T, strict=True):
+        columns[each][done] = values
+    status = np.array([task.state for task in tasks], dtype="U8")
+    placed = np.array([-1 if task.place is None else task.place.index for task in tasks], dtype=np.int64)
+    complete = len(machine.done) == n
+    for each in _MOMENTS:
+        if complete:
+            columns[each] = np.array([getattr(task, each) for task in tasks], dtype=float)
+        else:
+            columns[each] = np.array([getattr(task, each, np.nan) for task in tasks], dtype=float)
+    speeds = (
+        np.concatenate([each.speeds for each in machine.sets]) if machine.sets else np.zeros((0, len(machine.kinds)))
+    )
     kinds = np.array([place.kind for place in machine.places])
     names = np.array(["", *(place.name for place in machine.places)])
     pools = np.array(["", *(place.pool.name for place in machine.places)])
@@ -85,19 +80,16 @@ def machine_result(machine: Machine, name: str) -> MachineResult:
         {
             "task": _labels(task.id for task in tasks),
             "processor": names[placed + 1],
-            **{each: columns[each] for each in _PHASES if each not in ("assigned", "taken")},
-            "submit": starts,
-            "assigned": columns["assigned"],
-            "taken": columns["taken"],
+            **columns,
             "set": np.repeat(np.arange(len(machine.sets)), [len(each.set) for each in machine.sets]),
             "status": status,
             "attempts": np.array([task.attempts for task in tasks], dtype=np.int64),
             "expected_run": np.where(placed >= 0, speeds[np.arange(n), kinds[placed]], np.nan),
             "run_best": speeds.min(axis=1, initial=inf),
             "setup_core": setup_core,
-            "family": np.array(["" if task.family is task else str(task.family) for task in tasks], dtype=str),
+            "family": _families(machine),
             "pool": pools[placed + 1],
-            "cores": np.array([task.cores for task in tasks], dtype=float),
+            "cores": _filled(machine, "cores", 1.0),
         }
     )
     report = Report()
@@ -127,6 +119,23 @@ def _labels(values: Iterable[Any]) -> NDArray[Any]:
     if kinds <= {int}:
         return np.array(found, dtype=np.int64)
     return np.array([str(value) for value in found], dtype=str)
+
+
+def _families(machine: Machine) -> NDArray[Any]:
+    found: list[NDArray[Any]] = [np.zeros(0, dtype=str)]
+    for each in machine.sets:
+        names = each.set.families
+        found.append(np.array([""] * len(each.set) if names is None else [name or "" for name in names], dtype=str))
+    return np.concatenate(found)
+
+
+def _filled(machine: Machine, column: str, default: float) -> NDArray[np.float64]:
+    """Return a column of the task sets, with a default where a set has none."""
+    found: list[NDArray[np.float64]] = [np.zeros(0)]
+    for each in machine.sets:
+        values = getattr(each.set, column)
+        found.append(np.full(len(each.set), default) if values is None else np.array(values, dtype=float))
+    return np.concatenate(found)
 
 
 def _table(rows: list[Any], names: tuple[str, ...]) -> Table | None:

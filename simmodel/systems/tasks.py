@@ -40,6 +40,8 @@ class LiveSet:
         what was submitted, and its live tasks, row by row
     at
         the instant of its submission, s
+    speeds
+        tasks x kinds of processors: expected seconds; ``inf`` where a task cannot run
     left
         number of tasks that are not done
     done
@@ -53,6 +55,7 @@ class LiveSet:
         self.tasks: list[LiveTask] = []
         self.data: list[LiveData] = []
         self.given: list[LiveData] = []  # data that are there before any task has written them
+        self.speeds = np.zeros((0, len(machine.kinds)))
         self.left = len(tasks)
         self.done = Event(machine.env)
 
@@ -107,7 +110,7 @@ def bring_to_life(machine: Machine, tasks: TaskSet, at: float) -> LiveSet:
     """
     live = LiveSet(machine, tasks, at)
     n = len(tasks)
-    speeds = _speeds(machine, tasks)
+    speeds = live.speeds = _speeds(machine, tasks)
     _fit_memory(machine, tasks, speeds)
     stuck: list[int] = np.flatnonzero(np.all(speeds == inf, axis=1)).tolist() if n else []
     if stuck:
