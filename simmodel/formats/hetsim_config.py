@@ -138,6 +138,17 @@ class HetSimConfig:
         }
         return {key: value for key, value in found.items() if value is not None}
 
+    def of_parts(self) -> HetSimConfig:
+        """Return what holds for each of several works that make up one: no seeds, arrivals and implementations."""
+        return attrs.evolve(
+            self,
+            seed_uniform=None,
+            seed_task_runtime=None,
+            seed_data_size=None,
+            max_task_delay=None,
+            partial_task_families=None,
+        )
+
     def on_processor(self, spec: ProcessorSpec) -> ProcessorSpec:
         """Return a processor with the reconfiguration that the configuration gives to those of type FPGA."""
         if spec.type != "FPGA" or self.reconfiguration is None:

@@ -1,0 +1,118 @@
+"""What generators of tasks are asked for: whole numbers, shares, amounts, and how they are drawn.
+
+An amount is a number, a pair (each value between them has the same chance), a
+:class:`~simmodel.generators.distributions.Distribution` or the description of one, or a text with a unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from simmodel.errors import InputError
+from simmodel.generators.distributions import Distribution, distribution
+from simmodel.platform.units import parse_quantity
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["Amount", "Streams", "amounts", "counts", "share", "streams", "whole"]
+
+Amount = float | str | Sequence[Any] | Distribution | Mapping[str, Any]
+
+
+class Streams(NamedTuple):
+    """Three random streams: of run times, of sizes of data, and of everything else."""
+
+    uniform: np.random.Generator
+    run: np.random.Generator
+    size: np.random.Generator
+
+
+def streams(rng: np.random.Generator | Streams) -> Streams:
+    """Return three streams spawned from one, or the three that are given.
+
+    >>> [stream.random() < 1 for stream in streams(np.random.default_rng(0))]
+    [True, True, True]
+    """
+    return rng if isinstance(rng, Streams) else Streams(*rng.spawn(3))
+
+
+def whole(name: str, value: Any, *, least: int = 0) -> int:
+    """Return a whole number.
+
+    >>> whole("tasks", 1e6), whole("tasks", 0, least=1)
+    Traceback (most recent call last):
+    ...
+    simmodel.errors.InputError: tasks: a whole number >= 1 expected, found 0
+    """
+    good = isinstance(value, int | float | np.integer) and not isinstance(value, bool)
+    if not good or value != value // 1 or not least <= value < 2**53:
+        raise InputError(f"a whole number >= {least} expected, found {value!r}", place=name)
+    return int(value)
+
+
+def share(name: str, value: Any) -> float:
+    """Return a share from 0 to 1.
+
+    >>> share("partial", 0.5)
+    0.5
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise InputError(f"a share from 0 to 1 expected, found {value!r}", place=name)
+    return float(value)
+
+
+def amounts(name: str, given: Any, n: int, rng: np.random.Generator, *, unit: str = "s") -> NDArray[np.float64]:
+    """Return so many draws of an amount of a unit (``"s"``, ``"B"``), none below zero.
+
+    Raises
+    ------
+    InputError
+        it is no amount, or a draw is negative or not finite
+
+    >>> amounts("size", ("4MB", "300MB"), 2, np.random.default_rng(0), unit="B").round()
+    array([1.92540659e+08, 8.38568670e+07])
+    >>> amounts("run", 5, 2, np.random.default_rng(0))
+    array([5., 5.])
+    """
+    try:
+        if isinstance(given, Distribution | Mapping):
+            drawn = distribution(given).draw(rng, n)
+        elif isinstance(given, Sequence) and not isinstance(given, str):
+            low, high = _ends(given, unit)
+            drawn = rng.uniform(low, high, n) if low < high else np.full(n, low)
+        else:
+            drawn = np.full(n, parse_quantity(given, unit))
+    except ValueError as error:
+        said = error.message if isinstance(error, InputError) else str(error)
+        raise InputError(said, place=name) from None
+    if not (np.isfinite(drawn).all() and (drawn >= 0).all()):
+        wrong = drawn[~(np.isfinite(drawn) & (drawn >= 0))][0]
+        raise InputError(f"amounts of zero or more expected, found {wrong:g} drawn", place=name)
+    return np.asarray(drawn, np.float64)
+
+
+def _ends(given: Sequence[Any], unit: str) -> tuple[float, float]:
+    if len(given) != 2:
+        raise InputError(f"two ends expected, found {list(given)}")
+    low, high = (parse_quantity(end, unit) for end in given)
+    if low > high:
+        raise InputError(f"the lower end first expected, found {given[0]!r} and {given[1]!r}")
+    return low, high
+
+
+def counts(name: str, given: Any, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Return so many draws of a whole number, or of whole numbers from one to another, both included.
+
+    >>> counts("objects", (1, 5), 5, np.random.default_rng(0))
+    array([5, 4, 3, 2, 2])
+    """
+    if isinstance(given, Sequence) and not isinstance(given, str) and len(given) == 2:
+        low, high = (whole(name, end) for end in given)
+        if low > high:
+            raise InputError(f"the lower end first expected, found {low} and {high}", place=name)
+        return rng.integers(low, high, n, endpoint=True)
+    return np.full(n, whole(name, given), np.int64)

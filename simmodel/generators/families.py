@@ -1,0 +1,187 @@
+"""What tasks are: families, which types of processors have implementations of them, and how long loading one takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from simmodel.errors import InputError
+from simmodel.generators.draws import Amount, amounts, share, whole
+from simmodel.generators.tasksets import changed
+from simmodel.platform.machine import CPU_CORES, MachineSpec
+from simmodel.work.taskset import TaskSet
+from simmodel.work.workflow import Workflow
+
+__all__ = ["implementations", "only_possible", "with_families"]
+
+_TYPES = ("CPUCore", "GPU", "FPGA")
+
+
+def implementations(
+    families: Sequence[str],
+    types: Sequence[str] = _TYPES,
+    *,
+    partial: float = 0.0,
+    rng: np.random.Generator,
+) -> dict[str, tuple[str, ...]]:
+    """Draw which types of processors can run each family of tasks.
+
+    Parameters
+    ----------
+    families
+        their names
+    types
+        the types of processors that there are
+    partial
+        the chance that a family has no implementation for a type, the types of CPU cores aside (HetSim's
+        ``partial_task_families``). A family that would have none gets one of the types
+    rng
+        where randomness comes from
+
+    >>> implementations(["sort", "scan"], partial=0.5, rng=np.random.default_rng(3))
+    {'sort': ('CPUCore', 'FPGA'), 'scan': ('CPUCore',)}
+    """
+    chance = share("partial", partial)
+    if not types or any(not isinstance(each, str) or not each for each in types):
+        raise InputError(f"types of processors expected, found {list(types)!r}", place="types")
+    missing = rng.random((len(families), len(types))) < chance
+    one = rng.integers(0, len(types), len(families)).tolist()
+    found = {}
+    for family, without, only in zip(families, missing.tolist(), one, strict=True):
+        kept = tuple(kind for kind, out in zip(types, without, strict=True) if kind in CPU_CORES or not out)
+        found[family] = kept or (types[only],)
+    return found
+
+
+def with_families(
+    work: TaskSet | Workflow,
+    families: int | Sequence[str] | None = None,
+    *,
+    types: str | Sequence[str] | None = None,
+    partial: float | None = None,
+    reconfiguration: Amount | None = None,
+    rng: np.random.Generator,
+) -> TaskSet:
+    """Return tasks with families drawn, their implementations, and the seconds that loading each family takes.
+
+    Parameters
+    ----------
+    work
+        the tasks
+    families
+        how many (``family0``, ``family1`` ...) or their names, of which each task gets one; ``None``: those it has
+    types
+        the types of processors that have implementations, where it is not all; a text joins several with ``+``
+    partial
+        the chance that a family has none for a type, see :func:`implementations`; with it, ``types`` are by default
+        CPUCore, GPU and FPGA
+    reconfiguration
+        s to load a family, drawn for each; ``None``: left to the processor
+    rng
+        where randomness comes from
+
+    Raises
+    ------
+    InputError
+        a parameter is not possible, or tasks without families get implementations in part or a reconfiguration
+
+    >>> work = with_families(TaskSet([1.0] * 4), 2, reconfiguration=(100, 200), rng=np.random.default_rng(1))
+    >>> work.families, sorted(work.reconfiguration)
+    (['family0', 'family1', 'family1', 'family1'], ['family0', 'family1'])
+    """
+    tasks = TaskSet.of(work)
+    columns: dict[str, Any] = {}
+    drawn: Sequence[str | None] | None = tasks.families
+    if families is not None:
+        count = families if isinstance(families, int | float) else None
+        names = list(families) if count is None else [f"family{i}" for i in range(whole("families", count, least=1))]  # type: ignore[arg-type]
+        if not names or any(not isinstance(each, str) for each in names):
+            raise InputError(f"a number or names expected, found {families!r}", place="families")
+        drawn = columns["families"] = [names[i] for i in rng.integers(0, len(names), len(tasks)).tolist()]
+    known = list(dict.fromkeys(each for each in drawn or () if each is not None))
+    for what, given in (("partial", partial), ("reconfiguration", reconfiguration)):
+        if given and not known:
+            raise InputError("families of tasks expected, found none", place=what)
+    if types is not None or partial:
+        kinds = tuple(types.split("+") if isinstance(types, str) else types or _TYPES)
+        found = implementations(known, kinds, partial=partial or 0.0, rng=rng)
+        columns["implementations"] = [found.get(each or "", kinds) for each in drawn or [None] * len(tasks)]
+    if reconfiguration is not None:
+        seconds = amounts("reconfiguration", reconfiguration, len(known), rng).tolist()
+        columns["reconfiguration"] = {**tasks.reconfiguration, **dict(zip(known, seconds, strict=True))}
+    return changed(tasks, **columns) if columns else tasks
+
+
+def only_possible(work: TaskSet | Workflow, machine: MachineSpec) -> TaskSet:
+    """Return the tasks that a machine can run; those it cannot, and those that wait for them, are counted as rejected.
+
+    That is what HetSim does without ``strict_exceptions``; simmodel itself refuses such work when it is submitted.
+
+    >>> from simmodel.platform.library import load_platform
+    >>> work = TaskSet([1.0, 2.0, 3.0], implementations=[("GPU",), ("TPU",), None], parents=[(), (), (1,)])
+    >>> left = only_possible(work, load_platform("hetsim-slow"))
+    >>> list(left.ids), str(left.report)
+    ([0], 'rejected 2 (task that no processor can run 1, task that waits for one that no processor can run 1)')
+    """
+    tasks = TaskSet.of(work)
+    answers: dict[Any, bool] = {}
+    n = len(tasks)
+    out = [False] * n
+    for i in range(n):
+        need = (
+            tasks.implementations[i] if tasks.implementations else None,
+            tasks.cores[i] if tasks.cores else 1,
+            tasks.memory[i] if tasks.memory else 0.0,
+            # How long it runs is known everywhere, for a speed, or on these architectures.
+            (tasks.run[i] == tasks.run[i], bool(tasks.flop and tasks.flop[i] is not None)),
+            tuple((tasks.run_on[i] if tasks.run_on else None) or ()),
+        )
+        if need not in answers:
+            answers[need] = _some_processor(machine, *need)
+        out[i] = not answers[need]
+    impossible = sum(out)
+    if not impossible:
+        return tasks
+    ahead = [i for i in range(n) if out[i]]
+    while ahead:
+        for child in tasks.children[ahead.pop()] if tasks.children else ():
+            if not out[child]:
+                out[child] = True
+                ahead.append(child)
+    left = [i for i in range(n) if not out[i]]
+    row = {i: new for new, i in enumerate(left)}
+    names = ("run", "families", "implementations", "inputs", "outputs", "submit", "flop", "run_on", "cores")
+    columns = {
+        name: [found[i] for i in left]
+        for name in (*names, "memory", "priority", "ids")
+        if (found := getattr(tasks, name)) is not None
+    }
+    if tasks.parents is not None:
+        columns["parents"] = [tuple(row[parent] for parent in tasks.parents[i]) for i in left]
+    report = type(tasks.report)() + tasks.report
+    report.rejected["task that no processor can run"] += impossible
+    if n - len(left) > impossible:
+        report.rejected["task that waits for one that no processor can run"] += n - len(left) - impossible
+    return changed(tasks, **{"parents": [()] * len(left), **columns, "report": report})
+
+
+def _some_processor(
+    machine: MachineSpec,
+    kinds: tuple[str, ...] | None,
+    cores: float,
+    memory: float,
+    known: tuple[bool, bool],
+    on: tuple[str, ...],
+) -> bool:
+    sizes = {pool.name: pool.size for pool in machine.pools}
+    speeds = {each.name: each.speed for each in machine.architectures}
+    run, flop = known
+    return any(
+        (kinds is None or each.type in kinds)
+        and cores <= each.cores
+        and memory <= sizes[each.pool]
+        and (run or each.architecture in on or each.type in on or (flop and speeds[each.architecture] is not None))
+        for each in machine.processors
+    )

@@ -1,0 +1,207 @@
+"""Several sets of tasks as one: side by side, or mixed in given shares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from simmodel.errors import InputError
+from simmodel.generators.draws import whole
+from simmodel.work.taskset import TaskSet
+from simmodel.work.workflow import Workflow
+from simmodel.work.workload import Report
+
+__all__ = ["mix", "mixture"]
+
+ORDERS = ("shuffled", "blocks")
+
+# What a column holds for tasks of a set that has it not.
+_MISSING: dict[str, Any] = {
+    "families": None,
+    "implementations": None,
+    "inputs": (),
+    "outputs": (),
+    "submit": 0.0,
+    "flop": None,
+    "run_on": None,
+    "cores": 1,
+    "memory": 0.0,
+    "priority": 0.0,
+    "parents": (),
+}
+
+
+def mix(
+    works: Sequence[TaskSet | Workflow],
+    *,
+    order: str = "shuffled",
+    name: str = "mixture",
+    rng: np.random.Generator,
+) -> TaskSet:
+    """Return the tasks of several sets as one set; each waits for tasks of its own set only.
+
+    Families of one name are one family. Ids stay where they differ from set to set; else they are numbered anew from 0
+    where all are numbers, and have the name of their set before them where not.
+
+    Parameters
+    ----------
+    works
+        the sets
+    order
+        ``"shuffled"``: in random order, but those of one set in theirs; ``"blocks"``: one set after another
+    name
+        of the new set
+    rng
+        where randomness comes from
+
+    Raises
+    ------
+    InputError
+        no sets, or two say unlike times to load a family
+
+    >>> one, two = TaskSet([1.0] * 2), TaskSet([2.0] * 3, parents=[(), (0,), (1,)])
+    >>> work = mix([one, two], rng=np.random.default_rng(3))
+    >>> work.run, work.parents
+    ([2.0, 2.0, 1.0, 2.0, 1.0], [(), (0,), (), (1,), ()])
+    """
+    sets = [TaskSet.of(work) for work in works]
+    if not sets:
+        raise InputError("sets of tasks expected, found none")
+    if order not in ORDERS:
+        raise InputError(f"{' or '.join(map(repr, ORDERS))} expected, found {order!r}", place="order")
+    lengths = [len(each) for each in sets]
+    belongs = np.repeat(np.arange(len(sets)), lengths)
+    if order == "shuffled":
+        belongs = rng.permutation(belongs)
+    rows = [np.flatnonzero(belongs == k).tolist() for k in range(len(sets))]  # where the tasks of each set go
+    names = _unlike([each.name for each in sets])
+    n = sum(lengths)
+    columns: dict[str, Any] = {}
+    first = np.concatenate([[0], np.cumsum([len(each.sizes) for each in sets])]).tolist()  # data of each set
+    for column, missing in _MISSING.items():
+        found = [getattr(each, column) for each in sets]
+        if all(each is None for each in found) and column != "parents":
+            continue
+        values: list[Any] = [missing] * n
+        for k, given in enumerate(found):
+            for row, value in zip(rows[k], _moved(column, given, first[k], rows[k]) if given else (), strict=False):
+                values[row] = value
+        columns[column] = values
+    run = [0.0] * n
+    for k, each in enumerate(sets):
+        for row, seconds in zip(rows[k], each.run, strict=True):
+            run[row] = seconds
+    return TaskSet(
+        run,
+        ids=_ids(sets, names, rows, n),
+        sizes=[size for each in sets for size in each.sizes],
+        names=_data_names(sets, names),
+        reconfiguration=_reconfiguration(sets),
+        name=name,
+        report=sum((each.report for each in sets), Report()),
+        **columns,
+    )
+
+
+def _moved(column: str, values: Sequence[Any], data: int, rows: list[int]) -> Sequence[Any]:
+    """Return a column whose positions of data or of tasks are those in the new set."""
+    if column in ("inputs", "outputs") and data:
+        return [tuple(each + data for each in found) if found else () for found in values]
+    if column == "parents":
+        return [tuple(rows[each] for each in found) if found else () for found in values]
+    return values
+
+
+def _unlike(names: list[str]) -> list[str]:
+    twice = len(dict.fromkeys(names)) < len(names)
+    return [f"{name}{k}" for k, name in enumerate(names)] if twice else names
+
+
+def _ids(sets: list[TaskSet], names: list[str], rows: list[list[int]], n: int) -> Sequence[int | str] | None:
+    if all(isinstance(each.ids, range) for each in sets):
+        return None
+    every = [id_ for each in sets for id_ in each.ids]
+    if len(dict.fromkeys(every)) == n:
+        new: list[list[int | str]] = [list(each.ids) for each in sets]
+    elif all(isinstance(id_, int) for id_ in every):
+        return None
+    else:
+        new = [[f"{name}/{id_}" for id_ in each.ids] for each, name in zip(sets, names, strict=True)]
+    found: list[int | str] = [0] * n
+    for placed, ids in zip(rows, new, strict=True):
+        for row, id_ in zip(placed, ids, strict=True):
+            found[row] = id_
+    return found
+
+
+def _data_names(sets: list[TaskSet], names: list[str]) -> list[str] | None:
+    if all(each.names is None for each in sets):
+        return None
+    every = [name for each in sets for name in each.names or ()]
+    if all(each.names is not None for each in sets) and len(dict.fromkeys(every)) == len(every):
+        return every
+    return [
+        f"{name}/{each.data_name(d)}" for each, name in zip(sets, names, strict=True) for d in range(len(each.sizes))
+    ]
+
+
+def _reconfiguration(sets: list[TaskSet]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for each in sets:
+        for family, seconds in each.reconfiguration.items():
+            if found.setdefault(family, seconds) != seconds:
+                both = f"{found[family]:g} and {seconds:g}"
+                raise InputError(
+                    f"one time to load family {family!r} expected, found {both} s", place="reconfiguration"
+                )
+    return found
+
+
+def mixture(
+    tasks: int,
+    parts: Sequence[tuple[float, Callable[[int, np.random.Generator], TaskSet | Workflow]]],
+    *,
+    order: str = "shuffled",
+    name: str = "mixture",
+    rng: np.random.Generator,
+) -> TaskSet:
+    """Draw several sets in given shares, as one.
+
+    Parameters
+    ----------
+    tasks
+        how many in all
+    parts
+        the share of each part, above zero, and what draws so many tasks of it. Numbers are rounded so that they add up:
+        those with the largest rest are rounded up
+    order, name, rng
+        as of :func:`mix`
+
+    Raises
+    ------
+    InputError
+        a share is not above zero, or a part would have no tasks
+
+    >>> from simmodel.generators.tasksets import database, random_tasks
+    >>> parts = [(3, lambda n, rng: random_tasks(n, rng=rng)), (1, lambda n, rng: database(n, rng=rng))]
+    >>> work = mixture(1000, parts, rng=np.random.default_rng(1))
+    >>> len(work), work.families.count(None), work.families.count("query")
+    (1000, 750, 246)
+    """
+    n = whole("tasks", tasks, least=1)
+    if not parts:
+        raise InputError("parts expected, found none", place="parts")
+    for k, (part, _) in enumerate(parts):
+        if isinstance(part, bool) or not isinstance(part, int | float) or not 0 < part < np.inf:
+            raise InputError(f"a share above zero expected, found {part!r}", place=f"parts[{k}].share")
+    exact = np.array([part for part, _ in parts], float) / sum(part for part, _ in parts) * n
+    counts = np.floor(exact).astype(int)
+    for k in np.argsort(counts - exact, kind="stable")[: n - counts.sum()]:
+        counts[k] += 1
+    if not counts.all():
+        raise InputError(f"at least one task for each of {len(parts)} parts expected, found {n} in all", place="tasks")
+    mixing, *drawing = rng.spawn(1 + len(parts))
+    works = [make(count, each) for (_, make), count, each in zip(parts, counts.tolist(), drawing, strict=True)]
+    return mix(works, order=order, name=name, rng=mixing)

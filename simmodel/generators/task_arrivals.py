@@ -1,0 +1,123 @@
+"""Work that arrives over time: the tasks of a set one after another, and whole workflows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from simmodel.errors import InputError
+from simmodel.generators.arrivals import poisson_arrivals, renewal_arrivals
+from simmodel.generators.distributions import Distribution, distribution, uniform
+from simmodel.generators.draws import whole
+from simmodel.generators.tasksets import changed
+from simmodel.work.taskset import TaskSet
+from simmodel.work.workflow import Workflow
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["arrive", "works_over_time"]
+
+Gap = Distribution | Mapping[str, Any] | float | None
+
+
+def _instants(
+    n: int, rate: float | None, gap: Gap, max_delay: float | None, start: float, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Return instants by the one of the three ways that is given; by ``max_delay`` the first is ``start`` itself."""
+    given = [name for name, value in (("rate", rate), ("gap", gap), ("max_delay", max_delay)) if value is not None]
+    if len(given) != 1:
+        raise InputError(f"one of rate, gap and max_delay expected, found {' and '.join(given) or 'none'}")
+    numbers = [("start", start), (given[0], {"rate": rate, "max_delay": max_delay}.get(given[0], 0))]
+    for name, value in numbers:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < np.inf:
+            raise InputError(f"a number of zero or more expected, found {value!r}", place=name)
+    try:
+        if rate is not None:
+            return poisson_arrivals(n, rate, start=start, rng=rng)
+        if gap is not None:
+            return renewal_arrivals(n, distribution(gap), start=start, rng=rng)
+    except (TypeError, ValueError) as error:
+        raise InputError(str(error), place=given[0] if given[0] not in str(error) else None) from None
+    assert max_delay is not None
+    later = renewal_arrivals(n - 1, uniform(0, max_delay), start=start, rng=rng) if n > 1 else np.empty(0)
+    return np.concatenate([[float(start)], later])
+
+
+def arrive(
+    work: TaskSet | Workflow,
+    *,
+    rate: float | None = None,
+    gap: Gap = None,
+    max_delay: float | None = None,
+    start: float = 0.0,
+    rng: np.random.Generator,
+) -> TaskSet:
+    """Return tasks that arrive one after another, in the order in which they stand.
+
+    Parameters
+    ----------
+    work
+        the tasks
+    rate, gap, max_delay
+        one of them: Poisson arrivals, so many a second; gaps of this distribution, in s; or gaps of up to so many s,
+        drawn uniformly (HetSim's ``max_task_delay``)
+    start
+        s after the submission of the set, before the first gap
+    rng
+        where randomness comes from
+
+    Raises
+    ------
+    InputError
+        not one of the three is given, or a value is not possible
+
+    >>> arrive(TaskSet([1.0, 2.0, 3.0]), gap=5, rng=np.random.default_rng(0)).submit
+    [5.0, 10.0, 15.0]
+    """
+    tasks = TaskSet.of(work)
+    return changed(tasks, submit=_instants(len(tasks), rate, gap, max_delay, start, rng).tolist())
+
+
+def works_over_time(
+    works: Sequence[TaskSet | Workflow] | Callable[[np.random.Generator], TaskSet | Workflow],
+    copies: int | None = None,
+    *,
+    rate: float | None = None,
+    gap: Gap = None,
+    max_delay: float | None = None,
+    start: float = 0.0,
+    rng: np.random.Generator,
+) -> list[tuple[float, TaskSet | Workflow]]:
+    """Return whole workflows or sets of tasks with the instants at which they are submitted.
+
+    Parameters
+    ----------
+    works
+        the works in order; or what draws one, called anew for each with a stream of its own
+    copies
+        how many works; by default those that are given, each once. More are taken in turn
+    rate, gap, max_delay, start
+        as of :func:`arrive`: between the works
+    rng
+        where randomness comes from
+
+    Raises
+    ------
+    InputError
+        see :func:`arrive`
+
+    >>> pairs = works_over_time([TaskSet([1.0]), TaskSet([2.0, 3.0])], 3, gap=60, rng=np.random.default_rng(0))
+    >>> [(at, len(work)) for at, work in pairs]
+    [(60.0, 1), (120.0, 2), (180.0, 1)]
+    """
+    if copies is None and callable(works):
+        raise InputError("a number expected of works that are drawn, found none", place="copies")
+    n = whole("copies", copies, least=1) if copies is not None else len(works)  # type: ignore[arg-type]
+    if not callable(works) and not works:
+        raise InputError("works expected, found none")
+    arriving, drawing = rng.spawn(2)
+    made = [works(each) for each in drawing.spawn(n)] if callable(works) else [works[i % len(works)] for i in range(n)]
+    return list(zip(_instants(n, rate, gap, max_delay, start, arriving).tolist(), made, strict=True))

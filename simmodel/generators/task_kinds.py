@@ -1,0 +1,203 @@
+"""The kinds of work for machines that can be asked for by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from simmodel.errors import InputError, unknown
+from simmodel.generators.draws import Amount, Streams
+from simmodel.generators.dressing import dress, dressed_layered
+from simmodel.generators.layered import layered
+from simmodel.generators.mixture import mix, mixture
+from simmodel.generators.tasksets import changed, database, random_tasks
+from simmodel.platform.units import parse_quantity
+from simmodel.work.task import DataObject, Task
+from simmodel.work.taskset import TaskSet
+from simmodel.work.workflow import Workflow
+
+__all__ = ["TASK_KINDS", "TaskKind", "Work"]
+
+Work = TaskSet | Workflow | list[tuple[float, TaskSet | Workflow]]
+"""What a machine is given to do: tasks, a workflow, or pairs of an instant in s and one of these."""
+
+
+@attrs.frozen(kw_only=True)
+class TaskKind:
+    """A kind of work: what makes it, and how it is asked for.
+
+    Parameters
+    ----------
+    description
+        what it is
+    make
+        a function of its parameters; ``rng`` is the random stream, ``part`` what reads the works inside it
+    count
+        the parameter that says how many tasks there are
+    streams
+        whether it takes :class:`~simmodel.generators.draws.Streams`
+    in_text
+        whether a text can hold its parameters; else they need a file
+
+    >>> TASK_KINDS["database"].count
+    'tasks'
+    """
+
+    description: str
+    make: Callable[..., TaskSet | Workflow] = attrs.field(repr=False)
+    count: str | None = None
+    streams: bool = False
+    in_text: bool = True
+
+
+def _dressed(
+    workflow: Any,
+    *,
+    run: Amount = (10, 500),
+    objects: Any = (1, 5),
+    size: Amount = (4e6, 300e6),
+    part: Any,
+    rng: np.random.Generator | Streams,
+) -> Workflow:
+    if not isinstance(workflow, str):
+        raise InputError(f"a ready name or a file expected, found {workflow!r}", place="workflow")
+    given = part.work(workflow, None)
+    if isinstance(given, list):
+        raise InputError("one workflow expected, found several over time", place="workflow")
+    return dress(given, run=run, objects=objects, size=size, rng=rng)
+
+
+def _mixture(
+    tasks: int | None = None,
+    parts: Any = (),
+    *,
+    order: str = "shuffled",
+    part: Any,
+    rng: np.random.Generator,
+) -> TaskSet:
+    """Mix works: each of ``parts`` has a ``work`` (a text) and, with ``tasks``, a ``share`` of these."""
+    if not isinstance(parts, Sequence) or isinstance(parts, str) or not parts:
+        raise InputError("a list of parts, each with a work, expected, found none", place="parts")
+    for k, each in enumerate(parts):
+        keys = ("work",) if tasks is None else ("work", "share")
+        if not isinstance(each, Mapping) or not isinstance(each.get("work"), str):
+            raise InputError("a part with the text of a work expected, found none", place=f"parts[{k}]")
+        for key in each:
+            if key not in keys:
+                more = "; shares are of a number of tasks" if key == "share" else ""
+                raise InputError(f"{unknown('key', key, keys).message}{more}", place=f"parts[{k}].{key}")
+        if len(each) < len(keys):
+            raise InputError("a share expected, found none", place=f"parts[{k}].share")
+    if tasks is None:
+        mixing, *drawing = rng.spawn(1 + len(parts))
+        works = [_one(part, each["work"], drawing[k], k) for k, each in enumerate(parts)]
+        return mix(works, order=order, rng=mixing)
+    shares = [(each["share"], _of_size(part, each["work"], k)) for k, each in enumerate(parts)]
+    return mixture(tasks, shares, order=order, rng=rng)
+
+
+def _one(part: Any, text: str, rng: np.random.Generator, k: int) -> TaskSet | Workflow:
+    found: Work = part.work(text, rng)
+    if isinstance(found, list):
+        raise InputError("one work expected, found several over time", place=f"parts[{k}].work")
+    return found
+
+
+def _of_size(part: Any, text: str, k: int) -> Callable[[int, np.random.Generator], TaskSet | Workflow]:
+    """Return what draws so many tasks of the work of a text."""
+    name, _, rest = text.partition(":")
+    kind = TASK_KINDS.get(name)
+    if kind is None or kind.count is None:
+        known = ", ".join(each for each, found in TASK_KINDS.items() if found.count)
+        raise InputError(f"a share of one of {known} expected, found {text!r}", place=f"parts[{k}].work")
+    count = kind.count
+    return lambda n, rng: _one(part, f"{name}:{rest}{',' if rest.strip() else ''}{count}={n}", rng, k)
+
+
+_TASK = ("id", "run", "flop", "run_on", "implementations", "family", "cores", "memory", "priority", "inputs", "outputs")
+
+
+def _listed(
+    tasks: Sequence[Mapping[str, Any]],
+    *,
+    edges: Sequence[Sequence[Any]] | None = None,
+    data: Mapping[str, Any] | None = None,
+) -> Workflow | TaskSet:
+    """List tasks one by one, with fields of Task and ``submit`` (s); an edge is [parent, child] or [..., bytes]."""
+    made, submit = [], []
+    for k, each in enumerate(tasks):
+        place = f"tasks[{k}]"
+        if not isinstance(each, Mapping):
+            raise InputError(f"a table expected, found {each!r}", place=place)
+        fields = dict(each)
+        for key in fields:
+            if key not in (*_TASK, "submit"):
+                raise InputError(unknown("key", key, (*_TASK, "submit")).message, place=f"{place}.{key}")
+        for key, unit in (("run", "s"), ("flop", "flop"), ("memory", "B"), ("submit", "s"), ("cores", "s")):
+            if key in fields and (key != "cores" or not isinstance(fields[key], int)):
+                fields[key] = parse_quantity(fields[key], unit, place=f"{place}.{key}")
+        if "run_on" in fields:
+            if not isinstance(fields["run_on"], Mapping):
+                raise InputError(f"a table expected, found {fields['run_on']!r}", place=f"{place}.run_on")
+            fields["run_on"] = {
+                str(on): parse_quantity(value, "s", place=f"{place}.run_on.{on}")
+                for on, value in fields["run_on"].items()
+            }
+        if isinstance(fields.get("id", k), bool) or not isinstance(fields.setdefault("id", k), int | str):
+            raise InputError(f"text or a whole number expected, found {fields['id']!r}", place=f"{place}.id")
+        submit.append(fields.pop("submit", 0.0))
+        try:
+            made.append(Task(**fields))
+        except (TypeError, ValueError) as error:
+            raise InputError(str(error), place=place) from None
+    if not made:
+        raise InputError("tasks expected, found none", place="tasks")
+    files = [
+        DataObject(name, parse_quantity(size, "B", place=f"data.{name}")) for name, size in dict(data or {}).items()
+    ]
+    pairs = None if edges is None else [_edge(edge, k) for k, edge in enumerate(edges)]
+    work = Workflow(made, pairs, files, name="tasks")
+    return changed(TaskSet.of(work), submit=submit) if any(submit) else work
+
+
+def _edge(edge: Any, k: int) -> tuple[Any, ...]:
+    if not isinstance(edge, Sequence) or isinstance(edge, str) or len(edge) not in (2, 3):
+        raise InputError(f"[parent, child] or [parent, child, bytes] expected, found {edge!r}", place=f"edges[{k}]")
+    return (*edge[:2], *(parse_quantity(size, "B", place=f"edges[{k}]") for size in edge[2:]))
+
+
+TASK_KINDS: dict[str, TaskKind] = {
+    "random": TaskKind(description="tasks that wait for none", make=random_tasks, count="tasks", streams=True),
+    "database": TaskKind(
+        description="queries that read one large object, and tasks that gather their results",
+        make=database,
+        count="tasks",
+        streams=True,
+    ),
+    "layered": TaskKind(
+        description="a random graph in layers, with run times and with data on its edges",
+        make=dressed_layered,
+        count="n",
+        streams=True,
+    ),
+    "daggen": TaskKind(
+        description="a random graph in layers with the amounts of DAGGEN: operations, for machines with speeds",
+        make=layered,
+        count="n",
+    ),
+    "dressed": TaskKind(
+        description="the graph of a file or of a ready work, with run times and with data on its edges",
+        make=_dressed,
+        streams=True,
+    ),
+    "tasks": TaskKind(description="tasks listed one by one, with edges and data", make=_listed, in_text=False),
+    "mixture": TaskKind(
+        description="several works as one, whole or in shares of a number of tasks",
+        make=_mixture,
+        in_text=False,
+    ),
+}
+"""The kinds of work by name; one's own can be added."""

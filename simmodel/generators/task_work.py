@@ -1,0 +1,274 @@
+"""Work for machines by one text: a generator with its parameters, a ready name, or a file.
+
+::
+
+    random:tasks=1000,families=4,run=10-500,objects=1-5,size=4MB-300MB
+    database:tasks=500000
+    layered:n=100,fat=0.5,rate=0.1
+    fork-join                     # a ready name, see task_work_names()
+    sipht.xml                     # a file of a workflow, or of settings (TOML)
+
+A file of settings says ``generator``, ``description``, ``source``, ``seed`` and, in a table ``[parameters]``, the same
+keys as the text. Those of the generators are the parameters of their functions; with any generator there are
+
+- ``families``, ``types``, ``partial``, ``reconfiguration``, see :func:`~simmodel.generators.families.with_families`;
+- ``rate``, ``gap`` or ``max_delay``, and ``start``: the tasks arrive over time, see
+  :func:`~simmodel.generators.task_arrivals.arrive`;
+- ``copies``: so many whole works, each drawn anew, arrive over time in place of the tasks of one.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+
+from simmodel.errors import InputError, unknown
+from simmodel.formats.hetsim_config import HetSimConfig
+from simmodel.formats.library import load_workflow
+from simmodel.generators.draws import Streams
+from simmodel.generators.families import only_possible, with_families
+from simmodel.generators.task_arrivals import arrive, works_over_time
+from simmodel.generators.task_kinds import TASK_KINDS, Work
+from simmodel.platform.machine import MachineSpec
+from simmodel.work.ready import ready_file, ready_names
+from simmodel.work.taskset import TaskSet
+from simmodel.work.workflow import Workflow
+
+__all__ = ["TASK_KINDS", "Work", "make_work", "task_work", "task_work_names"]
+
+_FAMILIES = ("families", "types", "partial", "reconfiguration")
+_ARRIVALS = ("rate", "gap", "max_delay", "start")
+_SETTINGS = ("generator", "description", "source", "seed", "parameters")
+
+
+def task_work_names() -> list[str]:
+    """Return the names of the ready works for machines, sorted.
+
+    >>> "fork-join" in task_work_names(), "lublin-256" in task_work_names()
+    (True, False)
+    """
+    found = []
+    for name in ready_names("workloads"):
+        path = ready_file("workloads", name)
+        if path is not None and path.suffix == ".toml" and _toml(path).get("generator") in TASK_KINDS:
+            found.append(name)
+    return found
+
+
+def task_work(
+    text: str | Path,
+    seed: int | None = None,
+    *,
+    config: HetSimConfig | None = None,
+    machine: MachineSpec | None = None,
+    **options: Any,
+) -> Work:
+    """Return the work that a text stands for: tasks, a workflow, or pairs of an instant (s) and one of these.
+
+    Parameters
+    ----------
+    text
+        a generator with its parameters, a ready name, or the path of a file
+    seed
+        of the draws; default: that of the settings, else 0
+    config
+        HetSim's configuration: what it says of a generator's parameters holds where the text says nothing else. Files
+        of workflows stay as they are; what it says of reconfiguration is the machine's, see
+        :meth:`~simmodel.formats.hetsim_config.HetSimConfig.on_machine`
+    machine
+        without ``strict_exceptions`` in the configuration: what this machine cannot run is left out and counted
+    options
+        handed to the reader of a file of a workflow: ``repair=True``, ``format=...``
+
+    Raises
+    ------
+    InputError
+        there is no such generator, name or file, or a key or a value is not possible
+
+    >>> task_work("random:tasks=1000,families=4", seed=1)
+    <TaskSet random: 1000 tasks, 0 data objects>
+    >>> task_work("random:task=1000")
+    Traceback (most recent call last):
+    ...
+    simmodel.errors.InputError: random:task=1000, task: key 'task' is not known; did you mean 'tasks'? There are: ...
+    >>> [(round(at), len(flow)) for at, flow in task_work("layered:n=20,copies=2,rate=0.01")]
+    [(24, 20), (60, 20)]
+    """
+    work = _Reader(config, options).work(text, None, seed)
+    if machine is not None and config is not None and config.strict_exceptions is False:
+        if isinstance(work, list):
+            return [(at, only_possible(each, machine)) for at, each in work]
+        return only_possible(work, machine)
+    return work
+
+
+def make_work(settings: Mapping[str, Any], *, seed: int | None = None, source: str | None = None) -> Work:
+    """Return the work that settings describe: a mapping with the keys of a file of settings.
+
+    Raises
+    ------
+    InputError
+        a key is unknown or missing, or a value is not possible
+
+    >>> make_work({"generator": "database", "parameters": {"tasks": 50}})
+    <TaskSet database: 50 tasks, 51 data objects>
+    """
+    return _Reader(None, {}).settings(settings, None, seed, source)
+
+
+@attrs.define
+class _Reader:
+    config: HetSimConfig | None
+    options: Mapping[str, Any]
+    within: tuple[str, ...] = ()  # the works of which the one that is being made is a part
+
+    def work(self, text: str | Path, rng: np.random.Generator | None, seed: int | None = None) -> Work:
+        """Return the work of a text; a stream that is given comes before seeds."""
+        name = str(text)
+        if name in self.within:
+            raise InputError(f"no work that is part of itself expected, found {' -> '.join([*self.within, name])}")
+        inner = attrs.evolve(self, within=(*self.within, name))
+        kind, colon, rest = name.partition(":")
+        if isinstance(text, str) and colon and re.fullmatch(r"[A-Za-z][\w-]+", kind):
+            if kind not in TASK_KINDS:
+                raise unknown("generator of tasks", kind, [each for each, kept in TASK_KINDS.items() if kept.in_text])
+            return inner.made(kind, _parsed(rest, name), rng or np.random.default_rng(seed or 0), name)
+        ready = ready_file("workloads", name) if isinstance(text, str) else None
+        if ready is None and isinstance(text, str) and name in TASK_KINDS and not Path(name).exists():
+            return inner.made(name, {}, rng or np.random.default_rng(seed or 0), name)
+        path = ready or Path(text)
+        if not path.exists():
+            if isinstance(text, str) and not re.search(r"[/\\.]", text):
+                raise unknown("work for a machine", text, [*task_work_names(), *TASK_KINDS])
+            raise InputError("no such file", source=name)
+        if path.suffix.lower() == ".toml":
+            work = inner.settings(_toml(path), rng, seed, str(path))
+            for _, each in work if isinstance(work, list) else [(0, work)]:
+                each.name = path.name.removesuffix(".toml")
+            return work
+        return load_workflow(path, **self.options)
+
+    def settings(
+        self, settings: Mapping[str, Any], rng: np.random.Generator | None, seed: int | None, source: str | None
+    ) -> Work:
+        for key in settings:
+            if key not in _SETTINGS:
+                raise InputError(unknown("key", key, _SETTINGS).message, source, key)
+        kind = settings.get("generator")
+        if kind not in TASK_KINDS:
+            more = "; a workload of jobs is for a cluster" if "generator" in settings else ""
+            raise InputError(f"one of {', '.join(TASK_KINDS)} expected, found {kind!r}{more}", source, "generator")
+        parameters = settings.get("parameters", {})
+        if not isinstance(parameters, Mapping):
+            raise InputError(f"a table expected, found {parameters!r}", source, "parameters")
+        if source is not None and isinstance(parameters.get("workflow"), str):
+            beside = Path(source).parent / parameters["workflow"]
+            if beside.is_file():
+                parameters = {**parameters, "workflow": str(beside)}
+        seed = seed if seed is not None else settings.get("seed", 0)
+        if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+            raise InputError(f"a whole number >= 0 expected, found {seed!r}", source, "seed")
+        return self.made(str(kind), parameters, rng or np.random.default_rng(seed), source)
+
+    def made(self, name: str, given: Mapping[str, Any], rng: np.random.Generator, source: str | None) -> Work:
+        """Return the work of a generator and its parameters."""
+        kind = TASK_KINDS[name]
+        signature = inspect.signature(kind.make).parameters
+        own = [key for key in signature if key not in ("rng", "part")]
+        allowed = [*own, *_FAMILIES, *(key for key in _ARRIVALS if key not in own), "copies"]
+        for key in given:
+            if key not in allowed:
+                raise InputError(unknown("key", key, allowed).message, source, key)
+        parameters = {**self.defaults(own, given), **given}
+        making, arriving = self.stream("seed_uniform", rng).spawn(2)
+        copies = parameters.get("copies")
+        over_time = {key: parameters[key] for key in _ARRIVALS if key in parameters}
+        families = {key: parameters[key] for key in _FAMILIES if key in parameters}
+
+        def one(rng: np.random.Generator) -> TaskSet | Workflow:
+            other, dealing = rng.spawn(2)
+            options: dict[str, Any] = {key: parameters[key] for key in own if key in parameters}
+            if "part" in signature:
+                options["part"] = attrs.evolve(self, config=self.config and self.config.of_parts())
+            if "rng" in signature:
+                options["rng"] = self.streams(other) if kind.streams else other
+            work: TaskSet | Workflow = kind.make(**options)
+            return with_families(work, **families, rng=dealing) if families else work
+
+        try:
+            missing = [
+                key for key in own if signature[key].default is inspect.Parameter.empty and key not in parameters
+            ]
+            if missing:
+                raise InputError(f"a value expected for {', '.join(missing)}, found none")
+            if copies is not None:
+                return works_over_time(one, copies, **over_time, rng=arriving)
+            work = one(making)
+            return arrive(work, **over_time, rng=arriving) if over_time else work
+        except InputError as error:
+            raise InputError(error.message, error.source or source, error.place) from None
+        except (TypeError, ValueError) as error:
+            raise InputError(str(error), source) from None
+
+    def defaults(self, own: list[str], given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what the configuration says of a generator's parameters, as far as the text does not."""
+        options = self.config.options() if self.config is not None else {}
+        if any(key in given for key in _ARRIVALS):
+            options.pop("max_delay", None)
+        common = ("max_delay", *(["partial"] if options.get("partial") else []))
+        return {key: value for key, value in options.items() if key in (*own, *common)}
+
+    def stream(self, key: str, rng: np.random.Generator) -> np.random.Generator:
+        seed = None if self.config is None else getattr(self.config, key)
+        return rng if seed is None else np.random.default_rng(seed)
+
+    def streams(self, rng: np.random.Generator) -> Streams:
+        other, running, sizing = rng.spawn(3)
+        return Streams(other, self.stream("seed_task_runtime", running), self.stream("seed_data_size", sizing))
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text("utf-8-sig"))
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", str(path)) from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"UTF-8 text expected, found byte {error.object[error.start]:#x}", str(path)) from None
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"TOML expected: {error}", str(path)) from None
+
+
+_QUANTITY = r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?[A-Za-z]*"
+
+
+def _parsed(text: str, source: str) -> dict[str, Any]:
+    """Return the parameters of a text such as ``tasks=1000,run=10-500``."""
+    found: dict[str, Any] = {}
+    for part in text.split(",") if text.strip() else ():
+        key, sign, value = (each.strip() for each in part.partition("="))
+        if not sign or not key or not value:
+            raise InputError(f"key=value expected, found {part.strip()!r}", source)
+        if key in found:
+            raise InputError(f"key {key!r} once expected, found it twice", source)
+        ends = re.fullmatch(rf"({_QUANTITY})(?:-|\.\.)({_QUANTITY})", value)
+        number = _plain(value)
+        found[key] = (_plain(ends[1]), _plain(ends[2])) if ends and isinstance(number, str) else number
+    return found
+
+
+def _plain(text: str) -> Any:
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    if re.fullmatch(r"[+-]?\d{1,18}", text):
+        return int(text)
+    try:
+        return float(text) if re.fullmatch(r"[-+.\deE]+", text) else text
+    except ValueError:
+        return text

@@ -1,0 +1,163 @@
+"""Sets of many tasks as columns: independent ones, and the queries of a database whose results are gathered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from simmodel.errors import InputError
+from simmodel.generators.draws import Amount, Streams, amounts, counts, streams, whole
+from simmodel.work.taskset import TaskSet
+
+__all__ = ["changed", "database", "random_tasks"]
+
+_NONE: tuple[int, ...] = ()
+
+
+def random_tasks(
+    tasks: int = 100,
+    *,
+    run: Amount = (10, 500),
+    objects: Any = 0,
+    size: Amount = (4e6, 300e6),
+    results: Any = 0,
+    cores: Any = 1,
+    memory: Amount = 0,
+    priority: Any = 0,
+    rng: np.random.Generator | Streams,
+) -> TaskSet:
+    """Draw tasks that wait for none.
+
+    Parameters
+    ----------
+    tasks
+        how many
+    run
+        s on the reference processor
+    objects, results
+        how many data objects a task reads, and writes: none is of two tasks. A number, or from one to another
+    size
+        bytes of each data object
+    cores, priority
+        of each task: a whole number, or from one to another
+    memory
+        bytes that a task needs beside its data
+    rng
+        where randomness comes from
+
+    Raises
+    ------
+    InputError
+        a parameter is not possible
+
+    >>> work = random_tasks(1000, objects=(1, 5), rng=np.random.default_rng(1))
+    >>> work, min(work.run) >= 10, max(work.run) <= 500
+    (<TaskSet random: 1000 tasks, 2921 data objects>, True, True)
+    """
+    n = whole("tasks", tasks, least=1)
+    other, running, sizing = streams(rng)
+    read, written = counts("objects", objects, n, other), counts("results", results, n, other)
+    columns: dict[str, Any] = {}
+    for name, given, plain in (("cores", cores, 1), ("priority", priority, 0)):
+        if given != plain:
+            columns[name] = counts(name, given, n, other).tolist()
+    if columns.get("cores") and min(columns["cores"]) < 1:
+        raise InputError("a whole number >= 1 expected, found 0", place="cores")
+    if memory != 0:
+        columns["memory"] = amounts("memory", memory, n, other, unit="B").tolist()
+    first = np.concatenate([[0], np.cumsum(np.stack([read, written], axis=1).ravel())]).tolist()
+    spans = [tuple(range(a, b)) if b > a else _NONE for a, b in pairwise(first)] if first[-1] else []
+    if spans:
+        columns |= {"inputs": spans[::2], "outputs": spans[1::2]}
+        columns["sizes"] = amounts("size", size, first[-1], sizing, unit="B").tolist()
+    return TaskSet(amounts("run", run, n, running).tolist(), parents=[_NONE] * n, name="random", **columns)
+
+
+def database(
+    tasks: int = 1000,
+    *,
+    run: Amount = (10, 500),
+    merge: Amount = (1, 5),
+    table: Any = 1e9,
+    result: Any = 4096,
+    fan_in: int = 64,
+    queries: int = 1,
+    rng: np.random.Generator | Streams,
+) -> TaskSet:
+    """Draw queries that all read one large object, and the tasks that gather their results into one.
+
+    Each query writes a small result. Results are gathered in a tree: a gathering task reads ``fan_in`` results, of
+    queries or of other gathering tasks, and writes one as small; the last one reads fewer where they do not come out
+    even. So of n tasks the (n - 1) / ``fan_in`` last ones, rounded up, gather, no task reads more than ``fan_in``
+    objects, and a path from a query to the last task has about log(n) by log(``fan_in``) steps: the tree is that of a
+    heap, in reverse order.
+
+    Parameters
+    ----------
+    tasks
+        how many, queries and gathering tasks
+    run, merge
+        s that a query, and a gathering task, runs on the reference processor
+    table, result
+        bytes of the object that all queries read, and of each result
+    fan_in
+        results that a gathering task reads
+    queries
+        kinds of queries: families ``query``, or ``query0``, ``query1`` ... drawn; those that gather are of the family
+        ``gather``
+    rng
+        where randomness comes from
+
+    Raises
+    ------
+    InputError
+        a parameter is not possible
+
+    >>> work = database(7, fan_in=3, rng=np.random.default_rng(1))
+    >>> work.inputs[:3], work.inputs[5:]
+    ([(0,), (0,), (0,)], [(1, 2, 3), (4, 5, 6)])
+    >>> work.parents[5:], work.sizes[:2], work.families[4:]
+    ([(0, 1, 2), (3, 4, 5)], [1000000000.0, 4096.0], ['query', 'gather', 'gather'])
+    """
+    n, arity = whole("tasks", tasks, least=1), whole("fan_in", fan_in, least=2)
+    kinds = whole("queries", queries, least=1)
+    other, running, _ = streams(rng)
+    gathering = -(-(n - 1) // arity)
+    asking = n - gathering
+    # A heap of n nodes has its root first; in reverse order that is the last task. Node h reads what nodes
+    # arity * h + 1 to arity * h + arity write, those tasks n - 1 - (arity * h + arity) to n - 1 - (arity * h + 1).
+    parents = [tuple(range(max(n - 1 - arity * (h + 1), 0), n - 1 - arity * h)) for h in reversed(range(gathering))]
+    names = [f"query{i}" for i in range(kinds)] if kinds > 1 else ["query"]
+    drawn = other.integers(0, kinds, asking).tolist() if kinds > 1 else None
+    times = np.concatenate([amounts("run", run, asking, running), amounts("merge", merge, gathering, running)])
+    (table_size,), (result_size,) = (
+        amounts(name, given, 1, other, unit="B").tolist() for name, given in (("table", table), ("result", result))
+    )
+    return TaskSet(
+        times.tolist(),
+        families=[*([names[i] for i in drawn] if drawn else names * asking), *["gather"] * gathering],
+        inputs=[*[(0,)] * asking, *(tuple(range(found[0] + 1, found[-1] + 2)) for found in parents)],
+        outputs=list(zip(range(1, n + 1))),
+        sizes=[table_size, *[result_size] * n],
+        parents=[*[_NONE] * asking, *parents],
+        name="database",
+    )
+
+
+def changed(tasks: TaskSet, **columns: Any) -> TaskSet:
+    """Return a set of tasks with these columns replaced.
+
+    >>> changed(TaskSet([1.0, 2.0]), submit=[0.0, 5.0]).submit
+    [0.0, 5.0]
+    """
+    names = ("ids", "families", "implementations", "inputs", "outputs", "sizes", "names", "parents", "submit", "flop")
+    kept: Mapping[str, Any] = {
+        name: getattr(tasks, name)
+        for name in (*names, "run_on", "cores", "memory", "priority", "reconfiguration", "name", "report")
+    }
+    if kept["parents"] is None:  # none, whatever the data say
+        kept = {**kept, "parents": [_NONE] * len(tasks)}
+    return TaskSet(columns.pop("run", tasks.run), **{**kept, **columns})
