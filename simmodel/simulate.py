@@ -12,6 +12,7 @@ import attrs
 from simmodel.environment import Environment, quiet_garbage_collector
 from simmodel.errors import InputError
 from simmodel.platform.cluster import ClusterSpec
+from simmodel.platform.machine import MachineSpec
 from simmodel.records.columns import joined
 from simmodel.records.observers import EventRecorder, Progress
 from simmodel.records.recorder import JobRecorder
@@ -25,6 +26,8 @@ from simmodel.work.workload import Report, Workload
 
 if TYPE_CHECKING:
     from simmodel.records.result import Result
+    from simmodel.records.tasks import MachineResult
+    from simmodel.systems.task_run import Works
 
 __all__ = ["Scenario", "load_scenario", "simulate"]
 
@@ -33,7 +36,7 @@ _INLINE = 100_000  # jobs of a workload that no file holds, kept in the scenario
 
 @overload
 def simulate(
-    platform: ClusterSpec | int | str | Path | None,
+    platform: ClusterSpec | int | None,
     workload: Workload | Iterable[Job] | str | Path,
     policy: Any = "fcfs",
     *,
@@ -67,15 +70,38 @@ def simulate(
 ) -> Result: ...
 
 
-def simulate(platform: Any, workload: Any = None, policy: Any = None, **options: Any) -> Result:
-    """Run a workload on a cluster under a policy, and return what happened.
+@overload
+def simulate(
+    platform: MachineSpec,
+    workload: Works,
+    policy: Any = "hrr",
+    *,
+    config: Any = None,
+    seed: int | None = 0,
+    decide: Literal["ready", "submit"] | None = None,
+    overlap: bool = False,
+    transfers: Literal["sequential", "parallel"] = "sequential",
+    contention: bool = True,
+    until: float | None = None,
+    observers: Sequence[Any] = (),
+    progress: bool = False,
+    name: str | None = None,
+) -> MachineResult: ...
+
+
+@overload
+def simulate(platform: str | Path, workload: Any, policy: Any = None, **options: Any) -> Any: ...
+
+
+def simulate(platform: Any, workload: Any = None, policy: Any = None, **options: Any) -> Any:
+    """Run a workload on a cluster, or tasks on a machine, under a policy, and return what happened.
 
     Parameters
     ----------
     platform
         a number of processors, a :class:`~simmodel.platform.cluster.ClusterSpec`, the name of a ready one or the path
-        of a file; ``None``: the machine that the workload says it was recorded on. Or a snapshot, to go on from: see
-        below
+        of a file; ``None``: the machine that the workload says it was recorded on. Or a snapshot, to go on from, or a
+        :class:`~simmodel.platform.machine.MachineSpec`: see below
     workload
         a :class:`~simmodel.work.workload.Workload`, jobs, the name of a ready one or the path of a log
     policy
@@ -120,11 +146,28 @@ def simulate(platform: Any, workload: Any = None, policy: Any = None, **options:
     >>> env.run(until=955)
     >>> simulate(cluster.snapshot(), "fcfs", arrivals=[Job(submit=970, processors=5, run=10)]).jobs["start"]
     array([   0.,  900., 1000., 1100., 1100.])
+
+    On a machine, ``simulate(machine, work, policy, overlap=..., transfers=..., contention=..., decide=...)`` runs
+    workflows and task sets, and returns a :class:`~simmodel.records.tasks.MachineResult`: see
+    :func:`simmodel.systems.task_run.run_tasks`.
+
+    >>> from simmodel.work.workflow import Task, Workflow
+    >>> chain = Workflow([Task(id="a", run=100), Task(id="b", run=50)], [("a", "b", 50e6)])
+    >>> simulate("hetsim-slow", chain, "heft").metrics()["tasks"]
+    2
     """
     if isinstance(platform, SystemSnapshot):
         return _continue(platform, workload, policy, **options)
     if workload is None:
         raise InputError("a workload expected, found none")
+    if isinstance(platform, (str, Path)):
+        from simmodel.platform.library import load_platform
+
+        platform = load_platform(platform)
+    if isinstance(platform, MachineSpec):
+        from simmodel.systems.task_run import run_tasks
+
+        return run_tasks(platform, workload, "hrr" if policy is None else policy, versions=_versions(), **options)
     return _simulate(platform, workload, "fcfs" if policy is None else policy, **options)
 
 
@@ -314,10 +357,6 @@ def _platform(given: Any, processors: int | None, log: Workload) -> ClusterSpec:
         if given <= 0:
             raise InputError(f"a number of processors > 0 expected, found {given}")
         return ClusterSpec.simple(given if processors is None else processors)
-    if isinstance(given, (str, Path)):
-        from simmodel.platform.library import load_platform
-
-        given = load_platform(given)
     if not isinstance(given, ClusterSpec):
         raise InputError(f"a cluster, a number of processors, a name or a path expected, found {given!r}")
     return given if processors is None else given.with_processors(processors)
@@ -366,9 +405,21 @@ class Scenario:
     values: Mapping[str, Any]
     """What the result keeps under ``scenario``."""
 
-    def workload(self) -> Workload:
-        """Return the workload; raises ``InputError`` where the scenario does not hold enough of it."""
+    @property
+    def of_machine(self) -> bool:
+        """Whether a machine ran tasks."""
+        return bool(self.values.get("platform", {}).get("kind") == "machine")
+
+    def workload(self) -> Any:
+        """Return the workload; of a machine, pairs of an instant and a task set, or the text that says where they are.
+
+        Raises ``InputError`` where the scenario does not hold enough of it.
+        """
         described = self.values["workload"]
+        if self.of_machine:
+            from simmodel.systems.task_run import sets_of_scenario
+
+            return described["source"] if "source" in described else sets_of_scenario(described)
         if "source" in described:
             return _workload(described["source"])[0]
         if "columns" not in described:
@@ -378,14 +429,13 @@ class Scenario:
             )
         return Workload(described["columns"], name=described["name"], processors=described.get("processors"))
 
-    def platform(self) -> ClusterSpec:
-        """Return the platform."""
+    def platform(self) -> Any:
+        """Return the platform: a cluster or a machine."""
         from simmodel.platform.toml import from_dict
 
-        spec: ClusterSpec = from_dict(self.values["platform"])
-        return spec
+        return from_dict(self.values["platform"])
 
-    def run(self, *, workload: Workload | None = None, policy: Any = None, **options: Any) -> Result:
+    def run(self, *, workload: Any = None, policy: Any = None, **options: Any) -> Any:
         """Run it again; whatever is given replaces what was saved."""
         if policy is None and not self.values["policy_by_name"]:
             raise InputError(f"the policy {self.values['policy']!r} was given as an object: give it to run(policy=...)")

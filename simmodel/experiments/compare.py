@@ -20,7 +20,9 @@ from simmodel.metrics.batch import METRICS
 from simmodel.metrics.batch import compare as metrics_table
 from simmodel.metrics.report import metric_text
 from simmodel.metrics.statistics import Interval, mean_interval, paired_difference, replication_seeds
+from simmodel.metrics.workflow import MACHINE_METRICS
 from simmodel.records.result import Result
+from simmodel.records.tasks import MachineResult
 from simmodel.scheduling.registry import policy as policy_named
 from simmodel.simulate import simulate
 from simmodel.work.table import Table
@@ -109,7 +111,10 @@ def _label(policy: Any) -> str:
 
 def _run(call: tuple[Any, Any, Any, dict[str, Any]]) -> Result:
     platform, workload, policy, options = call
-    return simulate(platform, workload, policy, **options)
+    found = simulate(platform, workload, policy, **options)
+    if not isinstance(found, Result):
+        raise InputError("a cluster to compare policies on expected, found a machine: explore() compares them there")
+    return found
 
 
 def _map(
@@ -211,8 +216,8 @@ def replicate(
     Parameters
     ----------
     function
-        ``function(seed)``, which returns a number, a mapping of names to numbers, or a
-        :class:`~simmodel.records.result.Result`, of which the metrics are taken
+        ``function(seed)``, which returns a number, a mapping of names to numbers, or a result (of a cluster or of a
+        machine), of which the metrics are taken
     seeds
         how many independent ones, at least 2, or the seeds themselves
     executor
@@ -258,9 +263,9 @@ def _sample(call: tuple[Callable[..., Any], dict[str, Any], int]) -> dict[str, f
     if callable(arguments.get("workload")):
         arguments = {**arguments, "workload": arguments["workload"](seed=seed)}
     found = function(**arguments, seed=seed) if arguments else function(seed)
-    if isinstance(found, Result):
+    if isinstance(found, (Result, MachineResult)):
         metrics = found.metrics()
-        return {name: float(metrics[name]) for name in METRICS}
+        return {name: float(metrics[name]) for name in (METRICS if isinstance(found, Result) else MACHINE_METRICS)}
     if isinstance(found, Mapping):
         return {str(name): float(value) for name, value in found.items()}
     return {"value": float(found)}

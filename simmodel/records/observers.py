@@ -214,14 +214,16 @@ class UsageMeter:
 
 
 class Progress:
-    """Shows how many jobs are over, in a tqdm bar that is drawn at most ten times a second.
+    """Shows how many jobs or tasks are over, in a tqdm bar that is drawn at most ten times a second.
 
     Parameters
     ----------
     total
-        jobs expected
+        jobs or tasks expected
     name
         what stands before the bar
+    unit
+        what they are called
     bar
         a bar of one's own, with tqdm's ``update(n)`` and ``close()``; default: ``tqdm.auto``
 
@@ -240,13 +242,13 @@ class Progress:
     closed
     """
 
-    def __init__(self, total: int | None = None, name: str = "jobs", *, bar: Any = None) -> None:
+    def __init__(self, total: int | None = None, name: str = "jobs", *, unit: str = "jobs", bar: Any = None) -> None:
         if bar is None:
             try:
                 from tqdm.auto import tqdm
             except ImportError:
                 raise ImportError("a progress bar needs tqdm: pip install 'simmodel[notebook]'") from None
-            bar = tqdm(total=total, desc=name, unit=" jobs", mininterval=0.1)
+            bar = tqdm(total=total, desc=name, unit=f" {unit}", mininterval=0.1)
         self._bar = bar
         self._new = 0
         self._next = monotonic() + 0.1
@@ -266,6 +268,10 @@ class Progress:
         """Count a job that is over."""
         if status not in ("preempted", "requeued"):
             self._over()
+
+    def task_ended(self, _task: Any, _place: Any, _phases: Any) -> None:
+        """Count a task that is done."""
+        self._over()
 
     def job_rejected(self, _job: LiveJob, _reason: str) -> None:
         """Count a job that never runs."""
