@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from math import inf
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.systems.machine import Machine
+    from simmodel.work.livetask import LiveTask
 
 __all__ = ["machine_result"]
 
@@ -55,17 +56,13 @@ def machine_result(machine: Machine, name: str) -> MachineResult:
     tasks = machine.tasks
     n = len(tasks)
     columns: dict[str, NDArray[Any]] = {each: np.full(n, np.nan) for each in _PHASES}
-    done = np.array([task.index for task in machine.done], dtype=np.int64)
+    done = np.array(list(map(attrgetter("index"), machine.done)), dtype=np.int64)
     for each, values in zip(_PHASES, np.array(machine.phases).reshape(-1, len(_PHASES)).T, strict=True):
         columns[each][done] = values
     status = np.array([task.state for task in tasks], dtype="U8")
     placed = np.array([-1 if task.place is None else task.place.index for task in tasks], dtype=np.int64)
-    complete = len(machine.done) == n
     for each in _MOMENTS:
-        if complete:
-            columns[each] = np.array([getattr(task, each) for task in tasks], dtype=float)
-        else:
-            columns[each] = np.array([getattr(task, each, np.nan) for task in tasks], dtype=float)
+        columns[each] = _instants(tasks, each)
     speeds = (
         np.concatenate([each.speeds for each in machine.sets]) if machine.sets else np.zeros((0, len(machine.kinds)))
     )
@@ -78,7 +75,7 @@ def machine_result(machine: Machine, name: str) -> MachineResult:
             setup_core[task.index] = core
     table = Table(
         {
-            "task": _labels(task.id for task in tasks),
+            "task": _labels([name for each in machine.sets for name in each.set.ids]),
             "processor": names[placed + 1],
             **columns,
             "set": np.repeat(np.arange(len(machine.sets)), [len(each.set) for each in machine.sets]),
@@ -113,12 +110,18 @@ def machine_result(machine: Machine, name: str) -> MachineResult:
     )
 
 
-def _labels(values: Iterable[Any]) -> NDArray[Any]:
-    found = list(values)
-    kinds = {type(value) for value in found}
-    if kinds <= {int}:
-        return np.array(found, dtype=np.int64)
-    return np.array([str(value) for value in found], dtype=str)
+def _instants(tasks: list[LiveTask], moment: str) -> NDArray[np.float64]:
+    """Return an instant of each task; nan where it has not come."""
+    try:
+        return np.array(list(map(attrgetter(moment), tasks)), dtype=float)
+    except AttributeError:
+        return np.array([getattr(task, moment, np.nan) for task in tasks], dtype=float)
+
+
+def _labels(names: list[Any]) -> NDArray[Any]:
+    if set(map(type, names)) <= {int}:
+        return np.array(names, dtype=np.int64)
+    return np.array(list(map(str, names)), dtype=str)
 
 
 def _families(machine: Machine) -> NDArray[Any]:
@@ -143,7 +146,7 @@ def _table(rows: list[Any], names: tuple[str, ...]) -> Table | None:
         return None
     columns = dict(zip(names, zip(*rows, strict=True), strict=True))
     made = {name: np.array(column) for name, column in columns.items() if name != "task"}
-    made["task"] = _labels("" if task is None else task.id for task in columns["task"])
+    made["task"] = _labels(["" if task is None else task.id for task in columns["task"]])
     return Table({name: made[name] for name in names})
 
 
@@ -154,7 +157,7 @@ def _plan(machine: Machine) -> Table | None:
     tasks, places, start, end = zip(*planned, strict=True)
     return Table(
         {
-            "task": _labels(task.id for task in tasks),
+            "task": _labels([name for each in machine.sets for name in each.set.ids]),
             "processor": [place.name for place in places],
             "start": np.array(start, dtype=float),
             "end": np.array(end, dtype=float),
