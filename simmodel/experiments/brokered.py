@@ -1,0 +1,186 @@
+"""The front door for several clusters: clusters, workloads with their homes, and a broker in; a result out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from simmodel.environment import Environment, quiet_garbage_collector
+from simmodel.errors import InputError
+from simmodel.platform.cluster import ClusterSpec
+from simmodel.records.observers import Progress
+from simmodel.scheduling.registry import policy as policy_named
+from simmodel.simulate import _described, _inlined, _observe, _platform, _versions, _workload
+from simmodel.systems.broker import Broker, Slowdowns
+from simmodel.systems.cluster import Cluster
+from simmodel.systems.forecast import By
+from simmodel.work.job import Job
+from simmodel.work.prepare import Estimates, Overrun
+from simmodel.work.workload import Workload
+
+if TYPE_CHECKING:
+    from simmodel.records.brokered import BrokerResult
+
+__all__ = ["simulate_brokered"]
+
+Platform = ClusterSpec | int | str | Path
+
+
+def simulate_brokered(
+    clusters: Sequence[Platform] | Mapping[str, Platform],
+    workload: Any,
+    broker: Any = "sgs-t",
+    *,
+    policy: Any = "easy",
+    slowdowns: Slowdowns = None,
+    by: By = "requested",
+    ties: Any = None,
+    seed: int | None = 0,
+    decide_on: Literal["instant", "event"] = "instant",
+    event_order: Literal["submits-first", "ends-first"] = "submits-first",
+    estimates: Estimates = "requested",
+    overrun: Overrun = "stop",
+    until: float | None = None,
+    observers: Sequence[Any] = (),
+    progress: bool = False,
+    name: str | None = None,
+) -> BrokerResult:
+    """Run workloads on several clusters under a broker, and return what happened.
+
+    Parameters
+    ----------
+    clusters
+        each a :class:`~simmodel.platform.cluster.ClusterSpec`, a number of processors, the name of a ready one or a
+        path; with names of one's own as ``{name: cluster}``, else by their own names where those differ, else c1, c2
+    workload
+        jobs without a home: a :class:`~simmodel.work.workload.Workload`, jobs, the name of a ready one or the path of a
+        log. Or several, each with its home: as ``{cluster: workload}`` (``None``: without one), or as a list in the
+        order of the clusters
+    broker
+        the name of a broker (see :mod:`simmodel.policies.brokers`), a policy, or a function of a view
+    policy
+        of the clusters: a name, a policy or a function of a view for all of them, or ``{cluster: policy}``
+    slowdowns, by, ties
+        see :class:`~simmodel.systems.broker.Broker`
+    seed, decide_on, event_order, estimates, overrun, until, observers, progress
+        see :func:`~simmodel.simulate.simulate`
+    name
+        what tables and plots call the run; default: the broker
+
+    Raises
+    ------
+    InputError
+        where a name, a file or an option is wrong
+    Stalled
+        where jobs wait that nothing will ever start
+
+    >>> jobs = [Job(processors=4, run=10), Job(processors=4, run=10), Job(processors=2, run=10)]
+    >>> result = simulate_brokered({"a": 4, "b": 4}, {"a": jobs}, "sgs-t")
+    >>> list(zip(result.jobs["destination"].tolist(), result.jobs["start"].tolist()))
+    [('a', 0.0), ('b', 0.0), ('a', 10.0)]
+    >>> simulate_brokered({"a": 4, "b": 4}, {"a": jobs}, "siloed").jobs["start"].tolist()
+    [0.0, 10.0, 20.0]
+    """
+    platforms = _platforms(clusters)
+    names = list(platforms)
+    logs = _logs(workload, names)
+    policies = _policies(policy, names)
+    env = Environment(seed=seed)
+    members = [
+        Cluster(
+            env,
+            spec,
+            policies[each],
+            decide_on=decide_on,
+            event_order=event_order,
+            estimates=estimates,
+            overrun=overrun,
+            name=each,
+        )
+        for each, spec in platforms.items()
+    ]
+    chosen = broker.fresh() if hasattr(broker, "fresh") and not isinstance(broker, type) else broker
+    system = Broker(env, members, chosen, slowdowns=slowdowns, by=by, ties=ties)
+    count = sum(len(log) for _, log, _ in logs)
+    bar = Progress(count, ", ".join(log.name for _, log, _ in logs)) if progress else None
+    _observe(env, bar, *observers)
+    for home, log, _ in logs:
+        system.replay(log, home)
+    endless = any(member.calendar.endless or member.spec.outages or member.spec.reservations for member in members)
+    try:
+        with quiet_garbage_collector():
+            env.run(until=until if until is not None else system.idle() if endless else None)
+    finally:
+        if bar is not None:
+            bar.close()
+    result = system.result(name)
+    result.scenario = {
+        "clusters": {each: _described(spec) for each, spec in platforms.items()},
+        "workloads": [
+            {"home": home, **(source if source is not None else _inlined(log))} for home, log, source in logs
+        ],
+        "broker": system.scheduler.policy_name,
+        "policies": {each.name: each.scheduler.policy_name for each in members},
+        "slowdowns": [
+            {"home": home, "cluster": member.name, "factor": factor}
+            for member in system.members
+            for home, factor in member.slowdowns.items()
+        ],
+        "options": {
+            "by": by,
+            "ties": ties if isinstance(ties, str) else None,
+            "decide_on": decide_on,
+            "event_order": event_order,
+            "estimates": estimates,
+            "overrun": overrun,
+            "until": until,
+        },
+        "seed": env.seed,
+        "versions": _versions(),
+    }
+    return result
+
+
+def _platforms(given: Any) -> dict[str, ClusterSpec]:
+    """Return the clusters by name, in order."""
+    if isinstance(given, (str, Path, int, ClusterSpec)) or not isinstance(given, (Mapping, Iterable)):
+        raise InputError(f"a list of clusters, or clusters by name, expected, found {given!r}")
+    empty = Workload({"submit": [], "run": [], "processors": []})
+    if isinstance(given, Mapping):
+        return {str(name): _platform(each, None, empty) for name, each in given.items()}
+    specs = [_platform(each, None, empty) for each in given]
+    own = [spec.name for spec in specs]
+    names = own if len(set(own)) == len(own) and len(own) > 1 else [f"c{i}" for i in range(1, len(own) + 1)]
+    return dict(zip(names, specs, strict=True))
+
+
+def _logs(given: Any, names: list[str]) -> list[tuple[str | None, Workload, dict[str, Any] | None]]:
+    """Return (home, workload, where it came from) of each workload."""
+    if isinstance(given, Mapping):
+        for home in given:
+            if home is not None and home not in names:
+                raise InputError(
+                    f"workloads by the name of their cluster expected ({', '.join(names)}), found {home!r}"
+                )
+        return [(home, *_workload(each)) for home, each in given.items()]
+    if isinstance(given, (list, tuple)) and given and not any(isinstance(each, Job) for each in given):
+        if len(given) > len(names):
+            raise InputError(f"at most {len(names)} workloads expected, one a cluster, found {len(given)}")
+        return [(home, *_workload(each)) for home, each in zip(names, given, strict=False)]
+    return [(None, *_workload(given))]
+
+
+def _policies(given: Any, names: list[str]) -> dict[str, Any]:
+    """Return a policy of its own for each cluster."""
+    if isinstance(given, Mapping):
+        if set(given) != set(names):
+            raise InputError(f"a policy of each cluster expected ({', '.join(names)}), found {', '.join(given)}")
+        by_name = dict(given)
+    else:
+        by_name = dict.fromkeys(names, given)
+    policies = {}
+    for name, each in by_name.items():
+        policy = policy_named(each)
+        policies[name] = policy.fresh() if policy is each and hasattr(policy, "fresh") else each
+    return policies
