@@ -157,7 +157,7 @@ def _plan(machine: Machine) -> Table | None:
     tasks, places, start, end = zip(*planned, strict=True)
     return Table(
         {
-            "task": _labels([name for each in machine.sets for name in each.set.ids]),
+            "task": _labels([task.id for task in tasks]),
             "processor": [place.name for place in places],
             "start": np.array(start, dtype=float),
             "end": np.array(end, dtype=float),
