@@ -19,6 +19,7 @@ COMMANDS = (
     "compare",
     "generate",
     "list",
+    "whatif",
 )
 """The modules of this folder that are commands, in the order in which the help names them."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from simmodel.commands.shared import (
     add_log,
@@ -15,6 +15,7 @@ from simmodel.commands.shared import (
     chosen_policy,
     label,
     run_options,
+    seconds,
     write_and_say,
 )
 
@@ -38,20 +39,27 @@ def add(commands: Commands) -> None:
     files.add_argument("--db", type=Path, metavar="OUT.sqlite", help="all tables, as an SQLite database")
     files.add_argument("--trace", type=Path, metavar="OUT.json", help="a trace for ui.perfetto.dev")
     files.add_argument("--plot", type=Path, metavar="OUT.png", help="the run on one page (.png, .pdf, .svg)")
+    files.add_argument("--snapshot", type=Path, metavar="OUT.json", help="the state at --at, for 'simmodel whatif'")
+    files.add_argument("--at", dest="until", type=seconds, metavar="S", help="the instant of the snapshot; as --until")
     parser.set_defaults(command=run)
 
 
 def run(options: argparse.Namespace) -> None:
     """Replay a log of a batch system under a policy, and say what happened."""
+    from simmodel.errors import InputError
     from simmodel.simulate import simulate
 
-    check_outputs(options, "schedule", "json", "db", "trace", "plot")
+    check_outputs(options, "schedule", "json", "db", "trace", "plot", "snapshot")
+    if options.snapshot is not None and options.until is None:
+        raise InputError("--snapshot needs the instant of the snapshot: --at expected")
     policy, name = chosen_policy(options)
+    last = _Last()
     result = simulate(
         options.platform,
         options.log,
         policy,
         events=options.events,
+        observers=() if options.snapshot is None else [last],
         name=f"{label(options.log)} under {name}",
         **run_options(options),
     )
@@ -64,5 +72,24 @@ def run(options: argparse.Namespace) -> None:
             "db": result.to_sqlite,
             "trace": result.to_perfetto,
             "plot": lambda path: result.plot.overview().savefig(path, dpi=120),
+            "snapshot": last.snapshot,
         },
     )
+
+
+class _Last:
+    """Knows the cluster that decided last."""
+
+    scheduler: Any = None
+
+    def decided(self, scheduler: Any, _seconds: float, _decisions: int) -> None:
+        """Note who decides."""
+        self.scheduler = scheduler
+
+    def snapshot(self, path: Path) -> None:
+        """Write the state of the cluster; raises ``InputError`` where nothing has happened yet."""
+        from simmodel.errors import InputError
+
+        if self.scheduler is None:
+            raise InputError("--at: an instant after the first submission expected")
+        self.scheduler._executive.snapshot().to_json(path)

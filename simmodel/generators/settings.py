@@ -38,7 +38,7 @@ from simmodel.generators.schedtwin import schedtwin
 from simmodel.work.transformations import scale_load
 from simmodel.work.workload import COLUMNS, Workload
 
-__all__ = ["GENERATORS", "generate", "read_settings"]
+__all__ = ["GENERATORS", "generate", "read_settings", "settings_of"]
 
 _CLASSES = {each.name: each for each in (BATCH, INTERACTIVE, TYPELESS)}
 _KEYS = ("generator", "description", "source", "seed", "parameters", "load", "estimates")
@@ -152,14 +152,24 @@ def read_settings(path: str | Path, *, seed: int | None = None) -> Workload:
     InputError
         the file is missing or is no such TOML, or see :func:`generate`
     """
+    workload = generate(settings_of(path), seed=seed, source=str(path))
+    workload.name = Path(path).name.removesuffix(".toml")
+    return workload
+
+
+def settings_of(path: str | Path) -> dict[str, Any]:
+    """Return the generator settings that a TOML file holds, as they stand there.
+
+    Raises
+    ------
+    InputError
+        the file is missing or is no TOML
+    """
     try:
-        settings = tomllib.loads(Path(path).read_text("utf-8"))
+        return tomllib.loads(Path(path).read_text("utf-8"))
     except FileNotFoundError:
         raise InputError("no such file", source=str(path)) from None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot be read: {error}", source=str(path)) from None
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"TOML expected: {error}", source=str(path)) from None
-    workload = generate(settings, seed=seed, source=str(path))
-    workload.name = Path(path).name.removesuffix(".toml")
-    return workload

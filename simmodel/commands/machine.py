@@ -1,0 +1,128 @@
+"""``simmodel machine``: run tasks on a heterogeneous machine under a policy."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from simmodel.commands.shared import check_outputs, label, policy_name, seconds, seed, see_working_folder, write_and_say
+
+if TYPE_CHECKING:
+    from simmodel.commands.shared import Commands
+
+__all__ = ["add", "add_task_rules", "run", "task_options"]
+
+WORKLOAD = "a file, a name of 'simmodel list workloads', or random:tasks=..., database:tasks=..., layered:n=...,fat=..."
+
+
+def add(commands: Commands) -> None:
+    """Add the command to the command line."""
+    parser = commands.add_parser("machine", help="run tasks on a machine under a policy", description=run.__doc__)
+    parser.add_argument("platform", metavar="PLATFORM", help="a file, or a name of 'simmodel list platforms'")
+    parser.add_argument("workload", metavar="WORKLOAD", help=WORKLOAD)
+    parser.add_argument("--policy", default="hrr", metavar="NAME", help="default: hrr; see 'simmodel list policies'")
+    parser.add_argument("--seed", type=seed, default=0, metavar="S", help="of all random numbers (default: 0)")
+    add_task_rules(parser)
+    parser.add_argument("--progress", action="store_true", help="show a bar")
+    parser.add_argument("--critical", action="store_true", help="say what the makespan came from, step by step")
+    files = parser.add_argument_group("files to write")
+    files.add_argument("--schedule", type=Path, metavar="OUT.csv", help="one line a task, with the ends of its phases")
+    files.add_argument("--json", type=Path, metavar="OUT.json", help="metrics, counts, and what repeats the run")
+    files.add_argument("--db", type=Path, metavar="OUT.sqlite", help="all tables, as an SQLite database")
+    files.add_argument("--trace", type=Path, metavar="OUT.json", help="a trace for ui.perfetto.dev")
+    files.add_argument("--plot", type=Path, metavar="OUT.png", help="the run on one page (.png, .pdf, .svg)")
+    parser.set_defaults(command=run)
+
+
+def add_task_rules(parser: argparse.ArgumentParser) -> None:
+    """Add what simulate() takes of a machine beside platform, workload, policy and seed."""
+    rules = parser.add_argument_group("the rules")
+    rules.add_argument("--config", type=Path, metavar="FILE", help="of HetSim: what work is drawn from, reconfiguration")
+    rules.add_argument(
+        "--overlap", action="store_true", help="fetch data while the processor is busy with earlier tasks"
+    )
+    rules.add_argument(
+        "--transfers",
+        choices=("sequential", "parallel"),
+        default="sequential",
+        help="move what a task reads one after another (default) or at once",
+    )
+    rules.add_argument(
+        "--no-contention", action="store_true", help="let each transfer have its links alone, as HetSim does"
+    )
+    rules.add_argument(
+        "--decide",
+        choices=("ready", "submit"),
+        help="decide when tasks are ready, or when they are submitted (default: as the policy wants)",
+    )
+    rules.add_argument("--until", type=seconds, metavar="T", help="stop at this instant")
+
+
+def task_options(options: argparse.Namespace) -> dict[str, Any]:
+    """Return what simulate() takes, of the arguments of :func:`add_task_rules`."""
+    names = ("config", "overlap", "transfers", "decide", "until")
+    return {"contention": not options.no_contention, **{name: getattr(options, name) for name in names}}
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run tasks on a machine of processors, memory pools and links under a policy, and say what happened."""
+    from simmodel.simulate import simulate
+
+    check_outputs(options, "schedule", "json", "db", "trace", "plot")
+    machine = machine_named(options.platform)
+    see_working_folder(options.policy)
+    policy_name(options.policy)
+    result = simulate(
+        machine,
+        options.workload,
+        options.policy,
+        seed=options.seed,
+        progress=options.progress,
+        name=f"{label(options.workload)} under {options.policy}",
+        **task_options(options),
+    )
+    said = [result.summary()]
+    if options.critical:
+        said += ["", *critical_lines(result)]
+    write_and_say(
+        said,
+        options,
+        {
+            "schedule": result.schedule_csv,
+            "json": result.to_json,
+            "db": result.to_sqlite,
+            "trace": result.to_perfetto,
+            "plot": lambda path: result.plot.overview().savefig(path, dpi=120),
+        },
+    )
+
+
+def machine_named(platform: str) -> Any:
+    """Return a machine by its name or from a file; raises ``InputError`` where it is something else."""
+    from simmodel.errors import InputError
+    from simmodel.platform.library import load_platform
+    from simmodel.platform.machine import MachineSpec
+
+    spec = load_platform(platform)
+    if not isinstance(spec, MachineSpec):
+        kind = type(spec).__name__.removesuffix("Spec").lower()
+        raise InputError(f"a machine expected, found a {kind}: 'simmodel batch' replays logs on it", source=platform)
+    return spec
+
+
+def critical_lines(result: Any) -> list[str]:
+    """Return the critical path of what happened as a table of text."""
+    from simmodel.metrics.workflow_report import number_text
+
+    rows = [["from", "to", "task", "processor", "phase", "because of"]]
+    for row in result.critical_path().rows():
+        cause = f"{row['cause']} {row['after']}".strip()
+        rows.append([*(number_text(row[at]) for at in ("start", "end")), str(row["task"]), row["processor"], row["phase"], cause])
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return [
+        "  ".join(
+            f"{text:>{width}}" if i < 2 else f"{text:<{width}}" for i, (text, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
