@@ -197,7 +197,7 @@ def _simulate(
     cluster = Cluster(
         env,
         spec,
-        chosen,
+        policy if isinstance(policy, str) else chosen,  # a snapshot says the name
         decide_on=decide_on,
         event_order=event_order,
         estimates=estimates,

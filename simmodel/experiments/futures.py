@@ -272,7 +272,8 @@ class _Batch:
         if isinstance(error, BrokenExecutor) and isinstance(executor, ProcessPoolExecutor):
             self.broken.append(i)
         elif error is not None:
-            self._end(i, Ended("failed", reason=f"{type(error).__name__}: {error}"))
+            died = type(error).__name__ == "KilledWorker"  # as Dask says it, at some length
+            self._end(i, Ended("failed", reason="its workers died" if died else f"{type(error).__name__}: {error}"))
         elif (how := future.result()) is None:
             self._submit(executor, i, True, pending)
         else:
