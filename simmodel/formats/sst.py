@@ -17,7 +17,8 @@ def read_sst(source: Source, *, memory_unit: float = 2**20) -> Workflow:
     """Read a workflow of SST's job scheduler: tasks that ask for cores and memory and wait for each other.
 
     The header keeps, under their keys, what the file says of the run: ``resources_available`` (``cpu``, and
-    ``memory`` in bytes), ``scheduling_policy`` and ``preemption`` (whether later workflows may stop these tasks).
+    ``memory`` in bytes), ``scheduling_policy`` and ``preemption`` (whether later workflows may stop these tasks);
+    :func:`~simmodel.formats.sst_machine.read_sst_scenario` makes a machine and priorities of them.
 
     Parameters
     ----------
