@@ -17,8 +17,10 @@ __all__ = ["COMMANDS", "add_all"]
 COMMANDS = (
     "batch",
     "compare",
+    "explore",
     "generate",
     "list",
+    "machine",
     "whatif",
 )
 """The modules of this folder that are commands, in the order in which the help names them."""

@@ -6,12 +6,12 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from simmodel.commands.shared import check_outputs, label, policy_name, seconds, seed, see_working_folder, write_and_say
+from simmodel.commands.shared import check_outputs, label, seconds, see_working_folder, seed, write_and_say
 
 if TYPE_CHECKING:
     from simmodel.commands.shared import Commands
 
-__all__ = ["add", "add_task_rules", "run", "task_options"]
+__all__ = ["WORKLOAD", "add", "add_task_rules", "run", "task_options", "work_label"]
 
 WORKLOAD = "a file, a name of 'simmodel list workloads', or random:tasks=..., database:tasks=..., layered:n=...,fat=..."
 
@@ -38,7 +38,9 @@ def add(commands: Commands) -> None:
 def add_task_rules(parser: argparse.ArgumentParser) -> None:
     """Add what simulate() takes of a machine beside platform, workload, policy and seed."""
     rules = parser.add_argument_group("the rules")
-    rules.add_argument("--config", type=Path, metavar="FILE", help="of HetSim: what work is drawn from, reconfiguration")
+    rules.add_argument(
+        "--config", type=Path, metavar="FILE", help="of HetSim: what work is drawn from, reconfiguration"
+    )
     rules.add_argument(
         "--overlap", action="store_true", help="fetch data while the processor is busy with earlier tasks"
     )
@@ -67,19 +69,20 @@ def task_options(options: argparse.Namespace) -> dict[str, Any]:
 
 def run(options: argparse.Namespace) -> None:
     """Run tasks on a machine of processors, memory pools and links under a policy, and say what happened."""
+    from simmodel.scheduling.registry import policy
     from simmodel.simulate import simulate
 
     check_outputs(options, "schedule", "json", "db", "trace", "plot")
     machine = machine_named(options.platform)
     see_working_folder(options.policy)
-    policy_name(options.policy)
+    policy(options.policy)
     result = simulate(
         machine,
         options.workload,
         options.policy,
         seed=options.seed,
         progress=options.progress,
-        name=f"{label(options.workload)} under {options.policy}",
+        name=f"{work_label(options.workload)} under {options.policy}",
         **task_options(options),
     )
     said = [result.summary()]
@@ -96,6 +99,11 @@ def run(options: argparse.Namespace) -> None:
             "plot": lambda path: result.plot.overview().savefig(path, dpi=120),
         },
     )
+
+
+def work_label(workload: str) -> str:
+    """Return what work is called: a file without folder and ending, a text as it is."""
+    return workload if "=" in workload or not Path(workload).suffix else label(workload)
 
 
 def machine_named(platform: str) -> Any:
@@ -118,11 +126,20 @@ def critical_lines(result: Any) -> list[str]:
     rows = [["from", "to", "task", "processor", "phase", "because of"]]
     for row in result.critical_path().rows():
         cause = f"{row['cause']} {row['after']}".strip()
-        rows.append([*(number_text(row[at]) for at in ("start", "end")), str(row["task"]), row["processor"], row["phase"], cause])
+        rows.append(
+            [
+                *(number_text(row[at]) for at in ("start", "end")),
+                str(row["task"]),
+                row["processor"],
+                row["phase"],
+                cause,
+            ]
+        )
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return [
         "  ".join(
-            f"{text:>{width}}" if i < 2 else f"{text:<{width}}" for i, (text, width) in enumerate(zip(row, widths, strict=True))
+            f"{text:>{width}}" if i < 2 else f"{text:<{width}}"
+            for i, (text, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in rows
     ]

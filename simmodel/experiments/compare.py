@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from simmodel.platform.cluster import ClusterSpec
     from simmodel.work.job import Job
 
-__all__ = ["Comparison", "Replications", "compare", "replicate"]
+__all__ = ["Comparison", "Replications", "compare", "labelled_policies", "map_calls", "numbers_of", "replicate"]
 
 SHOWN = {
     "wait_mean": "mean wait",
@@ -83,14 +83,19 @@ def compare(
     >>> both["easy"].jobs["start"].tolist()
     [0.0, 10.0, 0.0]
     """
-    chosen = _labelled(policies)
+    chosen = labelled_policies(policies)
     if not isinstance(workload, (Workload, str, Path)):
         workload = list(workload)
     calls = [(platform, workload, policy, {**options, "name": name}) for name, policy in chosen.items()]
-    return Comparison(tuple(_map(_run, calls, executor, progress)))
+    return Comparison(tuple(map_calls(_run, calls, executor, progress)))
 
 
-def _labelled(policies: Mapping[str, Any] | Iterable[Any]) -> dict[str, Any]:
+def labelled_policies(policies: Mapping[str, Any] | Iterable[Any]) -> dict[str, Any]:
+    """Return policies by their labels, each of them known; raises ``InputError`` where that is not so.
+
+    >>> labelled_policies(["fcfs", "easy"])
+    {'fcfs': 'fcfs', 'easy': 'easy'}
+    """
     if isinstance(policies, str):
         raise InputError(f"a list of policies expected, found {policies!r}")
     pairs = policies.items() if isinstance(policies, Mapping) else [(_label(each), each) for each in policies]
@@ -117,7 +122,7 @@ def _run(call: tuple[Any, Any, Any, dict[str, Any]]) -> Result:
     return found
 
 
-def _map(
+def map_calls(
     function: Callable[[Any], Any], items: Sequence[Any], executor: Executor | None, progress: bool
 ) -> Iterator[Any]:
     """Call the function with each item, here or on the executor; results come in the order of the items."""
@@ -251,7 +256,7 @@ def replicate(
     if len(chosen) < 2:
         raise ValueError(f"at least 2 seeds expected for an interval, found {len(chosen)}")
     calls = [(function, arguments, seed) for seed in chosen]
-    found = list(_map(_sample, calls, executor, progress))
+    found = list(map_calls(_sample, calls, executor, progress))
     names = list(found[0])
     columns = {name: np.array([sample[name] for sample in found], dtype=np.float64) for name in names}
     return Replications(Table({"seed": np.array(chosen, dtype=np.uint64), **columns}), level)
@@ -263,6 +268,15 @@ def _sample(call: tuple[Callable[..., Any], dict[str, Any], int]) -> dict[str, f
     if callable(arguments.get("workload")):
         arguments = {**arguments, "workload": arguments["workload"](seed=seed)}
     found = function(**arguments, seed=seed) if arguments else function(seed)
+    return numbers_of(found)
+
+
+def numbers_of(found: Any) -> dict[str, float]:
+    """Return what a run measured as numbers by name: the metrics of a result, a mapping, or one number.
+
+    >>> numbers_of({"sum": 3}), numbers_of(2)
+    ({'sum': 3.0}, {'value': 2.0})
+    """
     if isinstance(found, (Result, MachineResult)):
         metrics = found.metrics()
         return {name: float(metrics[name]) for name in (METRICS if isinstance(found, Result) else MACHINE_METRICS)}

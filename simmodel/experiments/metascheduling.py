@@ -21,7 +21,7 @@ import numpy as np
 
 from simmodel.errors import InputError
 from simmodel.experiments.brokered import simulate_brokered
-from simmodel.experiments.compare import _map
+from simmodel.experiments.compare import map_calls
 from simmodel.metrics.brokered import side_by_side
 from simmodel.metrics.statistics import Interval, mean_interval, replication_seeds
 from simmodel.work.table import Table
@@ -256,7 +256,7 @@ def contest(
         for broker in setup.brokers
         for seed in (chosen if _draws(broker, options) else chosen[:1])
     ]
-    found = list(_map(_one, calls, executor, progress))
+    found = list(map_calls(_one, calls, executor, progress))
     tables = []
     for which in (0, 1):
         each = {

@@ -115,8 +115,9 @@ def _complete(given: Mapping[str, Any]) -> Table:
         "pool": np.full(count, ""),
         "cores": np.ones(count),
     }
-    first = {name: columns[name] for name in FIRST_COLUMNS}
-    return Table({**first, **defaults, **columns})
+    known = {**defaults, **columns}
+    order = dict.fromkeys((*FIRST_COLUMNS, "submit", "assigned", "taken", *defaults, *known))
+    return Table({name: known[name] for name in order})
 
 
 @attrs.define(kw_only=True, eq=False, repr=False, slots=False)

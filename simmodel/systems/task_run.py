@@ -157,9 +157,9 @@ def run_tasks(
 def _works(work: Any, spec: MachineSpec, config: HetSimConfig | None, seed: int) -> list[tuple[float, TaskSet]]:
     """Return the task sets with the instants of their submission."""
     if isinstance(work, (str, Path)):
-        from simmodel.formats.library import load_workflow
+        from simmodel.generators.task_work import task_work
 
-        return _works(load_workflow(work), spec, None, seed)
+        return _works(task_work(work, seed, config=config, machine=spec), spec, None, seed)
     if isinstance(work, (TaskSet, Workflow)):
         return [(0.0, TaskSet.of(work))]
     found: list[tuple[float, TaskSet]] = []

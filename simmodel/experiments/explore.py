@@ -1,0 +1,341 @@
+"""Policies, platforms, workloads and seeds varied together: every combination is run, and means get their intervals."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from itertools import product
+from math import isfinite, nan
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from simmodel.errors import InputError
+from simmodel.experiments.compare import SHOWN, Replications, labelled_policies, map_calls, numbers_of
+from simmodel.metrics.batch import METRICS
+from simmodel.metrics.report import metric_text
+from simmodel.metrics.statistics import Interval, mean_interval, paired_difference, replication_seeds
+from simmodel.metrics.workflow import MACHINE_METRICS
+from simmodel.metrics.workflow_report import machine_text
+from simmodel.platform.machine import MachineSpec
+from simmodel.simulate import simulate
+from simmodel.work.table import Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Exploration", "explore"]
+
+_AXES = ("platform", "workload", "policy")
+_WORDS = {**SHOWN, "slr": "SLR", "slr_setup": "SLR with setup", "speedup": "speedup", "utilisation": "busy"}
+_SHOWN = ("makespan", "slr", "slr_setup", "speedup", "utilisation", "wait_mean", "bounded_slowdown_mean", "energy")
+
+
+def explore(
+    platforms: Any,
+    workloads: Any,
+    policies: Mapping[str, Any] | Iterable[Any],
+    *,
+    seeds: int | Iterable[int] = 10,
+    executor: Executor | None = None,
+    level: float = 0.95,
+    progress: bool = False,
+    **options: Any,
+) -> Exploration:
+    """Run every combination of platforms, workloads, policies and seeds, and return what each measured.
+
+    The same seeds serve for every combination, so that differences between policies are paired: the same draws of
+    work, of run times and of errors.
+
+    Parameters
+    ----------
+    platforms, workloads
+        one, several, or labels and them: as :func:`~simmodel.simulate.simulate` takes them; machines and clusters are
+        not mixed. A text with parameters (``"layered:n=100"``) or a function of a seed is drawn anew for each seed
+    policies
+        labels and policies, or policies alone: names, objects or functions of a view
+    seeds
+        how many independent ones, or the seeds themselves; of a single one no interval is known
+    executor
+        runs them, where one is given; all that is handed in must then be such that it can be pickled
+    level
+        confidence of the intervals, between 0 and 1
+    progress
+        whether to show a bar, one step a run
+    options
+        of :func:`~simmodel.simulate.simulate`, for every run
+
+    Raises
+    ------
+    InputError
+        where there is nothing to vary, two have one label, or a name is not known; before anything runs
+
+    >>> found = explore("hetsim-slow", "random:tasks=20", ["hrr", "heft"], seeds=3)
+    >>> found, found["hetsim-slow", "random:tasks=20", "heft"]["slr"].count
+    (<Exploration: 1 platform x 1 workload x 2 policies x 3 seeds>, 3)
+    """
+    spread = {"platform": _platforms(platforms), "workload": _labelled("workload", workloads)}
+    chosen = labelled_policies(policies)
+    numbers = replication_seeds(seeds) if isinstance(seeds, int) else [int(seed) for seed in seeds]
+    if not numbers:
+        raise InputError("at least one seed expected, found none")
+    cells = list(product(spread["platform"], spread["workload"], chosen))
+    calls = [
+        (spread["platform"][platform], spread["workload"][workload], chosen[policy], seed, options)
+        for platform, workload, policy in cells
+        for seed in numbers
+    ]
+    found = list(map_calls(_measure, calls, executor, progress))
+    names = list(dict.fromkeys(name for each in found for name in each))
+    rows = [cell for cell in cells for _ in numbers]
+    samples = Table(
+        {
+            **{axis: np.array([row[i] for row in rows], dtype=str) for i, axis in enumerate(_AXES)},
+            "seed": np.array(numbers * len(cells), dtype=np.uint64),
+            **{name: np.array([each.get(name, nan) for each in found], dtype=np.float64) for name in names},
+        }
+    )
+    units = {label: getattr(each, "time_unit", None) for label, each in spread["platform"].items()}
+    return Exploration(samples, level, units)
+
+
+def _platforms(given: Any) -> dict[str, Any]:
+    from simmodel.platform.library import load_platform
+
+    found = _labelled("platform", given)
+    found = {name: load_platform(each) if isinstance(each, (str, Path)) else each for name, each in found.items()}
+    machines = [isinstance(each, MachineSpec) for each in found.values()]
+    if any(machines) and not all(machines):
+        raise InputError("machines or clusters expected, found both: their metrics are not the same")
+    return found
+
+
+def _labelled(kind: str, given: Any) -> dict[str, Any]:
+    """Return labels and what they stand for, of one, several, or a mapping."""
+    if isinstance(given, Mapping):
+        pairs = list(given.items())
+    else:
+        several = list(given) if isinstance(given, (list, tuple)) and not _is_work(given) else [given]
+        pairs = [(_label(each), each) for each in several]
+    found: dict[str, Any] = {}
+    for name, each in pairs:
+        if name in found:
+            raise InputError(f"two {kind}s are called {name!r}: give labels that differ, as {{label: {kind}}}")
+        found[str(name)] = each
+    if not found:
+        raise InputError(f"at least one {kind} expected, found none")
+    return found
+
+
+def _is_work(given: Sequence[Any]) -> bool:
+    """Whether a list is one workload: jobs, or pairs of an instant and work."""
+    from simmodel.work.job import Job
+
+    return bool(given) and all(isinstance(each, (Job, tuple)) for each in given)
+
+
+def _label(given: Any) -> str:
+    if isinstance(given, Path):
+        return given.name
+    if isinstance(given, str):
+        return given.rsplit("/", 1)[-1] if "=" not in given else given
+    return str(getattr(given, "name", None) or getattr(given, "__name__", None) or given)
+
+
+def _measure(call: tuple[Any, Any, Any, int, dict[str, Any]]) -> dict[str, float]:
+    platform, workload, policy, seed, options = call
+    if callable(workload):
+        workload = workload(seed=seed)
+    return numbers_of(simulate(platform, workload, policy, seed=seed, **options))
+
+
+@attrs.frozen(eq=False, repr=False)
+class Exploration:
+    """What the runs of an exploration measured.
+
+    ``exploration["machine", "work", "heft"]`` are the replications of one combination; axes with one value may be
+    left out: ``exploration["heft"]``.
+
+    Parameters
+    ----------
+    samples
+        one row a run: ``platform, workload, policy, seed`` and the metrics
+    level
+        confidence of the intervals
+    units
+        the time unit of each platform; ``None`` for a cluster
+    """
+
+    samples: Table
+    level: float = 0.95
+    units: Mapping[str, str | None] = attrs.field(factory=dict)
+
+    @property
+    def metrics(self) -> list[str]:
+        """The names of what was measured."""
+        return [name for name in self.samples if name not in (*_AXES, "seed")]
+
+    def labels(self, axis: str) -> list[str]:
+        """Return the labels on an axis: ``"platform"``, ``"workload"`` or ``"policy"``."""
+        return list(dict.fromkeys(self.samples[axis].tolist()))
+
+    @property
+    def cells(self) -> list[tuple[str, str, str]]:
+        """The combinations: platform, workload and policy."""
+        platforms, workloads, policies = (self.labels(axis) for axis in _AXES)
+        return list(product(platforms, workloads, policies))
+
+    def __iter__(self) -> Iterator[tuple[str, str, str]]:
+        return iter(self.cells)
+
+    def __getitem__(self, key: str | tuple[str, ...]) -> Replications:
+        return Replications(self._rows(self._cell(key)), self.level)
+
+    def _cell(self, key: str | tuple[str, ...]) -> tuple[str, str, str]:
+        given = (key,) if isinstance(key, str) else key
+        fitting = [cell for cell in self.cells if all(part in cell for part in given)]
+        if len(given) == 3:
+            fitting = [cell for cell in self.cells if cell == tuple(given)]
+        if len(fitting) != 1:
+            raise KeyError(f"one combination expected, {given!r} fits {len(fitting)} of {len(self.cells)}")
+        return fitting[0]
+
+    def _rows(self, cell: tuple[str, str, str]) -> Table:
+        here = np.ones(len(self.samples), dtype=bool)
+        for axis, label in zip(_AXES, cell, strict=True):
+            here &= self.samples[axis] == label
+        rows = self.samples.where(here)
+        return Table({name: rows[name] for name in ("seed", *self.metrics)})
+
+    def interval(self, metric: str, key: str | tuple[str, ...]) -> Interval:
+        """Return the mean of a metric in one combination with its interval; of one value, an interval of nan."""
+        return self._interval(self._rows(self._cell(key))[metric])
+
+    def _interval(self, values: Any) -> Interval:
+        known = values[np.isfinite(values)]
+        if len(known) < 2:
+            return Interval(float(known[0]) if len(known) else nan, nan, self.level, len(known))
+        return mean_interval(known, self.level)
+
+    def difference(self, metric: str, first: str | tuple[str, ...], second: str | tuple[str, ...]) -> Interval:
+        """Return the interval of a metric of one combination less that of another, paired by seed.
+
+        >>> found = explore("hetsim-slow", "layered:n=20", ["hrr", "heft"], seeds=5)
+        >>> found.difference("makespan", "hrr", "heft").mean > 0
+        True
+        """
+        a, b = (self._rows(self._cell(key))[metric] for key in (first, second))
+        return paired_difference(a, b, self.level)
+
+    @property
+    def table(self) -> Table:
+        """One row a combination: ``platform, workload, policy, seeds``, then of each metric its mean, low and high."""
+        columns: dict[str, list[Any]] = {name: [] for name in (*_AXES, "seeds")}
+        for cell in self.cells:
+            rows = self._rows(cell)
+            for axis, label in zip(_AXES, cell, strict=True):
+                columns[axis].append(label)
+            columns["seeds"].append(len(rows))
+            for metric in self.metrics:
+                found = self._interval(rows[metric])
+                for name, value in ((metric, found.mean), (f"{metric}_low", found.low), (f"{metric}_high", found.high)):
+                    columns.setdefault(name, []).append(value)
+        return Table(columns)
+
+    # ------------------------------------------------------------------ looks
+
+    def shown(self, metrics: Sequence[str] | None = None) -> list[str]:
+        """Return the metrics that texts and pictures show: those asked for, else the usual ones that have values.
+
+        Raises
+        ------
+        InputError
+            where one was not measured
+        """
+        if metrics is None:
+            known = [name for name in _SHOWN if name in self.metrics]
+            return [name for name in known if np.nan_to_num(self.samples[name]).any()]
+        for name in metrics:
+            if name not in self.metrics:
+                from simmodel.errors import unknown
+
+                raise unknown("metric", name, self.metrics)
+        return list(metrics)
+
+    def title(self, metric: str) -> str:
+        """Return what a metric is called in texts and pictures."""
+        says = MACHINE_METRICS if any(self.units.values()) else METRICS
+        return _WORDS.get(metric) or (says[metric][1] if metric in says else metric)
+
+    def _text(self, metric: str, platform: str, found: Interval) -> str:
+        unit = self.units.get(platform)
+
+        def written(value: float) -> str:
+            if metric in MACHINE_METRICS and unit is not None:
+                return machine_text(metric, value, unit)
+            return metric_text(metric, value) if metric in METRICS else f"{value:.4g}"
+
+        if not isfinite(found.mean):
+            return "-"
+        return written(found.mean) + (f" ± {_short(written, found.half_width)}" if isfinite(found.half_width) else "")
+
+    def _cells(self, metrics: Sequence[str] | None) -> list[list[str]]:
+        names = self.shown(metrics)
+        used = [axis for axis in _AXES if axis == "policy" or len(self.labels(axis)) > 1]
+        rows = [[*used, *map(self.title, names)]]
+        for cell in self.cells:
+            found = self._rows(cell)
+            labels = [label for axis, label in zip(_AXES, cell, strict=True) if axis in used]
+            rows.append([*labels, *(self._text(name, cell[0], self._interval(found[name])) for name in names)])
+        return rows
+
+    def summary(self, metrics: Sequence[str] | None = None) -> str:
+        """Return a table of text, for people: one line a combination, means with the half widths of their intervals."""
+        rows = self._cells(metrics)
+        left = sum(name in _AXES for name in rows[0])
+        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+        return "\n".join(
+            "  ".join(
+                f"{text:<{width}}" if i < left else f"{text:>{width}}"
+                for i, (text, width) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
+            for row in rows
+        )
+
+    def plot(self, metrics: Sequence[str] | None = None, **options: Any) -> Figure:
+        """Draw means with their intervals; options as of :func:`simmodel.view.explore_plots.exploration`."""
+        from simmodel.view.explore_plots import exploration
+
+        return exploration(self, metrics, **options)
+
+    def _repr_html_(self) -> str:
+        head, *rows = ([html.escape(text) for text in row] for row in self._cells(None))
+        left = sum(name in _AXES for name in head)
+        body = "".join(
+            "<tr>"
+            + "".join(
+                f"<{'th' if i < left else 'td'} style='text-align:{'left' if i < left else 'right'}'>{text}</"
+                f"{'th' if i < left else 'td'}>"
+                for i, text in enumerate(row)
+            )
+            + "</tr>"
+            for row in rows
+        )
+        cells = "".join(f"<th>{text}</th>" for text in head)
+        return f"<table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>"
+
+    def __repr__(self) -> str:
+        parts = []
+        for axis, plural in zip(_AXES, ("platforms", "workloads", "policies"), strict=True):
+            count = len(self.labels(axis))
+            parts.append(f"{count} {axis if count == 1 else plural}")
+        seeds = len(self.samples) // max(len(self.cells), 1)
+        return f"<Exploration: {' x '.join(parts)} x {seeds} seed{'' if seeds == 1 else 's'}>"
+
+
+def _short(written: Any, value: float) -> str:
+    """Return half a width with two figures."""
+    return str(written(float(f"{value:.2g}")))
