@@ -10,7 +10,7 @@ import numpy as np
 from simmodel.metrics.packing import pack
 from simmodel.records.tasks import HELD, PHASES, positions
 from simmodel.view.gantt import shares
-from simmodel.view.style import BLUE, GREY, INK, ORANGE, axes, span_axis, tidy
+from simmodel.view.style import BLUE, INK, ORANGE, axes, span_axis, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -124,7 +124,8 @@ def machine_gantt(
 ) -> Axes:
     """Draw what each processor did over time, coloured by phase; a CPU core shows what it sets up for others.
 
-    Up to 4,000 rectangles are drawn one by one; more are averaged in an image whose pixels are exact shares.
+    Up to 4,000 rectangles are drawn one by one; of more, the height shows how much of its time a processor spent in
+    which phase, column of pixels by column.
 
     Parameters
     ----------
@@ -166,7 +167,7 @@ def machine_gantt(
     step = max(1, len(chosen) // 40)
     ax.set_yticks(middles[::step], [names[i] for i in chosen][::step])
     for edge in tops[1:-1] if len(chosen) <= 80 else ():
-        ax.axhline(edge, color="white" if not many else GREY, linewidth=0.6)
+        ax.axhline(edge, color="white", linewidth=2.0 if many else 0.6)
     machine_time_axis(ax, result)
     ax.tick_params(axis="y", length=0)
     tidy(ax, grid="")
@@ -199,24 +200,27 @@ def _bars(ax: Axes, start: Any, end: Any, low: Any, high: Any, phase: Any) -> No
 
 
 def _image(ax: Axes, result: MachineResult, start: Any, end: Any, low: Any, high: Any, phase: Any, rows: int) -> None:
-    """Draw pixels whose colour is the mean of what went on in them, white where nothing did."""
+    """Draw how much of its time each row spent in which phase, pixel column by pixel column, from the bottom up."""
     from matplotlib.colors import to_rgb
 
-    wide = 1400
+    wide, tall = 900, max(1, min(24, 960 // rows))
     span = max(result.ended - result.started, 1e-9)
     x = [(each - result.started) / span * wide for each in (start, end)]
-    tall = min(rows * 8, 480)
-    y = [each * (tall / rows) for each in (low, high)]
-    picture, cover = np.zeros((tall, wide, 3)), np.zeros((tall, wide))
-    for each in np.unique(phase).tolist():
-        here = phase == each
-        part = shares([v[here] for v in x], [v[here] for v in y], np.ones(int(here.sum())), wide, tall)
-        picture += part[..., None] * np.array(to_rgb(_colour_of(each)))
-        cover += part
-    over = np.maximum(cover, 1.0)[..., None]
-    picture = picture / over + (1 - np.minimum(cover, 1.0))[..., None]
+    colours = [_colour_of(each) for each in phase.tolist()]
+    order = [colour for _, colour in LEGEND[:-1]]
+    order += [colour for colour in dict.fromkeys(colours) if colour not in order]  # waits come last
+    painted = np.array([order.index(colour) for colour in colours])
+    covered = np.zeros((len(order), rows, wide))
+    for number in range(len(order)):
+        here = painted == number
+        edges = [each[here] for each in (*x, low, high)]
+        covered[number] = shares(edges[:2], edges[2:], np.ones(int(here.sum())), wide, rows)
+    tops = np.cumsum(covered, axis=0)[:, :, None, :]
+    heights = ((tall - np.arange(tall)) - 0.5)[:, None] / tall
+    which = (tops <= heights).sum(axis=0).reshape(rows * tall, wide)
+    paint = np.array([*(to_rgb(colour) for colour in order), (1.0, 1.0, 1.0)])
     ax.imshow(
-        np.clip(picture, 0, 1),
+        paint[which],
         aspect="auto",
         origin="lower",
         interpolation="nearest",
