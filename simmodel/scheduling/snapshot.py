@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from functools import cached_property
+from importlib import import_module
 from math import inf, nextafter
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
@@ -152,6 +153,7 @@ class PolicyState(NamedTuple):
 OPTIONS = Options()
 POLICY = PolicyState()
 _SYSTEMS: dict[str, type[SystemSnapshot]] = {}
+_ELSEWHERE = {"broker": "simmodel.scheduling.broker_snapshot"}  # what is registered when it is first needed
 
 
 def register_snapshot(cls: type[SystemSnapshot]) -> type[SystemSnapshot]:
@@ -228,8 +230,11 @@ def snapshot_of_document(document: Mapping[str, Any], source: str | None = None)
         if found != expected or type(found) is not type(expected):
             raise InputError(f"{name} {expected!r} expected, found {found!r}", source, name)
     system = values.pop("system", None)
+    if system in _ELSEWHERE:
+        import_module(_ELSEWHERE[system])
     if system not in _SYSTEMS:
-        raise InputError(f"a system expected ({', '.join(_SYSTEMS)}), found {system!r}", source, "system")
+        names = ", ".join(dict.fromkeys([*_SYSTEMS, *_ELSEWHERE]))
+        raise InputError(f"a system expected ({names}), found {system!r}", source, "system")
     return _SYSTEMS[system].of_values(values, source)
 
 

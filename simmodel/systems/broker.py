@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from heapq import heappush
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from simpy.events import Event
 
 from simmodel.environment import Environment, Occurrence
@@ -21,13 +22,18 @@ from simmodel.systems.member import BrokeredJob, Member
 from simmodel.systems.replay import needs_specs, note_left_out, specs
 from simmodel.work.job import OVER, Job, LiveJob, Run
 from simmodel.work.prepare import Prepared, prepare
+from simmodel.work.table import Table
+from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
     from simmodel.records.brokered import BrokerResult
+    from simmodel.scheduling.broker_snapshot import BrokerSnapshot
     from simmodel.work.workload import Workload
 
 __all__ = ["Broker", "Slowdowns"]
 
+Values = tuple[Any, ...]
+"""row of the record, submit, processors, requested, run (s), job, user, home, spec"""
 Slowdowns = Sequence[float] | Mapping[str, float] | Mapping[tuple[str, str], float] | None
 INFINITY = float("inf")
 
@@ -108,6 +114,11 @@ class Broker:
         self._active = 0  # submitted or still to arrive, and not over
         self._idle: Event | None = None
         self._sources: list[Source] = []
+        self._tables: list[tuple[int, Table]] = []  # first row, what is known of the jobs from there on
+        self.report = Report()
+        self._adopted: dict[LiveJob, int] = {}  # jobs that a snapshot held: their rows
+        self._known_as = policy if isinstance(policy, str) else None
+        self._ties = ties if isinstance(ties, str) else None
         self._alone: list[BrokeredJob] = []  # submitted one by one
         self._own = Dependencies(self)  # type: ignore[arg-type]
         self._families: list[Dependencies] = [self._own]
@@ -210,18 +221,27 @@ class Broker:
         on_nodes = any(partition.nodes for spec in platforms for partition in spec.partitions)
         if not on_nodes:
             note_left_out(workload, platforms[0], prepared.report)
-        source = Source(self, workload, prepared, at, self.submitted)
-        self._sources.append(source)
+        first, family = self.submitted, Dependencies(self)  # type: ignore[arg-type]
         self.submitted += len(workload)
         self._active += len(prepared.rows)
+        self._families.append(family)
         for row, reason in prepared.rejected.items():
-            self._fates[source.first + row] = "rejected", float("nan"), reason
-            source.family.rejected(workload["job"][row])
-        self._families.append(source.family)
-        source.begin(
-            specs(workload, prepared, on_nodes) if any(needs_specs(workload, spec) for spec in platforms) else None
-        )
+            self._fates[first + row] = "rejected", float("nan"), reason
+            family.rejected(workload["job"][row])
+        self.report += workload.report + prepared.report
+        columns = {"job": workload["job"], "submit": workload["submit"], "processors": prepared.processors}
+        columns |= {"asked": prepared.requested, "origin": np.full(len(workload), "" if at is None else at.name)}
+        columns |= {key: workload[key] for key in ("user", "group", "queue", "partition") if key in workload}
+        self._tables.append((first, Table(columns)))
+        detailed = any(needs_specs(workload, spec) for spec in platforms)
+        jobs = specs(workload, prepared, on_nodes) if detailed else None
+        self._expect(list(values_of(workload, prepared, first, at, jobs)), family)
         return prepared
+
+    def _expect(self, values: list[Values], family: Dependencies) -> None:
+        """Have jobs submitted, each at its instant."""
+        if values:
+            self._sources.append(Source(self, values, family))
 
     def _allowed(self, home: Member | None) -> Sequence[Member]:
         return self.members if self._destinations is None else self._destinations(home, self.members)
@@ -236,13 +256,13 @@ class Broker:
             reasons.append(reason)
         return "; ".join(dict.fromkeys(reasons))
 
-    def _arrive(self, job: BrokeredJob, report: Any) -> None:
+    def _arrive(self, job: BrokeredJob) -> None:
         """Take in a job of a workload."""
         reason = self._why_nowhere(job)
         if reason is None:
             self._take_in(job)
             return
-        report.rejected[reason.split(" asked for,")[-1].strip()] += 1
+        self.report.rejected[reason.split(" asked for,")[-1].strip()] += 1
         job.state = "rejected"
         self._fates[job.row] = "rejected", float("nan"), reason
         for hook in self.env.hooks("job_rejected"):
@@ -329,20 +349,21 @@ class Broker:
     def job_ended(self, run: Run, _status: str) -> None:
         """Let those go that come after the end; what a policy holds back may go now."""
         job = run.job
-        if type(job) is BrokeredJob and job.state in OVER:
+        if (type(job) is BrokeredJob or job in self._adopted) and job.state in OVER:
             self._over(job)
         if self._queue._count:
             self.scheduler.wake()
 
     def job_cancelled(self, job: LiveJob) -> None:
         """See :meth:`job_ended`."""
-        if type(job) is BrokeredJob:
+        if type(job) is BrokeredJob or job in self._adopted:
             self._over(job)
 
-    def _over(self, job: BrokeredJob) -> None:
+    def _over(self, job: LiveJob) -> None:
         self._active -= 1
-        if job._others is not None and job._others._waiting:
-            job._others.happened(job, "end")
+        others = getattr(job, "_others", None)
+        if others is not None and others._waiting:
+            others.happened(job, "end")
         if self._idle is not None and not self._active and not self._idle.triggered:
             self._idle.succeed()
 
@@ -365,6 +386,63 @@ class Broker:
         for family in self._families:
             yield from family.waiting_report()
 
+    # ------------------------------------------------------------------ snapshots
+
+    def snapshot(self) -> BrokerSnapshot:
+        """Return the state of the broker and its clusters as a plain value, from which a simulation can go on.
+
+        Best taken between events, after the decisions of the instant.
+
+        Raises
+        ------
+        SnapshotError
+            where a cluster cannot be copied, the memory of the policy is not of plain values, or jobs wait, or will
+            wait, for others before they are handed over
+
+        >>> env = Environment()
+        >>> broker = Broker(env, [Cluster(env, 4, name="a"), Cluster(env, 4, name="b")], "sgs-t")
+        >>> for _ in range(3): _ = broker.submit(Job(processors=4, run=10))
+        >>> env.run(until=5)
+        >>> broker.snapshot()
+        <BrokerSnapshot of a, b at 5 s: 2 running, 1 waiting>
+        """
+        from simmodel.systems.broker_state import capture
+
+        return capture(self)
+
+    @classmethod
+    def from_snapshot(
+        cls, env: Environment, snapshot: BrokerSnapshot, policy: Any = None, policies: Mapping[str, Any] | None = None
+    ) -> Broker:
+        """Return a broker with clusters of its own that goes on where a snapshot was taken.
+
+        Parameters
+        ----------
+        env
+            an environment whose time is that of the snapshot
+        policy
+            of the broker; default: that of the snapshot
+        policies
+            of clusters, by name, instead of their own
+
+        Raises
+        ------
+        InputError
+            where the time is another, a policy is not known by a name, or the snapshot contradicts itself
+
+        >>> env = Environment()
+        >>> broker = Broker(env, [Cluster(env, 4, name="a"), Cluster(env, 4, name="b")], "sgs-t")
+        >>> for _ in range(3): _ = broker.submit(Job(processors=4, run=10))
+        >>> env.run(until=5)
+        >>> later = Environment(5)
+        >>> again = Broker.from_snapshot(later, broker.snapshot())
+        >>> later.run(); again.result().jobs["end"]
+        array([10., 10., 20.])
+        """
+        from simmodel.systems.broker_state import restore
+
+        return restore(cls, env, snapshot, policy, policies or {})
+
     # ------------------------------------------------------------------ results
 
     def result(self, name: str | None = None) -> BrokerResult:
@@ -386,60 +464,63 @@ class _Queue(WaitingQueue):
 
 
 class Source(Occurrence):
-    """Submits the jobs of a workload to a broker; one event an instant, or one a job where each is decided on."""
+    """Submits jobs to a broker; one event an instant, or one a job where each is decided on."""
 
-    __slots__ = ("_broker", "_i", "_values", "family", "first", "home", "prepared", "workload")
+    __slots__ = ("_i", "_values", "broker", "family")
 
-    def __init__(self, broker: Broker, workload: Workload, prepared: Prepared, home: Member | None, first: int) -> None:
-        self._broker = broker
-        self.workload = workload
-        self.prepared = prepared
-        self.home = home
-        self.first = first
-        self.family = Dependencies(broker)  # type: ignore[arg-type]
-        self._values: list[tuple[Any, ...]] = []
+    def __init__(self, broker: Broker, values: list[Values], family: Dependencies) -> None:
+        self.broker = broker
+        self.family = family
+        self._values = values
         self._i = 0
+        self._push(values[0][1])
 
-    def begin(self, jobs: Iterator[tuple[int, Job]] | None) -> None:
-        """Have all that can run submitted; ``jobs`` where they ask for more than processors and time."""
-        prepared, workload = self.prepared, self.workload
-        rows = prepared.rows
-        missing = [None] * len(rows)
-        numbers = (prepared.submit, prepared.processors, prepared.requested, prepared.duration)
-        columns: list[Any] = [rows.tolist(), *(column[rows].tolist() for column in numbers)]
-        columns += [workload[name][rows].tolist() if name in workload else missing for name in ("job", "user")]
-        columns.append(missing if jobs is None else [spec for _, spec in jobs])
-        self._values = list(zip(*columns, strict=True))
-        self._i = 0
-        if self._values:
-            self._push(self._values[0][1])
+    def to_come(self) -> list[Values]:
+        """Return what is still to be submitted."""
+        return self._values[self._i :]
 
     def _push(self, at: float) -> None:
-        env = self._broker.env
+        env = self.broker.env
         self.callbacks = (self._fire,)
-        heappush(env._queue, (max(at, env._now), self._broker._submit_priority, next(env._eid), self))  # type: ignore[misc]
+        heappush(env._queue, (max(at, env._now), self.broker._submit_priority, next(env._eid), self))  # type: ignore[misc]
 
     def _fire(self, _event: object) -> None:
-        broker, values, i = self._broker, self._values, self._i
+        broker, values, i = self.broker, self._values, self._i
         at = values[i][1]
         each = broker._by_event
         while True:
-            row, _, processors, limit, length, name, user, spec = values[i]
+            row, _, processors, limit, length, name, user, home, spec = values[i]
             if spec is not None:
-                job = broker._live(spec, self.first + row, self.home, self.family)
+                job = broker._live(spec, row, home, self.family)
                 job.processors = processors
             else:
-                job = BrokeredJob(name, self.first + row, at, processors, limit, length)
-                job.user, job.home = user, self.home
+                job = BrokeredJob(name, row, at, processors, limit, length)
+                job.user, job.home = user, home
             i += 1
             self._i = i
-            broker._arrive(job, self.prepared.report)
+            broker._arrive(job)
             if i == len(values):
                 return
             then = values[i][1]
             if then != at or each:
                 break
         self._push(then)
+
+
+def values_of(
+    workload: Workload, prepared: Prepared, first: int, home: Member | None, jobs: Iterator[tuple[int, Job]] | None
+) -> Iterator[Values]:
+    """Return the rows that can run as plain values, in order of submission; ``first`` is the row of the first one.
+
+    ``jobs`` where they ask for more than processors and time.
+    """
+    rows = prepared.rows
+    count = len(rows)
+    numbers = (prepared.submit, prepared.processors, prepared.requested, prepared.duration)
+    columns: list[Any] = [(rows + first).tolist(), *(column[rows].tolist() for column in numbers)]
+    columns += [workload[name][rows].tolist() if name in workload else [None] * count for name in ("job", "user")]
+    columns += [[home] * count, [None] * count if jobs is None else [spec for _, spec in jobs]]
+    return zip(*columns, strict=True)
 
 
 def _check(env: Environment, members: Sequence[Member], named: Mapping[str, Member]) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from simmodel.records.result import Result
     from simmodel.systems.broker import Broker
 
-__all__ = ["broker_result"]
+__all__ = ["broker_result", "submitted"]
 
 _CARRIED = ("user", "group", "queue", "partition")
 _UNHEARD = "unsubmitted"
@@ -26,7 +26,7 @@ _UNHEARD = "unsubmitted"
 def broker_result(broker: Broker, name: str) -> BrokerResult:
     """Return what has happened so far to the jobs of a broker and in its clusters."""
     clusters = {member.name: member.cluster.result(member.name) for member in broker.members}
-    submitted = _submitted(broker)
+    known = submitted(broker)
     rows = broker.submitted
     columns: dict[str, NDArray[Any]] = {
         name: np.full(rows, np.nan) for name in ("start", "end", "requested", "run", "wait", "slowdown", "handed")
@@ -36,18 +36,17 @@ def broker_result(broker: Broker, name: str) -> BrokerResult:
     attempts = np.zeros(rows, dtype=np.int32)
     reason = np.full(rows, "", dtype=object)
     own: list[Table] = []
-    eligible = submitted["submit"].copy()
+    eligible = known["submit"].copy()
     for row, at in broker._eligible_at.items():
         eligible[row] = at
     for member in broker.members:
-        jobs, offset = clusters[member.name].jobs, member.cluster._offset
-        pairs = np.array([pair for pair in member.handed if pair[0] >= offset], dtype=np.int64).reshape(-1, 2)
-        there, here = pairs[:, 0] - offset, pairs[:, 1]
+        jobs = clusters[member.name].jobs
+        there, here = np.array(member.handed, dtype=np.int64).reshape(-1, 2).T
         for column in ("start", "end", "requested", "run"):
             columns[column][here] = jobs[column][there]
         columns["wait"][here] = jobs["start"][there] - eligible[here]
         columns["handed"][here] = jobs["submit"][there]
-        columns["slowdown"][here] = [member.factor(home) for home in submitted["origin"][here].tolist()]
+        columns["slowdown"][here] = [member.factor(home) for home in known["origin"][here].tolist()]
         status[here] = jobs["status"][there]
         attempts[here] = jobs["attempts"][there]
         destination[here] = member.name
@@ -59,14 +58,14 @@ def broker_result(broker: Broker, name: str) -> BrokerResult:
             own.append(
                 mine.with_columns(**extra, asked=mine["requested"], slowdown=np.ones(len(mine)), handed=mine["submit"])
             )
-    _undelivered(broker, submitted, status, columns["end"], reason)
-    table: dict[str, Any] = {"job": submitted["job"], "submit": submitted["submit"]}
-    table |= {"start": columns["start"], "end": columns["end"], "processors": submitted["processors"], "status": status}
-    table |= {"requested": np.where(np.isnan(columns["requested"]), submitted["asked"], columns["requested"])}
+    _undelivered(broker, known, status, columns["end"], reason)
+    table: dict[str, Any] = {"job": known["job"], "submit": known["submit"]}
+    table |= {"start": columns["start"], "end": columns["end"], "processors": known["processors"], "status": status}
+    table |= {"requested": np.where(np.isnan(columns["requested"]), known["asked"], columns["requested"])}
     table |= {key: columns[key] for key in ("run", "wait")}
-    table |= {key: submitted[key] for key in _CARRIED if key in submitted}
-    table |= {"attempts": attempts, "origin": submitted["origin"], "destination": destination.astype(str)}
-    table |= {"asked": submitted["asked"], "slowdown": columns["slowdown"], "handed": columns["handed"]}
+    table |= {key: known[key] for key in _CARRIED if key in known}
+    table |= {"attempts": attempts, "origin": known["origin"], "destination": destination.astype(str)}
+    table |= {"asked": known["asked"], "slowdown": columns["slowdown"], "handed": columns["handed"]}
     if broker._expected:
         table["expected_start"], table["expected_end"] = np.full((2, rows), np.nan)
         which = list(broker._expected)
@@ -80,16 +79,9 @@ def broker_result(broker: Broker, name: str) -> BrokerResult:
     return _result(broker, name, clusters, joined([jobs, *own]) if own else jobs)
 
 
-def _submitted(broker: Broker) -> dict[str, NDArray[Any]]:
+def submitted(broker: Broker) -> dict[str, NDArray[Any]]:
     """Return what is known of all jobs before anything happens to them, in the order of the broker's rows."""
-    parts: list[tuple[int, Table]] = []
-    for source in broker._sources:
-        log, prepared = source.workload, source.prepared
-        columns = {"job": log["job"], "submit": log["submit"], "processors": prepared.processors}
-        columns["asked"] = prepared.requested
-        columns["origin"] = np.full(len(log), "" if source.home is None else source.home.name)
-        columns |= {key: log[key] for key in _CARRIED if key in log}
-        parts.append((source.first, Table(columns)))
+    parts = list(broker._tables)
     for job in broker._alone:
         columns = job_columns({}, 0, [job])
         columns["submit"], columns["asked"] = np.array([job.came]), np.array([job._limit])
@@ -127,8 +119,7 @@ def _result(broker: Broker, name: str, clusters: dict[str, Result], jobs: Table)
                 called = np.array([names[str(place)] for place in table["place"].tolist()], dtype=object)
                 into.append(table.with_columns(place=called))
         report += result.report
-    for source in broker._sources:
-        report += source.workload.report + source.prepared.report
+    report += broker.report
     open_ended = np.isin(jobs["status"], ("waiting", "running", "suspended", _UNHEARD)).any()
     options: dict[str, Any] = {"ended": float(broker.env.now)} if open_ended else {}
     return BrokerResult(

@@ -72,7 +72,7 @@ class Member:
     slowdowns
         what multiplies run and requested times, by the name of the home (``None``: of any other)
     handed
-        (number among the jobs of the cluster, row in the broker's record) of what was handed over
+        (row in the cluster's record, row in the broker's) of what was handed over
     """
 
     queues = True
@@ -229,7 +229,7 @@ class Member:
         index = number - cluster._offset
         cluster.submitted += 1
         cluster._active += 1
-        self.handed.append((number, job.row))
+        self.handed.append((index, job.row))
         spec = job.spec
         if self._plain is not None and spec is None:
             job.requested, job._expected, job._duration = self.seconds(job)

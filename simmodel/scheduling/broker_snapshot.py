@@ -1,0 +1,242 @@
+"""Snapshots of a broker with all its clusters, as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple, Self
+
+import attrs
+
+from simmodel.errors import InputError
+from simmodel.scheduling.snapshot import PolicyState, Snapshot, SystemSnapshot, register_snapshot
+from simmodel.scheduling.snapshot_json import (
+    _count,
+    _flag,
+    _instant,
+    _list,
+    _maybe,
+    _name,
+    _number,
+    _read_spec,
+    _Reader,
+    _real,
+    _seconds,
+    _size,
+    _spec,
+    _text,
+    _user,
+    _whole,
+    fields_of,
+    values_of,
+)
+from simmodel.work.job import Job
+
+__all__ = ["Arriving", "BrokerSnapshot", "Handed"]
+
+POLICY = PolicyState(name="sgs-t", known_as="sgs-t")
+
+
+class Arriving(NamedTuple):
+    """A job that a broker has not handed over, or that is still to arrive.
+
+    ``limit``: s, requested; ``length``: s that it will run, where that is known; both as on a cluster without a
+    slowdown. ``home``: the name of its cluster; empty: none.
+    """
+
+    id: int | str
+    row: int
+    submit: float
+    processors: int
+    limit: float
+    length: float | None
+    user: int | str | None = None
+    home: str = ""
+    spec: Job | None = None
+
+
+class Handed(NamedTuple):
+    """A job that was handed to a cluster and is not over: its row in the record, its number there, as it came.
+
+    ``start``, ``end``: s, what was expected of its cluster, where the policy asked.
+    """
+
+    row: int
+    cluster: str
+    number: int
+    id: int | str
+    submit: float
+    processors: int
+    asked: float
+    origin: str = ""
+    user: int | str | None = None
+    start: float | None = None
+    end: float | None = None
+
+
+@register_snapshot
+@attrs.frozen(kw_only=True, eq=False, slots=False, repr=False)
+class BrokerSnapshot(SystemSnapshot):
+    """A broker and its clusters at one instant.
+
+    Parameters
+    ----------
+    name, now, seed
+        of the broker; s; of its random streams
+    clusters
+        the snapshot of each cluster, in the order of the places
+    policy, ties, by
+        the policy and what it remembers; the rule for ties; what estimates go by
+    slowdowns
+        (home or empty, cluster, factor)
+    waiting
+        what waits for the policy, in order
+    handed
+        what was handed over and is not over
+    arrivals
+        what is still to arrive, source by source
+    streams
+        random streams of the broker by name, with their states
+
+    ``simulate_brokered(snapshot)`` goes on from it, and so does :meth:`Broker.from_snapshot
+    <simmodel.systems.broker.Broker.from_snapshot>`.
+    """
+
+    system: ClassVar[str] = "broker"
+
+    name: str = "broker"
+    now: float = 0.0
+    seed: int = 0
+    clusters: tuple[Snapshot, ...]
+    policy: PolicyState = POLICY
+    ties: str | None = None
+    by: str = "requested"
+    slowdowns: tuple[tuple[str, str, float], ...] = ()
+    waiting: tuple[Arriving, ...] = ()
+    handed: tuple[Handed, ...] = ()
+    arrivals: tuple[tuple[Arriving, ...], ...] = ()
+    streams: tuple[tuple[str, dict[str, Any]], ...] = ()
+
+    def __repr__(self) -> str:
+        running = sum(len(cluster.running) for cluster in self.clusters)
+        waiting = sum(len(cluster.waiting) for cluster in self.clusters) + len(self.waiting)
+        names = ", ".join(cluster.name for cluster in self.clusters)
+        return f"<BrokerSnapshot of {names} at {self.now:g} s: {running} running, {waiting} waiting>"
+
+    def expected(self, *, actual: bool = False) -> BrokerSnapshot:
+        """Return what a what-if may see, as :meth:`simmodel.scheduling.snapshot.Snapshot.expected` does."""
+        seen = self.waiting if actual else tuple(each._replace(length=None) for each in self.waiting)
+        clusters = tuple(cluster.expected(actual=actual) for cluster in self.clusters)
+        return attrs.evolve(self, clusters=clusters, waiting=seen, arrivals=(), streams=(), seed=0)
+
+    def values(self) -> dict[str, Any]:
+        """Return the contents as JSON can hold them."""
+        values: dict[str, Any] = {
+            "name": self.name,
+            "now": self.now,
+            "seed": self.seed,
+            "clusters": [values_of(cluster) for cluster in self.clusters],
+            "policy": self.policy._asdict(),
+            "ties": self.ties,
+            "by": self.by,
+            "slowdowns": [list(each) for each in self.slowdowns],
+            "waiting": _arriving(self.waiting),
+            "handed": _columns(Handed, self.handed),
+            "arrivals": [_arriving(source) for source in self.arrivals],
+            "streams": dict(self.streams),
+        }
+        empty: tuple[Any, ...] = ({}, [], None)
+        return {name: value for name, value in values.items() if value not in empty}
+
+    @classmethod
+    def of_values(cls, values: Mapping[str, Any], source: str | None = None) -> Self:
+        """Return the snapshot of such contents; raises ``InputError`` where a key or a value is not possible."""
+        reader = _Reader(values, source)
+        clusters = reader.take("clusters", _list, "a list of clusters")
+        found: dict[str, Any] = {"clusters": tuple(_cluster(each, i, source) for i, each in enumerate(clusters))}
+        found["name"] = reader.take("name", _text, "a name", "broker")
+        found["now"] = reader.take("now", _instant, "an instant in s")
+        found["seed"] = reader.take("seed", _count, "a whole number", 0)
+        policy = _Reader(reader.take("policy", dict, "keys with values"), source, "policy")
+        found["policy"] = PolicyState(
+            policy.take("name", _text, "a name"),
+            policy.take("known_as", _maybe(_text), "a name", None),
+            policy.take("state", lambda value: value, "values", None),
+            policy.take("due", _flag, "true or false", True),
+            policy.take("asked", _flag, "true or false", False),
+        )
+        policy.finish(PolicyState._fields)
+        found["ties"] = reader.take("ties", _maybe(_text), "a rule for ties", None)
+        found["by"] = reader.take("by", _text, "requested or actual", "requested")
+        slowdowns = reader.each(
+            "slowdowns", lambda each: (_text(each[0]), _text(each[1]), _real(each[2])), "a slowdown"
+        )
+        found["slowdowns"] = tuple(slowdowns)
+        found["waiting"] = _read(Arriving, reader.values.pop("waiting", {}), source, "waiting")
+        found["handed"] = _read(Handed, reader.values.pop("handed", {}), source, "handed")
+        sources = reader.take("arrivals", _list, "a list of sources", [])
+        found["arrivals"] = tuple(_read(Arriving, each, source, f"arrivals[{i}]") for i, each in enumerate(sources))
+        found["streams"] = tuple(reader.take("streams", dict, "random streams by name", {}).items())
+        reader.finish(found)
+        return cls(**found)
+
+
+def _cluster(values: Any, i: int, source: str | None) -> Snapshot:
+    try:
+        return Snapshot(**fields_of(values, source))
+    except InputError as error:
+        place = f"clusters[{i}].{error.place}" if error.place else f"clusters[{i}]"
+        raise InputError(error.message, source, place) from None
+
+
+def _columns(kind: Any, rows: Sequence[Any]) -> dict[str, Any]:
+    """Return rows as columns; those of defaults alone are left out."""
+    if not rows:
+        return {}
+    columns: dict[str, Any] = dict(zip(kind._fields, map(list, zip(*rows, strict=True)), strict=True))
+    for name, default in kind._field_defaults.items():
+        if columns[name].count(default) == len(rows):
+            del columns[name]
+    for name in ("limit", "length", "asked", "start", "end"):
+        if name in columns:
+            columns[name] = [_number(value) for value in columns[name]]
+    return columns
+
+
+def _arriving(rows: Sequence[Arriving]) -> dict[str, Any]:
+    columns = _columns(Arriving, rows)
+    if "spec" in columns:
+        columns["spec"] = [_spec(spec) for spec in columns["spec"]]
+    return columns
+
+
+_CHECKS: dict[str, tuple[Any, str]] = {
+    "id": (_name, "a job number or name"),
+    "row": (_count, "a row"),
+    "submit": (_instant, "an instant in s"),
+    "processors": (_size, "a whole number > 0"),
+    "limit": (_seconds, "seconds (0 or more)"),
+    "length": (_maybe(_seconds), "seconds (0 or more)"),
+    "asked": (_seconds, "seconds (0 or more)"),
+    "user": (_user, "a user's number or name"),
+    "home": (_text, "a cluster"),
+    "origin": (_text, "a cluster"),
+    "cluster": (_text, "a cluster"),
+    "number": (_whole, "a whole number"),
+    "spec": (_read_spec, "a job's fields"),
+    "start": (_maybe(_real), "an instant in s"),
+    "end": (_maybe(_real), "an instant in s"),
+}
+
+
+def _read(kind: Any, values: Any, source: str | None, place: str) -> tuple[Any, ...]:
+    reader = _Reader(values, source, place)
+    if not reader.values:
+        return ()
+    count = len(reader.check(reader.values.get("id"), _list, "a list of job numbers or names", "id"))
+    columns = []
+    for name in kind._fields:
+        if name not in reader.values and name not in kind._field_defaults:
+            raise reader.error(f"a list of {count} expected, found none", name)
+        columns.append(reader.column(name, *_CHECKS[name], count, kind._field_defaults.get(name)))
+    reader.finish(kind._fields)
+    return tuple(kind(*row) for row in zip(*columns, strict=True))
