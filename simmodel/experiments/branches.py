@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import isfinite
 from typing import Any, NamedTuple, TypeAlias
 
@@ -11,7 +11,7 @@ import attrs
 from simmodel.errors import InputError
 from simmodel.scheduling.protocol import Decision, Start, View
 from simmodel.scheduling.registry import policy as policy_named
-from simmodel.work.job import Job
+from simmodel.work.job import OVER, Job
 
 __all__ = ["Action", "Branch", "CancelJob", "StartJob", "SubmitJob"]
 
@@ -70,6 +70,8 @@ class Branch:
         pairs of an instant (s, on the clock of the snapshot) and the policy that decides from then on
     actions
         :class:`StartJob`, :class:`CancelJob` and :class:`SubmitJob` values
+    clusters
+        where the snapshot is of a broker: policies of its clusters, by name, instead of their own
 
     >>> now = Branch("easy").start(7)
     >>> later = now.switch(3600, "sjf+easy")
@@ -81,6 +83,7 @@ class Branch:
     policy: Any = None
     then: tuple[tuple[float, Any], ...] = attrs.field(default=(), converter=_follow)
     actions: tuple[Action, ...] = attrs.field(default=(), converter=_actions)
+    clusters: Mapping[str, Any] = attrs.field(factory=dict, converter=dict)
 
     def switch(self, at: float, policy: Any) -> Branch:
         """Return this branch with another policy from an instant (s) on."""
@@ -112,7 +115,8 @@ class Branch:
         return tuple(action for action in self.actions if isinstance(action, SubmitJob))
 
     def __str__(self) -> str:
-        parts = [label(self.policy), *(f"{label(policy)} from {at:g} s" for at, policy in self.then)]
+        parts = [label(self.policy), *(f"{label(policy)} on {name}" for name, policy in self.clusters.items())]
+        parts += [f"{label(policy)} from {at:g} s" for at, policy in self.then]
         for action in self.actions:
             at = "" if action.at is None else f" at {action.at:g} s"
             if isinstance(action, SubmitJob):
@@ -123,11 +127,13 @@ class Branch:
                 parts.append(f"start job {action.job}{f' on {action.place}' if action.place else ''}{at}")
         return ", ".join(parts)
 
-    def check(self, now: float) -> None:
+    def check(self, now: float, named: Callable[[Any], Any] = policy_named) -> None:
         """Refuse what cannot be: a policy that is not known, an instant before the snapshot's (s)."""
         for policy in (self.policy, *(policy for _, policy in self.then)):
             if policy is not None:
-                policy_named(policy)
+                named(policy)
+        for policy in self.clusters.values():
+            policy_named(policy)
         for at in (*(at for at, _ in self.then), *(action.at for action in self.actions if action.at is not None)):
             if not (at >= now and isfinite(at)):
                 raise InputError(f"branch '{self}': an instant from {now:g} s on expected, found {at:g}")
@@ -142,20 +148,20 @@ def label(policy: Any) -> str:
     return str(getattr(policy, "name", None) or getattr(policy, "__name__", None) or type(policy).__name__)
 
 
-def follow(branch: Branch, first: Any) -> Any:
+def follow(branch: Branch, first: Any, named: Callable[[Any], Any] = policy_named) -> Any:
     """Return the policy that does what a branch says but for submissions, beginning with the policy ``first``.
 
-    It is for one simulation.
+    It is for one simulation. ``named`` gives the policies of names.
     """
     starts = [action for action in branch.actions if isinstance(action, StartJob)]
     cancels = [action for action in branch.actions if isinstance(action, CancelJob)]
     if not (starts or cancels or branch.then):
         return first
-    return _Following(first, [(at, _unused(policy)) for at, policy in branch.then], starts, cancels)
+    return _Following(first, [(at, _unused(policy, named)) for at, policy in branch.then], starts, cancels)
 
 
-def _unused(given: Any) -> Any:
-    policy = policy_named(given)
+def _unused(given: Any, named: Callable[[Any], Any]) -> Any:
+    policy = named(given)
     return policy.fresh() if policy is given and hasattr(policy, "fresh") else policy
 
 
@@ -169,6 +175,8 @@ class _Following:
         self.name = label(first)
         self.tries_every_submission = any(getattr(each, "tries_every_submission", False) for _, each in self.stages)
         self.preempts = any(getattr(each, "preempts", False) for _, each in self.stages)
+        if hasattr(first, "destinations"):
+            self.destinations = first.destinations
         self._starts = starts
         self._cancels = cancels
         self._system: Any = None
@@ -216,11 +224,13 @@ class _Following:
         due = [start for start in self._starts if start.at is None or start.at <= view.now]
         self._starts = [start for start in self._starts if start not in due]
         for start in due:
-            job = find_job(self._system, start.job)
+            part, job = find_job(self._system, start.job)
+            if part is not self._system:
+                raise InputError(f"job {start.job} was handed to {part.name}: a broker takes nothing back")
             place = job.place if start.place is None else _place(view, start.place)
             if job.state != "waiting":
                 raise InputError(f"job {start.job} cannot be started at {view.now:g} s: it is {job.state}")
-            if place is not job.place and not place.queues:
+            if not place.queues and place is not job.place:
                 _move(self._system, job, place)
             yield Start(job, place, "by hand")
         yield from getattr(policy, "decide", policy)(view) or ()
@@ -245,7 +255,8 @@ class _Withdrawal:
         self._job = job
 
     def __call__(self) -> None:
-        self._system.cancel(find_job(self._system, self._job))
+        system, job = find_job(self._system, self._job)
+        system.cancel(job)
 
 
 def _place(view: View, name: str) -> Any:
@@ -255,25 +266,26 @@ def _place(view: View, name: str) -> Any:
     raise InputError(f"place {name!r} is not there; there are {', '.join(place.name for place in view.places)}")
 
 
-def find_job(system: Any, name: int | str) -> Any:
-    """Return the live job of a system that is called so.
+def find_job(system: Any, name: int | str) -> tuple[Any, Any]:
+    """Return the live job that is called so, and the cluster or the broker that has it.
 
     Raises
     ------
     InputError
         where it is not there, or is over
     """
-    for job in system.view.waiting:
-        if job.id == name:
-            return job
-    for run in system.view.running:
-        if run.work.id == name:
-            return run.work
-    for rules in getattr(system, "rules", {}).values():
-        for job in rules.held:
-            if job.id == name:
-                return job
-    known: Mapping[Any, Any] = getattr(getattr(system, "_dependencies", None), "_known", {})
-    if name in known:
-        return known[name]
+    for part in (system, *(member.cluster for member in getattr(system, "members", ()))):
+        for job in _jobs(part):
+            if job.id == name and job.state not in OVER:
+                return part, job
     raise InputError(f"job {name} is not there, or is over, at {system.env.now:g} s")
+
+
+def _jobs(system: Any) -> Iterator[Any]:
+    """Yield the jobs that wait, run, are held or are blocked."""
+    yield from system.view.waiting
+    if hasattr(system, "pools"):
+        yield from (run.work for run in system.view.running)
+        for rules in system.rules.values():
+            yield from rules.held
+        yield from system._dependencies._known.values()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
 from math import inf, isfinite, nan
@@ -15,14 +15,14 @@ import numpy as np
 
 from simmodel.environment import Environment, quiet_garbage_collector
 from simmodel.errors import InputError, Stalled
-from simmodel.experiments.branches import Branch, follow, label
+from simmodel.experiments.branches import Branch, label
 from simmodel.experiments.futures import Ended, OutOfTime, run_all
 from simmodel.experiments.outcomes import Outcome, Sample, Starting, WhatIf, scored
 from simmodel.experiments.sampling import Arrivals, draw_arrivals, with_jobs
+from simmodel.experiments.systems import check_branch, job_names, restored, running
 from simmodel.scheduling.objective import measure
 from simmodel.scheduling.objective import objective as objective_of
 from simmodel.scheduling.snapshot import SystemSnapshot
-from simmodel.systems.restore import chosen_policy, restore
 from simmodel.work.job import Job
 from simmodel.work.table import Table
 
@@ -115,13 +115,12 @@ def what_if(
         if seconds is not None and not (seconds > 0 and isfinite(seconds)):
             raise InputError(f"{what}: seconds > 0 expected, found {seconds!r}")
     goal = objective_of(objective)
-    branches = _branches(policies, now)
+    branches = _branches(policies)
     until = inf if horizon is None else now + horizon
     seen = snapshot.expected(actual=actual)  # type: ignore[attr-defined]
     for branch in branches.values():
-        if branch.policy is None:
-            chosen_policy(seen, None)
-    names = _names(seen)
+        check_branch(seen, branch)
+    names = job_names(seen)
     for branch in branches.values():
         if branch.submitted:
             with_jobs(None, _submitted(branch, now), names)
@@ -135,7 +134,7 @@ def what_if(
     return WhatIf(now, tuple(scored(found, goal)), goal, horizon)
 
 
-def _branches(policies: Mapping[str, Any] | Iterable[Any], now: float) -> dict[str, Branch]:
+def _branches(policies: Mapping[str, Any] | Iterable[Any]) -> dict[str, Branch]:
     if isinstance(policies, (str, Branch)) or not isinstance(policies, Iterable):
         raise InputError(f"a list of policies, or labels and policies, expected, found {policies!r}")
     if isinstance(policies, Mapping):
@@ -147,7 +146,6 @@ def _branches(policies: Mapping[str, Any] | Iterable[Any], now: float) -> dict[s
         if name in found:
             raise InputError(f"two policies are called {name!r}: give labels that differ, as {{label: policy}}")
         found[name] = policy if isinstance(policy, Branch) else Branch(policy)
-        found[name].check(now)
     if not found:
         raise InputError("at least one policy expected, found none")
     return found
@@ -237,32 +235,33 @@ def _simulate(material: _Material, task: _Task, left: float | None) -> Sample:
     seed, arrivals = material.seeds[task.sample], material.arrivals[task.sample]
     branch = task.branch
     if branch.submitted:
-        arrivals = with_jobs(arrivals, _submitted(branch, snapshot.now), _names(snapshot))
+        arrivals = with_jobs(arrivals, _submitted(branch, snapshot.now), job_names(snapshot))
     env = Environment(snapshot.now, seed)
     if left is not None:
         env.observe(_Watch(left))
-    cluster = restore(env, snapshot, follow(branch, chosen_policy(snapshot, branch.policy)))
+    system = restored(env, snapshot, branch)
     if arrivals is not None:
-        cluster.replay(arrivals)
+        system.replay(arrivals)
     with quiet_garbage_collector():
         if until < inf:
             env.run(until=until)
         else:
             with suppress(Stalled):  # what waits for ever is left waiting
                 env.run()
-    names = _names(snapshot)
+    names = job_names(snapshot)
     if arrivals is not None:
         names += arrivals["job"].tolist()
-    return _sample(snapshot, cluster.result(), until, seed, material.results, names)
+    return _sample(snapshot, system.result(), until, seed, material.results, names)
 
 
 def _sample(snapshot: Any, result: Result, until: float, seed: int, keep: bool, given: Sequence[int | str]) -> Sample:
     """Return what a what-if keeps of a result, in which names are texts where some are numbers and some not."""
     now = float(snapshot.now)
     jobs = result.jobs
-    begun = set(_running(snapshot))
+    before = {(run.id, run.started) for run in running(snapshot)}
+    begun = {name for name, _ in before}
     names = _as_given(jobs["job"], given)
-    waited = set(_names(snapshot)) - begun
+    waited = set(job_names(snapshot)) - begun
     inside = np.array([name not in begun for name in names], dtype=bool)
     inside &= ~np.isin(jobs["status"], ("rejected", "unsubmitted", "cancelled"))
     inside &= jobs["submit"] <= until
@@ -285,7 +284,7 @@ def _sample(snapshot: Any, result: Result, until: float, seed: int, keep: bool, 
         until=ended,
         busy=result.busy().integral(now, ended) / room if room else nan,
     )
-    starts = _starts(result, now, given, {(run.id, run.started) for run in getattr(snapshot, "running", ())})
+    starts = _starts(result, now, given, before)
     return Sample(
         jobs=own,
         starts=starts,
@@ -316,18 +315,3 @@ def _starts(
     names = _as_given(runs["job"][rows], given)
     found = zip(names, runs["place"][rows].tolist(), starts[rows].tolist(), strict=True)
     return tuple(Starting(job, place, at) for job, place, at in found if (job, at) not in before)
-
-
-def _running(snapshot: Any) -> Iterator[int | str]:
-    for part in getattr(snapshot, "parts", (snapshot,)):
-        for run in part.running:
-            yield run.id
-
-
-def _names(snapshot: Any) -> list[int | str]:
-    """Return the ids of all jobs of a snapshot."""
-    names = list(_running(snapshot))
-    for part in getattr(snapshot, "parts", (snapshot,)):
-        for works in (part.waiting, part.held, part.blocked):
-            names += [work.id for work in works]
-    return names
