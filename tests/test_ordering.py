@@ -1,5 +1,6 @@
 """Keys of orders by hand, fair share, and what users have consumed."""
 
+import pickle
 from math import log2, log10, sqrt
 
 import numpy as np
@@ -9,8 +10,9 @@ from hypothesis import strategies as st
 
 from simmodel.environment import Environment
 from simmodel.policies import Backfill
-from simmodel.policies.ordering import ORDERS, Multifactor, order
+from simmodel.policies.ordering import ORDERS, Multifactor, Order, order
 from simmodel.scheduling.columns import ColumnIndex
+from simmodel.scheduling.registry import policy
 from simmodel.scheduling.usage import Usage
 from simmodel.simulate import simulate
 from simmodel.work.job import Job, LiveJob
@@ -134,3 +136,12 @@ def test_a_policy_with_a_history_starts_each_run_without_one():
     first = simulate(4, jobs, policy).jobs["start"].tolist()
     assert simulate(4, jobs, policy).jobs["start"].tolist() == first
     assert policy.usage.users() == []
+
+
+def test_orders_and_their_policies_go_to_other_processes():
+
+    for name, make in ORDERS.items():
+        copy = pickle.loads(pickle.dumps(make()))
+        assert copy is make() if name != "multifactor" else copy.age == make().age
+        assert pickle.loads(pickle.dumps(policy(f"{name}+easy"))).name == policy(f"{name}+easy").name
+    assert pickle.loads(pickle.dumps(Order("narrow", key=len))).key is len

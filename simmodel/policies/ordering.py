@@ -67,6 +67,11 @@ class Order:
         """Start jobs in order, at each place, until the first that does not fit."""
         return at_each_place(view, partial(start_heads, self))
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        if any(self is known for known in _VALUES):  # the package's own stay themselves in other processes
+            return order, (self.name,)
+        return object.__reduce_ex__(self, protocol)
+
 
 def start_heads(order: Any, view: View, place: Any) -> Iterator[Decision]:
     """Yield starts of the first job in an order, again and again while it fits."""

@@ -81,7 +81,7 @@ class Portfolio:
     >>> jobs = [Job(processors=4, run=100), Job(submit=1, processors=3, run=900), Job(submit=2, processors=4, run=10)]
     >>> result = simulate(4, jobs, Portfolio(["easy", "sjf+easy"], "slowdown_mean"))
     >>> result.jobs["started_by"].tolist(), result.jobs["start"].tolist()
-    (['easy', 'sjf+easy', 'sjf+easy'], [0.0, 110.0, 100.0])
+    (['easy', 'easy', 'sjf+easy'], [0.0, 110.0, 100.0])
     """
 
     name = "portfolio"

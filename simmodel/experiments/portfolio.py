@@ -1,0 +1,277 @@
+"""A portfolio of policies beside each of its policies alone: on one workload, and on many drawn ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Executor
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from simmodel.experiments.compare import compare, replicate
+from simmodel.metrics.objective import OBJECTIVES, Kiviat, final_scores, kiviat, measured, started_shares
+from simmodel.metrics.report import duration
+from simmodel.metrics.statistics import Interval, mean_interval, paired_difference
+from simmodel.policies.portfolio import Portfolio
+from simmodel.records.result import Result
+from simmodel.scheduling.objective import MEASURES, Objective
+from simmodel.work.table import Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from simmodel.platform.cluster import ClusterSpec
+    from simmodel.work.workload import Workload
+
+__all__ = ["Beside", "BesideSamples", "beside", "replicate_beside"]
+
+_AXES = OBJECTIVES["schedtwin"].measures
+
+
+def beside(
+    platform: ClusterSpec | int | str | Path | None,
+    workload: Any,
+    portfolio: Portfolio | None = None,
+    *,
+    executor: Executor | None = None,
+    progress: bool = False,
+    **options: Any,
+) -> Beside:
+    """Run a workload under a portfolio and under each of its policies alone.
+
+    Parameters
+    ----------
+    platform, workload, options
+        as of :func:`~simmodel.simulate.simulate`; every run has the same seed
+    portfolio
+        default: wfp, fcfs and sjf with EASY
+    executor
+        runs them, where one is given; policies and workload must then be ones that can be pickled
+    progress
+        whether to show a bar, one step a run
+
+    >>> from simmodel.work.job import Job
+    >>> jobs = [Job(processors=4, run=100), Job(submit=1, processors=4, run=50), Job(submit=90, processors=4, run=10)]
+    >>> runs = beside(4, jobs, Portfolio(["easy", "sjf+easy"], "slowdown_mean"))
+    >>> runs.names, runs.scores.tolist()
+    (('easy', 'sjf+easy', 'portfolio'), [1.0, 0.0, 0.0])
+    """
+    chosen = Portfolio() if portfolio is None else portfolio
+    policies = {**chosen.policies, "portfolio": chosen}
+    found = compare(platform, workload, policies, executor=executor, progress=progress, **options)
+    return Beside(found.results, chosen.objective)
+
+
+@attrs.frozen(eq=False, repr=False, slots=False)
+class Beside:
+    """A run under a portfolio, the last of ``results``, and one under each of its policies, by one objective."""
+
+    results: tuple[Result, ...]
+    objective: Objective
+
+    @property
+    def portfolio(self) -> Result:
+        """The run under the portfolio."""
+        return self.results[-1]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the runs are called."""
+        return tuple(result.name for result in self.results)
+
+    @cached_property
+    def scores(self) -> Any:
+        """The final score of each run, over all its jobs: an array; lower is better."""
+        return final_scores(self.results, self.objective)
+
+    @cached_property
+    def shares(self) -> Table:
+        """The jobs that each policy of the portfolio started: ``policy, jobs, share``."""
+        return started_shares(self.portfolio)
+
+    @cached_property
+    def chart(self) -> Kiviat:
+        """The runs on the axes of the objective, or on those of SchedTwin's where it has fewer than three."""
+        axes = self.objective.measures
+        return kiviat(self.results, axes if len(axes) >= 3 else _AXES, tau=self.objective.tau)
+
+    @property
+    def table(self) -> Table:
+        """One row a run: ``policy``, its measures, the ``area`` on the chart, its final ``score`` and ``started``.
+
+        ``started`` is the share of the portfolio's jobs that this policy started there.
+        """
+        started = dict(zip(self.shares["policy"].tolist(), self.shares["share"].tolist(), strict=True))
+        share = [started.get(name, 0.0) for name in self.names[:-1]]
+        return self.chart.table.with_columns(score=self.scores, started=np.array([*share, np.nan]))
+
+    def summary(self) -> str:
+        """Return the table as text, for people."""
+        heads = ["", *(MEASURES[axis][1].partition(" (")[0] for axis in self.chart.axes), "area", "score", "started"]
+        rows = [heads]
+        for row in self.table.rows():
+            cells = [_text(axis, row[axis]) for axis in self.chart.axes]
+            share = "" if row["started"] != row["started"] else f"{100 * row['started']:.0f} %"
+            rows.append([row["policy"], *cells, f"{row['area']:.2f}", f"{row['score']:.4g}", share])
+        return _aligned(rows)
+
+    def document(self) -> dict[str, Any]:
+        """Return it as plain values, for JSON."""
+        rows = list(self.table.rows())
+        return {"objective": str(self.objective), "axes": list(self.chart.axes), "runs": rows}
+
+    def plot(self) -> Figure:
+        """Draw scores over time, jobs started by each policy, and the radar chart, on one page."""
+        from simmodel.view.radar import portfolio_page
+
+        return portfolio_page(self.portfolio, self.chart)
+
+    def __repr__(self) -> str:
+        return f"<Beside: {', '.join(self.names)}>"
+
+
+def _text(measure: str, value: float) -> str:
+    if MEASURES[measure][0] == "s":
+        return duration(value)
+    return f"{100 * value:.1f} %" if measure == "utilisation" else f"{value:.3g}"
+
+
+def _aligned(rows: list[list[str]]) -> str:
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = [
+        "  ".join(f"{cell:<{width}}" if i == 0 else f"{cell:>{width}}" for i, (cell, width) in enumerate(pairs))
+        for pairs in (list(zip(row, widths, strict=True)) for row in rows)
+    ]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+# ---------------------------------------------------------------------- many workloads
+
+
+def replicate_beside(
+    platform: ClusterSpec | int | str | Path | None,
+    draw: Callable[..., Workload],
+    portfolio: Portfolio | None = None,
+    seeds: int | Iterable[int] = 30,
+    *,
+    executor: Executor | None = None,
+    level: float = 0.95,
+    progress: bool = False,
+    **options: Any,
+) -> BesideSamples:
+    """Draw a workload for each seed, run it under a portfolio and each of its policies, and keep what came out.
+
+    Parameters
+    ----------
+    platform, options
+        as of :func:`~simmodel.simulate.simulate`
+    draw
+        ``draw(seed=...)`` returns a workload
+    portfolio, executor, progress
+        as of :func:`beside`
+    seeds
+        how many independent ones, at least 2, or the seeds themselves
+    level
+        confidence of the intervals
+
+    >>> from simmodel.generators.lublin import lublin
+    >>> runs = replicate_beside(32, partial(lublin, 40, 32), Portfolio(["easy", "sjf+easy"]), seeds=3)
+    >>> runs.names, runs.scores["easy"].shape, runs.difference("easy").count
+    (('easy', 'sjf+easy', 'portfolio'), (3,), 3)
+    """
+    chosen = Portfolio() if portfolio is None else portfolio
+    one = partial(_sample, platform=platform, draw=draw, portfolio=chosen, options=options)
+    found = replicate(one, seeds, executor=executor, level=level, progress=progress)
+    return BesideSamples(found.samples, (*chosen.policies, "portfolio"), str(chosen.objective), level)
+
+
+def _sample(
+    seed: int, platform: Any, draw: Callable[..., Workload], portfolio: Portfolio, options: Mapping[str, Any]
+) -> dict[str, float]:
+    """Run one drawn workload, and return scores, areas, shares and measures by policy."""
+    runs = beside(platform, draw(seed=seed), portfolio, **options)
+    found: dict[str, float] = {}
+    for row in runs.table.rows():
+        name = row.pop("policy")
+        found |= {f"{what} {name}": value for what, value in row.items()}
+    for result in runs.results:
+        for what, value in measured(result).items():
+            found.setdefault(f"{what} {result.name}", value)
+    return found
+
+
+@attrs.frozen(eq=False, repr=False)
+class BesideSamples:
+    """What replications of :func:`beside` measured.
+
+    Parameters
+    ----------
+    samples
+        one row a seed: ``seed``, and ``WHAT POLICY`` for score, area, started and each measure
+    names
+        of the policies, the portfolio last
+    objective
+        as text
+    level
+        confidence of the intervals
+    """
+
+    samples: Table
+    names: tuple[str, ...]
+    objective: str
+    level: float = 0.95
+
+    def values(self, what: str) -> dict[str, Any]:
+        """Return by policy one value a seed: of ``score``, ``area``, ``started`` or a measure."""
+        return {name: self.samples[f"{what} {name}"] for name in self.names}
+
+    @property
+    def scores(self) -> dict[str, Any]:
+        """The final scores by policy, one a seed."""
+        return self.values("score")
+
+    def mean(self, what: str, name: str) -> Interval:
+        """Return the mean of a value of one policy with its interval."""
+        return mean_interval(self.samples[f"{what} {name}"], self.level)
+
+    def difference(self, name: str, what: str = "score") -> Interval:
+        """Return the interval of the portfolio's value less that of a policy alone, paired by seed."""
+        return paired_difference(self.samples[f"{what} portfolio"], self.samples[f"{what} {name}"], self.level)
+
+    def table(self, what: str = "score") -> Table:
+        """One row a policy: ``policy, mean, low, high``, and ``difference``, ``difference_low``, ``difference_high``.
+
+        The difference is the portfolio's value less the policy's; ``better``: the share of seeds at which it is lower.
+        """
+        rows = []
+        for name in self.names:
+            mean, less = self.mean(what, name), self.difference(name, what)
+            better = float((self.samples[f"{what} portfolio"] < self.samples[f"{what} {name}"]).mean())
+            rows.append((name, mean.mean, mean.low, mean.high, less.mean, less.low, less.high, better))
+        heads = ("policy", "mean", "low", "high", "difference", "difference_low", "difference_high", "better")
+        return Table(dict(zip(heads, map(np.array, zip(*rows, strict=True)), strict=True)))
+
+    def summary(self, what: str = "score") -> str:
+        """Return the table as text, for people."""
+        rows = [["", what, "interval", "portfolio less this", "interval", "lower in", "started", "area"]]
+        for row in self.table(what).rows():
+            name, own = row["policy"], row["policy"] == "portfolio"
+            rows.append(
+                [
+                    name,
+                    f"{row['mean']:.4g}",
+                    f"{row['low']:.4g} to {row['high']:.4g}",
+                    "" if own else f"{row['difference']:+.4g}",
+                    "" if own else f"{row['difference_low']:+.4g} to {row['difference_high']:+.4g}",
+                    "" if own else f"{100 * row['better']:.0f} %",
+                    "" if own else f"{100 * self.samples[f'started {name}'].mean():.0f} %",
+                    f"{self.samples[f'area {name}'].mean():.2f}",
+                ]
+            )
+        return _aligned(rows)
+
+    def __repr__(self) -> str:
+        return f"<BesideSamples: {len(self.samples)} seeds of {', '.join(self.names)}>"

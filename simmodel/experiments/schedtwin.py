@@ -1,0 +1,91 @@
+"""SchedTwin's experiment: FCFS, SJF and WFP, each with EASY, and the portfolio of them on 150 jobs and 32 nodes.
+
+Source: Zhang, Kurkure, Tao, Papka, Lan, "A real-time digital twin for adaptive scheduling", arXiv 2512.18894, 2025.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Any
+
+from simmodel.experiments.portfolio import Beside, BesideSamples, beside, replicate_beside
+from simmodel.generators.schedtwin import schedtwin
+from simmodel.policies.portfolio import Portfolio
+
+__all__ = ["PAPER_AREAS", "PAPER_SHARES", "schedtwin_portfolio", "schedtwin_run", "schedtwin_seeds"]
+
+PAPER_AREAS = {"fcfs": 0.00, "sjf": 0.31, "wfp": 1.67, "portfolio": 1.86}
+"""Areas on the paper's radar chart: the best of the four is 1 on each axis, the worst 0."""
+
+PAPER_SHARES = {"wfp": 0.35, "fcfs": 0.16, "sjf": 0.49}
+"""The part of the jobs that each policy of the paper's portfolio started."""
+
+
+def schedtwin_portfolio(objective: Any = "schedtwin", **options: Any) -> Portfolio:
+    """Return the paper's portfolio: WFP, FCFS and SJF, each with EASY, ties in this order.
+
+    A quarter each of the longest wait, the greatest slowdown and the means of both, over the jobs that wait.
+
+    Parameters
+    ----------
+    objective, options
+        of :class:`~simmodel.policies.portfolio.Portfolio`
+
+    >>> schedtwin_portfolio().ties
+    ('wfp', 'fcfs', 'sjf')
+    """
+    return Portfolio({name: f"{name}+easy" for name in ("wfp", "fcfs", "sjf")}, objective, **options)
+
+
+def schedtwin_run(
+    seed: int = 0, *, run_share: Any = 1.0, objective: Any = "schedtwin", executor: Any = None, **options: Any
+) -> Beside:
+    """Draw the paper's workload, and run it under the three policies and the portfolio.
+
+    Parameters
+    ----------
+    seed
+        of the workload
+    run_share
+        as of :func:`~simmodel.generators.schedtwin.schedtwin`
+    objective, options
+        of the portfolio
+    executor
+        runs the four, where one is given
+
+    >>> runs = schedtwin_run(seed=1)
+    >>> runs.names, round(float(runs.shares["share"].sum()), 6), len(runs.portfolio.jobs)
+    (('wfp', 'fcfs', 'sjf', 'portfolio'), 1.0, 150)
+    """
+    log = schedtwin(seed=seed, run_share=run_share)
+    return beside(32, log, schedtwin_portfolio(objective, **options), executor=executor)
+
+
+def schedtwin_seeds(
+    seeds: int | Iterable[int] = 30,
+    *,
+    run_share: Any = 1.0,
+    objective: Any = "schedtwin",
+    executor: Any = None,
+    progress: bool = False,
+    **options: Any,
+) -> BesideSamples:
+    """Repeat :func:`schedtwin_run` for each seed, and compare the final scores in pairs.
+
+    Parameters
+    ----------
+    seeds
+        how many independent ones, at least 2, or the seeds themselves
+    run_share, objective, options
+        as of :func:`schedtwin_run`
+    executor, progress
+        runs the seeds, where one is given; whether to show a bar
+
+    >>> found = schedtwin_seeds(2)
+    >>> found.table().names[:2], found.difference("fcfs").count
+    (('policy', 'mean'), 2)
+    """
+    draw = partial(schedtwin, run_share=run_share)
+    portfolio = schedtwin_portfolio(objective, **options)
+    return replicate_beside(32, draw, portfolio, seeds, executor=executor, progress=progress)
