@@ -41,35 +41,63 @@ from simmodel.work.table import Table
 from simmodel.work.workload import Report, Workload
 
 if TYPE_CHECKING:
+    from simmodel.experiments.branches import Branch, CancelJob, StartJob, SubmitJob
+    from simmodel.experiments.brokered import simulate_brokered
     from simmodel.experiments.compare import Comparison, Replications, compare, replicate
+    from simmodel.experiments.outcomes import Outcome, WhatIf
+    from simmodel.experiments.whatif import what_if
     from simmodel.formats.library import load_workflow, load_workload
     from simmodel.platform.library import load_platform
     from simmodel.platform.network import LinkSpec, NetworkSpec, RouteSpec, SharingModel
+    from simmodel.policies.brokers import LeastLoaded, LowestTurnaround, LowestWait, Share, Siloed
+    from simmodel.records.brokered import BrokerResult
     from simmodel.records.network import NetworkRecorder
     from simmodel.records.stores import load_result
     from simmodel.resources.host import Host
     from simmodel.resources.network import Network
+    from simmodel.scheduling.broker_snapshot import BrokerSnapshot
+    from simmodel.scheduling.snapshot import Snapshot
+    from simmodel.systems.broker import Broker
+    from simmodel.systems.forecast import Forecast
     from simmodel.work.workflow import DataObject, Task, Workflow
 else:
     _LATER = {
+        "Branch": "simmodel.experiments.branches",
+        "Broker": "simmodel.systems.broker",
+        "BrokerResult": "simmodel.records.brokered",
+        "BrokerSnapshot": "simmodel.scheduling.broker_snapshot",
+        "CancelJob": "simmodel.experiments.branches",
+        "compare": "simmodel.experiments.compare",
         "Comparison": "simmodel.experiments.compare",
         "DataObject": "simmodel.work.workflow",
-        "Replications": "simmodel.experiments.compare",
-        "Task": "simmodel.work.workflow",
-        "Workflow": "simmodel.work.workflow",
-        "compare": "simmodel.experiments.compare",
+        "Forecast": "simmodel.systems.forecast",
         "Host": "simmodel.resources.host",
+        "LeastLoaded": "simmodel.policies.brokers",
         "LinkSpec": "simmodel.platform.network",
-        "Network": "simmodel.resources.network",
-        "NetworkRecorder": "simmodel.records.network",
-        "NetworkSpec": "simmodel.platform.network",
-        "RouteSpec": "simmodel.platform.network",
-        "SharingModel": "simmodel.platform.network",
         "load_platform": "simmodel.platform.library",
         "load_result": "simmodel.records.stores",
         "load_workflow": "simmodel.formats.library",
         "load_workload": "simmodel.formats.library",
+        "LowestTurnaround": "simmodel.policies.brokers",
+        "LowestWait": "simmodel.policies.brokers",
+        "Network": "simmodel.resources.network",
+        "NetworkRecorder": "simmodel.records.network",
+        "NetworkSpec": "simmodel.platform.network",
+        "Outcome": "simmodel.experiments.outcomes",
         "replicate": "simmodel.experiments.compare",
+        "Replications": "simmodel.experiments.compare",
+        "RouteSpec": "simmodel.platform.network",
+        "Share": "simmodel.policies.brokers",
+        "SharingModel": "simmodel.platform.network",
+        "Siloed": "simmodel.policies.brokers",
+        "simulate_brokered": "simmodel.experiments.brokered",
+        "Snapshot": "simmodel.scheduling.snapshot",
+        "StartJob": "simmodel.experiments.branches",
+        "SubmitJob": "simmodel.experiments.branches",
+        "Task": "simmodel.work.workflow",
+        "what_if": "simmodel.experiments.whatif",
+        "WhatIf": "simmodel.experiments.outcomes",
+        "Workflow": "simmodel.work.workflow",
     }
 
     def __getattr__(name):  # what takes longer to import comes when it is first asked for
@@ -87,6 +115,11 @@ else:
 __all__ = [
     "Backfill",
     "BestFit",
+    "Branch",
+    "Broker",
+    "BrokerResult",
+    "BrokerSnapshot",
+    "CancelJob",
     "Cluster",
     "ClusterSpec",
     "Comparison",
@@ -98,12 +131,16 @@ __all__ = [
     "Easy",
     "Environment",
     "FailureModel",
+    "Forecast",
     "Host",
     "ImpossibleWork",
     "InputError",
     "Job",
     "JobFailed",
+    "LeastLoaded",
     "LinkSpec",
+    "LowestTurnaround",
+    "LowestWait",
     "Multifactor",
     "Network",
     "NetworkRecorder",
@@ -111,6 +148,7 @@ __all__ = [
     "NodeSpec",
     "Order",
     "OutageSpec",
+    "Outcome",
     "PartitionSpec",
     "PolicyError",
     "Preempt",
@@ -124,15 +162,21 @@ __all__ = [
     "Result",
     "RouteSpec",
     "Scenario",
+    "Share",
     "SharingModel",
+    "Siloed",
     "SimmodelError",
+    "Snapshot",
     "SnapshotError",
     "Stalled",
     "Start",
+    "StartJob",
+    "SubmitJob",
     "Table",
     "Task",
     "View",
     "WakeAt",
+    "WhatIf",
     "Window",
     "Workflow",
     "Workload",
@@ -148,4 +192,6 @@ __all__ = [
     "register_policy",
     "replicate",
     "simulate",
+    "simulate_brokered",
+    "what_if",
 ]

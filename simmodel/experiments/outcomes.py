@@ -319,7 +319,7 @@ class WhatIf:
         span = "until all is over" if self.horizon is None else f"for {duration(self.horizon)}"
         samples = max((len(each.counted) for each in self.outcomes), default=0)
         mean = f", means of {samples} samples" if samples > 1 else ""
-        return f"from {self.now:g} s {span}{mean}; lowest score by {self.objective}"
+        return f"from {self.now:g} s {span}{mean}; score: {self.objective}, lower is better"
 
     def _cells(self) -> list[list[str]]:
         """The head and the rows of a table of text."""
@@ -348,9 +348,12 @@ class WhatIf:
         best = self.best
         if best is None:
             return [*notes, "no policy is finished: nothing to decide"]
-        jobs = [f"{each.job} on {each.place}" for each in best.now[:_NAMED]]
+        jobs: dict[str, list[str]] = {}
+        for each in best.now[:_NAMED]:
+            jobs.setdefault(each.place, []).append(str(each.job))
         more = f" and {len(best.now) - _NAMED} more" if len(best.now) > _NAMED else ""
-        what = f"starts {', '.join(jobs)}{more}" if jobs else "starts nothing now"
+        named = "; ".join(f"{', '.join(names)} on {place}" for place, names in jobs.items())
+        what = f"starts {named}{more}" if jobs else "starts nothing now"
         return [*notes, f"best: {best.name}, which {what}"]
 
     def _repr_html_(self) -> str:
