@@ -99,7 +99,7 @@ class _Ends:
         order = known[np.lexsort((known, ends[known], names[known]))] if len(known) else known
         self._ends, self._order = ends[order], order
         found, first = np.unique(names[order], return_index=True)
-        last = np.append(first[1:], len(order))
+        last = np.append(first[1:], len(order))[: len(first)]
         self._of = dict(zip(found.tolist(), zip(first.tolist(), last.tolist(), strict=True), strict=True))
 
     def at(self, name: str, instant: float) -> list[int]:
