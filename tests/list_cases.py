@@ -90,12 +90,12 @@ def problems(
 ) -> tuple[Problem, Case]:
     """Draw a problem, and the same as the oracle has it.
 
-    All numbers are whole multiples of 12, so that means over up to 4 processors are exact, whatever the order of sums.
+    All numbers are whole multiples of 120, so that means over up to 4 processors are exact, whatever the order of sums.
     ``extras``: processors that are not free yet, and data that arrive late.
     """
     n = draw(st.integers(1, max_tasks))
     p = draw(st.integers(1, max_processors))
-    number = st.integers(0, 6).map(lambda k: 12.0 * k)
+    number = st.integers(0, 6).map(lambda k: 120.0 * k)
     pool = draw(st.lists(st.integers(0, p - 1), min_size=p, max_size=p))
     same = draw(st.none() | number)
 
@@ -124,9 +124,11 @@ def problems(
         arrival = [[row[q] for q in pool] for row in by_pool]
     parents = [[(a, edges[a, b]) for a, b in edges if b == task] for task in range(n)]
     given: dict[str, Any] = {"now": now or 0.0, "available": available, "arrival": arrival}
-    if draw(st.booleans()):
+    if arrival is not None or draw(st.booleans()):
         problem = Problem(run, parents, latency, per_byte, pools=pool, **given)
     else:
         by_processor = [[[each[a][b] for b in pool] for a in pool] for each in (latency, per_byte)]
         problem = Problem(run, parents, by_processor[0], by_processor[1], **given)
+        pool = problem.pools  # those with nothing between them are one
+        latency, per_byte = ([[link[i] for link in row] for row in problem.links] for i in range(2))
     return problem, Case(run, edges, pool, latency, per_byte, **given)
