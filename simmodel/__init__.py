@@ -50,12 +50,14 @@ if TYPE_CHECKING:
     from simmodel.platform.library import load_platform
     from simmodel.platform.network import LinkSpec, NetworkSpec, RouteSpec, SharingModel
     from simmodel.policies.brokers import LeastLoaded, LowestTurnaround, LowestWait, Share, Siloed
+    from simmodel.policies.portfolio import Portfolio
     from simmodel.records.brokered import BrokerResult
     from simmodel.records.network import NetworkRecorder
     from simmodel.records.stores import load_result
     from simmodel.resources.host import Host
     from simmodel.resources.network import Network
     from simmodel.scheduling.broker_snapshot import BrokerSnapshot
+    from simmodel.scheduling.objective import Objective
     from simmodel.scheduling.snapshot import Snapshot
     from simmodel.systems.broker import Broker
     from simmodel.systems.forecast import Forecast
@@ -83,7 +85,9 @@ else:
         "Network": "simmodel.resources.network",
         "NetworkRecorder": "simmodel.records.network",
         "NetworkSpec": "simmodel.platform.network",
+        "Objective": "simmodel.scheduling.objective",
         "Outcome": "simmodel.experiments.outcomes",
+        "Portfolio": "simmodel.policies.portfolio",
         "replicate": "simmodel.experiments.compare",
         "Replications": "simmodel.experiments.compare",
         "RouteSpec": "simmodel.platform.network",
@@ -146,11 +150,13 @@ __all__ = [
     "NetworkRecorder",
     "NetworkSpec",
     "NodeSpec",
+    "Objective",
     "Order",
     "OutageSpec",
     "Outcome",
     "PartitionSpec",
     "PolicyError",
+    "Portfolio",
     "Preempt",
     "Preemptive",
     "QueueSpec",

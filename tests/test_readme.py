@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from simmodel import Cluster, Environment
 from simmodel.cli import main
 from simmodel.formats.library import load_workload
 from simmodel.formats.swf import write_swf
@@ -27,8 +28,13 @@ OWN = [line for line in COMMANDS if line.startswith("simmodel ")]
 
 @pytest.fixture
 def workplace(tmp_path: Path) -> Path:
-    """Return a folder with the files that the README speaks of: a log, and the TOML it shows."""
-    write_swf(load_workload("lublin-128-week"), tmp_path / "my-log.swf")
+    """Return a folder with the files that the README speaks of: a log, a snapshot, and the TOML it shows."""
+    log = load_workload("lublin-128-week")
+    write_swf(log, tmp_path / "my-log.swf")
+    cluster = Cluster(Environment(), 128)
+    cluster.replay(log)
+    cluster.env.run(until=40_000)
+    cluster.snapshot().to_json(tmp_path / "now.json")
     for kind, text in BLOCKS:
         if kind == "toml":
             (tmp_path / "machine.toml").write_text(text)
