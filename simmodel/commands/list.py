@@ -29,10 +29,12 @@ def run(options: argparse.Namespace) -> None:
 
 def _list_policies() -> dict[str, str]:
     from simmodel.policies.backfilling import BACKFILLS
-    from simmodel.scheduling.registry import policies
+    from simmodel.scheduling.registry import families, policies
 
     kinds = " | ".join(kind for kind in BACKFILLS if kind != "none")
-    return {**policies(), "ORDER+BACKFILL": f"any order with {kinds}", "MODULE:NAME": "a policy of one's own"}
+    more = {f"{name}(...)": description for name, description in families().items()}
+    more |= {"ORDER+BACKFILL": f"any order with {kinds}", "MODULE:NAME": "a policy of one's own"}
+    return {**policies(), **more}
 
 
 def _list_ready(kind: str) -> dict[str, str]:

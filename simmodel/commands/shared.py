@@ -65,7 +65,9 @@ at_least_one = _whole_from(1)
 
 def split_names(text: str) -> list[str]:
     """Return the names of a list with commas between them, and let those of the working folder be found."""
-    names = [name.strip() for name in text.split(",") if name.strip()]
+    from simmodel.scheduling.registry import split_names as names_in
+
+    names = names_in(text)
     for name in names:
         see_working_folder(name)
     return names

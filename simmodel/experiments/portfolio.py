@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
+from simmodel.errors import InputError
 from simmodel.experiments.compare import compare, replicate
 from simmodel.metrics.objective import OBJECTIVES, Kiviat, final_scores, kiviat, measured, started_shares
 from simmodel.metrics.report import duration
@@ -18,6 +19,7 @@ from simmodel.metrics.statistics import Interval, mean_interval, paired_differen
 from simmodel.policies.portfolio import Portfolio
 from simmodel.records.result import Result
 from simmodel.scheduling.objective import MEASURES, Objective
+from simmodel.scheduling.registry import policy as policy_named
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ _AXES = OBJECTIVES["schedtwin"].measures
 def beside(
     platform: ClusterSpec | int | str | Path | None,
     workload: Any,
-    portfolio: Portfolio | None = None,
+    portfolio: Portfolio | str | None = None,
     *,
     executor: Executor | None = None,
     progress: bool = False,
@@ -47,11 +49,17 @@ def beside(
     platform, workload, options
         as of :func:`~simmodel.simulate.simulate`; every run has the same seed
     portfolio
-        default: wfp, fcfs and sjf with EASY
+        one, or the text that describes one, such as ``"portfolio(fcfs, sjf, backfill=easy)"``; default: wfp, fcfs and
+        sjf with EASY
     executor
         runs them, where one is given; policies and workload must then be ones that can be pickled
     progress
         whether to show a bar, one step a run
+
+    Raises
+    ------
+    InputError
+        where it is no portfolio, or as of :func:`~simmodel.experiments.compare.compare`
 
     >>> from simmodel.work.job import Job
     >>> jobs = [Job(processors=4, run=100), Job(submit=1, processors=4, run=50), Job(submit=90, processors=4, run=10)]
@@ -59,8 +67,11 @@ def beside(
     >>> runs.names, runs.scores.tolist()
     (('easy', 'sjf+easy', 'portfolio'), [1.0, 0.0, 0.0])
     """
-    chosen = Portfolio() if portfolio is None else portfolio
-    policies = {**chosen.policies, "portfolio": chosen}
+    given = "portfolio" if portfolio is None else portfolio
+    chosen = policy_named(given)
+    if not isinstance(chosen, Portfolio):
+        raise InputError(f"a portfolio expected, found {given!r}")
+    policies = {**chosen.given, "portfolio": given}
     found = compare(platform, workload, policies, executor=executor, progress=progress, **options)
     return Beside(found.results, chosen.objective)
 

@@ -66,8 +66,8 @@ class Portfolio:
 
     Attributes
     ----------
-    policies
-        the candidates by label
+    policies, given
+        the candidates by label; the same as they were given, by name for instance
     current
         the label of the policy that decides, ``None`` before the first choice
 
@@ -98,7 +98,8 @@ class Portfolio:
         every: bool = False,
         estimates: str | None = None,
     ) -> None:
-        self.policies = _labelled(policies)
+        self.given = _labelled(policies)
+        self.policies = {label: policy_named(each) for label, each in self.given.items()}
         self.objective: Objective = _objective(objective)
         for each in ties:
             if each not in self.policies:
@@ -311,7 +312,7 @@ def _labelled(policies: Mapping[str, Any] | Iterable[Any]) -> dict[str, Any]:
     for label, each in pairs:
         if label in found:
             raise InputError(f"two policies are called {label!r}: give labels that differ, as {{label: policy}}")
-        found[str(label)] = policy_named(each)
+        found[str(label)] = each
     if not found:
         raise InputError("at least one policy for the portfolio expected, found none")
     return found

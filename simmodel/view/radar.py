@@ -131,14 +131,16 @@ def score_over_time(result: Result, *, ax: Axes | None = None) -> Axes:
     for number, (name, colour) in enumerate(_colours(names).items()):
         rows = scores.where(scores["policy"] == name)
         ax.plot(rows["time"], rows["score"], drawstyle="steps-post", color=colour, linewidth=1, alpha=0.85, label=name)
-        chosen = rows["time"][rows["chosen"]]
+        chosen = rows["time"][rows["chosen"] == 1]
         level = -most * (0.08 + 0.07 * number)
         ax.plot(chosen, np.full(len(chosen), level), "|", color=colour, markersize=6, markeredgewidth=1)
     ax.axhline(0, color=GREY, linewidth=0.8)
     ax.set_ylim(-most * (0.1 + 0.07 * len(names)), 1.05 * most)
     ax.set_ylabel("score (less is better)")
     time_axis(ax, result)
-    ax.legend(frameon=False, fontsize=8.5, labelcolor=INK, ncols=max(len(names), 1), loc="upper right")
+    ax.set_yticks([tick for tick in ax.get_yticks() if 0 <= tick <= 1.05 * most])
+    above: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1.0, 0.99), "borderaxespad": 0.0}
+    ax.legend(frameon=False, fontsize=8.5, labelcolor=INK, ncols=max(len(names), 1), **above)
     return tidy(ax, title="scores at each choice, and below them the policy that was chosen")
 
 
