@@ -219,7 +219,7 @@ class PhaseTable:
         for data, at in brought:
             self.copies[data][pool] = min(at, self.copies[data].get(pool, inf))
         for data in self.writes[task]:
-            self.copies[data][pool] = finish
+            self.copies[data] = {pool: finish}
 
     def plan(self) -> Plan:
         """Return the plan, once all tasks are placed."""
