@@ -10,6 +10,7 @@ from simmodel.environment import Environment, quiet_garbage_collector
 from simmodel.errors import InputError
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.records.observers import Progress
+from simmodel.scheduling.broker_snapshot import BrokerSnapshot
 from simmodel.scheduling.registry import policy as policy_named
 from simmodel.simulate import _described, _inlined, _observe, _platform, _versions, _workload
 from simmodel.systems.broker import Broker, Slowdowns
@@ -28,11 +29,11 @@ Platform = ClusterSpec | int | str | Path
 
 
 def simulate_brokered(
-    clusters: Sequence[Platform] | Mapping[str, Platform],
-    workload: Any,
-    broker: Any = "sgs-t",
+    clusters: Sequence[Platform] | Mapping[str, Platform] | BrokerSnapshot,
+    workload: Any = None,
+    broker: Any = None,
     *,
-    policy: Any = "easy",
+    policy: Any = None,
     slowdowns: Slowdowns = None,
     by: By = "requested",
     ties: Any = None,
@@ -58,9 +59,10 @@ def simulate_brokered(
         log. Or several, each with its home: as ``{cluster: workload}`` (``None``: without one), or as a list in the
         order of the clusters
     broker
-        the name of a broker (see :mod:`simmodel.policies.brokers`), a policy, or a function of a view
+        the name of a broker (see :mod:`simmodel.policies.brokers`), a policy, or a function of a view; default: sgs-t
     policy
-        of the clusters: a name, a policy or a function of a view for all of them, or ``{cluster: policy}``
+        of the clusters: a name, a policy or a function of a view for all of them, or ``{cluster: policy}``; default:
+        easy
     slowdowns, by, ties
         see :class:`~simmodel.systems.broker.Broker`
     seed, decide_on, event_order, estimates, overrun, until, observers, progress
@@ -81,7 +83,17 @@ def simulate_brokered(
     [('a', 0.0), ('b', 0.0), ('a', 10.0)]
     >>> simulate_brokered({"a": 4, "b": 4}, {"a": jobs}, "siloed").jobs["start"].tolist()
     [0.0, 10.0, 20.0]
+
+    ``simulate_brokered(snapshot)`` goes on from a :class:`~simmodel.scheduling.broker_snapshot.BrokerSnapshot`, under
+    its own broker and policies unless others are given; of the options only until, observers and name apply.
     """
+    if isinstance(clusters, BrokerSnapshot):
+        if workload is not None:
+            raise InputError("a snapshot, and no workload, expected: its arrivals are its own")
+        return _continue(clusters, broker, policy, until, observers, name)
+    if workload is None:
+        raise InputError("a workload expected, found none")
+    broker, policy = broker or "sgs-t", policy or "easy"
     platforms = _platforms(clusters)
     names = list(platforms)
     logs = _logs(workload, names)
@@ -107,10 +119,8 @@ def simulate_brokered(
     _observe(env, bar, *observers)
     for home, log, _ in logs:
         system.replay(log, home)
-    endless = any(member.calendar.endless or member.spec.outages or member.spec.reservations for member in members)
     try:
-        with quiet_garbage_collector():
-            env.run(until=until if until is not None else system.idle() if endless else None)
+        _run(system, until)
     finally:
         if bar is not None:
             bar.close()
@@ -140,6 +150,26 @@ def simulate_brokered(
         "versions": _versions(),
     }
     return result
+
+
+def _run(system: Broker, until: float | None) -> None:
+    clusters = [member.cluster for member in system.members]
+    endless = any(each.calendar.endless or each.spec.outages or each.spec.reservations for each in clusters)
+    with quiet_garbage_collector():
+        system.env.run(until=until if until is not None else system.idle() if endless else None)
+
+
+def _continue(
+    snapshot: BrokerSnapshot, broker: Any, policy: Any, until: float | None, observers: Sequence[Any], name: str | None
+) -> BrokerResult:
+    if until is not None and not until > snapshot.now:
+        raise InputError(f"until > {snapshot.now:g} s, the instant of the snapshot, expected, found {until:g}")
+    env = Environment(snapshot.now, snapshot.seed)
+    names = [cluster.name for cluster in snapshot.clusters]
+    system = Broker.from_snapshot(env, snapshot, broker, {} if policy is None else _policies(policy, names))
+    _observe(env, *observers)
+    _run(system, until)
+    return system.result(name)
 
 
 def _platforms(given: Any) -> dict[str, ClusterSpec]:

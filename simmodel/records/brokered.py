@@ -25,6 +25,8 @@ class BrokerResult(Result):
     It is a result as any other: its ``places`` are the clusters, its metrics are those of all jobs together. Its jobs
     have columns besides:
 
+    ``job``
+        its name; where several logs number their jobs alike, with the home before it, as ``home:5``
     ``origin``, ``destination``
         the home a job came with and the cluster it went to; empty where there is none
     ``asked``
@@ -65,7 +67,7 @@ class BrokerResult(Result):
         return self.clusters[name]
 
     def only(self, rows: Any, *, name: str | None = None) -> BrokerResult:
-        """Return the result with some of the jobs in its table: those that are to be counted.
+        """Return the result of some of the jobs, with what they alone kept busy; the clusters' results stay whole.
 
         Parameters
         ----------
@@ -74,7 +76,9 @@ class BrokerResult(Result):
         name
             what tables and plots call it; default: as before
         """
-        return attrs.evolve(self, jobs=self.jobs.where(rows), name=name or self.name, runs=self.runs)
+        jobs = self.jobs.where(rows)
+        runs = self.runs.where(np.isin(self.runs["job"], jobs["job"]))
+        return attrs.evolve(self, jobs=jobs, name=name or self.name, runs=runs)
 
     @property
     def table(self) -> Table:

@@ -75,8 +75,17 @@ def broker_result(broker: Broker, name: str) -> BrokerResult:
         table["eligible"] = eligible
     if any(reason):
         table["reason"] = reason
-    jobs = Table(table)
-    return _result(broker, name, clusters, joined([jobs, *own]) if own else jobs)
+    jobs = joined([Table(table), *own]) if own else Table(table)
+    return _result(broker, name, clusters, jobs.with_columns(job=_distinct(jobs)))
+
+
+def _distinct(jobs: Table) -> NDArray[Any]:
+    """Return the names of the jobs; where two logs number theirs alike, with the home before them."""
+    names = jobs["job"]
+    if len(set(names.tolist())) == len(names):
+        return names
+    pairs = zip(jobs["origin"].tolist(), names.tolist(), strict=True)
+    return np.array([f"{origin}:{name}" if origin else str(name) for origin, name in pairs], dtype=object)
 
 
 def submitted(broker: Broker) -> dict[str, NDArray[Any]]:
@@ -107,6 +116,27 @@ def _undelivered(
         status[row], end[row], reason[row] = state, at, why
 
 
+def _called(table: Table, names: dict[str, str]) -> NDArray[Any]:
+    return np.array([names[str(place)] for place in table["place"].tolist()], dtype=object)
+
+
+def _runs(result: Result, cluster: str, jobs: Table, names: dict[str, str]) -> Table:
+    """Return the executions in a cluster, by the names that the jobs have in the table of all."""
+    here = np.flatnonzero((jobs["destination"] == cluster) & np.isfinite(jobs["start"]))
+    if result._runs is None:
+        here = here[np.argsort(jobs["start"][here], kind="stable")]
+        columns = {name: jobs[name][here] for name in ("job", "start", "end", "processors", "status")}
+        nodes = np.full(len(here), None, dtype=object)
+        place = np.full(len(here), next(iter(names.values())), dtype=object)
+        return Table({**columns, "attempt": np.ones(len(here), dtype=np.int32), "place": place, "nodes": nodes})
+    runs = result._runs
+    if jobs["job"].dtype == object:
+        called = {str(name).rpartition(":")[2]: name for name in jobs["job"][here].tolist()}
+        own = np.array([called.get(str(name), name) for name in runs["job"].tolist()], dtype=object)
+        runs = runs.with_columns(job=own)
+    return runs.with_columns(place=_called(runs, names))
+
+
 def _result(broker: Broker, name: str, clusters: dict[str, Result], jobs: Table) -> BrokerResult:
     places: list[Table] = []
     runs: list[Table] = []
@@ -114,10 +144,10 @@ def _result(broker: Broker, name: str, clusters: dict[str, Result], jobs: Table)
     report = Report()
     for cluster, result in clusters.items():
         names = renamed(result, cluster)
-        for table, into in ((result.places, places), (result.runs, runs), (result.changes, changes)):
+        runs.append(_runs(result, cluster, jobs, names))
+        for table, into in ((result.places, places), (result.changes, changes)):
             if table is not None:
-                called = np.array([names[str(place)] for place in table["place"].tolist()], dtype=object)
-                into.append(table.with_columns(place=called))
+                into.append(table.with_columns(place=_called(table, names)))
         report += result.report
     report += broker.report
     open_ended = np.isin(jobs["status"], ("waiting", "running", "suspended", _UNHEARD)).any()

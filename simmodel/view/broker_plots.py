@@ -43,6 +43,9 @@ def weeks(result: BrokerResult, *, value: str = "utilisation", interval: float =
         ax.plot(np.arange(len(heights)), heights, drawstyle="steps-post", color=colour, linewidth=1.4, label=name)
     ax.set_ylim(0, 1.0 if value == "utilisation" else None)
     ax.set_xlim(0, max(1, len(table) // max(1, len(result.clusters))))
+    from matplotlib.ticker import MaxNLocator
+
+    ax.xaxis.set_major_locator(MaxNLocator(8, integer=True))
     ax.set_xlabel("weeks since the start" if interval == WEEK else f"intervals of {interval:g} s since the start")
     ax.set_ylabel({"utilisation": "utilisation", "submitted": "jobs submitted", "handed": "jobs handed over"}[value])
     ax.legend(frameon=False, fontsize=8.5, ncols=4, loc="lower right" if value == "utilisation" else "best")

@@ -1,0 +1,313 @@
+"""Brokers side by side: the same workloads on the same clusters under each of them, those that draw once a seed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Executor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from simmodel.errors import InputError
+from simmodel.experiments.brokered import simulate_brokered
+from simmodel.experiments.compare import map_calls
+from simmodel.metrics.brokered import by_origin, cluster_lines, moved_turnaround, side_by_side
+from simmodel.metrics.statistics import Interval, mean_interval, replication_seeds
+from simmodel.policies.brokers import broker_policy
+from simmodel.work.table import Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from numpy.typing import NDArray
+
+    from simmodel.records.brokered import BrokerResult
+
+__all__ = ["BrokerComparison", "compare_brokers", "inner_jobs", "text_table"]
+
+BINNED = ("processors", "walltime")
+_TITLES = {"processors": "processors", "walltime": "time asked for"}
+
+
+def inner_jobs(result: BrokerResult, edges: int) -> BrokerResult:
+    """Return a result with the jobs that count: all that could run, but the first and the last ``edges``.
+
+    Raises
+    ------
+    InputError
+        where that leaves no job
+    """
+    if edges == 0:
+        return result
+    rows = np.flatnonzero(result.jobs["status"] != "rejected")
+    rows = rows[np.argsort(result.jobs["submit"][rows], kind="stable")]
+    if len(rows) <= 2 * edges:
+        raise InputError(f"more than {2 * edges} jobs expected, {edges} at either end uncounted, found {len(rows)}")
+    return result.only(rows[edges : len(rows) - edges])
+
+
+def compare_brokers(
+    clusters: Any,
+    workload: Any,
+    brokers: Sequence[Any] | Mapping[str, Any],
+    *,
+    repeat: int | Iterable[int] = 1,
+    edges: int = 0,
+    seed: int = 0,
+    executor: Executor | None = None,
+    level: float = 0.95,
+    progress: bool = False,
+    **options: Any,
+) -> BrokerComparison:
+    """Run workloads on clusters under several brokers, and return the results side by side.
+
+    Parameters
+    ----------
+    clusters, workload, options
+        as of :func:`~simmodel.experiments.brokered.simulate_brokered`; ``ties`` goes to those brokers that compare
+    brokers
+        names or objects, or both with labels as ``{label: broker}``
+    repeat
+        how many runs of those brokers that draw, or their seeds; with 1 ``seed`` is that of all
+    edges
+        how many of the first and of the last jobs do not count
+    executor
+        runs them, where one is given
+    level
+        confidence of the intervals
+
+    Raises
+    ------
+    InputError
+        where there is no broker, two have one label, or something is not known
+
+    >>> from simmodel.work.job import Job
+    >>> jobs = [Job(processors=4, run=60), Job(processors=4, run=60), Job(processors=2, run=60)]
+    >>> both = compare_brokers({"a": 4, "b": 4}, {"a": jobs}, ["siloed", "sgs-t"])
+    >>> print(both.by("processors")["change"])
+    [-0.66666667 -0.66666667]
+    """
+    chosen = _labelled(brokers)
+    if isinstance(repeat, int):
+        seeds = replication_seeds(repeat, seed) if repeat > 1 else [seed]
+    else:
+        seeds = [int(each) for each in repeat]
+    if not seeds:
+        raise InputError("at least one run expected, found none")
+    calls = []
+    for label, broker in chosen.items():
+        given = dict(options)
+        if not _compares(broker):
+            given.pop("ties", None)
+        draws = _draws(broker) or given.get("ties") == "random"
+        for i, each in enumerate(seeds if draws else seeds[:1]):
+            calls.append((clusters, workload, broker, {**given, "seed": each, "name": label}, edges, i == 0))
+    found = list(map_calls(_run, calls, executor, progress))
+    tables: dict[str, list[dict[str, Table]]] = {label: [] for label in chosen}
+    results = {}
+    for call, (pair, result) in zip(calls, found, strict=True):
+        tables[call[3]["name"]].append(pair)
+        if result is not None:
+            results[call[3]["name"]] = result
+    return BrokerComparison(results, tables, level)
+
+
+def _labelled(brokers: Any) -> dict[str, Any]:
+    if isinstance(brokers, str):
+        raise InputError(f"a list of brokers expected, found {brokers!r}")
+    pairs = brokers.items() if isinstance(brokers, Mapping) else [(_label(each), each) for each in brokers]
+    chosen: dict[str, Any] = {}
+    for label, broker in pairs:
+        broker_policy(broker)
+        if label in chosen:
+            raise InputError(f"two brokers are called {label!r}: give labels that differ, as {{label: broker}}")
+        chosen[str(label)] = broker
+    if not chosen:
+        raise InputError("at least one broker expected, found none")
+    return chosen
+
+
+def _label(broker: Any) -> str:
+    return broker if isinstance(broker, str) else str(getattr(broker, "name", None) or broker.__name__)
+
+
+def _compares(broker: Any) -> bool:
+    return isinstance(broker, str) and broker.startswith(("sgs", "least-loaded"))
+
+
+def _draws(broker: Any) -> bool:
+    """Whether chance plays a part: that of brokers of one's own is not known."""
+    policy = broker_policy(broker)
+    known = type(policy).__module__ == "simmodel.policies.brokers"
+    return not known or hasattr(policy, "weights") or getattr(policy, "ties", None) == "random"
+
+
+def _run(call: tuple[Any, ...]) -> tuple[dict[str, Table], BrokerResult | None]:
+    clusters, workload, broker, options, edges, first = call
+    result = inner_jobs(simulate_brokered(clusters, workload, broker, **options), edges)
+    tables = {}
+    for by in BINNED:
+        table = side_by_side([result], by)
+        tables[by] = Table({"bin": table["bin"], "jobs": table["jobs"], "wait": table[result.name]})
+    return tables, result if first else None
+
+
+@attrs.frozen(eq=False, repr=False)
+class BrokerComparison:
+    """Several brokers compared.
+
+    ``comparison["sgs-t"]`` is the result with that label: of its first seed, where there are several.
+
+    Attributes
+    ----------
+    results
+        the result of each broker, with the jobs that count
+    samples
+        of each broker, one run after the other: tables of mean waits (min) by ``processors`` and by ``walltime``
+    level
+        confidence of the intervals
+    """
+
+    results: dict[str, BrokerResult]
+    samples: dict[str, list[dict[str, Table]]]
+    level: float = 0.95
+
+    def __getitem__(self, label: str) -> BrokerResult:
+        return self.results[label]
+
+    def waits(self, label: str) -> NDArray[np.float64]:
+        """Return the mean wait of a broker in minutes, one number a run."""
+        return np.array([float(each["processors"]["wait"][-1]) for each in self.samples[label]])
+
+    def interval(self, label: str) -> Interval | None:
+        """Return the mean wait in minutes with its confidence interval; ``None`` where there is one run."""
+        values = self.waits(label)
+        return mean_interval(values, self.level) if len(values) > 1 else None
+
+    def by(self, what: str) -> Table:
+        """Return mean waits in minutes by ``"processors"`` or by ``"walltime"``, over the runs of each broker.
+
+        Returns
+        -------
+        Table
+            columns ``bin, jobs``, one a broker, ``BROKER error`` (half width of the interval; 0 where there is one run)
+            and ``change`` from the first to the last broker; the last row is of all jobs
+        """
+        columns: dict[str, Any] = {}
+        for label, runs in self.samples.items():
+            if not columns:
+                columns = {"bin": runs[0][what]["bin"], "jobs": runs[0][what]["jobs"]}
+            waits = np.array([each[what]["wait"] for each in runs])
+            columns[label] = waits.mean(axis=0)
+            columns[f"{label} error"] = np.array(
+                [mean_interval(each, self.level).half_width if len(each) > 1 else 0.0 for each in waits.T]
+            )
+        labels = list(self.samples)
+        if len(labels) > 1:
+            first, last = columns[labels[0]], columns[labels[-1]]
+            columns["change"] = np.divide(last - first, first, out=np.full(len(first), np.nan), where=first != 0)
+        return Table(columns)
+
+    def moved(self, label: str, home: str = "siloed") -> Table:
+        """Return the turnaround of the jobs that a broker moved, before (under ``home``) and after."""
+        return moved_turnaround(self.results[home], self.results[label])
+
+    def cells(self, what: str) -> list[list[str]]:
+        """Return the head and the rows of :meth:`by` as texts."""
+        table = self.by(what)
+        labels = list(self.samples)
+        rows = [[_TITLES[what], "jobs", *labels, *(["change"] if len(labels) > 1 else [])]]
+        for row in table.rows():
+            cells = [str(row["bin"]), f"{row['jobs']:,}"]
+            for label in labels:
+                error = f" ± {row[f'{label} error']:.1f}" if row[f"{label} error"] > 0 else ""
+                cells.append(f"{row[label]:.1f}{error}")
+            if len(labels) > 1:
+                cells.append(f"{100 * row['change']:+.1f} %" if np.isfinite(row["change"]) else "-")
+            rows.append(cells)
+        return rows
+
+    def summary(self) -> str:
+        """Return text, for people: each cluster under each broker, mean waits by size and walltime, who moved."""
+        lines: list[str] = []
+        for label, result in self.results.items():
+            lines += [f"{label}: {len(result.jobs):,} jobs", *cluster_lines(result)]
+        for what in BINNED:
+            lines += [f"mean wait (min) by {_TITLES[what]}", *text_table(self.cells(what))]
+        for label, result in self.results.items():
+            if (result.jobs["origin"] != "").any() and label != "siloed":
+                rows = [["home", "cluster", "jobs", "mean wait", "mean turnaround"]]
+                for row in by_origin(result).rows():
+                    times = [f"{row[name] / 60:.1f}" for name in ("wait", "turnaround")]
+                    rows.append([str(row["origin"]), str(row["destination"]), f"{row['jobs']:,}", *times])
+                lines += [f"{label}: who went where (min)", *text_table(rows, 2)]
+                if "siloed" in self.results:
+                    lines += self._moved_lines(label)
+        return "\n".join(lines)
+
+    def _moved_lines(self, label: str) -> list[str]:
+        rows = [["home", "cluster", "jobs", "at home", "moved", "change"]]
+        for row in self.moved(label).rows():
+            times = [f"{row[name] / 60:.1f}" for name in ("before", "after")]
+            rows.append(
+                [row["origin"], row["destination"], f"{row['jobs']:,}", *times, f"{100 * row['change']:+.1f} %"]
+            )
+        return [f"{label}: turnaround of moved jobs (min)", *text_table(rows, 2)] if len(rows) > 1 else []
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """Return metrics, tables and what repeats the runs as JSON; a path: write it. What is not a number is null."""
+        from simmodel.records.stores import plain, write_text
+
+        document = {
+            "brokers": {
+                label: {
+                    "metrics": result.metrics(),
+                    "clusters": list(result.table.rows()),
+                    "who_went_where": list(by_origin(result).rows()),
+                    "mean_wait_min": self.waits(label).tolist(),
+                    "report": result.report.lines(),
+                    "decisions": result.decisions,
+                    "scenario": result.scenario,
+                }
+                for label, result in self.results.items()
+            },
+            "mean_wait_min_by": {what: list(self.by(what).rows()) for what in BINNED},
+            "level": self.level,
+        }
+        if "siloed" in self.results:
+            document["moved"] = {label: list(self.moved(label).rows()) for label in self.results if label != "siloed"}
+        text = json.dumps(plain(document), indent=2, allow_nan=False)
+        if path is not None:
+            write_text(path, text + "\n")
+        return text
+
+    def plot(self) -> Figure:
+        """Draw mean waits by size and by walltime, and how busy each cluster was under the first and last broker."""
+        import matplotlib.pyplot as plt
+
+        from simmodel.view.broker_plots import means_by_bin, weeks
+
+        results = list(self.results.values())
+        figure, grid = plt.subplots(2, 2, figsize=(12, 6.6), layout="constrained")
+        for ax, what in zip(grid[0], BINNED, strict=True):
+            means_by_bin(results, by=what, ax=ax)
+            ax.tick_params(axis="x", labelrotation=20)
+        weeks(results[0], ax=grid[1][0])
+        weeks(results[-1], ax=grid[1][1], value="utilisation" if len(results) > 1 else "handed")
+        return figure
+
+    def __repr__(self) -> str:
+        return f"<BrokerComparison of {', '.join(self.results)}>"
+
+
+def text_table(rows: list[list[str]], left: int = 1) -> list[str]:
+    """Return rows of cells as lines: the first ``left`` columns to the left, the others to the right."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        cells = zip(row, widths, strict=True)
+        padded = [f"{cell:<{width}}" if i < left else f"{cell:>{width}}" for i, (cell, width) in enumerate(cells)]
+        lines.append(("  " + "  ".join(padded)).rstrip())
+    return lines
