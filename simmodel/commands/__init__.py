@@ -21,6 +21,7 @@ COMMANDS = (
     "generate",
     "list",
     "machine",
+    "meta",
     "whatif",
 )
 """The modules of this folder that are commands, in the order in which the help names them."""
