@@ -379,6 +379,29 @@ def test_fair_share_is_attached():
     assert simulate(4, jobs, Portfolio(["multifactor+easy"])).jobs["start"].tolist() == [0, 20, 10]
 
 
+@settings(max_examples=25, deadline=None)
+@given(cases(max_jobs=15), st.floats(0.05, 0.95), st.sampled_from(["", ", interval=7", ", hysteresis=0.3, interval=3"]))
+def test_a_run_that_is_cut_goes_on_as_the_uncut_one(case: Case, part: float, options: str) -> None:
+    name = f"portfolio(wfp+easy, conservative-keep, sjf+easy{options})"
+    log = to_workload(case.jobs, case.processors)
+    whole = simulate(case.processors, log, name)
+    at = part * whole.ended
+    env = Environment()
+    cluster = Cluster(env, case.processors, name)
+    cluster.replay(log)
+    if at <= 0:
+        return
+    env.run(until=at)
+    snapshot = cluster.snapshot()
+    assert type(snapshot).from_json(snapshot.to_json()) == snapshot
+    rest = simulate(snapshot)
+    later = whole.jobs.where(np.isin(whole.jobs["job"], rest.jobs["job"]))
+    assert rest.jobs["job"].tolist() == later["job"].tolist()
+    assert rest.jobs["start"].tolist() == later["start"].tolist()
+    begun = later["start"] >= at  # who started the others is told by the first part
+    assert rest.jobs["started_by"][begun].tolist() == later["started_by"][begun].tolist()
+
+
 # ---------------------------------------------------------------------- wrong
 
 

@@ -22,6 +22,7 @@ COMMANDS = (
     "list",
     "machine",
     "meta",
+    "portfolio",
     "whatif",
 )
 """The modules of this folder that are commands, in the order in which the help names them."""
