@@ -12,10 +12,18 @@ from simmodel.resources.cores import Core
 from simmodel.resources.memory import MemoryPool
 from simmodel.work.livetask import LiveData, LiveTask
 
-__all__ = ["Board", "Mover", "Phases"]
+__all__ = ["Board", "Mover", "Phases", "Room"]
 
 Phases = tuple[float, float, float, float, float, float, float, float]
 """Instants (s): taken, setup start and end, reconfiguration end, transfer start and end, start, end."""
+
+
+class Room(Protocol):
+    """What makes room in pools for tasks that wait for it."""
+
+    def claim(self, pool: MemoryPool, task: LiveTask) -> Event:
+        """Let a task wait for room; the event happens when it has it, with the data that it must bring."""
+        ...
 
 
 class Mover(Protocol):
@@ -23,12 +31,13 @@ class Mover(Protocol):
 
     parallel: bool
 
-    def bring(self, data: LiveData, pool: MemoryPool, task: LiveTask | None, cause: str) -> Event:
-        """Start to move data to a pool that keeps room for them; return the event of their arrival."""
+    @property
+    def room(self) -> Room:
+        """What makes room in the pools."""
         ...
 
-    def make_way(self, pool: MemoryPool, amount: float) -> None:
-        """Start to move data out of a pool, until so many bytes are on their way out."""
+    def bring(self, data: LiveData, pool: MemoryPool, task: LiveTask | None, cause: str) -> Event:
+        """Start to move data to a pool that keeps room for them; return the event of their arrival."""
         ...
 
     def transfer_time(self, data: LiveData, pool: MemoryPool) -> float:

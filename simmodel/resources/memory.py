@@ -1,8 +1,8 @@
 """A memory pool: which data lie in it, who uses them, and what goes when room is needed.
 
 A task takes at once all that it needs: room for what it reads and writes, and for its own memory. What it reads and
-writes is in use from then until it is done. Data that nobody uses stay until room is needed; then the least recently
-used goes first. A copy that is not the last one, or that nobody will read any more, is forgotten; the last copy of data
+writes is in use from then until it is done; what it writes is there for others once it is done. Data that nobody uses
+stay until room is needed; then the least recently used goes first. A copy that is not the last one, or that nobody will read any more, is forgotten; the last copy of data
 that somebody will read, and of results, is moved to a slower pool first.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from array import array
 from collections import OrderedDict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from simmodel.work.livetask import LiveData, LiveTask
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Arrival", "MemoryPool"]
+__all__ = ["Arrival", "Claim", "MemoryPool", "nearest"]
 
 
 class Arrival(Event):
@@ -33,6 +33,14 @@ class Arrival(Event):
         super().__init__(env)
         self.users = 0
         self.under_way = False
+
+
+class Claim(Event):
+    """A task that waits for room: it happens when it has it; its value are the data that it must bring."""
+
+    def __init__(self, env: Environment, task: LiveTask) -> None:
+        super().__init__(env)
+        self.task = task
 
 
 class MemoryPool:
@@ -53,8 +61,16 @@ class MemoryPool:
         bytes taken now, and the most that they ever were
     held
         the data in it, the least recently used first, and how many use each now
-    arriving
-        the data on their way to it
+    arriving, leaving
+        the data on their way to it, and those that move out
+    writing
+        the data that are being written here and are not here yet, and how many tasks write each
+    takers
+        number of tasks that have taken what they need
+    claims
+        the tasks that wait for room, in turn
+    changed
+        what is called when bytes are given back or data come out of use, while somebody waits for room
     index
         its position in the machine
 
@@ -79,9 +95,11 @@ class MemoryPool:
         self.held: OrderedDict[LiveData, int] = OrderedDict()
         self.arriving: dict[LiveData, Arrival] = {}
         self.leaving: dict[LiveData, None] = {}
+        self.writing: dict[LiveData, int] = {}
+        self.takers = 0
+        self.claims: deque[Claim] = deque()
+        self.changed: Callable[[], None] | None = None
         self._steps = array("d", (env._now, 0.0))
-        self._claims: deque[Event] = deque()  # of those that wait for room, the first has its turn
-        self._changed: Event | None = None
 
     def __repr__(self) -> str:
         plural = "" if len(self.held) == 1 else "s"
@@ -112,19 +130,8 @@ class MemoryPool:
     def _remove(self, amount: float) -> None:
         self.used = used = self.used - amount if self.held or self.arriving else max(0.0, self.used - amount)
         self._steps.extend((self.env._now, used))
-        if self._changed is not None:
-            self._tell()
-
-    def _tell(self) -> None:
-        event, self._changed = self._changed, None
-        if event is not None:
-            event.succeed()
-
-    def changed(self) -> Event:
-        """Return an event that happens when bytes are given back, or data come out of use."""
-        if self._changed is None:
-            self._changed = Event(self.env)
-        return self._changed
+        if self.changed is not None:
+            self.changed()
 
     def room_for(self, amount: float) -> bool:
         """Return whether so many bytes are free, up to the rounding of sums."""
@@ -140,7 +147,7 @@ class MemoryPool:
             if data not in held and data not in arriving:
                 need += data.size
         for data in task.outputs:
-            if data not in held and data not in task.inputs:
+            if data not in held and data not in task.inputs and data not in self.writing:
                 need += data.size
         return need
 
@@ -150,6 +157,7 @@ class MemoryPool:
         The data are in use from now on, those on their way included; those returned are the caller's to bring.
         """
         held = self.held
+        writing = self.writing
         amount = task.memory
         missing: tuple[LiveData, ...] | list[LiveData] = ()
         arriving = self.arriving
@@ -161,12 +169,13 @@ class MemoryPool:
                 else:
                     missing = [data]
         for data in task.outputs:
-            if data not in held and data not in task.inputs:
+            if data not in held and data not in task.inputs and data not in writing:
                 amount += data.size
         if self.used + amount > self.size and not self.room_for(amount):
             return None
         if amount:
             self._add(amount)
+        self.takers += 1
         for data in task.inputs:
             if data in held:
                 held[data] += 1
@@ -177,28 +186,58 @@ class MemoryPool:
                     arriving[data] = arrival = Arrival(self.env)
                 arrival.users += 1
         for data in task.outputs:
-            if data in held:
+            if data in task.inputs:
+                continue
+            if data in writing:
+                writing[data] += 1
+            elif data in held:
                 held[data] += 1
-            elif data not in task.inputs:
-                held[data] = 1
-                data.copies += (self,)
+            else:
+                writing[data] = 1
+                data.coming = self
         return missing
 
     def give_back(self, task: LiveTask, done: bool) -> None:
-        """Take a task's data out of use; where it is not done, what it would have written goes too."""
+        """Take a task's data out of use; what it has written is there now, where it is done, and else its room goes."""
         held = self.held
+        self.takers -= 1
         for data in task.inputs:
             held[data] -= 1
         for data in task.outputs:
             if data in task.inputs:
                 continue
-            held[data] -= 1
-            if not done and not data.written and not held[data]:
-                self.forget(data)
+            if data in self.writing:
+                self._end_writing(data, done)
+            else:
+                held[data] -= 1
         if task.memory:
             self._remove(task.memory)
-        elif self._changed is not None:
-            self._tell()
+        elif self.changed is not None:
+            self.changed()
+
+    def _end_writing(self, data: LiveData, done: bool) -> None:
+        """One of those that write data here is done, or was stopped."""
+        writers = self.writing[data] - 1
+        if not done:
+            if writers:
+                self.writing[data] = writers
+            else:
+                del self.writing[data]
+                data.coming = None
+                self._remove(data.size)
+            return
+        del self.writing[data]
+        held = self.held
+        if data in held:  # a copy of what it was before has come meanwhile: it is written over
+            held[data] += writers
+            self._remove(data.size)
+            return
+        held[data] = writers
+        data.copies += (self,)
+        arrival = self.arriving.get(data)
+        if arrival is not None:
+            held[data] += arrival.users
+            arrival.users = 0
 
     # ------------------------------------------------------------------ data
 
@@ -217,11 +256,15 @@ class MemoryPool:
     def arrived(self, data: LiveData) -> None:
         """The data are here."""
         arrival = self.arriving.pop(data)
-        self.held[data] = arrival.users
-        data.copies += (self,)
+        if data in self.held:  # written here meanwhile
+            self.held[data] += arrival.users
+            self._remove(data.size)
+        else:
+            self.held[data] = arrival.users
+            data.copies += (self,)
         arrival.succeed()
-        if self._changed is not None:
-            self._tell()
+        if self.changed is not None:
+            self.changed()
 
     def forget(self, data: LiveData) -> None:
         """Let a copy go that nobody uses."""
@@ -236,24 +279,23 @@ class MemoryPool:
     def unuse(self, data: LiveData) -> None:
         """End what :meth:`use` began."""
         self.held[data] -= 1
-        if self._changed is not None:
-            self._tell()
+        if self.changed is not None:
+            self.changed()
 
     # ------------------------------------------------------------------ room
 
-    def _unused(self) -> Iterator[LiveData]:
-        """Iterate over data that nobody uses, the least recently used first."""
+    def unused(self) -> Iterator[LiveData]:
+        """Iterate over data that nobody uses and that stay, the least recently used first."""
         leaving = self.leaving
         return (data for data, users in self.held.items() if not users and data not in leaving)
 
-    def forget_unneeded(self, amount: float) -> None:
+    def forget_unneeded(self, amount: float, keep: Collection[LiveData] = ()) -> None:
         """Forget what need not be kept, the least recently used first, until so many bytes are free."""
-        while not self.room_for(amount):
-            for data in self._unused():
-                if not self.must_move(data):
-                    self.forget(data)
-                    break
-            else:
+        if self.room_for(amount):
+            return
+        for data in [data for data in self.unused() if data not in keep and not self.must_move(data)]:
+            self.forget(data)
+            if self.room_for(amount):
                 return
 
     def must_move(self, data: LiveData) -> bool:
@@ -261,27 +303,6 @@ class MemoryPool:
         if not data.readers and not data.kept:
             return False
         return not any(pool is not self and data not in pool.leaving for pool in data.copies)
-
-    def oldest(self) -> LiveData | None:
-        """Return the least recently used of the data that nobody uses, or ``None``."""
-        return next(self._unused(), None)
-
-    def queue_for_room(self) -> Event | None:
-        """Wait for one's turn to make room: an event where others are before, and ``None`` where nobody is."""
-        turn = Event(self.env)
-        self._claims.append(turn)
-        return turn if len(self._claims) > 1 else None
-
-    def end_of_turn(self) -> None:
-        """Let the next one make room."""
-        self._claims.popleft()
-        if self._claims:
-            self._claims[0].succeed()
-
-    @property
-    def crowded(self) -> bool:
-        """Whether somebody waits for room."""
-        return bool(self._claims)
 
 
 def nearest(pools: Sequence[Any], cost: Sequence[float]) -> Any:

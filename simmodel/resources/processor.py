@@ -107,9 +107,9 @@ class Processor(TaskPlace):
         pool = self.pool
         uses_memory = task.inputs or task.outputs or task.memory
         if uses_memory:
-            missing: Data | None = None if pool.crowded else pool.take(task)
+            missing: Data | None = None if pool.claims else pool.take(task)
             if missing is None:
-                missing = yield from self._wait_for_room(task)
+                missing = yield board.mover.room.claim(pool, task)
                 transfer_start = env._now
             if missing or pool.arriving or self._always_transfers:
                 yield from self.transfer(task, missing)
@@ -195,29 +195,7 @@ class Processor(TaskPlace):
         """
         yield Timeout(self.env, seconds)
 
-    # ------------------------------------------------------------------ room and preemption
-
-    def _wait_for_room(self, task: LiveTask) -> Generator[Event, Any, Data]:
-        """Take what a task needs in the pool, in turn with others; data move out where they must."""
-        pool = self.pool
-        turn = pool.queue_for_room()
-        if turn is not None:
-            yield turn
-        present = [data for data in task.inputs if data in pool.held]
-        for data in present:  # they need not be brought: keep them
-            pool.use(data)
-        while True:
-            need = pool.needs(task)
-            pool.forget_unneeded(need)
-            missing = pool.take(task)
-            if missing is not None:
-                break
-            self.board.mover.make_way(pool, need)
-            yield pool.changed()
-        for data in present:
-            pool.unuse(data)
-        pool.end_of_turn()
-        return missing
+    # ------------------------------------------------------------------ preemption
 
     def _execute_until_stopped(self, task: LiveTask, seconds: float) -> Generator[Event, Any, bool]:
         """Run a task that may be stopped; return whether it came to its end."""

@@ -12,6 +12,7 @@ from simmodel.environment import Environment
 from simmodel.errors import InputError
 from simmodel.resources.memory import MemoryPool, nearest
 from simmodel.resources.network import Network
+from simmodel.systems.room import RoomMaker
 from simmodel.work.livetask import LiveData, LiveTask
 
 __all__ = ["DataMover", "Moved"]
@@ -75,6 +76,7 @@ class DataMover:
         self._record = record
         self._on_moved: tuple[Callable[..., object], ...] = ()
         self.latency, self.per_byte = self._ways()
+        self.room = RoomMaker(self)
         env.on_hooks_changed(self._find_hooks)
 
     def _find_hooks(self) -> None:
@@ -102,12 +104,17 @@ class DataMover:
         """Return the seconds to move data to a pool, with the links to themselves; 0 where they are there."""
         best = inf
         to = pool.index
-        for source in data.copies:
+        copies = data.copies
+        if not copies:
+            if data.coming is None:
+                return 0.0
+            copies = (data.coming,)
+        for source in copies:
             if source is pool:
                 return 0.0
             seconds = self.latency[source.index][to] + data.size * self.per_byte[source.index][to]
             best = min(best, seconds)
-        return best if data.copies else 0.0
+        return best
 
     def bring(self, data: LiveData, pool: MemoryPool, task: LiveTask | None, cause: str) -> Event:
         """Start to move data to a pool that keeps room for them; return the event of their arrival."""
@@ -115,6 +122,9 @@ class DataMover:
         if arrival.under_way:
             return arrival
         arrival.under_way = True
+        if data in pool.held:  # written there meanwhile
+            pool.arrived(data)
+            return arrival
         to = pool.index
         copies = data.copies
         source: MemoryPool = copies[0]
@@ -129,7 +139,11 @@ class DataMover:
             self._note(data, source, pool, since, task, cause)
             pool.arrived(data)
 
-        self._move(data, source, pool).callbacks.append(arrived)
+        moving = self._move(data, source, pool)
+        if moving.callbacks is None:  # nothing to move, and no latency
+            arrived(moving)
+        else:
+            moving.callbacks.append(arrived)
         return arrival
 
     def _move(self, data: LiveData, source: MemoryPool, pool: MemoryPool) -> Any:
@@ -153,28 +167,14 @@ class DataMover:
         pool = task.place.pool
         for data in task.inputs:
             if data.written and data not in pool.held and data not in pool.arriving:
-                if pool.crowded or not pool.room_for(data.size):
+                if pool.claims or not pool.room_for(data.size):
                     return
                 pool.expect(data)
                 self.bring(data, pool, task, "overlap")
 
-    def make_way(self, pool: MemoryPool, amount: float) -> None:
-        """Start to move data out of a pool, the least recently used first, until so many bytes are on their way out."""
+    def move_out(self, data: LiveData, pool: MemoryPool) -> None:
+        """Start to move data out of a pool, to the one that takes what must go there, which has room for them."""
         spill = pool.spill
-        if spill is pool:
-            return
-        lacking = pool.used + amount - pool.size - sum(data.size for data in pool.leaving)
-        while lacking > 0:
-            data = pool.oldest()
-            if data is None or data in spill.arriving:
-                return
-            spill.forget_unneeded(data.size)
-            if not spill.room_for(data.size):
-                return
-            lacking -= data.size
-            self._move_out(data, pool, spill)
-
-    def _move_out(self, data: LiveData, pool: MemoryPool, spill: MemoryPool) -> None:
         pool.leaving[data] = None
         spill.expect(data)
 

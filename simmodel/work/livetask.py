@@ -19,6 +19,8 @@ class LiveData:
         what it is called, and its bytes
     copies
         the pools that hold it, in the order in which they got it
+    coming
+        the pool in which a task writes it now
     written
         whether it is there: written by a task, or given from the beginning
     readers
@@ -27,12 +29,13 @@ class LiveData:
         whether it is a result: written, and read by no task
     """
 
-    __slots__ = ("copies", "kept", "name", "readers", "size", "written")
+    __slots__ = ("coming", "copies", "kept", "name", "readers", "size", "written")
 
     def __init__(self, name: str, size: float) -> None:
         self.name = name
         self.size = size
         self.copies: tuple[Any, ...] = ()
+        self.coming: Any = None
         self.written = False
         self.readers = 0
         self.kept = False
