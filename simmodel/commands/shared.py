@@ -65,9 +65,9 @@ at_least_one = _whole_from(1)
 
 def split_names(text: str) -> list[str]:
     """Return the names of a list with commas between them, and let those of the working folder be found."""
-    from simmodel.scheduling.registry import split_names as names_in
+    from simmodel.scheduling import registry
 
-    names = names_in(text)
+    names = registry.split_names(text)
     for name in names:
         see_working_folder(name)
     return names

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.metadata import entry_points
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from simmodel.errors import InputError, unknown
@@ -46,12 +47,18 @@ def split_names(text: str) -> list[str]:
     return [name.strip() for name in names if name.strip()]
 
 
+@cache
+def _offered() -> tuple[EntryPoint, ...]:
+    """Return what other packages offer: looked up once in a process, for it takes milliseconds."""
+    return tuple(entry_points(group="simmodel.policies"))
+
+
 def _known() -> dict[str, tuple[Callable[[], Any], str]]:
     import simmodel.policies  # registers the package's own
 
     assert simmodel.policies
     known = dict(_POLICIES)
-    for entry in entry_points(group="simmodel.policies"):
+    for entry in _offered():
         known.setdefault(entry.name, (lambda entry=entry: entry.load()(), f"from {entry.value}"))  # type: ignore[misc]
     return known
 
