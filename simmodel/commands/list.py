@@ -56,9 +56,9 @@ def _list_ready(kind: str) -> dict[str, str]:
 
 
 def _list_formats() -> dict[str, str]:
-    from simmodel.formats.library import FORMATS
+    from simmodel.formats.library import FORMATS, WORKFLOW_FORMATS
 
-    return {name: each.description for name, each in FORMATS.items()}
+    return {name: each.description for name, each in {**FORMATS, **WORKFLOW_FORMATS}.items()}
 
 
 _LISTS: dict[str, Callable[[], dict[str, str]]] = {

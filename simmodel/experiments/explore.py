@@ -256,8 +256,8 @@ class Exploration:
             where one was not measured
         """
         if metrics is None:
-            known = [name for name in _SHOWN if name in self.metrics]
-            return [name for name in known if np.nan_to_num(self.samples[name]).any()]
+            known = [name for name in _SHOWN if name in self.metrics and np.isfinite(self.samples[name]).any()]
+            return [name for name in known if np.nan_to_num(self.samples[name]).any() or name != "energy"]
         for name in metrics:
             if name not in self.metrics:
                 from simmodel.errors import unknown

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any, NoReturn
 
+from simmodel.errors import InputError
 from simmodel.work.livetask import LiveTask
 
 __all__ = ["ReadyTasks"]
@@ -41,6 +43,12 @@ class ReadyTasks:
             task = tasks[i]
             if task.place is None:
                 yield task
+
+    def at(self, place: Any) -> NoReturn:
+        """Refuse a policy for places that start work at once; raises :class:`~simmodel.errors.InputError`."""
+        raise InputError(
+            f"a policy that places tasks (hrr, heft ...) expected, found one for queues of jobs: {place.name} has none"
+        )
 
     def add(self, task: LiveTask) -> None:
         """Take a task in."""
