@@ -239,6 +239,7 @@ def test_a_worker_that_dies_is_reported_and_stops_nobody(week: Snapshot) -> None
 
 def test_what_is_late_is_reported_and_not_waited_for(week: Snapshot) -> None:
     executor = ProcessPoolExecutor(2)
+    what_if(week, ["easy", "fcfs"], executor=executor)  # the workers are there
     found = what_if(week, {"easy": "easy", "blocked": blocked}, executor=executor, deadline=2.0)
     stop_workers(executor)
     assert [each.status for each in found] == ["finished", "unfinished"]
@@ -248,7 +249,7 @@ def test_what_is_late_is_reported_and_not_waited_for(week: Snapshot) -> None:
 
 
 def test_a_future_that_has_no_end_is_left_at_the_deadline(week: Snapshot) -> None:
-    found = what_if(week, {"easy": "easy", "for ever": greedy_for_ever, "sjf": "sjf+easy"}, deadline=0.5)
+    found = what_if(week, {"easy": "easy", "for ever": greedy_for_ever, "sjf": "sjf+easy"}, deadline=1.0)
     assert [each.status for each in found] == ["finished", "unfinished", "unfinished"]  # no time was left for the third
 
 
