@@ -11,6 +11,7 @@ from simmodel.errors import InputError
 from simmodel.formats.library import FORMATS, load_workload
 from simmodel.formats.swf import read_swf, write_swf
 from simmodel.generators.settings import GENERATORS, generate
+from simmodel.generators.task_work import task_work_names
 from simmodel.work.ready import ready_file, ready_folder, ready_names
 from simmodel.work.transformations import offered_load
 
@@ -52,7 +53,7 @@ def test_every_ready_workload_loads(name, tmp_path):
 
 
 def test_the_ready_names_are_those_tested_here():
-    assert ready_names("workloads") == sorted(READY)
+    assert ready_names("workloads") == sorted([*READY, *task_work_names()])
     assert ready_names("no such kind") == []
     assert ready_file("workloads", "probe-4").name == "probe-4.toml"
     assert sum(path.stat().st_size for path in ready_folder("workloads").iterdir()) < 150_000
@@ -132,6 +133,7 @@ def test_options_go_to_the_reader(tmp_path):
     ("settings", "sentence"),
     [
         ({}, "generator: one of lublin, synthetic, schedtwin, listed expected, found 'None'"),
+        ({"generator": "tasks"}, "generator: one of lublin, synthetic, schedtwin, listed expected, found 'tasks'"),
         ({"generator": "lublin", "sede": 1}, "sede: unknown key; there are generator, description"),
         ({"generator": "lublin", "parameters": {"job": 1}}, "parameters.job: unknown key"),
         ({"generator": "lublin", "parameters": {"jobs": 0}}, "parameters: jobs, processors and classes of at least 1"),

@@ -181,7 +181,11 @@ def _path_of(
     path = ready or Path(name_or_path)
     if not path.exists():
         if bare and not re.search(r"[/\\.]", str(name_or_path)):
-            raise unknown("workload", str(name_or_path), ready_names("workloads"))
+            from simmodel.generators.task_work import task_work_names
+
+            tasks = task_work_names()  # these are no workloads of jobs
+            names = [name for name in ready_names("workloads") if name not in tasks]
+            raise unknown("workload", str(name_or_path), names)
         raise InputError("no such file", source=str(path))
     return path, ready is not None
 

@@ -144,9 +144,10 @@ def only_possible(work: TaskSet | Workflow, machine: MachineSpec) -> TaskSet:
     impossible = sum(out)
     if not impossible:
         return tasks
-    ahead = [i for i in range(n) if out[i]]
+    ahead = [i for i in range(n) if out[i]] if tasks.children is not None else []
     while ahead:
-        for child in tasks.children[ahead.pop()] if tasks.children else ():
+        assert tasks.children is not None
+        for child in tasks.children[ahead.pop()]:
             if not out[child]:
                 out[child] = True
                 ahead.append(child)

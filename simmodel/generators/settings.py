@@ -96,7 +96,10 @@ def generate(settings: Mapping[str, Any], *, seed: int | None = None, source: st
     _known_keys(settings, _KEYS, "", source)
     name = str(settings.get("generator"))
     if name not in GENERATORS:
-        raise InputError(f"one of {', '.join(GENERATORS)} expected, found {name!r}", source, "generator")
+        from simmodel.generators.task_kinds import TASK_KINDS
+
+        more = "; that makes tasks for a machine, not jobs" if name in TASK_KINDS else ""
+        raise InputError(f"one of {', '.join(GENERATORS)} expected, found {name!r}{more}", source, "generator")
     make, signature, _ = GENERATORS[name]
     parameters = settings.get("parameters", {})
     allowed = [key for key in inspect.signature(signature).parameters if key not in ("rng", "seed")]

@@ -158,10 +158,11 @@ class _Reader:
     def settings(
         self, settings: Mapping[str, Any], rng: np.random.Generator | None, seed: int | None, source: str | None
     ) -> Work:
-        for key in settings:
-            if key not in _SETTINGS:
-                raise InputError(unknown("key", key, _SETTINGS).message, source, key)
         kind = settings.get("generator")
+        if kind is None or kind in TASK_KINDS:
+            for key in settings:
+                if key not in _SETTINGS:
+                    raise InputError(unknown("key", key, _SETTINGS).message, source, key)
         if kind not in TASK_KINDS:
             more = "; a workload of jobs is for a cluster" if "generator" in settings else ""
             raise InputError(f"one of {', '.join(TASK_KINDS)} expected, found {kind!r}{more}", source, "generator")
