@@ -11,6 +11,8 @@ from typing import Any
 
 from simmodel.policies.ordering import FCFS, at_each_place, attach, fresh, start_heads
 from simmodel.policies.ordering import order as order_named
+from simmodel.resources.allocation import Allocation
+from simmodel.resources.counts import COUNTED
 from simmodel.scheduling.protocol import Decision, Reserve, Start, View
 
 __all__ = ["Conservative", "ConservativeKeep"]
@@ -186,7 +188,44 @@ class ConservativeKeep(_Planner):
     def __init__(self, order: Any = FCFS, *, promises: bool = True) -> None:
         super().__init__(order, promises=promises)
         self._promised: dict[Any, dict[Any, tuple[float, Any]]] = {}  # place: job: instant, allocation
+        self._system: Any = None
         self._settled: dict[Any, tuple[int, bool]] = {}  # place: version at its last decision, whether all stayed there
+
+    def attach(self, system: Any) -> None:
+        """Attach an order that keeps a history to the system, and remember whose jobs these are."""
+        super().attach(system)
+        self._system = system
+
+    def state(self) -> dict[str, Any] | None:
+        """Return the promises as plain values, by place and number of the job, for a snapshot."""
+        promised = {
+            place.name: [
+                [job.seq, at, [list(row) for row in allocation.rows] if isinstance(allocation, Allocation) else None]
+                for job, (at, allocation) in jobs.items()
+                if job.state == "waiting" and job.place is place
+            ]
+            for place, jobs in self._promised.items()
+        }
+        settled = {
+            place.name: settled
+            for place, (seen, settled) in self._settled.items()
+            if seen == place.version + place.consumables.version
+            and len(promised.get(place.name, ())) == len(self._promised.get(place, ()))
+        }
+        found = {name: jobs for name, jobs in promised.items() if jobs}
+        return {"promised": found, "settled": settled} if found or settled else None
+
+    def restore(self, values: dict[str, Any]) -> None:
+        """Remember the promises that a snapshot kept of a policy like this one."""
+        places = {place.name: place for place in self._system.places}
+        jobs = {job.seq: job for job in self._system.view.waiting}
+        for name, promised in values["promised"].items():
+            self._promised[places[name]] = {
+                jobs[number]: (at, COUNTED if rows is None else Allocation.of(rows)) for number, at, rows in promised
+            }
+        for name, settled in values["settled"].items():
+            place = places[name]
+            self._settled[place] = place.version + place.consumables.version, settled
 
     def forget(self) -> None:
         """Forget the promises: another policy has decided since, and was not bound by them."""

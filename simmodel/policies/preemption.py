@@ -49,6 +49,14 @@ class Preemptive:
         if hasattr(self.policy, "forget"):
             self.policy.forget()
 
+    def state(self) -> Any:
+        """Return what the other policy remembers, for a snapshot."""
+        return self.policy.state() if hasattr(self.policy, "state") else None
+
+    def restore(self, values: Any) -> None:
+        """Have the other policy remember it."""
+        self.policy.restore(values)
+
     def attach(self, system: Any) -> None:
         """Attach the other policy to the system."""
         attach(system, self.policy)

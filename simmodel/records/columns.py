@@ -40,7 +40,7 @@ def job_columns(columns: Mapping[str, Any], expected: int, late: Sequence[LiveJo
         "job": [job.id for job in late],
         "submit": [job.submit for job in late],
         "processors": [job.processors for job in late],
-        "requested": [job.requested for job in late],
+        "requested": [getattr(job, "_whole", (job.requested,))[0] for job in late],  # before it was suspended
     }
     for name in ("user", "group", "queue", "partition"):
         values = [_value(job, name) for job in late]

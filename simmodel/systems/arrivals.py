@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from heapq import heappush
 from typing import TYPE_CHECKING, Any
 
@@ -25,15 +25,19 @@ Values = tuple[Any, ...]
 class Arrivals(Occurrence):
     """Submits rows of prepared columns; one event an instant of submission (one a job, where each is decided on).
 
-    A live job is made when it is submitted and not before: a log of a million jobs needs no million objects.
+    A live job is made when it is submitted and not before: a log of a million jobs needs no million objects. Its number
+    in the order of submission is its row, unless ``numbers`` says otherwise.
     """
 
-    __slots__ = ("_chunks", "_each", "_i", "_priority", "_values", "cluster")
+    __slots__ = ("_chunks", "_each", "_i", "_priority", "_values", "cluster", "numbers")
 
-    def __init__(self, cluster: Cluster, chunks: Iterator[list[Values]], each: bool) -> None:
+    def __init__(
+        self, cluster: Cluster, chunks: Iterator[list[Values]], each: bool, numbers: Mapping[int, int] | None
+    ) -> None:
         self.cluster = cluster
         self._priority = cluster._submit_priority
         self._each = each
+        self.numbers = numbers
         self._chunks = chunks
         self._i = 0
         self._values: list[Values] = next(chunks, [])
@@ -59,13 +63,13 @@ class Arrivals(Occurrence):
         i = self._i
         at = values[i][1]
         each = self._each
-        offset = cluster._offset
+        numbers = self.numbers
         watched = bool(cluster.usages)
         while True:
             row, _, processors, requested, expected, duration, name, user, cut = values[i]
             job = LiveJob(name, row, at, processors, requested, expected, duration)
-            if offset:
-                job.seq = row + offset
+            if numbers is not None:
+                job.seq = numbers[row]
             job.user = user
             job.place = pool
             job._watched = watched

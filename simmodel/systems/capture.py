@@ -23,6 +23,7 @@ from simmodel.scheduling.snapshot import (
 from simmodel.systems.arrivals import Arrivals
 from simmodel.systems.replay import Submission
 from simmodel.work.job import OVER, Run
+from simmodel.work.prepare import planned_seconds
 
 if TYPE_CHECKING:
     from simmodel.systems.cluster import Cluster
@@ -178,7 +179,6 @@ def _arrivals(cluster: Cluster, entries: Iterable[Any]) -> tuple[list[Work], dic
     """Return what is still to be submitted, and where in the list of it each source's part is: (first, how many)."""
     works: list[Work] = []
     parts: dict[Any, tuple[int, ...]] = {}
-    offset = cluster._offset
     for _, _, _, source in entries:
         if type(source) is Arrivals:
             assert cluster._only_pool is not None
@@ -186,7 +186,7 @@ def _arrivals(cluster: Cluster, entries: Iterable[Any]) -> tuple[list[Work], dic
             left = [
                 Work(
                     name,
-                    row + offset,
+                    row if source.numbers is None else source.numbers[row],
                     submit,
                     processors,
                     requested,
@@ -209,14 +209,14 @@ def _arrivals(cluster: Cluster, entries: Iterable[Any]) -> tuple[list[Work], dic
 
 def _submission(cluster: Cluster, submission: Submission) -> Work:
     spec = submission.spec
-    number = submission.row + cluster._offset
+    number = submission.number
     name = spec.id if spec.id is not None else spec.name or number + 1
     if spec.body is not None:
         raise SnapshotError(f"job {name}, still to arrive, cannot be copied: it has a body, which is a generator")
     assert spec.run is not None
-    requested = float(spec.requested if spec.requested is not None else spec.run)
-    run = float(spec.run)
-    return Work(name, number, submission.at, spec.processors, requested, requested, run, spec.user, spec=spec)
+    limit = spec.requested if spec.requested is not None else spec.run
+    seconds = planned_seconds(spec.run, limit, cluster.estimates, cluster.overrun)
+    return Work(name, number, submission.at, spec.processors, *map(float, seconds), spec.user, spec=spec)
 
 
 def _blocked(cluster: Cluster) -> list[LiveJob]:
@@ -290,6 +290,7 @@ def _planned(cluster: Cluster, entries: Iterable[Any], parts: dict[Any, tuple[in
             what: str = "end" if type(thing) is Run else "arrivals"
             about: tuple[Any, ...] = parts[thing]
         else:
+            assert thing.what is not None
             owner, what, *rest = thing.what
             about = tuple(rest)
             if what == "submission":

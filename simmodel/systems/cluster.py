@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from simpy.events import Event
@@ -193,7 +193,7 @@ class Cluster(Executions):
         InputError
             where it names a queue or a partition that is not there
         """
-        job, reason = self._live(spec, self.submitted - self._offset)
+        job, reason = self._live(spec, self.submitted - self._offset, self.submitted)
         if reason is not None:
             raise ImpossibleWork(f"{self.name}: job {job.id}: {reason}")
         self._begin_record()
@@ -258,15 +258,18 @@ class Cluster(Executions):
         if self._only_pool is None or needs_specs(workload, self.spec):
             submit_specs(self, workload, prepared, first)
         else:
-            self._expect(chunks_of(workload, prepared, first))
+            rows = range(first, first + len(workload))
+            numbers = {row: row + self._offset for row in rows} if self._offset else None
+            self._expect(chunks_of(workload, prepared, first), numbers)
         return prepared
 
-    def _expect(self, chunks: Iterator[list[Values]]) -> None:
+    def _expect(self, chunks: Iterator[list[Values]], numbers: Mapping[int, int] | None) -> None:
         """Have plain jobs submitted, each at its instant."""
-        self._sources.append(Arrivals(self, chunks, self._by_event or bool(self._on_submitted)))
+        self._sources.append(Arrivals(self, chunks, self._by_event or bool(self._on_submitted), numbers))
 
-    def _live(self, spec: Job, index: int) -> tuple[LiveJob, str | None]:
-        """Return the live job, and why it can never run."""
+    def _live(self, spec: Job, index: int, number: int | None = None) -> tuple[LiveJob, str | None]:
+        """Return the live job, and why it can never run; its number is its row in the record, unless it has its own."""
+        number = index if number is None else number
         run = float("inf") if spec.run is None else spec.run
         limit = spec.requested if spec.requested is not None else run
         requested, expected, duration = (
@@ -274,7 +277,6 @@ class Cluster(Executions):
         )
         if spec.body is not None:
             requested, expected, duration = limit, limit, float("inf")
-        number = index + self._offset
         name = spec.id if spec.id is not None else spec.name or number + 1
         job = LiveJob(name, index, self.env.now, spec.processors, requested, expected, duration)
         job.seq = number

@@ -105,23 +105,25 @@ def submit_specs(cluster: Cluster, workload: Workload, prepared: Prepared, first
     ``first`` is the row that the first of the workload has in the record.
     """
     for row, spec in specs(workload, prepared, any(partition.nodes for partition in cluster.spec.partitions)):
-        plan_submission(cluster, float(prepared.submit[row]), first + row, spec, prepared.report)
+        number = first + row + cluster._offset
+        plan_submission(cluster, float(prepared.submit[row]), first + row, number, spec, prepared.report)
 
 
-def plan_submission(cluster: Cluster, at: float, row: int, spec: Job, report: Report) -> None:
-    """Have a job submitted at an instant (s), as this row of the record."""
-    submission = Submission(cluster, at, row, spec, report)
+def plan_submission(cluster: Cluster, at: float, row: int, number: int, spec: Job, report: Report) -> None:
+    """Have a job submitted at an instant (s), as this row of the record and this number in the order of submission."""
+    submission = Submission(cluster, at, row, number, spec, report)
     cluster.env.call_at(at, submission, cluster._submit_priority, (cluster, "submission", submission))
 
 
 class Submission:
     """Submits one job when called."""
 
-    __slots__ = ("_cluster", "_report", "at", "row", "spec")
+    __slots__ = ("_cluster", "_report", "at", "number", "row", "spec")
 
-    def __init__(self, cluster: Cluster, at: float, row: int, spec: Job, report: Report) -> None:
+    def __init__(self, cluster: Cluster, at: float, row: int, number: int, spec: Job, report: Report) -> None:
         self._cluster = cluster
         self.at = at
+        self.number = number
         self.row = row
         self.spec = spec
         self._report = report
@@ -129,7 +131,7 @@ class Submission:
     def __call__(self) -> None:
         """Submit it."""
         cluster = self._cluster
-        job, reason = cluster._live(self.spec, self.row)
+        job, reason = cluster._live(self.spec, self.row, self.number)
         if reason is not None:
             self._reject(job, reason)
         else:

@@ -269,14 +269,17 @@ class Restored:
                 self._end(self.runs[about[0]], at)
             elif what == "arrivals":
                 first, count = about
-                cluster._expect(self._chunks(arrivals[first : first + count]))
+                works = arrivals[first : first + count]
+                numbers = {self.rows[work.number]: work.number for work in works}
+                cluster._expect(self._chunks(works), numbers)
             elif what == "submission":
                 work = arrivals[about[0]]
                 assert work.spec is not None
-                plan_submission(cluster, at, self.rows[work.number], work.spec, cluster.report)
+                plan_submission(cluster, at, self.rows[work.number], work.number, work.spec, cluster.report)
             elif what == "cancel":
                 cluster._cancel_at(running[about[0]], at)
             elif what == "eligible":
+                jobs[about[0]]._waits_for += 1
                 cluster._dependencies.think(jobs[about[0]], at)
             elif what == "alarm":
                 if self.own:

@@ -1,0 +1,82 @@
+"""Runs of random clusters and jobs, cut anywhere and continued, are the runs that were not cut."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from snapshots import check_cut, plain_workload
+from test_cluster_properties import UNTIL, Case, Restless, cases
+
+from simmodel.environment import Environment
+from simmodel.platform.cluster import ReservationSpec
+from simmodel.systems.cluster import Cluster
+from simmodel.work.workload import Workload
+
+
+POLICIES = [
+    *("fcfs", "sjf", "ljf", "smallest", "largest", "wfp", "unicef", "f1", "f2", "f3", "f4", "multifactor"),
+    *("easy", "easy-sjbf", "conservative", "conservative-keep", "best-fit", "window", "preemptive"),
+    *("sjf+easy", "wfp+easy", "multifactor+easy", "sjf+conservative", "wfp+conservative", "largest+conservative-keep"),
+    *("wfp+conservative-keep", "sjf+window", "multifactor+window"),
+]
+
+
+class Restart(Restless):
+    """The restless policy, which can say what it remembers."""
+
+    def state(self) -> Any:
+        return {"left": self.left, "next": self.next}
+
+    def restore(self, values: Any) -> None:
+        self.left, self.next = values["left"], values["next"]
+
+
+@st.composite
+def reserved(draw: st.DrawFn, case: Case) -> Case:
+    """Add a reservation, and have some jobs ask for it."""
+    if case.way == "log" or draw(st.booleans()):
+        return case
+    part = draw(st.sampled_from(case.spec.partitions))
+    what: dict[str, Any] = {}
+    if part.nodes:
+        what["nodes"] = sorted(draw(st.sets(st.sampled_from(range(len(part.node_names))), min_size=1)))
+    else:
+        what["processors"] = draw(st.integers(1, part.capacity))
+    start = draw(st.sampled_from([0.0, 3.0, 8.0]))
+    end = start + draw(st.sampled_from([2.0, 10.0, 30.0]))
+    spec = ReservationSpec(name="r", partition=part.name, start=start, end=end, **what)
+    jobs = [attrs.evolve(job, partition="r") if draw(st.integers(0, 2)) == 0 else job for job in case.jobs]
+    return case._replace(spec=attrs.evolve(case.spec, reservations=[spec]), jobs=jobs)
+
+
+@st.composite
+def cuts(draw: st.DrawFn) -> tuple[Case, list[float]]:
+    case = draw(cases())
+    if case.way == "script":
+        case = case._replace(way="jobs")
+    case = case._replace(
+        jobs=[attrs.evolve(job, body=None, run=4.0 if job.run is None else job.run) for job in case.jobs]
+    )
+    case = draw(reserved(case))
+    at = st.one_of(st.sampled_from([1, 2, 3, 5, 8, 10, 13, 15, 20, 30, 33]), st.floats(0.5, 60))
+    return case, sorted(set(map(float, draw(st.lists(at, min_size=1, max_size=3)))))
+
+
+@pytest.mark.parametrize("policy", [*POLICIES, Restart], ids=lambda policy: getattr(policy, "__name__", policy))
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@given(drawn=cuts())
+def test_a_run_that_is_cut_goes_on_as_if_it_had_not_been(policy, drawn):
+    case, at = drawn
+
+    def make(policy: Any) -> tuple[Environment, Cluster]:
+        env = Environment(seed=case.seed)
+        cluster = Cluster(env, case.spec, policy, **case.options)
+        cluster.replay(plain_workload(case.jobs) if case.way == "log" else Workload.from_jobs(case.jobs))
+        return env, cluster
+
+    until = UNTIL if case.spec.failures else None
+    check_cut(make, policy, at, until=until, given=not isinstance(policy, str))
