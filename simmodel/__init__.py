@@ -44,26 +44,37 @@ if TYPE_CHECKING:
     from simmodel.experiments.branches import Branch, CancelJob, StartJob, SubmitJob
     from simmodel.experiments.brokered import simulate_brokered
     from simmodel.experiments.compare import Comparison, Replications, compare, replicate
+    from simmodel.experiments.explore import Exploration, explore
     from simmodel.experiments.outcomes import Outcome, WhatIf
     from simmodel.experiments.whatif import what_if
     from simmodel.formats.library import load_workflow, load_workload
+    from simmodel.generators.task_work import task_work
     from simmodel.platform.library import load_platform
+    from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
     from simmodel.platform.network import LinkSpec, NetworkSpec, RouteSpec, SharingModel
+    from simmodel.policies.batch_mapping import MaxMin, MinMin, Sufferage
     from simmodel.policies.brokers import LeastLoaded, LowestTurnaround, LowestWait, Share, Siloed
+    from simmodel.policies.mapping import EarliestFinish, EarliestStart, FastestExecution, GreedyDS, RoundRobin
+    from simmodel.policies.planners import CPOP, HEFT, PEFT, HEFTSetup, LookaheadHEFT, PEFTSetup
     from simmodel.policies.portfolio import Portfolio
     from simmodel.records.brokered import BrokerResult
     from simmodel.records.network import NetworkRecorder
     from simmodel.records.stores import load_result
+    from simmodel.records.tasks import MachineResult
     from simmodel.resources.host import Host
     from simmodel.resources.network import Network
+    from simmodel.resources.processor import Processor
     from simmodel.scheduling.broker_snapshot import BrokerSnapshot
     from simmodel.scheduling.objective import Objective
     from simmodel.scheduling.snapshot import Snapshot
     from simmodel.systems.broker import Broker
     from simmodel.systems.forecast import Forecast
+    from simmodel.systems.machine import Machine
+    from simmodel.work.taskset import TaskSet
     from simmodel.work.workflow import DataObject, Task, Workflow
 else:
     _LATER = {
+        "ArchitectureSpec": "simmodel.platform.machine",
         "Branch": "simmodel.experiments.branches",
         "Broker": "simmodel.systems.broker",
         "BrokerResult": "simmodel.records.brokered",
@@ -71,8 +82,17 @@ else:
         "CancelJob": "simmodel.experiments.branches",
         "compare": "simmodel.experiments.compare",
         "Comparison": "simmodel.experiments.compare",
+        "CPOP": "simmodel.policies.planners",
         "DataObject": "simmodel.work.workflow",
+        "EarliestFinish": "simmodel.policies.mapping",
+        "EarliestStart": "simmodel.policies.mapping",
+        "Exploration": "simmodel.experiments.explore",
+        "explore": "simmodel.experiments.explore",
+        "FastestExecution": "simmodel.policies.mapping",
         "Forecast": "simmodel.systems.forecast",
+        "GreedyDS": "simmodel.policies.mapping",
+        "HEFT": "simmodel.policies.planners",
+        "HEFTSetup": "simmodel.policies.planners",
         "Host": "simmodel.resources.host",
         "LeastLoaded": "simmodel.policies.brokers",
         "LinkSpec": "simmodel.platform.network",
@@ -80,16 +100,28 @@ else:
         "load_result": "simmodel.records.stores",
         "load_workflow": "simmodel.formats.library",
         "load_workload": "simmodel.formats.library",
+        "LookaheadHEFT": "simmodel.policies.planners",
         "LowestTurnaround": "simmodel.policies.brokers",
         "LowestWait": "simmodel.policies.brokers",
+        "Machine": "simmodel.systems.machine",
+        "MachineResult": "simmodel.records.tasks",
+        "MachineSpec": "simmodel.platform.machine",
+        "MaxMin": "simmodel.policies.batch_mapping",
+        "MemoryPoolSpec": "simmodel.platform.machine",
+        "MinMin": "simmodel.policies.batch_mapping",
         "Network": "simmodel.resources.network",
         "NetworkRecorder": "simmodel.records.network",
         "NetworkSpec": "simmodel.platform.network",
         "Objective": "simmodel.scheduling.objective",
         "Outcome": "simmodel.experiments.outcomes",
+        "PEFT": "simmodel.policies.planners",
+        "PEFTSetup": "simmodel.policies.planners",
         "Portfolio": "simmodel.policies.portfolio",
+        "Processor": "simmodel.resources.processor",
+        "ProcessorSpec": "simmodel.platform.machine",
         "replicate": "simmodel.experiments.compare",
         "Replications": "simmodel.experiments.compare",
+        "RoundRobin": "simmodel.policies.mapping",
         "RouteSpec": "simmodel.platform.network",
         "Share": "simmodel.policies.brokers",
         "SharingModel": "simmodel.platform.network",
@@ -98,7 +130,10 @@ else:
         "Snapshot": "simmodel.scheduling.snapshot",
         "StartJob": "simmodel.experiments.branches",
         "SubmitJob": "simmodel.experiments.branches",
+        "Sufferage": "simmodel.policies.batch_mapping",
         "Task": "simmodel.work.workflow",
+        "task_work": "simmodel.generators.task_work",
+        "TaskSet": "simmodel.work.taskset",
         "what_if": "simmodel.experiments.whatif",
         "WhatIf": "simmodel.experiments.outcomes",
         "Workflow": "simmodel.work.workflow",
@@ -117,6 +152,10 @@ else:
 
 
 __all__ = [
+    "CPOP",
+    "HEFT",
+    "PEFT",
+    "ArchitectureSpec",
     "Backfill",
     "BestFit",
     "Branch",
@@ -132,10 +171,16 @@ __all__ = [
     "ConsumableSpec",
     "DataObject",
     "Dependency",
+    "EarliestFinish",
+    "EarliestStart",
     "Easy",
     "Environment",
+    "Exploration",
     "FailureModel",
+    "FastestExecution",
     "Forecast",
+    "GreedyDS",
+    "HEFTSetup",
     "Host",
     "ImpossibleWork",
     "InputError",
@@ -143,8 +188,15 @@ __all__ = [
     "JobFailed",
     "LeastLoaded",
     "LinkSpec",
+    "LookaheadHEFT",
     "LowestTurnaround",
     "LowestWait",
+    "Machine",
+    "MachineResult",
+    "MachineSpec",
+    "MaxMin",
+    "MemoryPoolSpec",
+    "MinMin",
     "Multifactor",
     "Network",
     "NetworkRecorder",
@@ -154,11 +206,14 @@ __all__ = [
     "Order",
     "OutageSpec",
     "Outcome",
+    "PEFTSetup",
     "PartitionSpec",
     "PolicyError",
     "Portfolio",
     "Preempt",
     "Preemptive",
+    "Processor",
+    "ProcessorSpec",
     "QueueSpec",
     "RealtimeEnvironment",
     "Replications",
@@ -166,6 +221,7 @@ __all__ = [
     "ReservationSpec",
     "Reserve",
     "Result",
+    "RoundRobin",
     "RouteSpec",
     "Scenario",
     "Share",
@@ -178,8 +234,10 @@ __all__ = [
     "Start",
     "StartJob",
     "SubmitJob",
+    "Sufferage",
     "Table",
     "Task",
+    "TaskSet",
     "View",
     "WakeAt",
     "WhatIf",
@@ -187,6 +245,7 @@ __all__ = [
     "Workflow",
     "Workload",
     "compare",
+    "explore",
     "load_platform",
     "load_result",
     "load_scenario",
@@ -199,5 +258,6 @@ __all__ = [
     "replicate",
     "simulate",
     "simulate_brokered",
+    "task_work",
     "what_if",
 ]
