@@ -76,6 +76,68 @@ def test_utilisation_counts_the_whole_machine():
     assert at_10.tolist() == [pytest.approx(1 - (2 * 140 + 2 * 40) / (4 * 140))]
 
 
+def test_what_is_blocked_or_held_is_not_scored():
+    from simmodel import ClusterSpec, Dependency, PartitionSpec, QueueSpec
+
+    spec = ClusterSpec(
+        name="c", partitions=[PartitionSpec(name="p", processors=4)], queues=[QueueSpec(name="q", max_running=1)]
+    )
+    jobs = [
+        Job(id=1, processors=4, run=100, queue="q"),
+        Job(id=2, submit=1, processors=4, run=50),
+        Job(id=3, submit=2, processors=4, run=10, dependencies=[Dependency(2)]),
+    ]
+    jobs += [Job(id=4 + i, submit=90, processors=4, run=10, queue="q") for i in range(2)]  # one runs at most
+    portfolio = Portfolio(["easy"], "raw:wait_max")
+    env = Environment()
+    cluster = Cluster(env, spec, portfolio)
+    real, foreseen, left_out = cluster.view.simulate, {}, []
+
+    def noting(policy: Any) -> Any:
+        future = real(policy)
+        queue = [job.id for job in cluster.view.waiting]
+        waits = dict(zip(future.jobs["job"].tolist(), future.jobs["start"] - future.jobs["submit"], strict=True))
+        foreseen[env.now] = max(waits[job] for job in queue)
+        left_out.append(int(future.jobs["waiting"].sum()) - len(queue))
+        return future
+
+    cluster.view.simulate = noting
+    for job in jobs:
+        env.call_at(job.submit, lambda job=job: cluster.submit(job))
+    env.run()
+    assert max(left_out) > 0, "something was blocked or held"
+    told = dict(zip(portfolio.scores["time"].tolist(), portfolio.scores["score"].tolist(), strict=True))
+    assert {at: told[at] for at in foreseen} == foreseen
+    assert cluster.result().jobs["start"].tolist() == simulate(spec, jobs, "easy").jobs["start"].tolist()
+
+
+def test_partitions_are_simulated_together():
+    from simmodel import ClusterSpec, NodeSpec, PartitionSpec
+
+    spec = ClusterSpec(
+        name="c",
+        partitions=[
+            PartitionSpec(name="a", nodes=[NodeSpec(count=2, cores=2)]),
+            PartitionSpec(name="b", processors=4),
+        ],
+    )
+    rng = np.random.default_rng(5)
+    jobs = [
+        Job(
+            submit=float(rng.integers(0, 40)),
+            processors=int(rng.integers(1, 5)),
+            run=float(rng.integers(1, 30)),
+            partition=str(rng.choice(["a", "b"])),
+        )
+        for _ in range(40)
+    ]
+    jobs.sort(key=lambda job: job.submit)
+    for name in ("easy", "sjf+conservative", "conservative-keep"):
+        alone = simulate(spec, jobs, name).jobs["start"].tolist()
+        assert simulate(spec, jobs, Portfolio([name], every=True)).jobs["start"].tolist() == alone
+    simulate(spec, jobs, Checked(["easy", "sjf+easy", "conservative-keep"], "slowdown_mean", every=True))
+
+
 # ---------------------------------------------------------------------- choosing, with told futures
 
 
@@ -380,9 +442,16 @@ def test_fair_share_is_attached():
 
 
 @settings(max_examples=25, deadline=None)
-@given(cases(max_jobs=15), st.floats(0.05, 0.95), st.sampled_from(["", ", interval=7", ", hysteresis=0.3, interval=3"]))
-def test_a_run_that_is_cut_goes_on_as_the_uncut_one(case: Case, part: float, options: str) -> None:
-    name = f"portfolio(wfp+easy, conservative-keep, sjf+easy{options})"
+@given(
+    cases(max_jobs=15),
+    st.floats(0.05, 0.95),
+    st.sampled_from(
+        ["conservative-keep", "wfp+easy, conservative-keep", "wfp+easy, multifactor+easy, sjf+conservative"]
+    ),
+    st.sampled_from(["", ", interval=7", ", hysteresis=0.3, interval=3"]),
+)
+def test_a_run_that_is_cut_goes_on_as_the_uncut_one(case: Case, part: float, policies: str, options: str) -> None:
+    name = f"portfolio({policies}{options})"
     log = to_workload(case.jobs, case.processors)
     whole = simulate(case.processors, log, name)
     at = part * whole.ended

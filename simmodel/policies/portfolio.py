@@ -160,7 +160,8 @@ class Portfolio:
 
     def state(self) -> dict[str, Any]:
         """Return what the next decision depends on, as plain values: not the scores and starts kept so far."""
-        states = {label: each.state() for label, each in self.policies.items() if hasattr(each, "state")}
+        kept = {label: each.state() for label, each in self.policies.items() if hasattr(each, "state")}
+        states = {label: state for label, state in kept.items() if state is not None}
         chosen_at = None if self._chosen_at == -math.inf else self._chosen_at
         return {"current": self.current, "chosen_at": chosen_at, "policies": states}
 
