@@ -19,7 +19,14 @@ run = 5000.0
 size = 64
 gap = { distribution = "exponential", mean = 300.0 }
 """
-OWN = "import os\ndef dies(view):\n    os._exit(3)\ndef wrong(view):\n    return 1 / 0\n"
+OWN = """import os, threading
+def dies(view):
+    os._exit(3)
+def wrong(view):
+    return 1 / 0
+def blocks(view):
+    threading.Event().wait(60)
+"""
 
 
 @pytest.fixture
@@ -81,6 +88,13 @@ def test_a_policy_that_dies_or_fails_stops_nobody(folder: Path, capsys: pytest.C
     out, err = capsys.readouterr()
     assert "nothing to decide" in out
     assert err == "simmodel: no policy is finished\n"
+
+
+def test_a_policy_that_blocks_is_left_at_the_deadline(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["whatif", "s.json", "--deadline", "3", "--policies", "easy,own_policies:blocks"]) == 0
+    said = capsys.readouterr().out
+    assert "own_policies:blocks: unfinished: not finished by the deadline of 3 s" in said
+    assert "best: easy" in said
 
 
 @pytest.mark.parametrize(

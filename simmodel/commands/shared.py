@@ -144,9 +144,9 @@ def run_options(options: argparse.Namespace) -> dict[str, Any]:
 
 
 @contextmanager
-def process_pool(workers: int) -> Iterator[Executor | None]:
-    """Give an executor of so many processes, and none where one is enough."""
-    if workers == 1:
+def process_pool(workers: int, apart: bool = False) -> Iterator[Executor | None]:
+    """Give an executor of so many processes, and none where one is enough, unless it is to be ``apart`` from this."""
+    if workers == 1 and not apart:
         yield None
         return
     from concurrent.futures import ProcessPoolExecutor

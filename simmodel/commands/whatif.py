@@ -62,7 +62,8 @@ def run(options: argparse.Namespace) -> None:
 
     check_outputs(options, "json", "table", "plot")
     policies = split_names(options.policies)
-    with process_pool(options.workers) as executor:
+    # What blocks in a process of its own can be left at the deadline.
+    with process_pool(options.workers, apart=options.deadline is not None) as executor:
         found = what_if(
             options.snapshot,
             policies,
