@@ -371,7 +371,8 @@ class JobRecorder:
 
     def runs(self, jobs: Table) -> Table | None:
         """Return the table of executions, or ``None`` where the table of jobs says it all."""
-        if not (self._stretches or self._on_nodes or self._elsewhere):
+        first = not self._places or self._main is None or self._main is self._places[0]
+        if first and not (self._stretches or self._on_nodes or self._elsewhere):
             return None
         kept = list(self._runs())
         rest = np.isfinite(jobs["start"])

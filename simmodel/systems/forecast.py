@@ -84,7 +84,7 @@ class Forecast:
         self._now = -1.0
         self._calls = -1
         self._coming: Any = None  # the job that was added, and is about to be submitted
-        self._answers: dict[Any, float] = {}
+        self._answers: list[tuple[Any, float]] = []  # to what was asked in this state
         self._token: tuple[Any, ...] = ()
 
     # ------------------------------------------------------------------ questions
@@ -124,10 +124,12 @@ class Forecast:
         if token != self._token:
             self._token = token
             self._answers.clear()
-        asked = job.place, job.spec, work[1:]
-        found = self._answers.get(asked)
-        if found is None:
-            found = self._answers[asked] = self._simulated(job)
+        asked = job.place, job.id, job.user, job.priority, work[1:], job.spec
+        for question, answer in self._answers:
+            if question == asked:
+                return answer
+        found = self._simulated(job)
+        self._answers.append((asked, found))
         return found
 
     def _simulated(self, job: LiveJob) -> float:

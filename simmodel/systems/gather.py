@@ -150,6 +150,7 @@ def _result(broker: Broker, name: str, clusters: dict[str, Result], jobs: Table)
                 into.append(table.with_columns(place=_called(table, names)))
         report += result.report
     report += broker.report
+    everything = joined(runs)
     open_ended = np.isin(jobs["status"], ("waiting", "running", "suspended", _UNHEARD)).any()
     options: dict[str, Any] = {"ended": float(broker.env.now)} if open_ended else {}
     return BrokerResult(
@@ -157,7 +158,7 @@ def _result(broker: Broker, name: str, clusters: dict[str, Result], jobs: Table)
         jobs=jobs,
         clusters=clusters,
         places=joined(places),
-        runs=joined(runs),
+        runs=everything.where(np.argsort(everything["start"], kind="stable")),
         changes=joined(changes) if changes else None,
         processors=sum(result.processors for result in clusters.values()),
         report=report,

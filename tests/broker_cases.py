@@ -1,0 +1,81 @@
+"""Drawn cases of several clusters under a broker, and brute force beside them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from hypothesis import strategies as st
+
+from simmodel.environment import Environment
+from simmodel.simulate import simulate
+from simmodel.systems.broker import Broker
+from simmodel.systems.cluster import Cluster
+from simmodel.work.workload import Workload
+
+MODES = (
+    {},
+    {"decide_on": "event", "event_order": "ends-first"},
+    {"decide_on": "event", "event_order": "submits-first"},
+)
+
+
+class Case(NamedTuple):
+    """Two clusters, their workloads, and what is common to all runs."""
+
+    sizes: tuple[int, int]
+    policies: tuple[str, str]
+    logs: tuple[Workload, Workload]
+    slowdowns: Any
+    options: dict[str, Any]
+    by: str
+    seed: int
+
+    def broker(self, policy: Any) -> tuple[Environment, Broker]:
+        """Return a broker with everything still to come."""
+        env = Environment(seed=self.seed)
+        pairs = zip("ab", self.sizes, self.policies, strict=True)
+        clusters = [Cluster(env, size, policy=each, name=name, **self.options) for name, size, each in pairs]
+        broker = Broker(env, clusters, policy, slowdowns=self.slowdowns, by=self.by)
+        for home, log in zip("ab", self.logs, strict=True):
+            broker.replay(log, home)
+        return env, broker
+
+
+@st.composite
+def cases(
+    draw: st.DrawFn,
+    max_jobs: int = 10,
+    *,
+    policies: tuple[str, ...] = ("fcfs", "easy", "conservative", "sjf+easy", "wfp+conservative"),
+    modes: tuple[dict[str, str], ...] = MODES,
+    shortest: int = 0,
+) -> Case:
+    """Draw a case."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    sizes = (int(rng.integers(1, 12)), int(rng.integers(1, 12)))
+    logs = []
+    for k in range(2):
+        count = int(rng.integers(1, max_jobs + 1))
+        run = rng.integers(shortest, 20, count).astype(np.float64)
+        columns = {
+            "job": np.arange(1, count + 1) + 100 * k,
+            "submit": np.sort(rng.integers(0, int(rng.integers(1, 4 * count + 2)), count)).astype(np.float64),
+            "run": run,
+            "requested": np.maximum(run, 1) * rng.choice([0.5, 1, 1, 1.5, 3], count),
+            "processors": rng.integers(1, max(sizes) + 1, count),
+            "user": rng.integers(1, 4, count),
+        }
+        logs.append(Workload(columns, name="ab"[k], processors=sizes[k]))
+    slowdowns = draw(st.sampled_from([None, (1.0, 1.5), {("a", "b"): 2.0, ("b", "a"): 1.25}]))
+    options = {"estimates": draw(st.sampled_from(["requested", "exact", "cqsim"])), **draw(st.sampled_from(modes))}
+    pair = (draw(st.sampled_from(policies)), draw(st.sampled_from(policies)))
+    by = draw(st.sampled_from(["requested", "actual"]))
+    return Case(sizes, pair, (logs[0], logs[1]), slowdowns, options, by, draw(st.integers(0, 5)))
+
+
+def alone(case: Case, which: int, jobs: list[tuple[float, float, float, int]]) -> np.ndarray:
+    """Return the starts of jobs (submit, run, requested, processors) on one of the clusters by itself."""
+    submit, run, requested, processors = (np.array(column, dtype=np.float64) for column in zip(*jobs, strict=True))
+    columns = {"submit": submit, "run": run, "requested": requested, "processors": processors.astype(np.int64)}
+    return simulate(case.sizes[which], Workload(columns), case.policies[which], **case.options).jobs["start"]
