@@ -12,10 +12,19 @@ from simmodel.resources.cores import Core
 from simmodel.resources.memory import MemoryPool
 from simmodel.work.livetask import LiveData, LiveTask
 
-__all__ = ["Board", "Mover", "Phases", "Room"]
+__all__ = ["STAMPS", "Board", "Mover", "Room"]
 
-Phases = tuple[float, float, float, float, float, float, float, float]
-"""Instants (s): taken, setup start and end, reconfiguration end, transfer start and end, start, end."""
+STAMPS = (
+    "taken",
+    "setup_start",
+    "setup_end",
+    "reconfiguration_end",
+    "transfer_start",
+    "transfer_end",
+    "start",
+    "end",
+)
+"""The instants of a task on its processor, in order; how many of them there are says which phase it is in."""
 
 
 class Room(Protocol):
@@ -63,7 +72,7 @@ class Board(Protocol):
         """Take down who held a CPU core without running on it."""
         ...
 
-    def finished(self, task: LiveTask, processor: Any, phases: Phases) -> None:
+    def finished(self, task: LiveTask, processor: Any, stamps: list[float]) -> None:
         """A task is done."""
         ...
 

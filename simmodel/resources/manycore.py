@@ -12,6 +12,8 @@ from simmodel.work.livetask import LiveTask
 
 __all__ = ["ManyCores"]
 
+_ROUNDING = 1e-9  # of sums of parts of cores
+
 
 class ManyCores(Processor):
     """A processor with several cores: tasks begin in the order of its queue, each as soon as its cores are free.
@@ -24,7 +26,6 @@ class ManyCores(Processor):
         self._running: dict[LiveTask, RunningTask] = {}
         super().__init__(*args, **options)
         self._free: float = self.spec.cores
-        self._plain = self._plain_setup = False  # its tasks need a timer each
 
     @property
     def free(self) -> Any:
@@ -33,7 +34,7 @@ class ManyCores(Processor):
 
     def fits(self, task: LiveTask) -> bool:
         """Return whether the task would begin now."""
-        return not self._queue and not self._ranked and task.cores <= self._free and self.can_run(task)
+        return not self._queue and not self._ranked and task.cores <= self._free + _ROUNDING and self.can_run(task)
 
     @property
     def available(self) -> float:
@@ -51,7 +52,7 @@ class ManyCores(Processor):
         """Let tasks begin, each as a process of its own: the process of the queue."""
         while True:
             task = self._head()
-            if task is None or task.cores > self._free:
+            if task is None or task.cores > self._free + _ROUNDING:
                 self._sleep = event = Event(self.env)
                 yield event
                 continue
@@ -63,8 +64,10 @@ class ManyCores(Processor):
     def _one(self, task: LiveTask) -> Phase:
         yield from self.serve(task)
         del self._running[task]
-        self._free += task.cores
+        self._free = self._free + task.cores if self._running else self.spec.cores
         self.wake()
+
+    _at = Processor._moment  # its tasks need a timer each
 
     def put(self, task: LiveTask) -> None:
         """Take a task into the queue: a blocked one waits there, and so do those behind it."""

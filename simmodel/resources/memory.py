@@ -2,8 +2,9 @@
 
 A task takes at once all that it needs: room for what it reads and writes, and for its own memory. What it reads and
 writes is in use from then until it is done; what it writes is there for others once it is done. Data that nobody uses
-stay until room is needed; then the least recently used goes first. A copy that is not the last one, or that nobody will read any more, is forgotten; the last copy of data
-that somebody will read, and of results, is moved to a slower pool first.
+stay until room is needed; then the least recently used goes first. A copy that is not the last one, or that nobody will
+read any more, is forgotten; the last copy of data that somebody will read, and of results, is moved to a slower pool
+first.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class Arrival(Event):
         super().__init__(env)
         self.users = 0
         self.under_way = False
+        self.owner: LiveTask | None = None  # the task that has to bring them
 
 
 class Claim(Event):
@@ -184,6 +186,7 @@ class MemoryPool:
                 arrival = arriving.get(data)
                 if arrival is None:
                     arriving[data] = arrival = Arrival(self.env)
+                    arrival.owner = task
                 arrival.users += 1
         for data in task.outputs:
             if data in task.inputs:

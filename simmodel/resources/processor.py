@@ -52,8 +52,10 @@ class Processor(TaskPlace):
         own = type(self)
         self._sets_up = self._sets_up or own.setup is not Processor.setup
         self._plain_setup = own.setup is Processor.setup
+        self._plain_reconfiguration = own.reconfigure is Processor.reconfigure
         self._always_transfers = own.transfer is not Processor.transfer
-        self._plain = own.execute is Processor.execute and spec.preemption == "no"
+        self._plain_execution = own.execute is Processor.execute
+        self._plain = self._plain_execution and spec.preemption == "no"
         self.process = Process(self.env, self.run())
 
     def __repr__(self) -> str:
@@ -77,73 +79,116 @@ class Processor(TaskPlace):
                 yield event
 
     def serve(self, task: LiveTask) -> Phase:
-        """Take a task through its phases."""
+        """Take a task through its phases; one that a snapshot found in the middle of them goes on there."""
         env = self.env
         board = self.board
-        task.state = "running"
-        task.attempts += 1
-        taken = setup_start = reconfigured = env._now
-        if self._sets_up:
-            core: Any = None
-            if self.setup_cores:
-                core = take_core(env, self.setup_cores)
-                if type(core) is CoreTicket:
-                    core = yield core
-            setup_start = env._now
-            if self._plain_setup:
-                yield self._after(self.spec.setup)
+        now = env._now
+        stamps = task.stamps
+        if stamps is None:
+            task.stamps = stamps = [now]
+            task.state = "running"
+            task.attempts += 1
+        met = len(stamps)  # 1: none of its phases has begun
+        if met < 3:
+            if self._sets_up:
+                yield from self._set_up(task, stamps)
+                now = env._now
             else:
-                yield from self.setup(task)
-            reconfigured = env._now
-            if core is not None:
-                core.release()
-                board.held_core(core, task, "setup", setup_start)
-        setup_end = reconfigured
-        if self.reconfigures and task.family != self.loaded:
-            yield from self.reconfigure(task)
-            self.loaded = task.family
-            reconfigured = env._now
-        transfer_start = transfer_end = reconfigured
+                stamps.append(now)
+            stamps.append(now)
+        if met < 4:
+            if self.reconfigures and task.family != self.loaded:
+                if self._plain_reconfiguration:
+                    yield self._at(stamps[2] + board.reconfiguration_time(self.spec, task))
+                else:
+                    yield from self.reconfigure(task)
+                self.loaded = task.family
+                now = env._now
+            stamps.append(now)
         pool = self.pool
         uses_memory = task.inputs or task.outputs or task.memory
-        if uses_memory:
-            missing: Data | None = None if pool.claims else pool.take(task)
-            if missing is None:
-                missing = yield board.mover.room.claim(pool, task)
-                transfer_start = env._now
+        if uses_memory and met < 6:
+            missing: Data | None
+            if met == 5:
+                missing = self._still_missing(task)
+            else:
+                missing = None if pool.claims else pool.take(task)
+                if missing is None:
+                    missing = yield board.mover.room.claim(pool, task)
+                    now = env._now
+                stamps.append(now)
             if missing or pool.arriving or self._always_transfers:
                 yield from self.transfer(task, missing)
-            transfer_end = env._now
+                now = env._now
+            stamps.append(now)
+        elif met < 6:
+            stamps += (now, now)
         own = self.core
-        if own is not None and not own.take():
-            yield own.queue(env)
-        start = env._now
+        if met < 7:
+            if own is not None and not own.take():
+                yield own.queue(env)
+                now = env._now
+            stamps.append(now)
         seconds = task.speeds[self.kind]
         if self.spec.model_error:
             seconds *= 1.0 + self.spec.model_error * task._error
+        self._until = until = stamps[6] + seconds
         done = True
-        self._until = start + seconds
         if self._plain:
-            yield self._after(seconds)
+            yield self._at(until)
         elif self.spec.preemption == "no":
             yield from self.execute(task, seconds)
         else:
-            done = yield from self._execute_until_stopped(task, seconds)
+            done = yield from self._execute_until_stopped(task, seconds, stamps[6])
         if own is not None:
             own.release()
         if uses_memory:
             pool.give_back(task, done)
+        task.stamps = None
         if done:
-            phases = (taken, setup_start, setup_end, reconfigured, transfer_start, transfer_end, start, env._now)
-            board.finished(task, self, phases)
+            stamps.append(env._now)
+            board.finished(task, self, stamps)
 
-    def _after(self, seconds: float) -> Event:
-        """Return the processor's own timer, set: a timeout for half the price."""
+    def _set_up(self, task: LiveTask, stamps: list[float]) -> Phase:
+        """Have a CPU core set a task up."""
+        env = self.env
+        core = task.core
+        if len(stamps) == 1:
+            if self.setup_cores:
+                core = take_core(env, self.setup_cores)
+                if type(core) is CoreTicket:
+                    core = yield core
+                task.core = core
+            stamps.append(env._now)
+        if self._plain_setup:
+            yield self._at(stamps[1] + self.spec.setup)
+        else:
+            yield from self.setup(task)
+        if core is not None:
+            task.core = None
+            core.release()
+            self.board.held_core(core, task, "setup", stamps[1])
+
+    def _still_missing(self, task: LiveTask) -> Data:
+        """Return what a task that a snapshot found in its transfer phase has yet to bring, or is bringing."""
+        arriving = self.pool.arriving
+        return [data for data in task.inputs if data in arriving and arriving[data].owner is task]
+
+    def _at(self, at: float) -> Event:
+        """Return the processor's own timer, set to an instant: a timeout for half the price."""
         env = self.env
         timer = self._timer
         timer.callbacks = []
-        heappush(env._queue, (env._now + seconds, NORMAL, next(env._eid), timer))  # type: ignore[misc]
+        heappush(env._queue, (at, NORMAL, next(env._eid), timer))  # type: ignore[misc]
         return timer
+
+    def _moment(self, at: float) -> Event:
+        """Return an event that happens at an instant."""
+        event = Event(self.env)
+        event._ok = True
+        event._value = None
+        heappush(self.env._queue, (at, NORMAL, next(self.env._eid), event))  # type: ignore[misc]
+        return event
 
     # ------------------------------------------------------------------ the phases
 
@@ -166,20 +211,23 @@ class Processor(TaskPlace):
         pool = self.pool
         bring = self.board.mover.bring
         if missing:
-            core: Any = None
-            if not self.spec.dma:
-                core = take_core(self.env, self.setup_cores if self.core is None else (self.core,))
+            core = task.core
+            cores = self.setup_cores if self.core is None else (self.core,)
+            if not self.spec.dma and cores and core is None:
+                core = take_core(self.env, cores)
                 if type(core) is CoreTicket:
                     core = yield core
-            since = self.env._now
+                task.core = core
+                task.core_since = self.env._now
             if self.board.mover.parallel:
                 yield AllOf(self.env, [bring(data, pool, task, "input") for data in missing])
             else:
                 for data in missing:
                     yield bring(data, pool, task, "input")
             if core is not None:
+                task.core = None
                 core.release()
-                self.board.held_core(core, task, "transfer", since)
+                self.board.held_core(core, task, "transfer", task.core_since)
         for data in task.inputs:
             arrival = pool.arriving.get(data)
             if arrival is not None:
@@ -197,14 +245,16 @@ class Processor(TaskPlace):
 
     # ------------------------------------------------------------------ preemption
 
-    def _execute_until_stopped(self, task: LiveTask, seconds: float) -> Generator[Event, Any, bool]:
-        """Run a task that may be stopped; return whether it came to its end."""
-        process = self.env.active_process
+    def _execute_until_stopped(self, task: LiveTask, seconds: float, since: float) -> Generator[Event, Any, bool]:
+        """Run a task that may be stopped, since an instant; return whether it came to its end."""
         left = seconds * (1.0 - task.done_share)
-        since = self.env._now
-        self._stoppable[task] = process
+        self._until = since + left
+        self._stoppable[task] = self.env.active_process
         try:
-            yield from self.execute(task, left)
+            if self._plain_execution and since < self.env._now:  # found in the middle of it
+                yield self._moment(since + left)
+            else:
+                yield from self.execute(task, left)
         except Interrupt as stop:
             mode, goes_back = stop.args[0]
             if mode == "suspend" and seconds > 0:

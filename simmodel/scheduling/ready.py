@@ -56,6 +56,12 @@ class ReadyTasks:
         self._count += 1
         self.new += 1
 
+    def again(self, task: LiveTask) -> None:
+        """Take a task in that had got a place and has none now."""
+        self._tasks = [each for each in self._tasks[self._first :] if each is not task]
+        self._first = 0
+        self.add(task)
+
     def extend(self, tasks: list[LiveTask]) -> None:
         """Take tasks in, in this order."""
         self._tasks += tasks

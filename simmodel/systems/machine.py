@@ -10,7 +10,6 @@ from simmodel.environment import Environment
 from simmodel.errors import InputError
 from simmodel.platform.machine import MachineSpec, ProcessorSpec
 from simmodel.platform.network import NetworkSpec
-from simmodel.resources.board import Phases
 from simmodel.resources.cores import Core
 from simmodel.resources.memory import MemoryPool
 from simmodel.resources.network import Network
@@ -62,7 +61,7 @@ class Machine:
     record
         whether to keep what happens, for :meth:`result`
 
-    Observers may have ``task_ready(task)``, ``task_assigned(task, place)``, ``task_ended(task, place, phases)``,
+    Observers may have ``task_ready(task)``, ``task_assigned(task, place)``, ``task_ended(task, place, stamps)``,
     ``task_stopped(task, place)``, ``data_moved(moved)`` and ``decided(scheduler, seconds, decisions)``.
 
     >>> from simmodel.platform.machine import ArchitectureSpec, MemoryPoolSpec, ProcessorSpec
@@ -220,34 +219,36 @@ class Machine:
 
     # ------------------------------------------------------------------ what processors tell
 
-    def finished(self, task: LiveTask, processor: Processor, phases: Phases) -> None:
+    def finished(self, task: LiveTask, processor: Processor, stamps: list[float]) -> None:
         """A task is done: what waits for it may be ready, and its data are there."""
         task.state = "done"
         if self._record:
             self.done.append(task)
-            self.phases.extend(phases)
+            self.phases.extend(stamps)
         for data in task.inputs:
             data.readers -= 1
         for data in task.outputs:
             self._written(data, processor.pool)
         if task._children:
-            self._release(task)
+            self.release(task)
         submission = task.submission
         submission.left -= 1
         if not submission.left:
             submission.done.succeed(submission)
         for call in self._on_ended:
-            call(task, processor, phases)
+            call(task, processor, stamps)
 
     def _written(self, data: LiveData, pool: MemoryPool) -> None:
         data.written = True
+        if not data.readers:
+            data.kept = True
         if len(data.copies) > 1:  # written anew: other copies are of old
             for other in data.copies:
                 if other is not pool and not other.held[data] and data not in other.leaving:
                     other.forget(data)
 
-    def _release(self, task: LiveTask) -> None:
-        """Let the children of a task go whose last parent it was."""
+    def release(self, task: Any) -> None:
+        """Let the children of a task that is done go, where it was their last parent."""
         now = self.env._now
         for child in task._children:
             child._missing -= 1
@@ -276,7 +277,7 @@ class Machine:
         if goes_back:
             task.place = None
             task.state = "waiting"
-            self.waiting.add(task)
+            self.waiting.again(task)
             self._changed()
 
     def held_core(self, core: Core, task: LiveTask, what: str, since: float) -> None:
@@ -317,13 +318,17 @@ class Machine:
         return machine_result(self, name or self.scheduler.policy_name)
 
     def waiting_report(self) -> Iterator[str]:
-        """Yield one sentence for each task that is not done."""
+        """Yield one sentence for each task that is not done, and for data that wait for room."""
+        for submission in self.sets:
+            for coming in submission.coming:
+                yield f"data {coming.data.name} of {submission.set.name} wait for room in {coming.pool}"
         for task in self.tasks:
             if task.state == "done":
                 continue
             where = f" on {task.place.name}" if task.place is not None else ""
             if task.state == "running":
-                yield f"task {task.id} waits for room in pool {task.place.pool.name}{where}"
+                pool = task.place.pool
+                yield f"task {task.id} waits for {pool.needs(task):g} more bytes in {pool}{where}"
             elif task._missing:
                 yield f"task {task.id} waits for {task._missing} tasks{where}"
             else:

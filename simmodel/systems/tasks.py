@@ -11,6 +11,7 @@ from simpy.events import Event
 
 from simmodel.errors import ImpossibleWork
 from simmodel.platform.units import show_quantity
+from simmodel.resources.memory import MemoryPool
 from simmodel.work.livetask import LiveData, LiveTask
 from simmodel.work.taskset import TaskSet
 
@@ -29,6 +30,19 @@ class Kind(NamedTuple):
     type: str
     cores: int
     pool: str
+
+
+class _Coming:
+    """Data of a set that have found no room yet, to its pool like a task that only takes so many bytes."""
+
+    inputs: tuple[LiveData, ...] = ()
+    outputs: tuple[LiveData, ...] = ()
+
+    def __init__(self, data: LiveData, pool: MemoryPool, readers: list[LiveTask]) -> None:
+        self.data = data
+        self.pool = pool
+        self.memory = data.size
+        self._children = readers
 
 
 class LiveSet:
@@ -56,6 +70,7 @@ class LiveSet:
         self.data: list[LiveData] = []
         self.given: list[LiveData] = []  # data that are there before any task has written them
         self.speeds = np.zeros((0, len(machine.kinds)))
+        self.coming: list[_Coming] = []  # those of them that wait for room
         self.left = len(tasks)
         self.done = Event(machine.env)
 
@@ -86,7 +101,7 @@ class LiveSet:
         self.machine.arrive(tasks)
 
     def _give(self, data: LiveData) -> None:
-        """Put data that come with the set into the machine's home, or where there is room."""
+        """Put data that come with the set into the machine's home, or where there is room, now or once there is."""
         home = self.machine.home
         for pool in (home, *(pool for pool in self.machine.pools.values() if pool is not home)):
             pool.forget_unneeded(data.size)
@@ -94,10 +109,23 @@ class LiveSet:
                 pool.put(data)
                 data.written = True
                 return
-        raise ImpossibleWork(
-            f"{self.machine.name}: no pool has room for {data.name} ({show_quantity(data.size, 'B')}), which comes "
-            f"with {self.set.name} at {self.at:g}: {', '.join(map(repr, self.machine.pools.values()))}"
-        )
+        pool = home if data.size <= home.size else next(p for p in self.machine.pools.values() if data.size <= p.size)
+        coming = _Coming(data, pool, [task for task in self.tasks if data in task.inputs])
+        for task in coming._children:
+            task._missing += 1
+        self.coming.append(coming)
+        claim = self.machine.mover.room.claim(pool, coming)
+
+        def landed(_: Event) -> None:
+            self.coming.remove(coming)
+            pool.takers -= 1
+            pool.held[data] = 0
+            data.copies += (pool,)
+            data.written = True
+            self.machine.release(coming)
+
+        assert claim.callbacks is not None
+        claim.callbacks.append(landed)
 
 
 def bring_to_life(machine: Machine, tasks: TaskSet, at: float) -> LiveSet:
@@ -293,6 +321,12 @@ def _written_before(tasks: TaskSet, reader: int, writers: Sequence[int]) -> bool
 
 def _check_given(machine: Machine, live: LiveSet) -> None:
     most = max(pool.size for pool in machine.pools.values())
+    together, room = sum(data.size for data in live.given), sum(pool.size for pool in machine.pools.values())
+    if together > room * (1 + 1e-12):
+        raise ImpossibleWork(
+            f"{machine.name}: the {len(live.given)} data objects that {live.set.name} begins with, "
+            f"{show_quantity(together, 'B')} in all, do not fit in its pools, {show_quantity(room, 'B')} together"
+        )
     for data in live.given:
         if data.size > most:
             sizes = ", ".join(f"{p.name} has {show_quantity(p.size, 'B')}" for p in machine.pools.values())

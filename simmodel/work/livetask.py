@@ -65,6 +65,11 @@ class LiveTask:
         its data
     submit, ready, assigned
         instants in seconds, which are there once they have come
+    stamps
+        while a processor works on it: the instants (s) at which its phases began so far (see
+        :data:`~simmodel.resources.board.STAMPS`)
+    core, core_since
+        the CPU core that its setup or its transfer holds now; of a transfer, since when (s)
     attempts, done_share
         how often it began to run, and the share of its work that is done, where it was suspended
     """
@@ -76,6 +81,8 @@ class LiveTask:
         "_share",
         "assigned",
         "attempts",
+        "core",
+        "core_since",
         "cores",
         "done_share",
         "family",
@@ -90,6 +97,7 @@ class LiveTask:
         "row",
         "set",
         "speeds",
+        "stamps",
         "state",
         "submission",
         "submit",
@@ -97,6 +105,7 @@ class LiveTask:
     submit: float
     ready: float
     assigned: float
+    core_since: float
     _share: float  # expected seconds in the queue of its processor
 
     def __init__(
@@ -127,6 +136,8 @@ class LiveTask:
         self.submission = submission
         self.attempts = 0
         self.done_share = 0.0
+        self.stamps: list[float] | None = None
+        self.core: Any = None
         self.memory = 0.0
         self.priority = 0.0
         self.cores: float = 1

@@ -142,6 +142,8 @@ class TaskSet:
                 )
         for column, verb in (("inputs", "reads"), ("outputs", "writes")):
             for i, found in enumerate(getattr(self, column) or ()):
+                if len(found) > 1 and len(dict.fromkeys(found)) < len(found):
+                    raise InputError(f"task {self.ids[i]!r} {verb} the same data object twice: {list(found)}")
                 for d in found:
                     if not 0 <= d < len(self.sizes):
                         raise InputError(f"task {self.ids[i]!r} {verb} data object {d!r}, which is not there")
