@@ -199,6 +199,8 @@ def test_pictures_are_drawn():
     assert sum(line.get_ydata()[-1] for line in starts.lines) == len(result.jobs)
     for figure in (runs.plot(), portfolio_page(result)):
         figure.canvas.draw()
+    assert result.plot.scores().get_ylabel() == "score (less is better)"
+    assert result.plot.starts_by_policy().get_ylabel() == "jobs started"
     with pytest.raises(ValueError, match="it has no scores"):
         score_over_time(runs.results[0])
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from simmodel.view.gantt import gantt
 from simmodel.view.overview import comparison, overview
+from simmodel.view.radar import portfolio_page, radar, score_over_time, starts_by_policy
 from simmodel.view.result_plots import cdf, power_over_time, queue, utilisation, value_by_bin
 from simmodel.view.workload_plots import arrivals, size_and_run
 
@@ -27,9 +28,13 @@ __all__ = [
     "comparison",
     "gantt",
     "overview",
+    "portfolio_page",
     "power_over_time",
     "queue",
+    "radar",
+    "score_over_time",
     "size_and_run",
+    "starts_by_policy",
     "utilisation",
     "value_by_bin",
 ]
@@ -75,6 +80,14 @@ class ResultPlots:
     def cdf(self, value: str = "wait", **options: Any) -> Axes:
         """Draw a cumulative distribution; options as of :func:`cdf`."""
         return cdf(self._result, value=value, **options)
+
+    def scores(self, **options: Any) -> Axes:
+        """Draw the scores of a portfolio's policies over time; options as of :func:`score_over_time`."""
+        return score_over_time(self._result, **options)
+
+    def starts_by_policy(self, **options: Any) -> Axes:
+        """Draw the jobs started by each policy of a portfolio; options as of :func:`starts_by_policy`."""
+        return starts_by_policy(self._result, **options)
 
     def overview(self) -> Figure:
         """Draw the run on one page."""
