@@ -1,4 +1,4 @@
-"""Metrics of results: of jobs, of users, in bins, over time; energy; and the statistics of simulations."""
+"""Metrics of results: of jobs, users and tasks, in bins, over time; energy; and the statistics of simulations."""
 
 from simmodel.metrics.batch import (
     METRICS,
@@ -12,6 +12,7 @@ from simmodel.metrics.batch import (
     wait,
 )
 from simmodel.metrics.bins import binned, grouped
+from simmodel.metrics.critical import critical_path, critical_shares
 from simmodel.metrics.energy import Energy, energy, node_energy, power
 from simmodel.metrics.fairness import discrimination, jain, unfairness
 from simmodel.metrics.statistics import (
@@ -22,8 +23,10 @@ from simmodel.metrics.statistics import (
     paired_difference,
     replications,
 )
+from simmodel.metrics.workflow import MACHINE_METRICS, longest_path, makespan, slr, speedup
 
 __all__ = [
+    "MACHINE_METRICS",
     "METRICS",
     "Energy",
     "Interval",
@@ -31,11 +34,15 @@ __all__ = [
     "binned",
     "bounded_slowdown",
     "compare",
+    "critical_path",
+    "critical_shares",
     "discrimination",
     "energy",
     "grouped",
     "jain",
     "job_values",
+    "longest_path",
+    "makespan",
     "mean_interval",
     "mser",
     "node_energy",
@@ -44,6 +51,8 @@ __all__ = [
     "power",
     "replications",
     "slowdown",
+    "slr",
+    "speedup",
     "summary",
     "turnaround",
     "unfairness",
