@@ -359,9 +359,10 @@ def test_generate_follows_settings_of_a_file(folder: Path) -> None:
     ("kind", "some"),
     [
         ("policies", ["fcfs", "easy", "conservative-keep", "window", "ORDER+BACKFILL"]),
-        ("workloads", ["lublin-256", "probe-4"]),
-        ("formats", ["swf", "gwf", "sacct", "pbs", "csv"]),
-        ("platforms", []),
+        ("workloads", ["lublin-256", "probe-4", "fork-join"]),
+        ("formats", ["swf", "gwf", "sacct", "pbs", "csv", "wfformat", "hetsim"]),
+        ("generators", ["lublin", "random", "database", "layered"]),
+        ("platforms", ["hetsim-slow", "hetsim-sample"]),
     ],
 )
 def test_lists_say_what_there_is(capsys: pytest.CaptureFixture[str], kind: str, some: list[str]) -> None:

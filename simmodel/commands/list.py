@@ -20,7 +20,7 @@ def add(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Say which policies, platforms, workloads or formats there are."""
+    """Say which policies, platforms, workloads, formats or generators there are."""
     rows = _LISTS[options.kind]()
     width = max((len(name) for name in rows), default=0)
     for name, description in rows.items():
@@ -58,7 +58,22 @@ def _list_ready(kind: str) -> dict[str, str]:
 def _list_formats() -> dict[str, str]:
     from simmodel.formats.library import FORMATS, WORKFLOW_FORMATS
 
-    return {name: each.description for name, each in {**FORMATS, **WORKFLOW_FORMATS}.items()}
+    described = {name: each.description for name, each in {**FORMATS, **WORKFLOW_FORMATS}.items()}
+    return {**described, "hetsim": "platforms of HetSim, as XML"}
+
+
+def _list_generators() -> dict[str, str]:
+    """Return the generators with the keys of their parameters: of jobs for clusters, and of tasks for machines."""
+    import inspect
+
+    from simmodel.generators.settings import GENERATORS
+    from simmodel.generators.task_kinds import TASK_KINDS
+
+    def keys(function: Callable[..., object]) -> str:
+        return ", ".join(key for key in inspect.signature(function).parameters if key not in ("rng", "seed", "part"))
+
+    jobs = {name: f"jobs: {said} ({keys(signature)})" for name, (_, signature, said) in GENERATORS.items()}
+    return {**jobs, **{name: f"tasks: {kind.description} ({keys(kind.make)})" for name, kind in TASK_KINDS.items()}}
 
 
 _LISTS: dict[str, Callable[[], dict[str, str]]] = {
@@ -66,4 +81,5 @@ _LISTS: dict[str, Callable[[], dict[str, str]]] = {
     "platforms": lambda: _list_ready("platforms"),
     "workloads": lambda: _list_ready("workloads"),
     "formats": _list_formats,
+    "generators": _list_generators,
 }
