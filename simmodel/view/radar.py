@@ -128,20 +128,25 @@ def score_over_time(result: Result, *, ax: Axes | None = None) -> Axes:
     names = list(dict.fromkeys(scores["policy"].tolist()))
     known = scores["score"][np.isfinite(scores["score"])]
     most = float(known.max(initial=0.0)) or 1.0
-    for number, (name, colour) in enumerate(_colours(names).items()):
+    levels = [-most * (0.08 + 0.09 * number) for number in range(len(names))]
+    for level, (name, colour) in zip(levels, _colours(names).items(), strict=True):
         rows = scores.where(scores["policy"] == name)
-        ax.plot(rows["time"], rows["score"], drawstyle="steps-post", color=colour, linewidth=1, alpha=0.85, label=name)
+        ax.plot(rows["time"], rows["score"], drawstyle="steps-post", color=colour, linewidth=1, alpha=0.85)
         chosen = rows["time"][rows["chosen"] == 1]
-        level = -most * (0.08 + 0.07 * number)
         ax.plot(chosen, np.full(len(chosen), level), "|", color=colour, markersize=6, markeredgewidth=1)
     ax.axhline(0, color=GREY, linewidth=0.8)
-    ax.set_ylim(-most * (0.1 + 0.07 * len(names)), 1.05 * most)
+    ax.set_ylim(-most * (0.06 + 0.09 * len(names)), 1.05 * most)
     ax.set_ylabel("score (less is better)")
     time_axis(ax, result)
-    ax.set_yticks([tick for tick in ax.get_yticks() if 0 <= tick <= 1.05 * most])
-    above: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1.0, 0.99), "borderaxespad": 0.0}
-    ax.legend(frameon=False, fontsize=8.5, labelcolor=INK, ncols=max(len(names), 1), **above)
-    return tidy(ax, title="scores at each choice, and below them the policy that was chosen")
+    ticks = [tick for tick in ax.get_yticks() if 0 <= tick <= 1.05 * most]
+    ax.set_yticks([*ticks, *levels], [*(f"{tick:g}" for tick in ticks), *names])
+    tidy(ax, title="scores at each choice, and below them the policy that was chosen")
+    for label, colour in zip(ax.get_yticklabels()[len(ticks) :], _colours(names).values(), strict=True):
+        label.set_color(colour)
+    ax.grid(False, axis="y")
+    for tick in ticks:
+        ax.axhline(tick, color=PALE, linewidth=0.8, zorder=0)
+    return ax
 
 
 def portfolio_page(result: Result, chart: Kiviat | None = None) -> Figure:
