@@ -16,7 +16,6 @@ from simmodel.platform.cluster import ReservationSpec
 from simmodel.systems.cluster import Cluster
 from simmodel.work.workload import Workload
 
-
 POLICIES = [
     *("fcfs", "sjf", "ljf", "smallest", "largest", "wfp", "unicef", "f1", "f2", "f3", "f4", "multifactor"),
     *("easy", "easy-sjbf", "conservative", "conservative-keep", "best-fit", "window", "preemptive"),

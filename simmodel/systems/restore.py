@@ -29,6 +29,16 @@ if TYPE_CHECKING:
 __all__ = ["Restored", "chosen_policy", "restore", "restoring"]
 
 
+class _Nobody:
+    """Stands where an event would that nobody waits for."""
+
+    def succeed(self, _value: Any) -> None:
+        """Do nothing."""
+
+
+_NOBODY: Any = _Nobody()
+
+
 def chosen_policy(snapshot: Snapshot, policy: Any) -> Any:
     """Return the policy to go on with: a new one, with nothing remembered yet.
 
@@ -56,9 +66,18 @@ def restore(env: Environment, snapshot: Snapshot, policy: Any = None, *, record:
 
 
 def restoring(
-    env: Environment, snapshot: Snapshot, policy: Any = None, *, record: bool = False, rank: int = 1
+    env: Environment,
+    snapshot: Snapshot,
+    policy: Any = None,
+    *,
+    record: bool = False,
+    rank: int = 1,
+    lean: bool = False,
 ) -> Restored:
-    """Return a cluster that goes on where a snapshot was taken, and what its record needs of before."""
+    """Return a cluster that goes on where a snapshot was taken, and what its record needs of before.
+
+    ``lean``: nobody will wait for the end of a job that is there already.
+    """
     if env.now != snapshot.now:
         raise InputError(f"an environment at {snapshot.now:g} s expected, as the snapshot, found one at {env.now:g} s")
     chosen = chosen_policy(snapshot, policy)
@@ -73,7 +92,7 @@ def restoring(
         begin=False,
     )
     cluster._known_as = snapshot.policy.known_as if policy is None else policy if isinstance(policy, str) else None
-    restored = Restored(cluster, snapshot)
+    restored = Restored(cluster, snapshot, lean)
     restored.run()
     return restored
 
@@ -91,9 +110,10 @@ class Restored:
         the row in the record of each job by its number
     """
 
-    def __init__(self, cluster: Cluster, snapshot: Snapshot) -> None:
+    def __init__(self, cluster: Cluster, snapshot: Snapshot, lean: bool = False) -> None:
         self.cluster = cluster
         self.snapshot = snapshot
+        self.lean = lean
         self.jobs: dict[int, LiveJob] = {}  # those that do not run, by number
         self.own = cluster.scheduler.policy_name == snapshot.policy.name
         self.row = 0
@@ -155,7 +175,7 @@ class Restored:
             job._work = work
         if work.spec is not None:
             spec = job.spec = work.spec
-            job._done = Event(cluster.env)
+            job._done = _NOBODY if self.lean else Event(cluster.env)
             job._watched = True
             job.request = place.request_of(spec)
             if spec.queue is not None and cluster.rules:

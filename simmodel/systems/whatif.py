@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from math import inf
 from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
+from simpy.core import EmptySchedule
 
 from simmodel.environment import Environment
+from simmodel.errors import Stalled
 from simmodel.scheduling.snapshot import PolicyState
-from simmodel.systems.restore import restore
+from simmodel.systems.restore import restoring
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
@@ -104,7 +109,7 @@ def foresee(snapshot: Snapshot, policy: Any = None, *, until: float | None = Non
     [(3, 'batch', 1.0), (2, 'batch', 10.0)]
     """
     env = Environment(snapshot.now, snapshot.seed)
-    cluster = restore(env, snapshot, policy, record=False)
+    cluster = restoring(env, snapshot, policy, lean=True).cluster
     runs: list[Run] = []
     ends: dict[int, float] = {}
 
@@ -114,15 +119,35 @@ def foresee(snapshot: Snapshot, policy: Any = None, *, until: float | None = Non
 
     cluster._on_started = (runs.append,)
     cluster._on_ended = (ended,)
-    _run(env, inf if until is None else until)
+    with _no_collections():
+        _run(cluster, until)
     return Foreseen(snapshot, runs, ends, float(env._now))
 
 
-def _run(env: Environment, until: float) -> None:
+def _run(cluster: Cluster, until: float | None) -> None:
     """Run until an instant, or until nothing is left; what waits for ever is left waiting."""
-    step, peek = env.step, env.peek
-    while peek() < until:
-        step()
+    env = cluster.env
+    end = cluster.idle() if until is None and cluster.calendar.endless else until
+    try:
+        if end is not None:
+            env.run(end)
+        else:
+            env._loop()
+    except (EmptySchedule, Stalled):
+        pass
+
+
+@contextmanager
+def _no_collections() -> Iterator[None]:
+    """Leave garbage where it is for a few milliseconds: looking for it costs as much as it is worth."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def simulate_from(
