@@ -55,7 +55,8 @@ class Preemptive:
 
     def restore(self, values: Any) -> None:
         """Have the other policy remember it."""
-        self.policy.restore(values)
+        if hasattr(self.policy, "restore"):
+            self.policy.restore(values)
 
     def attach(self, system: Any) -> None:
         """Attach the other policy to the system."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from importlib import import_module
 from math import inf, nextafter
@@ -314,6 +314,69 @@ class Snapshot(SystemSnapshot):
         from simmodel.scheduling.snapshot_json import fields_of
 
         return cls(**fields_of(values, source))
+
+    @classmethod
+    def of(
+        cls,
+        platform: ClusterSpec | int,
+        *,
+        now: float,
+        running: Iterable[Job | Mapping[str, Any]] = (),
+        waiting: Iterable[Job | Mapping[str, Any]] = (),
+        down: Mapping[str, Any] | None = None,
+        usage: Mapping[Any, float] | None = None,
+        half_life: float | None = None,
+        policy: Any = "fcfs",
+        **options: Any,
+    ) -> Snapshot:
+        """Return the snapshot of what is known of a cluster, such as a real one, whose jobs run nobody knows how long.
+
+        Parameters
+        ----------
+        platform, now
+            a cluster or a number of processors; the instant, in s
+        running
+            jobs, as keys with values: those of a :class:`~simmodel.work.job.Job` (``run`` may be missing), ``started``
+            (s), where nodes are identified ``on`` (nodes, or (node, cores, GPUs, bytes) of each), and ``expected_end``
+            (s) where that is not ``started`` + ``requested``
+        waiting
+            jobs, or keys with values, in the order of arrival where submissions are of one instant; dependencies name
+            jobs that run or wait
+        down
+            what is away, by place: a number of processors, or nodes; what the description of the cluster says is away
+            then comes on top
+        usage, half_life
+            processor seconds by user, for fair share; s, default: the policy's
+        policy, options
+            as of :class:`~simmodel.systems.cluster.Cluster`
+
+        Raises
+        ------
+        InputError
+            where a value is not possible, with its place (``running[2].started``)
+
+        >>> from simmodel.scheduling.snapshot import Snapshot
+        >>> seen = Snapshot.of(4, now=100, running=[{"id": 1, "processors": 3, "requested": 60, "started": 90}],
+        ...                    waiting=[{"id": 2, "processors": 2, "requested": 30, "submit": 95}])
+        >>> seen.running[0].expected_end
+        150.0
+        >>> from simmodel import simulate
+        >>> simulate(seen).jobs["start"]
+        array([ 90., 150.])
+        """
+        from simmodel.systems.from_data import snapshot_of
+
+        return snapshot_of(
+            platform,
+            now=now,
+            running=running,
+            waiting=waiting,
+            down=down,
+            usage=usage,
+            half_life=half_life,
+            policy=policy,
+            **options,
+        )
 
     def expected(self, *, actual: bool = False) -> Snapshot:
         """Return what a what-if may see: no arrivals, failures or cancellations to come, and no actual run times.

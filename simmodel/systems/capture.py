@@ -216,7 +216,8 @@ def _submission(cluster: Cluster, submission: Submission) -> Work:
     assert spec.run is not None
     limit = spec.requested if spec.requested is not None else spec.run
     seconds = planned_seconds(spec.run, limit, cluster.estimates, cluster.overrun)
-    return Work(name, number, submission.at, spec.processors, *map(float, seconds), spec.user, spec=spec)
+    requested, expected, duration = map(float, seconds)
+    return Work(name, number, submission.at, spec.processors, requested, expected, duration, spec.user, spec=spec)
 
 
 def _blocked(cluster: Cluster) -> list[LiveJob]:
