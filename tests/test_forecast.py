@@ -194,6 +194,24 @@ def test_what_is_asked_twice_is_simulated_once(monkeypatch) -> None:
     assert len(calls) == 2
 
 
+def test_a_future_is_kept_again_once_it_can_be() -> None:
+    """While a job of zero length waits it is simulated; then, exact and conservative, a plan is all that is needed."""
+    env = Environment()
+    cluster = Cluster(env, 4, "conservative", estimates="exact")
+    forecast = Forecast(cluster)
+    cluster.submit(Job(processors=4, run=10))
+    cluster.submit(Job(processors=4, run=0))
+    assert forecast.of(Job(processors=1, run=5)).start == 10
+    assert forecast._stale
+    env.run(until=11)
+    cluster.submit(Job(processors=3, run=10))
+    cluster.submit(Job(processors=4, run=10))
+    env.run(until=12)
+    assert forecast.of(Job(processors=1, run=9)).start == 12
+    assert forecast.of(Job(processors=1, run=10)).start == 31
+    assert not forecast._stale
+
+
 def test_wrong_words_are_refused() -> None:
     with pytest.raises(InputError, match="by 'requested' or 'actual' expected, found 'guess'"):
         Forecast(Cluster(Environment(), 4), by="guess")

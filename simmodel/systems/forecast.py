@@ -78,6 +78,7 @@ class Forecast:
         self._future: Plan | Unfolding | None = None
         self._exact = False  # the future is one in which all takes as long as planned
         self._stale = True
+        self._watches = False
         self._started: list[tuple[Any, float]] = []  # since the last comparison
         self._version = -1
         self._changes = 0  # of the version, that are accounted for
@@ -173,9 +174,10 @@ class Forecast:
     def _comes_true(self, work: Work) -> bool:
         """Have a future at hand that is the cluster's own, from now on."""
         now = self.cluster.env._now
-        if self._future is None:
+        if not self._watches:
+            self._watches = True
             self.cluster.env.observe(self)
-        elif not self._stale and (not self._exact or _exact(work)):
+        if not self._stale and (not self._exact or _exact(work)):
             pool = self._pool
             if now != self._now:
                 self._now = now
@@ -197,22 +199,21 @@ class Forecast:
         cluster, pool = self.cluster, self._pool
         self._stale = True
         if not pool.simple or pool.up != pool.capacity or cluster._dependencies._waiting or pool._claims:
-            self._future = self._future or Plan(backfill=False)
             return False
         running, waiting = [], []
         exact = _exact(work)
         for _, number, processors, run in pool.running.entries():
             if not isinstance(run, Run) or run.process is not None or run.released:
-                return self._not_kept()
+                return False
             end = run.started + run.job._duration if self._actual else run.expected_end
             if not now < end <= run.expected_end:
-                return self._not_kept()
+                return False
             exact = exact and end == run.expected_end
             running.append((end, number, processors, run.expected_end))
         for job in cluster.view.waiting:
             each = self._work(job)
             if not _plain(job, each):
-                return self._not_kept()
+                return False
             exact = exact and _exact(each)
             waiting.append(each)
         if self._kind == "fcfs" or (exact and self._kind == "conservative"):
@@ -233,10 +234,6 @@ class Forecast:
         self._now, self._calls = now, cluster.scheduler.calls
         return True
 
-    def _not_kept(self) -> bool:
-        self._future = self._future or Plan(backfill=False)
-        return False
-
     # ------------------------------------------------------------------ what happens
 
     def job_submitted(self, job: LiveJob) -> None:
@@ -248,13 +245,13 @@ class Forecast:
 
     def job_started(self, run: Run) -> None:
         """Keep a start, to be compared with what was foreseen."""
-        if run.place is self._pool:
+        if run.place is self._pool and not self._stale:
             self._started.append((run.job, run.started))
             self._changes += 1
 
     def job_ended(self, run: Run, status: str) -> None:
         """Compare an end with what was foreseen."""
-        if run.place is self._pool:
+        if run.place is self._pool and not self._stale:
             self._changes += 1
             end = run.started + run.job._duration if self._actual else run.expected_end
             if status not in _ON_TIME or end != self.cluster.env._now:
