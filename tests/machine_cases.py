@@ -53,11 +53,16 @@ def _machines(draw: st.DrawFn) -> MachineSpec:
         ArchitectureSpec(name="one"),
         ArchitectureSpec(name="other", performance=draw(st.sampled_from([(1, 1), (2, 2), (0.5, 2)]))),
     ]
+    wide = not draw(st.integers(0, 5))  # the first CPU has several cores: none that sets others up
+    first = {"cores": draw(st.sampled_from([2, 4]))} if wide else {"count": draw(st.sampled_from([1, 1, 2]))}
     processors = [ProcessorSpec(name="cpu", type="CPUCore", architecture="one", pool=draw(st.sampled_from(pools)),
-                                count=draw(st.sampled_from([1, 1, 2])), **draw(_options(["cpu"])))]  # fmt: skip
-    names = list(processors[0].names)
+                                **first, **draw(_options([])))]  # fmt: skip
+    names = [] if wide else list(processors[0].names)
     for i in range(draw(st.integers(0, 3))):
         kind = draw(st.sampled_from(["CPUCore", "GPU", "GPU", "FPGA", "CPU"]))
+        options = draw(_options(names))
+        if wide:
+            options |= {"setup": 0, "dma": True}
         processors.append(
             ProcessorSpec(
                 name=f"{kind.lower()}{i}:",
@@ -65,7 +70,7 @@ def _machines(draw: st.DrawFn) -> MachineSpec:
                 architecture=draw(st.sampled_from(["one", "other"])),
                 pool=draw(st.sampled_from(pools)),
                 cores=draw(st.sampled_from([1, 1, 2, 3])),
-                **draw(_options(names)),
+                **options,
             )
         )
     pairs = [(a, b) for i, a in enumerate(pools) for b in pools[i + 1 :]]
@@ -104,7 +109,7 @@ def _options(draw: st.DrawFn, cores: list[str]) -> dict[str, Any]:
         "queue": draw(st.sampled_from(["fifo", "fifo", "priority"])),
         "preemption": draw(st.sampled_from(["no", "no", "requeue", "suspend"])),
     }
-    if cores != ["cpu"] and draw(st.booleans()):
+    if cores and draw(st.booleans()):
         found["setup_on"] = draw(st.lists(st.sampled_from(cores), unique=True, min_size=1))
     return found
 
@@ -112,6 +117,7 @@ def _options(draw: st.DrawFn, cores: list[str]) -> dict[str, Any]:
 @st.composite
 def _task_sets(draw: st.DrawFn, spec: MachineSpec, number: int, max_tasks: int) -> TaskSet:
     n = draw(st.integers(1, max_tasks))
+    most = max(each.cores for each in spec.processors)
     count = draw(st.integers(0, 6))
     data = st.lists(st.integers(0, count - 1), unique=True, max_size=3).map(tuple) if count else st.just(())
     inputs, outputs, parents = [], [], []
@@ -143,8 +149,8 @@ def _task_sets(draw: st.DrawFn, spec: MachineSpec, number: int, max_tasks: int) 
         parents=parents,
         families=column(st.sampled_from([None, "f", "f", "g"])),
         implementations=column(st.sampled_from([None, None, None, ("CPUCore",), ("GPU", "CPUCore")])),
-        cores=column(st.sampled_from([1, 1, 1, 0.5, 0.3, 2])),
-        memory=column(st.sampled_from([0, 0, 1, 4, 10])),
+        cores=column(st.sampled_from([1, 1, 1, 1, 0.1, 0.7, 2] if most > 1 else [1])),
+        memory=column(st.sampled_from([0, 0, 1, 4])),
         priority=column(st.sampled_from([0, 0, 1, 5])),
         submit=column(st.sampled_from([0, 0, 0.5, 3])),
         reconfiguration=draw(st.sampled_from([{}, {}, {"f": 1.5}])),

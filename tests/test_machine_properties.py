@@ -43,7 +43,7 @@ class Lazy:
 
     def decide(self, view: Any) -> Any:
         waiting = list(view.waiting)
-        assert len(waiting) == len(view.waiting) == len(set(waiting)), waiting
+        assert len(waiting) == len(view.waiting) == len(dict.fromkeys(waiting)), waiting
         if waiting:
             ready = [task for task in waiting if task.state == "waiting"]
             task = (ready or waiting)[-1]
@@ -69,6 +69,8 @@ class Restless:
             self.wakes -= 1
             if self.wakes > 0:
                 yield WakeAt(view.now + 1.5)
+        waiting = list(view.waiting)
+        assert len(waiting) == len(view.waiting) == len(dict.fromkeys(waiting)), waiting
         if self.wakes <= 0 or self.left % 3 != 2:
             yield from anywhere(view)
 
@@ -85,9 +87,9 @@ def run(case: MachineCase) -> Witness | None:
     try:
         for at, tasks in case.work:
             machine.submit(tasks, at=at)
-        witness.run()
     except ImpossibleWork:
         return None
+    witness.run()
     stands = any(task.state != "done" for task in machine.tasks)
     event("stands" if stands else "runs to its end")
     check(witness, finished=not stands)

@@ -328,7 +328,8 @@ class Machine:
             where = f" on {task.place.name}" if task.place is not None else ""
             if task.state == "running":
                 pool = task.place.pool
-                yield f"task {task.id} waits for {pool.needs(task):g} more bytes in {pool}{where}"
+                needs = f"{pool.needs(task):g} bytes more, {pool.used:g} of {pool.size:g} are used"
+                yield f"task {task.id} waits for room in pool {pool.name}{where}: {needs}"
             elif task._missing:
                 yield f"task {task.id} waits for {task._missing} tasks{where}"
             else:

@@ -101,7 +101,9 @@ class RoomMaker:
 
     def _stands(self) -> bool:
         """Return whether somebody waits, while no task uses memory and nothing moves."""
-        return any(pool.claims for pool in self._pools) and not any(pool.takers or pool.arriving for pool in self._pools)
+        return any(pool.claims for pool in self._pools) and not any(
+            pool.takers or pool.arriving for pool in self._pools
+        )
 
     def _unlock(self) -> bool:
         """Let one task have room, or start to make it, whoever else waits; return whether that was possible."""

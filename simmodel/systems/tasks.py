@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from simpy.events import Event
@@ -110,7 +110,7 @@ class LiveSet:
                 data.written = True
                 return
         pool = home if data.size <= home.size else next(p for p in self.machine.pools.values() if data.size <= p.size)
-        coming = _Coming(data, pool, [task for task in self.tasks if data in task.inputs])
+        coming: Any = _Coming(data, pool, [task for task in self.tasks if data in task.inputs])
         for task in coming._children:
             task._missing += 1
         self.coming.append(coming)
@@ -118,10 +118,13 @@ class LiveSet:
 
         def landed(_: Event) -> None:
             self.coming.remove(coming)
-            pool.takers -= 1
-            pool.held[data] = 0
-            data.copies += (pool,)
-            data.written = True
+            if data.copies:  # written anew meanwhile
+                pool.give_back(coming, True)
+            else:
+                pool.takers -= 1
+                pool.held[data] = 0
+                data.copies = (pool,)
+                data.written = True
             self.machine.release(coming)
 
         assert claim.callbacks is not None

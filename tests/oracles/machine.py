@@ -104,10 +104,14 @@ class Witness:
                         self.present[name, data].append([now, INFINITY])
                 self._held[name] = dict.fromkeys(held)
             assert all(users >= 0 for users in held.values()), (name, dict(held))
-            assert pool.used <= pool.size * (1 + 1e-9) and pool.used >= -1e-6, (name, pool.used, pool.size)
+            assert -1e-6 <= pool.used <= pool.size * (1 + 1e-9), (name, pool.used, pool.size)
         for place in self.machine.places:
             assert -1e-9 <= place.free <= place.capacity, (place, place.free)
             assert place.backlog >= 0, (place, place.backlog)
+
+    def lands(self, data: Any) -> float:
+        """Return the instant from which data lay anywhere."""
+        return min((spans[0][0] for (_, each), spans in self.present.items() if each is data), default=INFINITY)
 
     def lay_in(self, pool: str, data: Any, at: float, until: float | None = None) -> bool:
         """Return whether data lay in a pool at an instant, and from then until another one."""
@@ -158,7 +162,7 @@ def _check_phases(machine: Any, ended: dict[Any, Any], rows: list[Any]) -> None:
         moments = [task.submit, task.ready, taken, setup_start, setup_end, reconfigured, transfer_start, transfer_end,
                    start, end]  # fmt: skip
         assert moments == sorted(moments), (task, moments)
-        assert row["processor"] == place.name and row["pool"] == place.pool.name
+        assert (row["processor"], row["pool"]) == (place.name, place.pool.name)
         assert [row[name] for name in ("submit", "ready", "taken", "setup_start", "setup_end", "reconfiguration_end",
                 "transfer_start", "transfer_end", "start", "end")] == moments  # fmt: skip
         assert taken >= task.assigned >= task.submit
@@ -245,7 +249,10 @@ def _check_order(witness: Witness, ended: dict[Any, Any]) -> None:
             above = [submission.tasks[parent] for parent in (parents[i] if parents is not None else ())]
             if task in ended:
                 assert all(parent in ended for parent in above), task
-                assert task.ready == max([task.submit, *(ended[parent][1][-1] for parent in above)]), task
+                instants = [task.submit, *(ended[parent][1][-1] for parent in above)]
+                # What comes with the set may have to wait for room.
+                instants += [witness.lands(data) for data in task.inputs if data in submission.given]
+                assert task.ready == max(instants), (task, task.ready, instants)
                 assert ended[task][1][0] >= task.ready
             after = submission.set.submit[i] if submission.set.submit is not None else 0.0
             if task.state != "to come":
@@ -313,12 +320,11 @@ def _check_moves(witness: Witness, result: Any) -> None:
     assert len(moves) == len(witness.moves)
     data_of: dict[str, list[Any]] = defaultdict(list)
     written: dict[tuple[str, Any], list[float]] = defaultdict(list)
+    given: dict[Any, None] = {}
     for submission in machine.sets:
         for data in submission.data:
             data_of[data.name].append(data)
-        for data in submission.given:
-            for pool in machine.pools:
-                written[pool, data].append(submission.at)
+        given |= dict.fromkeys(submission.given)
     for _, task, place, phases in witness.ended:
         for data in task.outputs:
             written[place.pool.name, data].append(phases[-1])
@@ -351,6 +357,8 @@ def _check_moves(witness: Witness, result: Any) -> None:
     for (pool, data), spans in witness.present.items():
         for start, _ in spans:
             brought = [span.end for span in arrivals[pool, data.name]] + written[pool, data]
+            if data in given:
+                brought.append(witness.lands(data))
             assert start in brought, (pool, data, start, brought)
 
 
@@ -374,7 +382,9 @@ def _check_pools(witness: Witness, ended: dict[Any, Any], executions: dict[Any, 
         assert result.peaks[name] >= steps.values.max(initial=0.0)
         held = sum(data.size for data in pool.held)
         if not any(task.state == "running" for task in machine.tasks):
-            assert pool.used == _about(held) and not pool.arriving and not pool.leaving, (name, pool.used, held)
+            assert pool.used == _about(held), (name, pool.used, held)
+            assert not pool.arriving, name
+            assert not pool.leaving, name
         for data in pool.held:
             assert data.copies.count(pool) == 1, (pool, data)
     for submission in machine.sets:

@@ -1,0 +1,198 @@
+"""Room in pools, and other corners of a machine, each as a small case worked out by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from simmodel.environment import Environment
+from simmodel.errors import ImpossibleWork, InputError, Stalled
+from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
+from simmodel.platform.network import LinkSpec
+from simmodel.scheduling.protocol import Preempt, Start, WakeAt
+from simmodel.systems.machine import Machine
+from simmodel.work.taskset import TaskSet
+
+
+def machine_of(
+    pools: dict[str, Any], processors: dict[str, Any], policy: Any, *, bandwidth: float = 1.0, **options: Any
+) -> Machine:
+    """Return a machine: pools as name -> (size, spill), processors as name -> (pool, further options)."""
+    names = list(pools)
+    spec = MachineSpec(
+        pools=[MemoryPoolSpec(name=name, size=size, spill=spill) for name, (size, spill) in pools.items()],
+        architectures=[ArchitectureSpec(name="any")],
+        processors=[
+            ProcessorSpec(**{"name": name, "type": "CPUCore", "architecture": "any", "pool": pool, **rest})
+            for name, (pool, rest) in processors.items()
+        ],
+        links=[
+            LinkSpec(name=f"{a}-{b}", bandwidth=bandwidth, between=(a, b))
+            for i, a in enumerate(names)
+            for b in names[i + 1 :]
+        ],
+        home=names[0],
+    )
+    return Machine(Environment(), spec, policy, **options)
+
+
+def to(*names: str) -> Any:
+    """Return a policy that puts the tasks, by their ids, on the processors named."""
+
+    def policy(view: Any) -> Any:
+        places = {place.name: place for place in view.places}
+        for task in view.waiting:
+            yield Start(task, places[names[task.row]])
+
+    return policy
+
+
+def ends(machine: Machine) -> list[float]:
+    return machine.result().tasks["end"].tolist()
+
+
+def run(machine: Machine, tasks: TaskSet) -> list[float]:
+    machine.env.run(machine.submit(tasks).done)
+    return ends(machine)
+
+
+def test_what_is_being_written_is_not_there_yet() -> None:
+    # t0 writes d anew on the GPU, for 10 s; t1, which waits for nobody, reads what d was before: it must be brought.
+    machine = machine_of(
+        {"ram": (100, None), "hbm": (100, None)},
+        {"cpu": ("ram", {}), "gpu": ("hbm", {"count": 2, "type": "GPU"})},
+        to("gpu0", "gpu1"),
+    )
+    tasks = TaskSet([10.0, 1.0], inputs=[(), (0,)], outputs=[(0,), ()], sizes=[5.0], parents=[(), ()])
+    assert run(machine, tasks) == [10.0, 6.0]
+    assert machine.result().peaks["hbm"] == 10.0
+    assert machine.pools["hbm"].used == 5.0
+
+
+def test_a_copy_that_comes_while_others_write_the_same_data() -> None:
+    machine = machine_of(
+        {"ram": (100, None), "hbm": (100, None)},
+        {"cpu": ("ram", {}), "gpu": ("hbm", {"count": 2, "type": "GPU"})},
+        to("gpu0", "gpu1"),
+    )
+    tasks = TaskSet([3.0, 1.0], inputs=[(), (0,)], outputs=[(0,), ()], sizes=[5.0], parents=[(), ()])
+    assert run(machine, tasks) == [3.0, 6.0]
+    assert machine.result().peaks["hbm"] == 10.0
+    assert machine.pools["hbm"].used == 5.0
+
+
+def test_data_of_no_size_and_links_without_latency() -> None:
+    machine = machine_of({"ram": (9, None), "hbm": (9, None)}, {"cpu": ("ram", {}), "gpu": ("hbm", {})}, to("gpu"))
+    assert run(machine, TaskSet([1.0], inputs=[(0,)], outputs=[()], sizes=[0.0])) == [1.0]
+
+
+def test_room_in_the_pool_that_takes_what_must_go_is_noticed() -> None:
+    # t1 lacks room in hbm until d0 can go to ram, which is full until t2 is done there at 20.
+    machine = machine_of(
+        {"ram": (10, None), "hbm": (10, "ram")},
+        {"cpu": ("ram", {}), "gpu": ("hbm", {})},
+        to("gpu", "gpu", "cpu", "cpu"),
+    )
+    tasks = TaskSet(
+        [1.0, 1.0, 20.0, 1.0],
+        inputs=[(), (), (), (0,)],
+        outputs=[(0,), (), (), ()],
+        sizes=[5.0],
+        memory=[0.0, 8.0, 8.0, 0.0],
+        parents=[(), (), (), (0, 1)],
+    )
+    assert run(machine, tasks) == [1.0, 26.0, 20.0, 27.0]
+
+
+def test_data_move_on_where_the_next_pool_is_full_too() -> None:
+    machine = machine_of(
+        {"disk": (100, None), "ram": (10, "disk"), "hbm": (10, "ram")},
+        {"cpu": ("ram", {}), "gpu": ("hbm", {}), "host": ("disk", {})},
+        to("cpu", "gpu", "gpu", "host"),
+    )
+    tasks = TaskSet(
+        [1.0, 2.0, 1.0, 1.0],
+        inputs=[(), (), (), (0, 1)],
+        outputs=[(0,), (1,), (), ()],
+        sizes=[8.0, 8.0],
+        memory=[0.0, 0.0, 8.0, 0.0],
+        parents=[(), (), (), (0, 1, 2)],
+    )
+    # d1 goes to ram (10-18) once d0 has gone to the disk (2-10); then t2 has room; then d1 goes to the disk.
+    assert run(machine, tasks)[:3] == [1.0, 2.0, 19.0]
+
+
+def test_who_can_go_on_goes_before_who_never_could() -> None:
+    # t1 needs 8 of 10 bytes and waits first, but 5 lie there until t2 has read them, which waits behind it.
+    machine = machine_of({"ram": (10, None)}, {"cpu": ("ram", {"count": 2})}, to("cpu0", "cpu0", "cpu1"))
+    tasks = TaskSet(
+        [1.0, 1.0, 1.0],
+        inputs=[(), (), (0,)],
+        outputs=[(0,), (), (1,)],
+        sizes=[5.0, 2.0],
+        memory=[0.0, 8.0, 2.0],
+        parents=[(), (0,), (0,)],
+    )
+    assert run(machine, tasks) == [1.0, 3.0, 2.0]
+
+
+def test_a_core_that_is_its_own_moves_data_where_no_other_can() -> None:
+    machine = machine_of({"ram": (9, None), "far": (9, None)}, {"cpu": ("far", {"cores": 2, "dma": False})}, to("cpu"))
+    assert run(machine, TaskSet([1.0], inputs=[(0,)], outputs=[()], sizes=[3.0])) == [4.0]
+
+
+def test_parts_of_cores_add_up_again() -> None:
+    machine = machine_of({"ram": (9, None)}, {"cpu": ("ram", {"cores": 2})}, to(*["cpu"] * 4))
+    tasks = TaskSet([1.0, 2.0, 3.0, 1.0], cores=[0.1, 0.7, 0.2, 2], submit=[0, 0, 0, 0])
+    assert run(machine, tasks) == [1.0, 2.0, 3.0, 4.0]
+
+
+def test_a_task_that_was_stopped_waits_once() -> None:
+    seen = []
+
+    def policy(view: Any) -> Any:
+        seen.append([task.id for task in view.waiting])
+        if view.now == 0:
+            for task in view.waiting:
+                yield Start(task, view.places[0])
+            yield WakeAt(1)
+        elif view.now == 1:
+            yield from [Preempt(run.work, "requeue") for run in view.running]
+            yield WakeAt(2)
+        elif view.now >= 2:
+            for task in view.waiting:
+                yield Start(task, view.places[0])
+
+    machine = machine_of({"ram": (9, None)}, {"cpu": ("ram", {"preemption": "requeue"})}, policy)
+    assert run(machine, TaskSet([3.0])) == [5.0]
+    assert [0] in seen
+    assert all(found in ([], [0]) for found in seen)
+
+
+def test_a_result_written_in_place_stays() -> None:
+    machine = machine_of({"ram": (10, None), "disk": (10, None)}, {"cpu": ("ram", {"count": 1})}, to("cpu", "cpu"))
+    tasks = TaskSet([1.0, 1.0], inputs=[(0,), ()], outputs=[(0,), ()], sizes=[5.0], memory=[0, 9.0], parents=[(), (0,)])
+    with pytest.raises(Stalled, match="9 bytes more"):  # the result has nowhere to go, and is not thrown away for it
+        run(machine, tasks)
+
+
+def test_data_that_find_no_room_wait_and_so_do_their_readers() -> None:
+    machine = machine_of({"ram": (10, None)}, {"cpu": ("ram", {"count": 2})}, to("cpu0", "cpu1"))
+    machine.submit(TaskSet([5.0], memory=[8.0], name="first"))
+    machine.submit(TaskSet([1.0], inputs=[(0,)], outputs=[()], sizes=[6.0], name="second"), at=2)
+    machine.env.run()
+    assert ends(machine) == [5.0, 6.0]
+    assert machine.result().tasks["ready"].tolist() == [0.0, 5.0]
+
+
+def test_more_data_than_all_pools_hold_are_refused() -> None:
+    machine = machine_of({"ram": (10, None)}, {"cpu": ("ram", {})}, to("cpu", "cpu"))
+    tasks = TaskSet([1.0, 1.0], inputs=[(0,), (1,)], outputs=[(), ()], sizes=[6.0, 6.0])
+    with pytest.raises(ImpossibleWork, match="12B in all"):
+        machine.submit(tasks)
+
+
+def test_the_same_data_twice_are_refused() -> None:
+    with pytest.raises(InputError, match="reads the same data object twice"):
+        TaskSet([1.0], inputs=[(0, 0)], outputs=[()], sizes=[1.0])
