@@ -206,6 +206,19 @@ def test_many_tasks_are_averaged_in_an_image(tmp_path: Path) -> None:
     plt.close("all")
 
 
+def test_of_many_processors_pictures_show_those_that_did_something() -> None:
+    import matplotlib.pyplot as plt
+
+    found = simulate("a100x4", "layered:n=12", "heft")
+    for name in ("gantt", "phases", "plan"):
+        axes = getattr(found.plot, name)()
+        labels = [text.get_text() for text in axes.get_yticklabels()]
+        assert set(found.tasks["processor"].tolist()) <= set(labels)
+        assert len(labels) < 20
+    assert any("idle processors left out" in text.get_text() for text in found.plot.gantt().texts)
+    plt.close("all")
+
+
 def test_notebooks_show_the_metrics(result: MachineResult) -> None:
     shown = result._repr_html_()
     assert "two forks" in shown

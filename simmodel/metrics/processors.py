@@ -202,7 +202,10 @@ def _moved_again(result: MachineResult) -> dict[str, Steps] | None:
             source, destination = str(table["source"][row]), str(table["destination"][row])
             if source != destination:
                 arrival = network.transfer(float(table["bytes"][row]), source=source, destination=destination)
-                arrival.callbacks.append(compare(row))
+                if arrival.processed:  # there was nothing to move
+                    compare(row)(arrival)
+                else:
+                    arrival.callbacks.append(compare(row))
 
     env.process(move())
     env.run(until=max(result.ended, result.started + 1e-9))

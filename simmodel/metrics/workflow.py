@@ -181,6 +181,8 @@ def speedup(result: MachineResult) -> float:
 def summary(result: MachineResult) -> dict[str, Any]:
     """Return the metrics of a run: counts first, then the numbers of :data:`MACHINE_METRICS`, then what has parts.
 
+    The efficiency is the speedup over the number of processors; one with several cores counts as many.
+
     Returns
     -------
     dict
@@ -209,7 +211,7 @@ def summary(result: MachineResult) -> dict[str, Any]:
         "slr": slr(result),
         "slr_setup": slr(result, setup=True),
         "speedup": ratio,
-        "efficiency": ratio / count,
+        "efficiency": ratio / float(result.processors["cores"].sum()),
         "utilisation": _over(float(busy_seconds(result).sum()), span * count),
         "energy": energy(result).total,
         "delay_mean": float(delay.mean()) if len(delay) else float("nan"),

@@ -10,7 +10,7 @@ import numpy as np
 from simmodel.metrics.packing import pack
 from simmodel.records.tasks import HELD, PHASES, positions
 from simmodel.view.gantt import shares
-from simmodel.view.style import BLUE, INK, ORANGE, axes, span_axis, tidy
+from simmodel.view.style import BLUE, GREY, INK, ORANGE, axes, span_axis, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
     from simmodel.records.tasks import MachineResult
 
-__all__ = ["LEGEND", "PHASE_COLOURS", "machine_gantt", "machine_time_axis"]
+__all__ = ["LEGEND", "PHASE_COLOURS", "machine_gantt", "machine_time_axis", "used_processors"]
 
+_SHOWN = 24  # of more processors, those that did nothing are left out
 EXACT = 4000  # pieces drawn one by one; more are averaged in an image
 LABELLED = 120  # executions that are named
 
@@ -130,7 +131,7 @@ def machine_gantt(
     Parameters
     ----------
     processors
-        which, in this order from the top; default: all
+        which, in this order from the top; default: all, but of more than 24 those that did something
     labels
         whether executions carry the names of their tasks; default: where they are few
     ax
@@ -141,13 +142,13 @@ def machine_gantt(
     ['cpu', 'gpu']
     """
     names: list[str] = result.processors["processor"].tolist()
-    chosen = list(range(len(names))) if processors is None else [names.index(name) for name in processors]
     pieces = _Pieces(result)
     sizes = np.diff(pieces.first)
+    owner = np.searchsorted(pieces.first, pieces.low, side="right") - 1
+    chosen = used_processors(result) if processors is None else [names.index(name) for name in processors]
     heights = sizes[chosen]
     ax = axes(ax, (9.0, 0.9 + min(max(0.32 * heights.sum(), 1.0), 9.0)))
     tops = np.concatenate([[0], np.cumsum(heights)])
-    owner = np.searchsorted(pieces.first, pieces.low, side="right") - 1
     shift = np.full(len(names), np.nan)
     shift[chosen] = tops[:-1] - pieces.first[chosen]
     low = pieces.low + shift[owner]
@@ -160,7 +161,7 @@ def machine_gantt(
     else:
         _bars(ax, start, end, low, high, phase)
     executed = (phase == len(PHASES) - 1) & (task >= 0)
-    if labels if labels is not None else executed.sum() <= LABELLED:
+    if labels if labels is not None else executed.sum() <= LABELLED and tops[-1] <= 60:
         _names(ax, result, start[executed], end[executed], low[executed], high[executed], task[executed])
     ax.set_ylim(tops[-1], 0)
     middles = (tops[:-1] + tops[1:]) / 2
@@ -174,7 +175,19 @@ def machine_gantt(
     ax.spines["left"].set_visible(False)
     ax.tick_params(axis="y", length=0)
     _legend(ax, phase)
+    if processors is None and len(chosen) < len(names):
+        left = f"{len(names) - len(chosen)} idle processors left out"
+        ax.annotate(left, (1, 1), (0, 6), "axes fraction", "offset points", ha="right", fontsize=8.5, color=GREY)
     return ax
+
+
+def used_processors(result: MachineResult) -> list[int]:
+    """Return the rows of the processors that pictures show: all, but of more than 24 those that did something."""
+    count = len(result.processors)
+    used = np.unique(result.placed[result.placed >= 0])
+    core = positions(result.cpu_phases["core"], result.processors["processor"].tolist())
+    used = np.union1d(used, core[core >= 0])
+    return list(range(count)) if count <= _SHOWN or not len(used) else used.tolist()
 
 
 def _colour_of(phase: int) -> str:

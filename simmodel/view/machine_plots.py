@@ -12,7 +12,7 @@ from simmodel.metrics.workflow import planned, summary
 from simmodel.metrics.workflow_report import machine_text
 from simmodel.platform.units import show_quantity
 from simmodel.records.tasks import positions
-from simmodel.view.machine_gantt import LABELLED, LEGEND, machine_gantt, machine_time_axis
+from simmodel.view.machine_gantt import LABELLED, LEGEND, machine_gantt, machine_time_axis, used_processors
 from simmodel.view.style import BLUE, COLOURS, GREY, INK, axes, tidy
 
 if TYPE_CHECKING:
@@ -126,11 +126,12 @@ def phases(result: MachineResult, *, ax: Axes | None = None) -> Axes:
     >>> len(phases(two_kinds()).patches) > 0
     True
     """
-    names = result.processors["processor"].tolist()
+    shown = used_processors(result)
+    names = result.processors["processor"][shown].tolist()
     ax = axes(ax, (7.0, 0.9 + min(0.26 * len(names), 8.0)))
-    table = load(result)
+    table = load(result).where(shown)
     span = max(result.ended - result.started, 1e-9)
-    own_core = np.array([spec.is_cpu for _, spec in result.spec.each_processor()])
+    own_core = np.array([spec.is_cpu for _, spec in result.spec.each_processor()])[shown]
     waits = table["waiting for setup"] + table["waiting for memory"]
     waits = waits + np.where(own_core, 0.0, table["waiting for core"])  # a core works for others meanwhile
     left = np.zeros(len(names))
@@ -169,11 +170,11 @@ def plan(result: MachineResult, *, ax: Axes | None = None) -> Axes:
     table = planned(result)
     if not len(table):
         raise ValueError("a run whose policy planned expected, found one without a plan")
-    names: list[str] = result.processors["processor"].tolist()
+    names: list[str] = result.processors["processor"][used_processors(result)].tolist()
     ax = axes(ax, (9.0, 0.9 + min(0.45 * len(names), 9.0)))
     few = len(table) <= LABELLED
     start, end = result.spans
-    at = np.append(positions(table["planned_processor"], names), result.placed)
+    at = np.append(positions(table["planned_processor"], names), positions(result.tasks["processor"], names))
     low = np.append(np.full(len(table), 0.08), np.full(len(result.tasks), 0.5)) + at
     begins = np.append(table["planned_start"], start[-1])
     ends = np.append(table["planned_end"], end[-1])
@@ -236,7 +237,7 @@ def machine_overview(result: MachineResult) -> Figure:
         raise ImportError("plots need matplotlib: pip install 'simmodel[notebook]'") from None
     used = any(steps.max() > 0 for steps in result.memory.values())
     moved = len(result.transfers) > 0 and len(result.spec.links) > 0
-    rows = int(result.processors["cores"].sum())
+    rows = float(result.processors["cores"][used_processors(result)].sum())
     high = min(max(0.3 * rows, 1.6), 7.0)
     ratios = [high, *([1.3] if used else []), *([1.3] if moved else [])]
     fig = plt.figure(figsize=(10.5, sum(ratios) + 1.5), layout="constrained")
