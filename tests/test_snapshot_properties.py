@@ -6,9 +6,9 @@ from typing import Any
 
 import attrs
 import pytest
+from cutting import check_cut, plain_workload
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from snapshots import check_cut, plain_workload
 from test_cluster_properties import UNTIL, Case, Restless, cases
 
 from simmodel.environment import Environment

@@ -311,9 +311,12 @@ class Snapshot(SystemSnapshot):
     @classmethod
     def of_values(cls, values: Mapping[str, Any], source: str | None = None) -> Self:
         """Return the snapshot of such contents."""
+        from simmodel.scheduling.snapshot_check import check
         from simmodel.scheduling.snapshot_json import fields_of
 
-        return cls(**fields_of(values, source))
+        snapshot = cls(**fields_of(values, source))
+        check(snapshot, source)
+        return snapshot
 
     @classmethod
     def of(

@@ -304,7 +304,7 @@ class Restored:
             elif what == "alarm":
                 if self.own:
                     cluster.scheduler.plan_alarm(at)
-            elif what in ("begin", "over", "told") and len(about) == 2 and about[0] in cluster.pools:
+            elif what in ("begin", "over", "told") and isinstance(about[1], int):
                 pool = cluster.pools[about[0]]
                 pool.plan_window(pool.windows[about[1]], what, at)
             else:
