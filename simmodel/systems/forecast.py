@@ -177,7 +177,7 @@ class Forecast:
         if not self._watches:
             self._watches = True
             self.cluster.env.observe(self)
-        if not self._stale and (not self._exact or _exact(work)):
+        if self._future is not None and not self._stale and (not self._exact or _exact(work)):
             pool = self._pool
             if now != self._now:
                 self._now = now
