@@ -104,6 +104,7 @@ def _work(draw):
             type="CPUCore",
             architecture=draw(st.sampled_from(["x", "y"])),
             pool=draw(st.sampled_from(names)),
+            cores=draw(st.sampled_from([1, 1, 2, 3])),
         )
         for i in range(draw(st.integers(1, 4)))
     ]
@@ -119,7 +120,8 @@ def _work(draw):
         links=links,
     )  # fmt: skip
     n = draw(st.integers(1, 12))
-    tasks = [Task(id=i, run=draw(st.integers(0, 20))) for i in range(n)]
+    most = max(processor.cores for processor in processors)
+    tasks = [Task(id=i, run=draw(st.integers(0, 20)), cores=draw(st.integers(1, most))) for i in range(n)]
     edges = [
         (a, b, float(draw(st.integers(0, 20))))
         for b in range(1, n)

@@ -108,48 +108,49 @@ class MinMin(_Batch):
 
 
 class _ByScore(_Batch):
-    """Gives away the task of the highest score, which depends on its two best places."""
+    """Gives away the task of the highest score, which depends on when it would end on its two best places.
 
-    def _score(self, first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
-        raise NotImplementedError
+    Places at which every task costs the same are one kind: of a kind, only those two matter whose queues are empty
+    first.
+    """
 
     def _choose(self, costs: list[list[float]], starts: list[float]) -> _Choices:
-        cost, start = np.array(costs), np.array(starts)
+        columns: dict[tuple[float, ...], int] = {}
+        kinds = [columns.setdefault(column, len(columns)) for column in zip(*costs, strict=True)]
+        cost = np.array(list(columns))
         rows = np.arange(len(costs))
-        best, other, score = self._rank(cost, start)
-        left = len(costs)
-        while left:
+        gone = np.zeros(len(costs), dtype=bool)
+        for left in range(len(costs), 0, -1):
+            if left < len(rows) // 2:
+                cost, rows, gone = cost[:, ~gone], rows[~gone], gone[~gone]
+            free = [sorted([starts[j] for j, kind in enumerate(kinds) if kind == k])[:2] for k in range(len(columns))]
+            score = self._score(cost, free)
+            np.putmask(score, gone, -inf)
             at = int(score.argmax())
-            j = int(best[at])
-            score[at], best[at], other[at] = -inf, -1, -1
-            left -= 1
-            then = yield int(rows[at]), j
-            later = then >= start[j]
-            start[j] = then
-            if left < len(rows) // 2:  # drop those that are given away
-                keep = np.flatnonzero(best >= 0)
-                rows, cost, best, other, score = rows[keep], cost[keep], best[keep], other[keep], score[keep]
-            changed = np.flatnonzero((best == j) | (other == j) if later else best >= 0)
-            if len(changed):
-                best[changed], other[changed], score[changed] = self._rank(cost[changed], start)
+            gone[at] = True
+            row = int(rows[at])
+            ends = [start + seconds for start, seconds in zip(starts, costs[row], strict=True)]
+            j = ends.index(min(ends))
+            starts[j] = yield row, j
 
-    def _rank(
-        self, cost: NDArray[np.float64], start: NDArray[np.float64]
-    ) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]:
-        """Return the best place of each task, the second best, and the scores."""
-        finish = cost + start
-        each = np.arange(len(finish))
-        best = finish.argmin(axis=1)
-        first = finish[each, best]
-        finish[each, best] = inf
-        other = finish.argmin(axis=1)
-        return best, other, self._score(first, finish[each, other])
+    def _score(self, cost: NDArray[np.float64], free: list[list[float]]) -> NDArray[np.float64]:
+        """Return the scores of tasks.
+
+        Parameters
+        ----------
+        cost
+            kinds x tasks, s
+        free
+            of each kind: when its first place has nothing to do, and its second, if there is one, s
+        """
+        raise NotImplementedError
 
 
 class MaxMin(_ByScore):
     """Of all waiting tasks the one whose earliest end is the latest goes there, and so on: long tasks first.
 
-    For n tasks a decision takes in the order of n^2 steps, in numpy.
+    For n tasks a decision takes in the order of n^2 steps for each
+    kind of place, in numpy.
 
     >>> MaxMin().name
     'max-min'
@@ -157,7 +158,10 @@ class MaxMin(_ByScore):
 
     name = "max-min"
 
-    def _score(self, first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _score(self, cost: NDArray[np.float64], free: list[list[float]]) -> NDArray[np.float64]:
+        first: NDArray[np.float64] = cost[0] + free[0][0]
+        for row, (start, *_) in zip(cost[1:], free[1:], strict=True):
+            np.minimum(first, row + start, out=first)
         return first
 
 
@@ -173,5 +177,13 @@ class Sufferage(_ByScore):
 
     name = "sufferage"
 
-    def _score(self, first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
-        return second - first
+    def _score(self, cost: NDArray[np.float64], free: list[list[float]]) -> NDArray[np.float64]:
+        first = np.full(cost.shape[1], inf)
+        second = first.copy()
+        for row, starts in zip(cost, free, strict=True):
+            for start in starts:
+                end = row + start
+                np.minimum(second, np.maximum(first, end), out=second)
+                np.minimum(first, end, out=first)
+        second -= first
+        return second
