@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simmodel.formats.perfetto import counter, write_events
-from simmodel.metrics.packing import pack
 from simmodel.metrics.processors import link_load, routes
 from simmodel.records.steps import Steps
 from simmodel.records.tasks import HELD, PHASES, positions
@@ -96,8 +95,11 @@ def _lanes(owner: NDArray[np.int64], start: NDArray[np.float64], end: NDArray[np
     same = owner[order][1:] == owner[order][:-1]
     for each in np.unique(owner[order][1:][same & (start[order][1:] < end[order][:-1])]).tolist():
         here = order[owner[order] == each]
-        pieces = pack(start[here], end[here], np.ones(len(here), dtype=np.int64))
-        lanes[here[pieces["index"]]] = pieces["low"]
+        until: list[float] = []  # of each row: when its last span ends
+        for i, begins, ends in zip(here.tolist(), start[here].tolist(), end[here].tolist(), strict=True):
+            lane = next((row for row, last in enumerate(until) if last <= begins), len(until))
+            until[lane : lane + 1] = [ends]
+            lanes[i] = lane
     return lanes
 
 
