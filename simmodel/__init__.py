@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from simmodel.experiments.compare import Comparison, Replications, compare, replicate
     from simmodel.experiments.explore import Exploration, explore
     from simmodel.experiments.outcomes import Outcome, WhatIf
+    from simmodel.experiments.portfolio import Beside, beside, replicate_beside
     from simmodel.experiments.whatif import what_if
     from simmodel.formats.library import load_workflow, load_workload
     from simmodel.generators.task_work import task_work
@@ -65,7 +66,8 @@ if TYPE_CHECKING:
     from simmodel.resources.network import Network
     from simmodel.resources.processor import Processor
     from simmodel.scheduling.broker_snapshot import BrokerSnapshot
-    from simmodel.scheduling.objective import Objective
+    from simmodel.scheduling.objective import Objective, objective
+    from simmodel.scheduling.registry import register_family
     from simmodel.scheduling.snapshot import Snapshot
     from simmodel.systems.broker import Broker
     from simmodel.systems.forecast import Forecast
@@ -75,6 +77,8 @@ if TYPE_CHECKING:
 else:
     _LATER = {
         "ArchitectureSpec": "simmodel.platform.machine",
+        "beside": "simmodel.experiments.portfolio",
+        "Beside": "simmodel.experiments.portfolio",
         "Branch": "simmodel.experiments.branches",
         "Broker": "simmodel.systems.broker",
         "BrokerResult": "simmodel.records.brokered",
@@ -112,6 +116,7 @@ else:
         "Network": "simmodel.resources.network",
         "NetworkRecorder": "simmodel.records.network",
         "NetworkSpec": "simmodel.platform.network",
+        "objective": "simmodel.scheduling.objective",
         "Objective": "simmodel.scheduling.objective",
         "Outcome": "simmodel.experiments.outcomes",
         "PEFT": "simmodel.policies.planners",
@@ -119,7 +124,9 @@ else:
         "Portfolio": "simmodel.policies.portfolio",
         "Processor": "simmodel.resources.processor",
         "ProcessorSpec": "simmodel.platform.machine",
+        "register_family": "simmodel.scheduling.registry",
         "replicate": "simmodel.experiments.compare",
+        "replicate_beside": "simmodel.experiments.portfolio",
         "Replications": "simmodel.experiments.compare",
         "RoundRobin": "simmodel.policies.mapping",
         "RouteSpec": "simmodel.platform.network",
@@ -157,6 +164,7 @@ __all__ = [
     "PEFT",
     "ArchitectureSpec",
     "Backfill",
+    "Beside",
     "BestFit",
     "Branch",
     "Broker",
@@ -244,6 +252,7 @@ __all__ = [
     "Window",
     "Workflow",
     "Workload",
+    "beside",
     "compare",
     "explore",
     "load_platform",
@@ -251,11 +260,14 @@ __all__ = [
     "load_scenario",
     "load_workflow",
     "load_workload",
+    "objective",
     "policy",
     "policy_names",
     "recorded",
+    "register_family",
     "register_policy",
     "replicate",
+    "replicate_beside",
     "simulate",
     "simulate_brokered",
     "task_work",
