@@ -16,6 +16,7 @@ from simmodel.platform.machine import MachineSpec
 from simmodel.records.columns import joined
 from simmodel.records.observers import EventRecorder, Progress
 from simmodel.records.recorder import JobRecorder
+from simmodel.scheduling.machine_snapshot import MachineSnapshot
 from simmodel.scheduling.registry import policy as policy_named
 from simmodel.scheduling.snapshot import Snapshot, SystemSnapshot, snapshot_of_document
 from simmodel.systems.cluster import Cluster
@@ -138,7 +139,8 @@ def simulate(platform: Any, workload: Any = None, policy: Any = None, **options:
     ``simulate(snapshot, policy, until=..., arrivals=...)`` goes on from a
     :class:`~simmodel.scheduling.snapshot.Snapshot`: under its own policy, with what that remembers, unless another is
     given; with its own arrivals, and these jobs besides; with its own random streams, unless there is a seed. The
-    result has a row for each job that was not over, with what it did before.
+    result has a row for each job that was not over, with what it did before. The snapshot of a machine goes on
+    likewise, with ``arrivals`` as ``(at, work)``.
 
     >>> env = Environment()
     >>> cluster = Cluster(env, 12, "easy")
@@ -156,6 +158,10 @@ def simulate(platform: Any, workload: Any = None, policy: Any = None, **options:
     >>> simulate("hetsim-slow", chain, "heft").metrics()["tasks"]
     2
     """
+    if isinstance(platform, MachineSnapshot):
+        from simmodel.systems.task_run import go_on
+
+        return go_on(platform, workload if policy is None else policy, versions=_versions(), **options)
     if isinstance(platform, SystemSnapshot):
         return _continue(platform, workload, policy, **options)
     if workload is None:

@@ -52,6 +52,14 @@ class RoundRobin:
         """Return one that begins with the first place."""
         return RoundRobin()
 
+    def state(self) -> int:
+        """Return the position of the place whose turn it is."""
+        return self._next
+
+    def restore(self, values: int) -> None:
+        """Go on with the place whose turn it was."""
+        self._next = values
+
     def decide(self, view: View) -> Iterator[Decision]:
         """Hand out the waiting tasks in turn."""
         places = queueing(view, self)

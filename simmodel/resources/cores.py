@@ -13,7 +13,14 @@ __all__ = ["Core", "CoreTicket", "take_core"]
 
 
 class CoreTicket(Event):
-    """A request for one of several CPU cores: it happens when one is its own; its value is that :class:`Core`."""
+    """A request for one of several CPU cores: it happens when one is its own; its value is that :class:`Core`.
+
+    ``number``: its place in the order of requests.
+    """
+
+    def __init__(self, env: Environment) -> None:
+        super().__init__(env)
+        self.number = next(env._eid)
 
 
 class Core:

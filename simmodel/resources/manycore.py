@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from simpy.events import Event, Process
@@ -24,6 +25,7 @@ class ManyCores(Processor):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         self._running: dict[LiveTask, RunningTask] = {}
+        self._processes: dict[LiveTask, Process] = {}
         super().__init__(*args, **options)
         self._free: float = self.spec.cores
 
@@ -59,11 +61,26 @@ class ManyCores(Processor):
             self._pop()
             self._free -= task.cores
             self._running[task] = RunningTask(task, self, self.env._now, self.env._now + task._share / task.cores)
-            Process(self.env, self._one(task))
+            self.go_on(task)
+
+    def go_on(self, task: LiveTask) -> None:
+        """Let a task begin, or go on where a snapshot found it."""
+        self._processes[task] = Process(self.env, self._one(task))
+
+    def process_of(self, task: LiveTask) -> Process:
+        """Return the process that takes a task through its phases."""
+        return self._processes[task]
+
+    def restore_running(self, running: Sequence[tuple[LiveTask, float, float]]) -> None:
+        """Know of the tasks that it works on: each with its start and its expected end (s)."""
+        for task, started, end in running:
+            self._running[task] = RunningTask(task, self, started, end)
+            self._free -= task.cores
 
     def _one(self, task: LiveTask) -> Phase:
         yield from self.serve(task)
         del self._running[task]
+        del self._processes[task]
         self._free = self._free + task.cores if self._running else self.spec.cores
         self.wake()
 

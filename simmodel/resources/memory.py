@@ -35,6 +35,7 @@ class Arrival(Event):
         self.users = 0
         self.under_way = False
         self.owner: LiveTask | None = None  # the task that has to bring them
+        self.flight: Any = None  # how they come, once they are on their way
 
 
 class Claim(Event):
@@ -199,6 +200,31 @@ class MemoryPool:
                 writing[data] = 1
                 data.coming = self
         return missing
+
+    def take_again(self, task: LiveTask) -> None:
+        """Have a task use what it had taken when a snapshot was made; the bytes are counted there."""
+        self.takers += 1
+        for data in task.inputs:
+            if data in self.held:
+                self.held[data] += 1
+            else:
+                self.arriving[data].users += 1
+        for data in task.outputs:
+            if data in task.inputs:
+                continue
+            if data in self.writing:
+                self.writing[data] += 1
+            elif data in self.held:
+                self.held[data] += 1
+            else:
+                self.writing[data] = 1
+                data.coming = self
+
+    def set_used(self, used: float, peak: float) -> None:
+        """Begin to count from so many bytes used."""
+        self.used = used
+        self.peak = peak
+        self._steps = array("d", (self.env._now, used))
 
     def give_back(self, task: LiveTask, done: bool) -> None:
         """Take a task's data out of use; what it has written is there now, where it is done, and else its room goes."""

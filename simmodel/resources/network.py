@@ -113,6 +113,7 @@ class Network(Fluid):
         destination: Any = None,
         rate_cap: float | str | None = None,
         weight: float = 1.0,
+        lag: float | None = None,
     ) -> Transfer:
         """Start to move bytes, and return the event of their arrival.
 
@@ -127,6 +128,8 @@ class Network(Fluid):
             the most bytes/s that it may take of a link
         weight
             above zero: its share against others', times the model's weight of the route
+        lag
+            seconds until it takes bandwidth; default: the latency of the route, by the model
 
         Raises
         ------
@@ -157,6 +160,8 @@ class Network(Fluid):
             raise InputError(f"a weight above zero expected, found {weight!r}", place="weight of a transfer")
         self._numbers = number = self._numbers + 1
         transfer = Transfer(self, number, size, weight, way, cap)
+        if lag is not None:
+            transfer._wait = lag
         transfer.source = source
         transfer.destination = destination
         self._under_way[transfer] = None

@@ -56,7 +56,25 @@ class Processor(TaskPlace):
         self._always_transfers = own.transfer is not Processor.transfer
         self._plain_execution = own.execute is Processor.execute
         self._plain = self._plain_execution and spec.preemption == "no"
-        self.process = Process(self.env, self.run())
+        self.process: Process | None = None
+
+    def begin(self) -> None:
+        """Begin to work, unless it has."""
+        if self.process is None:
+            self.process = Process(self.env, self.run())
+
+    def go_on(self, task: LiveTask) -> None:
+        """Begin in the middle of a task, where a snapshot found it."""
+        self.current = task
+        self.begin()
+
+    def process_of(self, task: LiveTask) -> Process:
+        """Return the process that takes a task through its phases."""
+        assert self.process is not None
+        return self.process
+
+    def restore_running(self, running: Sequence[tuple[LiveTask, float, float]]) -> None:
+        """Know of the tasks that it works on: each with its start and its expected end (s)."""
 
     def __repr__(self) -> str:
         doing = f"runs {self.current.id}" if self.current is not None else "idle"
@@ -68,6 +86,9 @@ class Processor(TaskPlace):
         """Take one task after the other through its phases: the process."""
         env = self.env
         queue = self._queue
+        if self.current is not None:
+            yield from self.serve(self.current)
+            self.current = None
         while True:
             # What _head() says, at hand for the ordinary queue.
             if self._ranked if self._by_priority else queue and not queue[0]._missing:

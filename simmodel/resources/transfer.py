@@ -57,6 +57,11 @@ class Transfer(Flow):
         self._wait_entry: object = None
 
     @property
+    def lag(self) -> float:
+        """Seconds of its latency that are left."""
+        return self._wait - self.fluid.env._now if self._wait_entry is not None else self._wait
+
+    @property
     def bytes_done(self) -> float:
         """Bytes moved until now."""
         return self.done

@@ -28,6 +28,7 @@ from simmodel.work.workflow import Workflow
 
 if TYPE_CHECKING:
     from simmodel.records.tasks import MachineResult
+    from simmodel.scheduling.machine_snapshot import MachineSnapshot
 
 __all__ = ["Machine"]
 
@@ -60,6 +61,8 @@ class Machine:
         what reports call it; its turn among schedulers that share an instant
     record
         whether to keep what happens, for :meth:`result`
+    begin
+        whether its processors begin to work; those of a snapshot are told what they do first
 
     Observers may have ``task_ready(task)``, ``task_assigned(task, place)``, ``task_ended(task, place, stamps)``,
     ``task_stopped(task, place)``, ``data_moved(moved)`` and ``decided(scheduler, seconds, decisions)``.
@@ -72,7 +75,7 @@ class Machine:
     >>> env = Environment(seed=1)
     >>> machine = Machine(env, spec, policy="hrr")
     >>> tasks = [Task(id="a", run=3), Task(id="b", run=4), Task(id="c", run=5)]
-    >>> env.run(machine.submit(Workflow(tasks, [("a", "c"), ("b", "c")])).done); env.now
+    >>> _ = env.run(machine.submit(Workflow(tasks, [("a", "c"), ("b", "c")])).done); env.now
     9.0
     """
 
@@ -89,6 +92,7 @@ class Machine:
         name: str | None = None,
         rank: int = 2,
         record: bool = True,
+        begin: bool = True,
     ) -> None:
         for option, value, allowed in (
             ("decide", decide, ("ready", "submit", None)),
@@ -121,6 +125,8 @@ class Machine:
         self.view = View(env, self.waiting, self.places, f"{self.name}.policy")
         self.view.estimator = _estimate
         self.view.problem = lambda tasks=None: problem_of(self, tasks)
+        self.known_as = policy if isinstance(policy, str) else None
+        self.options = {"decide": decide, "overlap": overlap, "transfers": transfers, "contention": contention}
         policy = policy_named(policy)
         self._when_ready = (decide or ("submit" if getattr(policy, "plans", False) else "ready")) == "ready"
         self.scheduler = Scheduler(env, policy, self.view, self, self.name, rank)
@@ -130,9 +136,12 @@ class Machine:
         self._record = record
         self.done: list[LiveTask] = []
         self.phases = array("d")  # of those that are done, one after the other
-        self._loads: dict[Any, float] = {}  # of each family: where in the interval of a processor its load time lies
+        self.loads: dict[Any, float] = {}  # of each family: where in the interval of a processor its load time lies
         self._hooks: dict[str, tuple[Callable[..., object], ...]] = {}
         self._changed = self.scheduler.wake
+        if begin:
+            for place in self.places:
+                place.begin()
         env.on_hooks_changed(self._find_hooks)
         env.register_waits(self)
 
@@ -291,15 +300,15 @@ class Machine:
         if fixed is not None:
             return fixed
         least, most = spec.reconfiguration
-        return least if least == most else least + (most - least) * self._loads[task.family]
+        return least if least == most else least + (most - least) * self.loads[task.family]
 
     def draw_loads(self, tasks: Sequence[LiveTask]) -> None:
         """Draw, for each family that is new, where in the interval of a processor its reconfiguration lies."""
         if all(spec.reconfiguration[0] == spec.reconfiguration[1] for spec in self.spec.processors):
             return
-        new = [family for family in dict.fromkeys(task.family for task in tasks) if family not in self._loads]
+        new = [family for family in dict.fromkeys(task.family for task in tasks) if family not in self.loads]
         draws = self.env.rng(f"{self.stream}.reconfiguration").random(len(new))
-        self._loads.update(zip(new, draws.tolist(), strict=True))
+        self.loads.update(zip(new, draws.tolist(), strict=True))
 
     # ------------------------------------------------------------------ results
 
@@ -316,6 +325,51 @@ class Machine:
         if not self._record:
             raise InputError(f"{self.name} keeps no record: Machine(record=True) expected")
         return machine_result(self, name or self.scheduler.policy_name)
+
+    # ------------------------------------------------------------------ snapshots
+
+    def snapshot(self) -> MachineSnapshot:
+        """Return the state of the machine as a plain value, from which a simulation can go on.
+
+        It is to be taken between events; a decision that is due at this instant is still due afterwards.
+
+        Raises
+        ------
+        SnapshotError
+            where a processor of one's own is in the middle of a phase of its own, or the policy cannot be copied
+        """
+        from simmodel.systems.machine_capture import capture_machine
+
+        return capture_machine(self)
+
+    @classmethod
+    def from_snapshot(
+        cls, env: Environment, snapshot: MachineSnapshot, policy: Any = None, *, record: bool = True, rank: int = 2
+    ) -> Machine:
+        """Return a machine that goes on where a snapshot was taken; its record has what was not done then.
+
+        Parameters
+        ----------
+        env
+            an environment whose time is that of the snapshot
+        policy
+            default: that of the snapshot; one of the same name remembers what that one did
+
+        Raises
+        ------
+        InputError
+            where the time is another, or the policy is not known by a name
+
+        >>> from simmodel.platform.library import load_platform
+        >>> machine = Machine(Environment(), load_platform("hetsim-slow"))
+        >>> _ = machine.submit(TaskSet([3.0, 4.0])); machine.env.run(until=2)
+        >>> again = Machine.from_snapshot(Environment(2), machine.snapshot()); again.env.run()
+        >>> again.result().tasks["end"]
+        array([3., 4.])
+        """
+        from simmodel.systems.machine_restore import restore_machine
+
+        return restore_machine(env, snapshot, policy, record=record, rank=rank)
 
     def waiting_report(self) -> Iterator[str]:
         """Yield one sentence for each task that is not done, and for data that wait for room."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from heapq import heappush
 from math import inf
 from typing import Any, NamedTuple
 
-from simpy.events import Event, Timeout
+from simpy.events import Event
 
 from simmodel.environment import Environment
 from simmodel.errors import InputError
@@ -15,7 +16,9 @@ from simmodel.resources.network import Network
 from simmodel.systems.room import RoomMaker
 from simmodel.work.livetask import LiveData, LiveTask
 
-__all__ = ["DataMover", "Moved"]
+__all__ = ["DataMover", "Flight", "Moved"]
+
+NORMAL = 1  # SimPy's priority of events
 
 
 class Moved(NamedTuple):
@@ -30,6 +33,23 @@ class Moved(NamedTuple):
     task: Any
     cause: str
     objects: int = 1
+
+
+class Flight(NamedTuple):
+    """Data on their way: since when (s), for which task, why, and the event of their arrival.
+
+    ``ends``: the instant of it, where links are not shared.
+    """
+
+    data: LiveData
+    source: MemoryPool
+    pool: MemoryPool
+    since: float
+    task: LiveTask | None
+    cause: str
+    moving: Any
+    ends: float = 0.0
+    number: int = 0
 
 
 class DataMover:
@@ -73,6 +93,7 @@ class DataMover:
         self.parallel = parallel
         self.contention = contention
         self.moved: list[Moved] = []
+        self._numbers = 0
         self._record = record
         self._on_moved: tuple[Callable[..., object], ...] = ()
         self.latency, self.per_byte = self._ways()
@@ -121,8 +142,8 @@ class DataMover:
         arrival = pool.arriving[data]
         if arrival.under_way:
             return arrival
-        arrival.under_way = True
         if data in pool.held:  # written there meanwhile
+            arrival.under_way = True
             pool.arrived(data)
             return arrival
         to = pool.index
@@ -131,31 +152,45 @@ class DataMover:
         if len(copies) > 1:
             ways = zip(self.latency, self.per_byte, strict=True)
             source = nearest(copies, [latency[to] + data.size * slow[to] for latency, slow in ways])
+        now = self.env._now
+        if self.contention:
+            moving: Any = self.network.transfer(data.size, source=source.name, destination=pool.name)
+            self.send(Flight(data, source, pool, now, task, cause, moving))
+        else:
+            ends = now + self.latency[source.index][to] + data.size * self.per_byte[source.index][to]
+            self.send(Flight(data, source, pool, now, task, cause, self.moment(ends), ends))
+        return arrival
+
+    def send(self, flight: Flight) -> None:
+        """Have data be on their way: the copy at their source is in use until they are there."""
+        data, source, pool = flight.data, flight.source, flight.pool
+        self._numbers = number = self._numbers + 1
+        arrival = pool.arriving[data]
+        arrival.under_way = True
+        arrival.flight = flight._replace(number=number)
         source.use(data)
-        since = self.env._now
 
         def arrived(_: Event) -> None:
             source.unuse(data)
-            self._note(data, source, pool, since, task, cause)
+            self._note(flight)
             pool.arrived(data)
 
-        moving = self._move(data, source, pool)
-        if moving.callbacks is None:  # nothing to move, and no latency
-            arrived(moving)
+        if flight.moving.callbacks is None:  # nothing to move, and no latency
+            arrived(flight.moving)
         else:
-            moving.callbacks.append(arrived)
-        return arrival
+            flight.moving.callbacks.append(arrived)
 
-    def _move(self, data: LiveData, source: MemoryPool, pool: MemoryPool) -> Any:
-        if self.contention:
-            return self.network.transfer(data.size, source=source.name, destination=pool.name)
-        seconds = self.latency[source.index][pool.index] + data.size * self.per_byte[source.index][pool.index]
-        return Timeout(self.env, seconds)
+    def moment(self, at: float) -> Event:
+        """Return an event that happens at an instant (s)."""
+        event = Event(self.env)
+        event._ok = True
+        event._value = None
+        heappush(self.env._queue, (at, NORMAL, next(self.env._eid), event))  # type: ignore[misc]
+        return event
 
-    def _note(
-        self, data: LiveData, source: MemoryPool, pool: MemoryPool, since: float, task: LiveTask | None, cause: str
-    ) -> None:
+    def _note(self, flight: Flight) -> None:
         if self._record or self._on_moved:
+            data, source, pool, since, task, cause, *_ = flight
             moved = Moved(data.name, data.size, source.name, pool.name, since, self.env._now, task, cause)
             if self._record:
                 self.moved.append(moved)
@@ -177,13 +212,17 @@ class DataMover:
         spill = pool.spill
         pool.leaving[data] = None
         spill.expect(data)
+        arrival = self.bring(data, spill, None, "write-back" if spill is self.home else "spill")
+        self.leaves(data, pool, arrival)
+
+    def leaves(self, data: LiveData, pool: MemoryPool, arrival: Event) -> None:
+        """Have a copy forgotten once the data have arrived where they move to, unless it is used again."""
 
         def gone(_: Event) -> None:
             del pool.leaving[data]
-            if not pool.held[data]:  # else somebody uses it again
+            if not pool.held[data]:
                 pool.forget(data)
 
         # The data are read where they leave; what brings them takes them out of use before they are forgotten.
-        arrival = self.bring(data, spill, None, "write-back" if spill is self.home else "spill")
         assert arrival.callbacks is not None
         arrival.callbacks.append(gone)

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import attrs
+
 from simmodel.environment import Environment, quiet_garbage_collector
 from simmodel.errors import InputError
 from simmodel.platform.machine import MachineSpec
@@ -17,8 +19,9 @@ from simmodel.work.workflow import Workflow
 if TYPE_CHECKING:
     from simmodel.formats.hetsim_config import HetSimConfig
     from simmodel.records.tasks import MachineResult
+    from simmodel.scheduling.machine_snapshot import MachineSnapshot
 
-__all__ = ["run_tasks", "sets_of_scenario"]
+__all__ = ["go_on", "run_tasks", "sets_of_scenario"]
 
 _INLINE = 100_000  # tasks of work that no file holds, kept in the scenario itself
 _COLUMNS = (
@@ -122,19 +125,9 @@ def run_tasks(
         transfers=transfers,
         contention=contention,
     )
-    for observer in observers:
-        env.observe(observer(env) if isinstance(observer, type) else observer)
+    _observe(env, observers)
     bar = Progress(sum(len(each) for _, each in works), spec.name, unit="tasks") if progress else None
-    if bar is not None:
-        env.observe(bar)
-    try:
-        with quiet_garbage_collector():
-            for at, each in works:
-                machine.submit(each, at)
-            env.run(until=until)
-    finally:
-        if bar is not None:
-            bar.close()
+    _run(machine, works, until, bar)
     result = machine.result(name or machine.scheduler.policy_name)
     result.scenario = {
         "platform": to_dict(spec),
@@ -152,6 +145,85 @@ def run_tasks(
         "versions": dict(versions or {}),
     }
     return result
+
+
+def go_on(
+    snapshot: MachineSnapshot,
+    policy: Any = None,
+    *,
+    arrivals: Iterable[tuple[float, Work]] = (),
+    seed: int | None = None,
+    until: float | None = None,
+    observers: Sequence[Any] = (),
+    progress: bool = False,
+    name: str | None = None,
+    versions: Mapping[str, str] | None = None,
+) -> MachineResult:
+    """Go on from the snapshot of a machine, and return what happened to the tasks that were not done.
+
+    Parameters
+    ----------
+    policy
+        default: that of the snapshot, with what it remembers
+    arrivals
+        work that is submitted besides, each with its instant (s)
+    seed
+        of the random streams; default: they go on as they were
+    until, observers, progress, name, versions
+        see :func:`run_tasks`
+
+    Raises
+    ------
+    InputError
+        where the policy is not known by a name and none is given, or an instant is past
+
+    >>> from simmodel.platform.library import load_platform
+    >>> machine = Machine(Environment(), load_platform("hetsim-slow"))
+    >>> _ = machine.submit(TaskSet([30.0, 40.0])); machine.env.run(until=2)
+    >>> go_on(machine.snapshot(), arrivals=[(5.0, TaskSet([1.0]))]).tasks["end"]
+    array([30., 40.,  6.])
+    """
+    if until is not None and not until > snapshot.now:
+        raise InputError(f"until > {snapshot.now:g}, the instant of the snapshot, expected, found {until!r}")
+    env = Environment(snapshot.now, snapshot.seed if seed is None else seed)
+    given = snapshot if seed is None else attrs.evolve(snapshot, streams=())
+    machine = Machine.from_snapshot(env, given, policy)
+    _observe(env, observers)
+    works = [(at, TaskSet.of(each)) for at, each in arrivals]
+    bar = (
+        Progress(len(machine.tasks) + sum(len(each) for _, each in works), machine.name, "tasks") if progress else None
+    )
+    _run(machine, works, until, bar)
+    result = machine.result(name or machine.scheduler.policy_name)
+    result.scenario = {
+        "snapshot": snapshot.document() if len(snapshot.tasks["id"]) <= _INLINE else {"digest": snapshot.digest},
+        "workload": _inlined(works),
+        "policy": machine.known_as or machine.scheduler.policy_name,
+        "policy_by_name": machine.known_as is not None,
+        "options": {"until": until},
+        "seed": seed,
+        "versions": dict(versions or {}),
+    }
+    return result
+
+
+def _observe(env: Environment, observers: Sequence[Any]) -> None:
+    for observer in observers:
+        env.observe(observer(env) if isinstance(observer, type) else observer)
+
+
+def _run(machine: Machine, works: Iterable[tuple[float, TaskSet]], until: float | None, bar: Progress | None) -> None:
+    env = machine.env
+    if bar is not None:
+        env.observe(bar)
+    try:
+        with quiet_garbage_collector():
+            for at, each in works:
+                machine.submit(each, at)
+            env.run(until=until)
+    finally:
+        if bar is not None:
+            bar.close()
 
 
 def _works(work: Any, spec: MachineSpec, config: HetSimConfig | None, seed: int) -> list[tuple[float, TaskSet]]:

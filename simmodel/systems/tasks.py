@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,6 +13,7 @@ from simmodel.errors import ImpossibleWork
 from simmodel.platform.units import show_quantity
 from simmodel.resources.memory import MemoryPool
 from simmodel.work.livetask import LiveData, LiveTask
+from simmodel.work.precedence import topological_order
 from simmodel.work.taskset import TaskSet
 
 if TYPE_CHECKING:
@@ -83,18 +84,36 @@ class LiveSet:
         if not self.tasks:
             self.done.succeed(self)
         groups: dict[float, list[LiveTask]] = {self.at: []}
-        if self.set.submit is None:
+        if self.set.parents is not None and not self.machine._when_ready:
+            for task, at in self._after_parents():
+                groups.setdefault(at, []).append(task)
+        elif self.set.submit is None:
             groups[self.at] = self.tasks
         else:
             for task, after in zip(self.tasks, self.set.submit, strict=True):
                 groups.setdefault(self.at + after, []).append(task)
         for at in sorted(groups):
             if at <= env.now:
-                self._arrive(at, groups[at])
+                self.arrive(at, groups[at])
             else:
-                env.call_at(at, lambda at=at, tasks=groups[at]: self._arrive(at, tasks))  # type: ignore[misc]
+                for task in groups[at]:
+                    task.submit = at
+                env.call_at(at, lambda at=at, tasks=groups[at]: self.arrive(at, tasks))  # type: ignore[misc]
 
-    def _arrive(self, at: float, tasks: list[LiveTask]) -> None:
+    def _after_parents(self) -> Iterator[tuple[LiveTask, float]]:
+        """Yield each task behind those that it waits for, and when it arrives (s): no sooner than they do.
+
+        So tasks can be queued as they come, before they are ready, and none stands before one that it waits for.
+        """
+        parents, children, after = self.set.parents or (), self.set.children or (), self.set.submit
+        arrivals: dict[int, float] = {}
+        for i in topological_order(dict(enumerate(parents)), dict(enumerate(children))):
+            own = self.at if after is None else self.at + after[i]
+            arrivals[i] = max([own, *(arrivals[parent] for parent in parents[i])])
+            yield self.tasks[i], arrivals[i]
+
+    def arrive(self, at: float, tasks: list[LiveTask]) -> None:
+        """Have tasks arrive, and at the instant of the submission the data that come with them."""
         if at == self.at:
             for data in self.given:
                 self._give(data)
@@ -110,6 +129,10 @@ class LiveSet:
                 data.written = True
                 return
         pool = home if data.size <= home.size else next(p for p in self.machine.pools.values() if data.size <= p.size)
+        self.await_room(data, pool)
+
+    def await_room(self, data: LiveData, pool: MemoryPool) -> None:
+        """Have data that come with the set wait for room in a pool, and their readers wait for them."""
         coming: Any = _Coming(data, pool, [task for task in self.tasks if data in task.inputs])
         for task in coming._children:
             task._missing += 1
