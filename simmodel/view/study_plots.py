@@ -1,0 +1,132 @@
+"""Pictures of two experiments on machines: what setup costs do to policies, and what the shape of graphs does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from simmodel.view.style import COLOURS, GREY, INK, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from simmodel.experiments.fat import FatCurve
+    from simmodel.experiments.hetsim import SetupStudy
+
+__all__ = ["fat_curve", "setup_study"]
+
+
+def setup_study(study: SetupStudy, *, size: tuple[float, float] = (9.0, 3.4)) -> Figure:
+    """Draw mean SLRs as bars with their intervals: a group a configuration, a colour a policy.
+
+    Parameters
+    ----------
+    study
+        what was found
+    size
+        inches
+
+    >>> from simmodel.experiments.hetsim import setup_study as run
+    >>> [text.get_text() for text in setup_study(run(["hrr", "heft"], seeds=2)).axes[0].get_xticklabels()]
+    ['slow', 'fast', 'slow, setup', 'fast, setup']
+    """
+    fig = _figure(size)
+    ax = fig.subplots()
+    policies, groups = study.policies, study.configurations
+    room = 0.8 / len(policies)
+    highest = 0.0
+    for number, policy in enumerate(policies):
+        found = [study.slr(where, policy) for where in groups]
+        means = np.array([each.mean for each in found])
+        widths = np.nan_to_num(np.array([each.half_width for each in found]))
+        x = np.arange(len(groups)) + (number - (len(policies) - 1) / 2) * room
+        colour = COLOURS[number % len(COLOURS)]
+        hatch = ("", "///", "...")[number // len(COLOURS) % 3]
+        ax.bar(x, means, 0.9 * room, color=colour, label=policy, hatch=hatch, edgecolor="white", linewidth=0)
+        ax.errorbar(x, means, widths, fmt="none", ecolor=INK, elinewidth=0.9, capsize=2)
+        highest = max(highest, float((means + widths).max()))
+        for at, mean, width in zip(x, means, widths, strict=True):
+            ax.annotate(
+                f"{mean:.1f}",
+                (at, mean + width),
+                xytext=(0, 2),
+                textcoords="offset points",
+                ha="center",
+                fontsize=7.5,
+                color=GREY,
+            )
+    ax.set_xticks(np.arange(len(groups)), groups)
+    ax.set_ylim(0, 1.08 * highest)
+    ax.set_ylabel("SLR")
+    tidy(ax)
+    ax.tick_params(axis="x", length=0)
+    ax.legend(frameon=False, fontsize=8.5, labelcolor=INK, loc="upper left", ncols=1)
+    return fig
+
+
+def fat_curve(curve: FatCurve, *, size: tuple[float, float] | None = None) -> Figure:
+    """Draw the SLR over the shape of graphs: a panel a CCR, a line a policy with its interval.
+
+    Where there are two policies, below it the SLR of the second less that of the first, paired.
+
+    Parameters
+    ----------
+    curve
+        what was found
+    size
+        inches; default: by the number of panels
+
+    >>> from simmodel.experiments.fat import fat_curve as run
+    >>> found = run(fats=[0.2, 0.8], ccrs=[0.1, 1.0], seeds=2, shape={"n": 20})
+    >>> [axes.get_title(loc="left") for axes in fat_curve(found).axes]
+    ['CCR 0.1', 'CCR 1', '', '']
+    """
+    both = len(curve.policies) == 2
+    fig = _figure(size or (3.1 * len(curve.ccrs) + 0.6, 4.2 if both else 2.9))
+    rows = fig.subplots(1 + both, len(curve.ccrs), squeeze=False, sharex=True, height_ratios=[2, 1][: 1 + both])
+    panels = rows[0]
+    if both:
+        _differences(curve, rows[1])
+    for ax, ccr in zip(panels, curve.ccrs, strict=True):
+        for number, policy in enumerate(curve.policies):
+            found = [curve.slr(fat, ccr, policy) for fat in curve.fats]
+            colour = COLOURS[number % len(COLOURS)]
+            ax.plot(curve.fats, [each.mean for each in found], "o-", color=colour, markersize=3.5, label=policy)
+            low, high = [each.low for each in found], [each.high for each in found]
+            if np.isfinite(low).all():
+                ax.fill_between(curve.fats, low, high, color=colour, alpha=0.18, linewidth=0)
+        ax.set_ylim(bottom=0)
+        tidy(ax, title=f"CCR {ccr:g}")
+    for ax in rows[-1]:
+        ax.set_xlabel("fat")
+    panels[0].set_ylabel("SLR")
+    panels[0].legend(frameon=False, fontsize=8.5, labelcolor=INK)
+    return fig
+
+
+def _differences(curve: FatCurve, panels: Any) -> None:
+    first, second = curve.policies
+    for ax, ccr in zip(panels, curve.ccrs, strict=True):
+        found = [curve.difference(fat, ccr, second, first) for fat in curve.fats]
+        ax.axhline(0, color=GREY, linewidth=0.8)
+        ax.errorbar(
+            curve.fats,
+            [each.mean for each in found],
+            np.nan_to_num([each.half_width for each in found]),
+            fmt="o",
+            color=INK,
+            markersize=3,
+            elinewidth=0.9,
+            capsize=2,
+        )
+        tidy(ax)
+    panels[0].set_ylabel(f"{second} less {first}")
+
+
+def _figure(size: tuple[float, float]) -> Figure:
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise ImportError("plots need matplotlib: pip install 'simmodel[notebook]'") from None
+    return plt.figure(figsize=size, layout="constrained")
