@@ -20,7 +20,7 @@ from simmodel.policies.list_scheduling import heft, peft
 from simmodel.policies.phases import PhaseTable, heft_setup, peft_setup
 from simmodel.policies.planners import HEFT, LookaheadHEFT, Planner
 from simmodel.scheduling.problem import Problem
-from simmodel.scheduling.registry import policy
+from simmodel.scheduling.registry import policies, policy
 from simmodel.systems.machine import Machine
 from simmodel.work.task import Task
 from simmodel.work.taskset import TaskSet
@@ -67,6 +67,20 @@ def test_later_work_is_planned_behind_what_is_queued():
     assert planned[2:] == [("c", "cpu0", 4, 7), ("d", "cpu0", 7, 8)]
     assert machine.scheduler.calls == 2
     assert machine.result().ended == 8
+
+
+@pytest.mark.parametrize("name", sorted(name for name, what in policies().items() if what.startswith("places")))
+def test_what_is_queued_before_it_is_ready_never_stands_before_what_it_waits_for(name):
+    # The child is named first; it is there first; it is the shorter one.
+    for tasks, end in (
+        (TaskSet([3.0, 4.0], parents=[(1,), ()]), 7),
+        (TaskSet([3.0, 4.0], parents=[(1,), ()], submit=[0.0, 10.0]), 17),
+        (TaskSet([4.0, 3.0, 1.0], parents=[(), (0,), (0, 1)]), 8),
+    ):
+        env = Environment(seed=1)
+        machine = Machine(env, small_machine(), policy=name, decide="submit")
+        env.run(machine.submit(tasks).done)
+        assert env.now == end
 
 
 @pytest.mark.parametrize("name", PLANNERS)

@@ -4,8 +4,9 @@ Sources: Maheswaran, Ali, Siegel, Hensgen, Freund, "Dynamic mapping of a class o
 computing systems", JPDC 59(2), 1999; in the form of Casanova, Legrand, Zagorodnov, Berman, "Heuristics for scheduling
 parameter sweep applications in grid environments", HCW 2000: one task is chosen and given away at a time.
 
-What setup, transfers and run of a task take at a place is asked once a decision, when the place's queue is empty after
-each task that it was given. Ties go to the task that waited first, then to the first place.
+Tasks that still wait for others are left until they are ready. What setup, transfers and run of a task take at a place
+is asked once a decision, when the place's queue is empty after each task that it was given. Ties go to the task that
+waited first, then to the first place.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ class _Batch:
         costs: list[list[float]] = []
         starts = [0.0] * len(places)
         for task in list(view.waiting):
+            if getattr(task, "state", None) == "blocked":  # queued out of turn, it could hold up what it waits for
+                continue
             row = []
             for j, place in enumerate(places):
                 if place.can_run(task):
