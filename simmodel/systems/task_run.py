@@ -190,9 +190,8 @@ def go_on(
     machine = Machine.from_snapshot(env, given, policy)
     _observe(env, observers)
     works = [(at, TaskSet.of(each)) for at, each in arrivals]
-    bar = (
-        Progress(len(machine.tasks) + sum(len(each) for _, each in works), machine.name, "tasks") if progress else None
-    )
+    count = len(machine.tasks) + sum(len(each) for _, each in works)
+    bar = Progress(count, machine.name, unit="tasks") if progress else None
     _run(machine, works, until, bar)
     result = machine.result(name or machine.scheduler.policy_name)
     result.scenario = {
