@@ -55,6 +55,7 @@ def compare_brokers(
     *,
     repeat: int | Iterable[int] = 1,
     edges: int = 0,
+    bins: Mapping[str, Sequence[float]] | None = None,
     seed: int = 0,
     executor: Executor | None = None,
     level: float = 0.95,
@@ -73,6 +74,8 @@ def compare_brokers(
         how many runs of those brokers that draw, or their seeds; with 1 ``seed`` is that of all
     edges
         how many of the first and of the last jobs do not count
+    bins
+        edges of bins of ``"processors"`` and of ``"walltime"`` (s), where those in common use do not suit
     executor
         runs them, where one is given
     level
@@ -103,7 +106,8 @@ def compare_brokers(
             given.pop("ties", None)
         draws = _draws(broker) or given.get("ties") == "random"
         for i, each in enumerate(seeds if draws else seeds[:1]):
-            calls.append((clusters, workload, broker, {**given, "seed": each, "name": label}, edges, i == 0))
+            named = {**given, "seed": each, "name": label}
+            calls.append((clusters, workload, broker, named, edges, dict(bins or {}), i == 0))
     found = list(map_calls(_run, calls, executor, progress))
     tables: dict[str, list[dict[str, Table]]] = {label: [] for label in chosen}
     results = {}
@@ -111,7 +115,7 @@ def compare_brokers(
         tables[call[3]["name"]].append(pair)
         if result is not None:
             results[call[3]["name"]] = result
-    return BrokerComparison(results, tables, level)
+    return BrokerComparison(results, tables, level, dict(bins or {}))
 
 
 def _labelled(brokers: Any) -> dict[str, Any]:
@@ -145,11 +149,11 @@ def _draws(broker: Any) -> bool:
 
 
 def _run(call: tuple[Any, ...]) -> tuple[dict[str, Table], BrokerResult | None]:
-    clusters, workload, broker, options, edges, first = call
+    clusters, workload, broker, options, edges, bins, first = call
     result = inner_jobs(simulate_brokered(clusters, workload, broker, **options), edges)
     tables = {}
     for by in BINNED:
-        table = side_by_side([result], by)
+        table = side_by_side([result], by, bins.get(by))
         tables[by] = Table({"bin": table["bin"], "jobs": table["jobs"], "wait": table[result.name]})
     return tables, result if first else None
 
@@ -168,11 +172,14 @@ class BrokerComparison:
         of each broker, one run after the other: tables of mean waits (min) by ``processors`` and by ``walltime``
     level
         confidence of the intervals
+    bins
+        edges that were asked for
     """
 
     results: dict[str, BrokerResult]
     samples: dict[str, list[dict[str, Table]]]
     level: float = 0.95
+    bins: dict[str, Sequence[float]] = attrs.field(factory=dict)
 
     def __getitem__(self, label: str) -> BrokerResult:
         return self.results[label]
@@ -292,7 +299,7 @@ class BrokerComparison:
         results = list(self.results.values())
         figure, grid = plt.subplots(2, 2, figsize=(12, 6.6), layout="constrained")
         for ax, what in zip(grid[0], BINNED, strict=True):
-            means_by_bin(results, by=what, ax=ax)
+            means_by_bin(results, by=what, bins=self.bins.get(what), ax=ax)
             ax.tick_params(axis="x", labelrotation=20)
         weeks(results[0], ax=grid[1][0])
         weeks(results[-1], ax=grid[1][1], value="utilisation" if len(results) > 1 else "handed")

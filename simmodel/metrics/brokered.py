@@ -73,10 +73,9 @@ def side_by_side(
         raise ValueError("at least one result expected, found none")
     if by == "walltime":
         by = "asked" if "asked" in results[0].jobs else "requested"
-    if bins is None and by in _WALLTIME:
-        bins, minutes = BINS["requested"], True
-    else:
-        minutes = False
+    minutes = by in _WALLTIME
+    if bins is None and minutes:
+        bins = BINS["requested"]
     tables = [binned(result, by, bins, value) for result in results]
     rows = np.flatnonzero(tables[0]["jobs"] > 0)
     names = tables[0]["bin"][rows].tolist()

@@ -46,9 +46,10 @@ def weeks(result: BrokerResult, *, value: str = "utilisation", interval: float =
     from matplotlib.ticker import MaxNLocator
 
     ax.xaxis.set_major_locator(MaxNLocator(8, integer=True))
-    ax.set_xlabel("weeks since the start" if interval == WEEK else f"intervals of {interval:g} s since the start")
+    unit = {WEEK: "weeks", 86400.0: "days", 3600.0: "hours"}.get(interval, f"intervals of {interval:g} s")
+    ax.set_xlabel(f"{unit} since the start")
     ax.set_ylabel({"utilisation": "utilisation", "submitted": "jobs submitted", "handed": "jobs handed over"}[value])
-    ax.legend(frameon=False, fontsize=8.5, ncols=4, loc="lower right" if value == "utilisation" else "best")
+    ax.legend(frameon=False, fontsize=8.5, ncols=4, loc="best")
     return tidy(ax, title=result.name)
 
 
