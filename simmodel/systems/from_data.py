@@ -116,10 +116,12 @@ class _Builder:
         return {name: value for name, value in values.items() if name == "processors" or value != fields[name].default}
 
     def _spec(self, asked: dict[str, Any], place: str) -> Job:
-        for name in ("submit", "run", "requested", "memory_per_node", "priority"):
+        for name in ("requested", "submit", "memory_per_node", "priority"):
             value = asked.get(name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or value != value):
                 raise InputError(f"a number expected, found {value!r}", None, f"{place}.{name}")
+        if not asked["requested"] > 0:
+            raise InputError(f"seconds > 0 expected, found {asked['requested']!r}", None, f"{place}.requested")
         for name in ("processors", "nodes", "cores_per_node", "gpus_per_node"):
             value = asked.get(name)
             if value is not None and type(value) is not int:
@@ -135,19 +137,21 @@ class _Builder:
 
     def run(self, given: Any, place: str) -> None:
         """Put a job in that runs."""
+        if not isinstance(given, Mapping):
+            raise InputError(f"keys with values, started among them, expected, found {given!r}", None, place)
         job, about = self._job(given, place, _OF_RUNS)
         if "started" not in about:
             raise InputError("the instant of its start expected, found none", None, f"{place}.started")
         started = _instant(about["started"], f"{place}.started")
+        if "submit" not in given:
+            job.submit = min(started, self.now)
         if not job.submit <= started <= self.now:
-            if "submit" in given or isinstance(given, Job):
-                raise InputError(
-                    f"an instant from its submission ({job.submit:g} s) to now ({self.now:g} s) expected, "
-                    f"found {started:g}",
-                    None,
-                    f"{place}.started",
-                )
-            job.submit = min(job.submit, started)
+            raise InputError(
+                f"an instant from its submission ({job.submit:g} s) to now ({self.now:g} s) expected, "
+                f"found {started:g}",
+                None,
+                f"{place}.started",
+            )
         end = started + job._expected
         if "expected_end" in about:
             end = _instant(about["expected_end"], f"{place}.expected_end")
