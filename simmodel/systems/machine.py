@@ -188,14 +188,14 @@ class Machine:
             task.submit = now
             if task._missing:
                 task.state = "blocked"
-                if self._when_ready:
-                    continue
-            else:
-                task.state = "waiting"
-                task.ready = now
-                for call in self._on_ready:
-                    call(task)
+                continue
+            task.state = "waiting"
+            task.ready = now
+            for call in self._on_ready:
+                call(task)
             coming.append(task)
+        if not self._when_ready and tasks:
+            coming = tasks[0].submission.queueable(tasks)
         if coming:
             self.waiting.extend(coming)
             self._changed()

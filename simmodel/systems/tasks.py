@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import heapq
+from collections.abc import Sequence
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,7 +14,6 @@ from simmodel.errors import ImpossibleWork
 from simmodel.platform.units import show_quantity
 from simmodel.resources.memory import MemoryPool
 from simmodel.work.livetask import LiveData, LiveTask
-from simmodel.work.precedence import topological_order
 from simmodel.work.taskset import TaskSet
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ class LiveSet:
         self.coming: list[_Coming] = []  # those of them that wait for room
         self.left = len(tasks)
         self.done = Event(machine.env)
+        self._above: dict[LiveTask, int] | None = None
 
     def __repr__(self) -> str:
         return f"<LiveSet {self.set.name}: {len(self.tasks) - self.left} of {len(self.tasks)} tasks done>"
@@ -84,10 +85,7 @@ class LiveSet:
         if not self.tasks:
             self.done.succeed(self)
         groups: dict[float, list[LiveTask]] = {self.at: []}
-        if self.set.parents is not None and not self.machine._when_ready:
-            for task, at in self._after_parents():
-                groups.setdefault(at, []).append(task)
-        elif self.set.submit is None:
+        if self.set.submit is None:
             groups[self.at] = self.tasks
         else:
             for task, after in zip(self.tasks, self.set.submit, strict=True):
@@ -100,24 +98,45 @@ class LiveSet:
                     task.submit = at
                 env.call_at(at, lambda at=at, tasks=groups[at]: self.arrive(at, tasks))  # type: ignore[misc]
 
-    def _after_parents(self) -> Iterator[tuple[LiveTask, float]]:
-        """Yield each task behind those that it waits for, and when it arrives (s): no sooner than they do.
-
-        So tasks can be queued as they come, before they are ready, and none stands before one that it waits for.
-        """
-        parents, children, after = self.set.parents or (), self.set.children or (), self.set.submit
-        arrivals: dict[int, float] = {}
-        for i in topological_order(dict(enumerate(parents)), dict(enumerate(children))):
-            own = self.at if after is None else self.at + after[i]
-            arrivals[i] = max([own, *(arrivals[parent] for parent in parents[i])])
-            yield self.tasks[i], arrivals[i]
-
     def arrive(self, at: float, tasks: list[LiveTask]) -> None:
         """Have tasks arrive, and at the instant of the submission the data that come with them."""
         if at == self.at:
             for data in self.given:
                 self._give(data)
         self.machine.arrive(tasks)
+
+    def queueable(self, arrived: Sequence[LiveTask]) -> list[LiveTask]:
+        """Return the tasks that can be queued from now on, before they are ready, none before one that it waits for.
+
+        A task that waits for one that has not arrived is held back until that one has: else both could come into one
+        queue, in the wrong order.
+        """
+        if self.set.parents is None:
+            return list(arrived)
+        if self._above is None:
+            self._above = self._count_above()
+        above = self._above
+        free = [(task.index, task) for task in arrived if not above.get(task)]
+        heapq.heapify(free)
+        found = []
+        while free:
+            task = heapq.heappop(free)[1]
+            found.append(task)
+            for child in task._children:
+                above[child] -= 1
+                if not above[child] and child.state == "blocked":  # else it has not arrived
+                    heapq.heappush(free, (child.index, child))
+        return found
+
+    def _count_above(self) -> dict[LiveTask, int]:
+        """Return of each task how many of those that it waits for cannot be queued yet."""
+        known = dict.fromkeys(self.machine.waiting)
+        above: dict[LiveTask, int] = {}
+        for task in self.tasks:
+            if task.place is None and task.state != "done" and task not in known:
+                for child in task._children:
+                    above[child] = above.get(child, 0) + 1
+        return above
 
     def _give(self, data: LiveData) -> None:
         """Put data that come with the set into the machine's home, or where there is room, now or once there is."""
