@@ -1,0 +1,96 @@
+"""A processor in memory as an example of a processor of one's own: its data must be scattered before it can work.
+
+The ranks of UPMEM's memory are 64 small processors, each beside a bank of its own. What comes from the host lies in one
+piece, byte by byte over all chips; before a task can read it, a CPU core cuts it up and hands every bank its part. [J.
+Gomez-Luna, I. El Hajj, I. Fernandez, C. Giannoula, G. F. Oliveira, O. Mutlu, "Benchmarking a new paradigm: experimental
+analysis and characterization of a real processing-in-memory system", IEEE Access 10, 2022.]
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from simpy.events import Timeout
+
+from simmodel.errors import InputError
+from simmodel.platform.units import parse_quantity
+from simmodel.resources.cores import CoreTicket, take_core
+from simmodel.resources.processor import Data, Phase, Processor
+from simmodel.work.livetask import LiveTask
+
+__all__ = ["PIMRank"]
+
+
+class PIMRank(Processor):
+    """A rank of memory with processors in it: what a task reads is scattered over its banks first, once.
+
+    It differs from other processors in its transfer phase alone. What it wrote itself lies as it wants it; data that
+    were evicted, and come again, are scattered again. A platform names it as its ``model``; ``options`` say what
+    scattering costs:
+
+    - ``scatter``: bytes/s at which a CPU core cuts data up, or a text such as ``"4GB/s"``; it holds the core meanwhile
+    - ``start``: seconds for each object besides; default 0
+
+    Parameters
+    ----------
+    board, name, spec, pool, index, kind
+        see :class:`~simmodel.resources.processor.Processor`
+
+    Raises
+    ------
+    InputError
+        an option is missing, unknown or no quantity
+
+    >>> from simmodel.environment import Environment
+    >>> from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
+    >>> from simmodel.platform.network import LinkSpec
+    >>> from simmodel.systems.machine import Machine
+    >>> from simmodel.work.taskset import TaskSet
+    >>> spec = MachineSpec(
+    ...     pools=[MemoryPoolSpec(name="host"), MemoryPoolSpec(name="mram", size=4e9)],
+    ...     architectures=[ArchitectureSpec(name="x86"), ArchitectureSpec(name="dpu")],
+    ...     processors=[ProcessorSpec(name="core", type="CPUCore", architecture="x86", pool="host"),
+    ...                 ProcessorSpec(name="rank", type="PIM", architecture="dpu", pool="mram", dma=False,
+    ...                               model="simmodel.resources.pim:PIMRank", options={"scatter": "2GB/s"})],
+    ...     links=[LinkSpec(name="bus", bandwidth="1GB/s", between=("host", "mram"))])
+    >>> env = Environment()
+    >>> machine = Machine(env, spec)
+    >>> both = TaskSet([1.0, 1.0], inputs=[(0,), (0,)], sizes=[4e9], implementations=[("PIM",)] * 2)
+    >>> _ = env.run(machine.submit(both).done)
+    >>> tasks = machine.result().tasks                  # 4 s over the bus and 2 s to scatter it, for the first alone
+    >>> (tasks["transfer_end"] - tasks["transfer_start"]).tolist(), tasks["end"].tolist()
+    ([6.0, 0.0], [7.0, 8.0])
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        given = dict(self.spec.options)
+        where = f"options of processor {self.spec.name}"
+        if "scatter" not in given:
+            raise InputError("scatter (bytes/s) expected, found none", place=where)
+        self._scatter = parse_quantity(given.pop("scatter"), "B/s", place=f"{where}: scatter")
+        self._start = parse_quantity(given.pop("start", 0.0), "s", place=f"{where}: start")
+        if not self._scatter > 0:
+            raise InputError(f"scatter above zero expected, found {self.spec.options['scatter']!r}", place=where)
+        if given:
+            raise InputError(f"options scatter and start expected, found {next(iter(given))!r}", place=where)
+        self._scattered: dict[Any, None] = {}
+
+    def transfer(self, task: LiveTask, missing: Data) -> Phase:
+        """Bring what a task reads, as others do, and scatter what is not scattered yet."""
+        yield from super().transfer(task, missing)
+        for data in missing:  # it comes in one piece, whatever was here before
+            self._scattered.pop(data, None)
+        whole = [data for data in task.inputs if data not in self._scattered]
+        self._scattered.update(dict.fromkeys((*whole, *task.outputs)))
+        seconds = sum(self._start + data.size / self._scatter for data in whole)
+        if not seconds:
+            return
+        core: Any = take_core(self.env, self.setup_cores) if self.setup_cores else None
+        if type(core) is CoreTicket:
+            core = yield core
+        since = self.env.now
+        yield Timeout(self.env, seconds)
+        if core is not None:
+            core.release()
+            self.board.held_core(core, task, "transfer", since)
