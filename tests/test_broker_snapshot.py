@@ -1,0 +1,181 @@
+"""Snapshots of a broker with all its clusters: cut, written, read, and gone on from."""
+
+import json
+
+import numpy as np
+import pytest
+from broker_cases import Case, cases
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from simmodel.environment import Environment
+from simmodel.errors import InputError, SnapshotError
+from simmodel.experiments.brokered import simulate_brokered
+from simmodel.policies.brokers import Broking, RoundRobin
+from simmodel.scheduling.broker_snapshot import BrokerSnapshot
+from simmodel.scheduling.snapshot import SystemSnapshot
+from simmodel.systems.broker import Broker
+from simmodel.systems.cluster import Cluster
+from simmodel.work.job import Job
+
+NAMES = ["random", "share:0.6", "round-robin", "sgs-t", "sgs-w", "least-loaded", "siloed"]
+COLUMNS = (
+    "job",
+    "submit",
+    "start",
+    "end",
+    "processors",
+    "status",
+    "destination",
+    "origin",
+    "wait",
+    "slowdown",
+    "asked",
+)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(case=cases(), name=st.sampled_from(NAMES), cut=st.floats(0.25, 60))
+def test_a_run_that_is_cut_and_continued_is_the_uncut_run(case: Case, name: str, cut: float) -> None:
+    env, broker = case.broker(name)
+    env.run()
+    whole = broker.result().jobs
+    env, broker = case.broker(name)
+    env.run(until=cut)
+    snapshot = broker.snapshot()
+    read = SystemSnapshot.from_json(snapshot.to_json())
+    assert read == snapshot
+    assert hash(read) == hash(snapshot)
+    left = np.flatnonzero(~np.isin(broker.result().jobs["status"], ("completed", "timeout", "rejected")))
+    rest = simulate_brokered(read)
+    for column in COLUMNS:
+        kind = {"equal_nan": True} if whole[column].dtype.kind == "f" else {}
+        assert np.array_equal(whole[column][left], rest.jobs[column], **kind), column
+
+
+def example(policy="sgs-t", **options):
+    env = Environment(seed=3)
+    broker = Broker(env, [Cluster(env, 4, "easy", name="a"), Cluster(env, 4, "easy", name="b")], policy, **options)
+    for size in (4, 3, 2, 4):
+        broker.submit(Job(processors=size, run=10, requested=20, user="ann"), home="a")
+    env.run(until=5)
+    return env, broker
+
+
+def test_a_snapshot_says_what_there_is() -> None:
+    env, broker = example(slowdowns={"b": 2})
+    snapshot = broker.snapshot()
+    assert repr(snapshot) == "<BrokerSnapshot of a, b at 5 s: 2 running, 2 waiting>"
+    assert snapshot.slowdowns == (("", "b", 2.0),)
+    assert sorted(each.row for each in snapshot.handed) == [0, 1, 2, 3]
+    assert {(each.origin, each.user) for each in snapshot.handed} == {("a", "ann")}
+    assert snapshot.policy.known_as == "sgs-t"
+    again = broker.snapshot()
+    assert again == snapshot
+    env.run(until=6)
+    assert broker.snapshot() != snapshot
+
+
+def test_what_a_what_if_may_see_of_it() -> None:
+    _, broker = example()
+    seen = broker.snapshot().expected()
+    result = simulate_brokered(seen)
+    assert result.jobs["end"].tolist()[:1] == [20]
+    assert simulate_brokered(broker.snapshot()).jobs["end"].tolist()[:1] == [10]
+
+
+def test_one_may_go_on_with_another_broker_other_policies_and_stop_before_the_end() -> None:
+    _, broker = example("random")
+    snapshot = broker.snapshot()
+    result = simulate_brokered(snapshot, broker="least-loaded", policy="fcfs", until=12, name="other")
+    assert result.name == "other"
+    assert "waiting" in result.jobs["status"].tolist() or "running" in result.jobs["status"].tolist()
+    later = Environment(5)
+    again = Broker.from_snapshot(later, snapshot, RoundRobin(), {"b": "sjf+easy"})
+    assert [member.cluster.scheduler.policy_name for member in again.members] == ["easy", "sjf+easy"]
+    added = again.submit(Job(processors=1, run=1), home="b")
+    later.run(until=again.idle())
+    assert added.state == "completed"
+    assert again.result().jobs["status"].tolist() == ["completed"] * 5
+
+
+def test_jobs_that_a_policy_holds_are_kept() -> None:
+    class Later(Broking):
+        name = "later"
+
+        def decide(self, view):
+            return super().decide(view) if view.now >= 8 else ()
+
+    env = Environment()
+    broker = Broker(env, [Cluster(env, 4, name="a"), Cluster(env, 4, name="b")], Later())
+    broker.submit(Job(processors=4, run=10, id="x"), home="b")
+    env.run(until=5)
+    snapshot = broker.snapshot()
+    assert [(each.id, each.home) for each in snapshot.waiting] == [("x", "b")]
+    with pytest.raises(InputError, match="the broker 'later' was given as an object: give it again"):
+        simulate_brokered(snapshot)
+    result = simulate_brokered(SystemSnapshot.from_json(snapshot.to_json()), broker="siloed")
+    assert (result.jobs["destination"][0], result.jobs["start"][0], result.jobs["wait"][0]) == ("b", 5, 5)
+
+
+def test_what_cannot_be_copied_is_named() -> None:
+    env, broker = example()
+    broker.submit(Job(id="after", run=5, dependencies=["never"]))
+    with pytest.raises(SnapshotError, match="job after waits since 5 for the end of job never"):
+        broker.snapshot()
+
+    def body(env, job, grant):
+        yield env.timeout(50)
+
+    env, broker = example()
+    broker.submit(Job(id="program", processors=1, requested=60, body=body))
+    env.run(until=30)
+    with pytest.raises(SnapshotError, match="job program cannot be copied: it has a body"):
+        broker.snapshot()
+
+
+def change(**changes):
+    document = json.loads(example()[1].snapshot().to_json())
+    for name, value in changes.items():
+        where, _, key = name.rpartition("__")
+        target = document[where] if where else document
+        if value is None:
+            del target[key]
+        else:
+            target[key] = value
+    return json.dumps(document)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (lambda: change(surplus=1), "surplus: key 'surplus' is not known"),
+        (lambda: change(clusters=None), "clusters: a list of clusters expected, found none"),
+        (lambda: change(clusters=[{"now": "x"}]), r"clusters\[0\].now: an instant in s expected, found 'x'"),
+        (lambda: change(handed__row=[1, 2, 3]), "handed.row: 4 values expected, found 3"),
+        (lambda: change(handed__row=None), "handed.row: a list of 4 expected, found none"),
+        (lambda: change(handed__cluster=[1, "a", "a", "a"]), r"handed.cluster\[0\]: a cluster expected, found 1"),
+        (lambda: change(schema=2), "schema: schema 1 expected, found 2"),
+    ],
+)
+def test_wrong_json_is_one_sentence(text, sentence) -> None:
+    with pytest.raises(InputError, match=sentence):
+        BrokerSnapshot.from_json(text())
+
+
+def test_a_snapshot_that_contradicts_itself_is_refused() -> None:
+    with pytest.raises(InputError, match="handed to a as number 99, is not there"):
+        simulate_brokered(BrokerSnapshot.from_json(change(handed__number=[99, 0, 1, 2])))
+    with pytest.raises(InputError, match="rows that differ expected, found 4 jobs in 3 rows"):
+        simulate_brokered(BrokerSnapshot.from_json(change(handed__row=[0, 0, 1, 2])))
+    snapshot = example()[1].snapshot()
+    with pytest.raises(InputError, match="an environment at 5 s expected, as the snapshot, found one at 0 s"):
+        Broker.from_snapshot(Environment(), snapshot)
+    with pytest.raises(InputError, match="policies of clusters expected \\(a, b\\), found one of 'c'"):
+        Broker.from_snapshot(Environment(5), snapshot, policies={"c": "easy"})
+    with pytest.raises(InputError, match="a snapshot, and no workload, expected"):
+        simulate_brokered(snapshot, [Job(run=1)])
+    with pytest.raises(InputError, match="until > 5 s, the instant of the snapshot, expected, found 5"):
+        simulate_brokered(snapshot, until=5)
+    with pytest.raises(InputError, match="a system expected"):
+        SystemSnapshot.from_json(change(system="grid"))
