@@ -165,6 +165,11 @@ class Conservative(_Planner):
                 yield Reserve(job, place, profile.instant(at))
 
 
+def _rows(allocation: Any) -> list[list[int]] | None:
+    """Return the parts of nodes that a plan holds, as plain values."""
+    return [list(row) for row in allocation.rows] if isinstance(allocation, Allocation) else None
+
+
 class ConservativeKeep(_Planner):
     """Conservative backfilling that keeps its promises.
 
@@ -200,7 +205,7 @@ class ConservativeKeep(_Planner):
         """Return the promises as plain values, by place and number of the job, for a snapshot."""
         promised = {
             place.name: [
-                [job.seq, at, [list(row) for row in allocation.rows] if isinstance(allocation, Allocation) else None]
+                [job.seq, float(at), _rows(allocation)]
                 for job, (at, allocation) in jobs.items()
                 if job.state == "waiting" and job.place is place
             ]
