@@ -620,7 +620,7 @@ def test_a_job_that_is_cancelled_while_it_is_suspended_is_recorded_so():
     assert result.jobs["run"].tolist() == [10, 5]
 
 
-@pytest.mark.parametrize("policy", list(policy_names()))
+@pytest.mark.parametrize("policy", list(policy_names("jobs")))
 def test_a_consumable_that_another_partition_gives_back_is_seen_everywhere(policy):
     parts = [PartitionSpec(name="a", processors=4), PartitionSpec(name="b", processors=4)]
     spec = ClusterSpec(partitions=parts, consumables=[ConsumableSpec(name="licence", amount=1)])
@@ -628,7 +628,7 @@ def test_a_consumable_that_another_partition_gives_back_is_seen_everywhere(polic
     assert starts(spec, jobs, policy) == [0, 5]
 
 
-@pytest.mark.parametrize("policy", list(policy_names()))
+@pytest.mark.parametrize("policy", list(policy_names("jobs")))
 @pytest.mark.parametrize("late", [0, 1])
 def test_a_start_may_have_a_limit_hold_the_jobs_that_come_next(policy, late):
     """Jobs that came together: the start of the first one has the others held before the policy comes to them."""

@@ -472,7 +472,7 @@ def run(case: Case, policy: Any) -> list[tuple[Any, ...]]:
     return watch.log
 
 
-POLICIES = [*policy_names(), "sjf+conservative", "wfp+easy", "sjf+conservative-keep", "multifactor+easy"]
+POLICIES = [*policy_names("jobs"), "sjf+conservative", "wfp+easy", "sjf+conservative-keep", "multifactor+easy"]
 
 
 @pytest.mark.parametrize("policy", [*POLICIES, Restless], ids=lambda policy: getattr(policy, "__name__", policy))

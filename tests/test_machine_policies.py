@@ -11,7 +11,7 @@ from simmodel.errors import ImpossibleWork
 from simmodel.scheduling.registry import policies
 from simmodel.systems.machine import Machine
 
-NAMES = tuple(sorted(name for name, what in policies().items() if what.startswith("places")))
+NAMES = tuple(sorted(policies("tasks")))
 
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])

@@ -34,7 +34,8 @@ def _list_policies() -> dict[str, str]:
     kinds = " | ".join(kind for kind in BACKFILLS if kind != "none")
     more = {f"{name}(...)": description for name, description in families().items()}
     more |= {"ORDER+BACKFILL": f"any order with {kinds}", "MODULE:NAME": "a policy of one's own"}
-    return {**policies(), **more}
+    placing = {name: f"on a machine: {line}" for name, line in policies("tasks").items()}
+    return {**policies("jobs"), **more, **placing}
 
 
 def _list_ready(kind: str) -> dict[str, str]:

@@ -53,17 +53,21 @@ _register("portfolio", Portfolio, "of wfp, fcfs and sjf with EASY the one whose 
 _family(
     "portfolio", _portfolio, "A, B, ... [, backfill=] [, objective=] [, interval=] [, hysteresis=]: the best of them"
 )
-_register("hrr", RoundRobin, "places tasks: on the next processor that can run them, in turn (HetSim)")
-_register("greedy-et", FastestExecution, "places tasks: where they run fastest, blind to queues (HetSim)")
-_register("greedy-ds", GreedyDS, "places tasks: where setup, transfers and run take least, blind to queues (HetSim)")
-_register("earliest-start", EarliestStart, "places tasks: where the queue is expected to be empty first")
-_register("earliest-finish", EarliestFinish, "places tasks: where they are expected to end first")
-_register("min-min", MinMin, "places tasks: of all that wait, the one that can end first, then the next")
-_register("max-min", MaxMin, "places tasks: of all that wait, the one whose earliest end is latest, then the next")
-_register("sufferage", Sufferage, "places tasks: of all that wait, the one that loses most at its second best place")
-_register("heft", HEFT, "places tasks as planned: by upward rank, each where it ends first")
-_register("cpop", CPOP, "places tasks as planned: the critical path on one processor, all else where it ends first")
-_register("peft", PEFT, "places tasks as planned: by an optimistic cost table")
-_register("lookahead", LookaheadHEFT, "places tasks as planned: HEFT that looks where the children would end")
-_register("heft-setup", HEFTSetup, "places tasks as planned: HEFT that knows setup, reconfiguration and transfers")
-_register("peft-setup", PEFTSetup, "places tasks as planned: PEFT that knows setup, reconfiguration and transfers")
+_PLACING = {
+    "hrr": (RoundRobin, "on the next processor that can run them, in turn (HetSim)"),
+    "greedy-et": (FastestExecution, "where they run fastest, blind to queues (HetSim)"),
+    "greedy-ds": (GreedyDS, "where setup, transfers and run take least, blind to queues (HetSim)"),
+    "earliest-start": (EarliestStart, "where the queue is expected to be empty first"),
+    "earliest-finish": (EarliestFinish, "where they are expected to end first"),
+    "min-min": (MinMin, "of all that wait, the one that can end first, then the next"),
+    "max-min": (MaxMin, "of all that wait, the one whose earliest end is latest, then the next"),
+    "sufferage": (Sufferage, "of all that wait, the one that loses most at its second best place"),
+    "heft": (HEFT, "planned: by upward rank, each where it ends first"),
+    "cpop": (CPOP, "planned: the critical path on one processor, all else where it ends first"),
+    "peft": (PEFT, "planned: by an optimistic cost table"),
+    "lookahead": (LookaheadHEFT, "planned: HEFT that looks where the children would end"),
+    "heft-setup": (HEFTSetup, "planned: HEFT that knows setup, reconfiguration and transfers"),
+    "peft-setup": (PEFTSetup, "planned: PEFT that knows setup, reconfiguration and transfers"),
+}
+for _name, (_factory, _line) in _PLACING.items():
+    _register(_name, _factory, _line, decides="tasks")

@@ -11,13 +11,22 @@ from simmodel.errors import InputError, unknown
 
 __all__ = ["families", "policies", "policy", "register_family", "register_policy", "split_names", "unknown"]
 
-_POLICIES: dict[str, tuple[Callable[[], Any], str]] = {}
+DECIDES = ("jobs", "tasks")
+_POLICIES: dict[str, tuple[Callable[[], Any], str, str]] = {}
 _FAMILIES: dict[str, tuple[Callable[[str], Any], str]] = {}
 
 
-def register_policy(name: str, factory: Callable[[], Any], description: str) -> None:
-    """Make a policy known by a name; ``factory()`` gives a new one for each run."""
-    _POLICIES[name] = (factory, description)
+def register_policy(name: str, factory: Callable[[], Any], description: str, decides: str = "jobs") -> None:
+    """Make a policy known by a name; ``factory()`` gives a new one for each run.
+
+    Parameters
+    ----------
+    decides
+        about ``"jobs"`` of a cluster, which start where they fit, or about ``"tasks"`` of a machine, which are queued
+    """
+    if decides not in DECIDES:
+        raise InputError(f"decides {' or '.join(map(repr, DECIDES))} expected, found {decides!r}")
+    _POLICIES[name] = (factory, description, decides)
 
 
 def register_family(name: str, make: Callable[[str], Any], description: str) -> None:
@@ -53,19 +62,25 @@ def _offered() -> tuple[EntryPoint, ...]:
     return tuple(entry_points(group="simmodel.policies"))
 
 
-def _known() -> dict[str, tuple[Callable[[], Any], str]]:
+def _known() -> dict[str, tuple[Callable[[], Any], str, str]]:
     import simmodel.policies  # registers the package's own
 
     assert simmodel.policies
     known = dict(_POLICIES)
     for entry in _offered():
-        known.setdefault(entry.name, (lambda entry=entry: entry.load()(), f"from {entry.value}"))  # type: ignore[misc]
+        found = (lambda entry=entry: entry.load()(), f"from {entry.value}", "")
+        known.setdefault(entry.name, found)
     return known
 
 
-def policies() -> dict[str, str]:
-    """Return the names of all policies with a line about each."""
-    return {name: description for name, (_, description) in _known().items()}
+def policies(decides: str | None = None) -> dict[str, str]:
+    """Return the names of all policies with a line about each, or of those for ``"jobs"`` or for ``"tasks"``.
+
+    >>> "easy" in policies("jobs"), "heft" in policies("jobs"), "heft" in policies()
+    (True, False, True)
+    """
+    known = _known().items()
+    return {name: line for name, (_, line, kind) in known if decides is None or kind in ("", decides)}
 
 
 def policy(name: Any) -> Any:
