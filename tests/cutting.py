@@ -81,7 +81,7 @@ def outcome(env: Any, until: float | None) -> tuple[str, ...]:
     try:
         env.run(until)
     except Stalled as error:
-        return error.waiters
+        return tuple(sorted(error.waiters))
     return ()
 
 

@@ -227,12 +227,13 @@ def _blocked(cluster: Cluster) -> list[LiveJob]:
 
 
 def _waits(cluster: Cluster) -> tuple[tuple[Any, str, int, int], ...]:
-    return tuple(
-        (other, what, job.seq, job.spec.dependencies.index(dependency))
+    found = [
+        (job.submit, job.seq, job.spec.dependencies.index(dependency), other, what)
         for (other, what), waiting in cluster._dependencies._waiting.items()
         for job, dependency in waiting
         if job.state == "blocked" and job.spec is not None
-    )
+    ]
+    return tuple((other, what, number, which) for _, number, which, other, what in sorted(found, key=_ORDER))
 
 
 def _over(cluster: Cluster, arrivals: Iterable[Work]) -> tuple[tuple[Any, str], ...]:
