@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 import pytest
-from cutting import check_cut, plain_workload
+from cutting import check_cut, log_of, outcome, plain_workload
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_cluster_properties import UNTIL, Case, Restless, cases
@@ -14,6 +14,7 @@ from test_cluster_properties import UNTIL, Case, Restless, cases
 from simmodel.environment import Environment
 from simmodel.platform.cluster import ReservationSpec
 from simmodel.systems.cluster import Cluster
+from simmodel.work.job import Job
 from simmodel.work.workload import Workload
 
 POLICIES = [
@@ -34,6 +35,11 @@ class Restart(Restless):
         self.left, self.next = values["left"], values["next"]
 
 
+def without_body(job: Job) -> Job:
+    """Return the job without its body: that cannot be copied."""
+    return attrs.evolve(job, body=None, run=4.0 if job.run is None else job.run)
+
+
 @st.composite
 def reserved(draw: st.DrawFn, case: Case) -> Case:
     """Add a reservation, and have some jobs ask for it."""
@@ -52,15 +58,18 @@ def reserved(draw: st.DrawFn, case: Case) -> Case:
     return case._replace(spec=attrs.evolve(case.spec, reservations=[spec]), jobs=jobs)
 
 
+def _workload(case: Case) -> Workload:
+    if case.way == "log":
+        return plain_workload([without_body(job) for job in case.jobs])
+    return Workload.from_jobs(case.jobs)
+
+
 @st.composite
 def cuts(draw: st.DrawFn) -> tuple[Case, list[float]]:
     case = draw(cases())
     if case.way == "script":
         case = case._replace(way="jobs")
-    case = case._replace(
-        jobs=[attrs.evolve(job, body=None, run=4.0 if job.run is None else job.run) for job in case.jobs]
-    )
-    case = draw(reserved(case))
+    case = draw(reserved(case._replace(jobs=list(map(without_body, case.jobs)))))
     at = st.one_of(st.sampled_from([1, 2, 3, 5, 8, 10, 13, 15, 20, 30, 33]), st.floats(0.5, 60))
     return case, sorted(set(map(float, draw(st.lists(at, min_size=1, max_size=3)))))
 
@@ -74,8 +83,32 @@ def test_a_run_that_is_cut_goes_on_as_if_it_had_not_been(policy, drawn):
     def make(policy: Any) -> tuple[Environment, Cluster]:
         env = Environment(seed=case.seed)
         cluster = Cluster(env, case.spec, policy, **case.options)
-        cluster.replay(plain_workload(case.jobs) if case.way == "log" else Workload.from_jobs(case.jobs))
+        cluster.replay(_workload(case))
         return env, cluster
 
     until = UNTIL if case.spec.failures else None
     check_cut(make, policy, at, until=until, given=not isinstance(policy, str))
+
+
+AHEAD = ("easy", "conservative-keep", "multifactor+easy", "preemptive")
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(case=cases(), at=st.lists(st.sampled_from([1.0, 2.0, 5.0, 8.0, 13.0, 20.5]), min_size=1, max_size=3))
+def test_looking_ahead_changes_nothing(case, at):
+    logs = []
+    for look in (False, True):
+        env = Environment(seed=case.seed)
+        cluster = Cluster(env, case.spec, "sjf+easy", **case.options)
+        log = log_of(env)
+        cluster.replay(_workload(case))
+        for instant in sorted(set(at)):
+            env.run(until=instant)
+            for policy in AHEAD if look else ():
+                found = cluster.view.simulate(policy)
+                assert found.starts == sorted(found.starts, key=lambda start: start[2])
+                started = found.jobs["start"][found.jobs["waiting"]]
+                assert not (started < instant).any()
+        outcome(env, UNTIL if case.spec.failures else None)
+        logs.append(log.rows)
+    assert logs[0] == logs[1]
