@@ -1,13 +1,13 @@
 """What must hold of every run of a machine, checked from outside: who did what when, and which data lay where.
 
-A :class:`Witness` looks at a machine after each event and keeps when data lay in which pool; :func:`check` then goes
-through the result, phase by phase, with no more than that and the description of the machine.
+A :class:`Witness` keeps when data lay in which pool, and what the machine said; :func:`check` then goes through the
+result, phase by phase, with no more than that and the description of the machine.
 """
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import OrderedDict, defaultdict
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -27,8 +27,26 @@ class Span(NamedTuple):
     amount: float = 1.0
 
 
+class Lying(OrderedDict[Any, int]):
+    """The data in a pool, which keeps from when until when each was there."""
+
+    def __init__(self, witness: Witness, pool: str) -> None:
+        super().__init__()
+        self.witness = witness
+        self.pool = pool
+
+    def __setitem__(self, data: Any, users: int) -> None:
+        if data not in self:
+            self.witness.present[self.pool, data].append([self.witness.env.now, INFINITY])
+        super().__setitem__(data, users)
+
+    def __delitem__(self, data: Any) -> None:
+        self.witness.present[self.pool, data][-1][1] = self.witness.env.now
+        super().__delitem__(data)
+
+
 class Witness:
-    """Keeps what a machine says of itself, and looks at its pools after each event.
+    """Keeps what a machine says of itself, and when data lay in its pools.
 
     Parameters
     ----------
@@ -45,7 +63,9 @@ class Witness:
         self.executed: dict[Any, list[Span]] = defaultdict(list)  # of each task, where a policy may stop tasks
         self.moves: list[tuple[Any, Any]] = []
         self.present: dict[tuple[str, Any], list[list[float]]] = defaultdict(list)
-        self._held: dict[str, dict[Any, None]] = {name: {} for name in machine.pools}
+        for name, pool in machine.pools.items():
+            assert not pool.held
+            pool.held = Lying(self, name)
         self.network = NetworkRecorder(machine.network)
         self.env.observe(self.network)
         self.env.observe(self)
@@ -80,7 +100,7 @@ class Witness:
     # ------------------------------------------------------------------ looking on
 
     def run(self, limit: int = 200_000) -> None:
-        """Run until nothing is left to happen, and look at the pools after each event."""
+        """Run until nothing is left to happen, and look at the machine after each event."""
         env = self.env
         self.look()
         for _ in range(limit):
@@ -92,18 +112,8 @@ class Witness:
         raise AssertionError(f"{limit} events at {env.now}: it does not come to an end")
 
     def look(self) -> None:
-        now = self.env.now
         for name, pool in self.machine.pools.items():
-            before, held = self._held[name], pool.held
-            if before.keys() != held.keys():
-                for data in before:
-                    if data not in held:
-                        self.present[name, data][-1][1] = now
-                for data in held:
-                    if data not in before:
-                        self.present[name, data].append([now, INFINITY])
-                self._held[name] = dict.fromkeys(held)
-            assert all(users >= 0 for users in held.values()), (name, dict(held))
+            assert all(users >= 0 for users in pool.held.values()), (name, dict(pool.held))
             assert -1e-6 <= pool.used <= pool.size * (1 + 1e-9), (name, pool.used, pool.size)
         for place in self.machine.places:
             assert -1e-9 <= place.free <= place.capacity, (place, place.free)
@@ -111,7 +121,8 @@ class Witness:
 
     def lands(self, data: Any) -> float:
         """Return the instant from which data lay anywhere."""
-        return min((spans[0][0] for (_, each), spans in self.present.items() if each is data), default=INFINITY)
+        pools = self.machine.pools
+        return min((self.present[pool, data][0][0] for pool in pools if (pool, data) in self.present), default=INFINITY)
 
     def lay_in(self, pool: str, data: Any, at: float, until: float | None = None) -> bool:
         """Return whether data lay in a pool at an instant, and from then until another one."""
