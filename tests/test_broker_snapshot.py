@@ -1,6 +1,7 @@
 """Snapshots of a broker with all its clusters: cut, written, read, and gone on from."""
 
 import json
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -16,7 +17,8 @@ from simmodel.scheduling.broker_snapshot import BrokerSnapshot
 from simmodel.scheduling.snapshot import SystemSnapshot
 from simmodel.systems.broker import Broker
 from simmodel.systems.cluster import Cluster
-from simmodel.work.job import Job
+from simmodel.work.job import Dependency, Job
+from simmodel.work.workload import Workload
 
 NAMES = ["random", "share:0.6", "round-robin", "sgs-t", "sgs-w", "least-loaded", "siloed"]
 COLUMNS = (
@@ -118,12 +120,43 @@ def test_jobs_that_a_policy_holds_are_kept() -> None:
     assert (result.jobs["destination"][0], result.jobs["start"][0], result.jobs["wait"][0]) == ("b", 5, 5)
 
 
-def test_what_cannot_be_copied_is_named() -> None:
-    env, broker = example()
-    broker.submit(Job(id="after", run=5, dependencies=["never"]))
-    with pytest.raises(SnapshotError, match="job after waits since 5 for the end of job never"):
-        broker.snapshot()
+@pytest.mark.parametrize("cut", [0.5, 3, 11, 12.5, 14, 21, 27, 33])
+@pytest.mark.parametrize("apart", [False, True])
+def test_jobs_that_come_after_others_wait_on(cut: float, apart: bool) -> None:
+    """After an end with a think time, after a start, after a success that is none; withdrawn while they wait."""
+    jobs = [
+        Job(id=1, processors=4, run=10),
+        Job(id=2, processors=4, run=25, requested=20),
+        Job(id=3, submit=1, run=5, dependencies=[Dependency(1, think_time=3)]),
+        Job(id=4, submit=1, run=5, dependencies=[Dependency(2, after="success")]),
+        Job(id=5, submit=1, run=5, dependencies=[Dependency(3, after="start"), Dependency(2)]),
+        Job(id=6, submit=1, run=5, dependencies=[2], cancel=12),
+        Job(id=7, submit=22, run=5, dependencies=[1, Dependency(5)]),
+        Job(id=8, submit=26, run=5, dependencies=[Dependency(2, after="success")]),
+    ]
 
+    def broker_of():
+        env = Environment()
+        broker = Broker(env, [Cluster(env, 4, name="a"), Cluster(env, 4, name="b")], "sgs-t")
+        if apart:  # names of other logs are other jobs
+            broker.replay(Workload.from_jobs([Job(id=1, submit=2, run=40), Job(id=2, submit=2, run=1)]))
+        broker.replay(Workload.from_jobs(jobs))
+        return env, broker
+
+    env, broker = broker_of()
+    env.run()
+    whole = broker.result().jobs
+    assert Counter(whole["status"].tolist())["cancelled"] == 3
+    env, broker = broker_of()
+    env.run(until=cut)
+    over = np.isin(broker.result().jobs["status"], ("completed", "timeout", "cancelled"))
+    rest = simulate_brokered(SystemSnapshot.from_json(broker.snapshot().to_json()))
+    for column in ("start", "end", "status", "wait", "destination"):
+        kind = {"equal_nan": True} if whole[column].dtype.kind == "f" else {}
+        assert np.array_equal(whole[column][~over], rest.jobs[column], **kind), column
+
+
+def test_what_cannot_be_copied_is_named() -> None:
     def body(env, job, grant):
         yield env.timeout(50)
 

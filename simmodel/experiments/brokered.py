@@ -13,9 +13,10 @@ from simmodel.records.observers import Progress
 from simmodel.scheduling.broker_snapshot import BrokerSnapshot
 from simmodel.scheduling.registry import policy as policy_named
 from simmodel.simulate import _described, _inlined, _observe, _platform, _versions, _workload
-from simmodel.systems.broker import Broker, Slowdowns
+from simmodel.systems.broker import Broker
 from simmodel.systems.cluster import Cluster
 from simmodel.systems.forecast import By
+from simmodel.systems.member import Slowdowns
 from simmodel.work.job import Job
 from simmodel.work.prepare import Estimates, Overrun
 from simmodel.work.workload import Workload

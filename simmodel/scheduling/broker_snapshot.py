@@ -40,7 +40,8 @@ class Arriving(NamedTuple):
     """A job that a broker has not handed over, or that is still to arrive.
 
     ``limit``: s, requested; ``length``: s that it will run, where that is known; both as on a cluster without a
-    slowdown. ``home``: the name of its cluster; empty: none.
+    slowdown. ``home``: the name of its cluster; empty: none. ``family``: the number of the jobs it came with, among
+    which those are that it may come after.
     """
 
     id: int | str
@@ -52,12 +53,14 @@ class Arriving(NamedTuple):
     user: int | str | None = None
     home: str = ""
     spec: Job | None = None
+    family: int = 0
 
 
 class Handed(NamedTuple):
     """A job that was handed to a cluster and is not over: its row in the record, its number there, as it came.
 
-    ``start``, ``end``: s, what was expected of its cluster, where the policy asked.
+    ``start``, ``end``: s, what was expected of its cluster, where the policy asked. ``eligible``: s, when all had come
+    that it came after. ``family``: as of :class:`Arriving`.
     """
 
     row: int
@@ -71,6 +74,8 @@ class Handed(NamedTuple):
     user: int | str | None = None
     start: float | None = None
     end: float | None = None
+    eligible: float | None = None
+    family: int = 0
 
 
 @register_snapshot
@@ -88,12 +93,18 @@ class BrokerSnapshot(SystemSnapshot):
         the policy and what it remembers; the rule for ties; what estimates go by
     slowdowns
         (home or empty, cluster, factor)
-    waiting
-        what waits for the policy, in order
+    waiting, blocked
+        what waits for the policy, in order; what waits for other jobs
     handed
         what was handed over and is not over
     arrivals
         what is still to arrive, source by source
+    waits
+        for whom blocked jobs wait: (family, the other's id, ``"start"`` or ``"end"``, the job's row, which dependency)
+    over
+        (family, id, how it ended) of the jobs that are over and that arrivals name
+    planned
+        (s, ``"eligible"`` or ``"cancel"``, row) of blocked jobs: a think time that ends, a job that is withdrawn
     streams
         random streams of the broker by name, with their states
 
@@ -112,21 +123,36 @@ class BrokerSnapshot(SystemSnapshot):
     by: str = "requested"
     slowdowns: tuple[tuple[str, str, float], ...] = ()
     waiting: tuple[Arriving, ...] = ()
+    blocked: tuple[Arriving, ...] = ()
     handed: tuple[Handed, ...] = ()
     arrivals: tuple[tuple[Arriving, ...], ...] = ()
+    waits: tuple[tuple[int, int | str, str, int, int], ...] = ()
+    over: tuple[tuple[int, int | str, str], ...] = ()
+    planned: tuple[tuple[float, str, int], ...] = ()
     streams: tuple[tuple[str, dict[str, Any]], ...] = ()
 
     def __repr__(self) -> str:
         running = sum(len(cluster.running) for cluster in self.clusters)
-        waiting = sum(len(cluster.waiting) for cluster in self.clusters) + len(self.waiting)
+        waiting = sum(len(cluster.waiting) for cluster in self.clusters) + len(self.waiting) + len(self.blocked)
         names = ", ".join(cluster.name for cluster in self.clusters)
         return f"<BrokerSnapshot of {names} at {self.now:g} s: {running} running, {waiting} waiting>"
 
     def expected(self, *, actual: bool = False) -> BrokerSnapshot:
         """Return what a what-if may see, as :meth:`simmodel.scheduling.snapshot.Snapshot.expected` does."""
-        seen = self.waiting if actual else tuple(each._replace(length=None) for each in self.waiting)
-        clusters = tuple(cluster.expected(actual=actual) for cluster in self.clusters)
-        return attrs.evolve(self, clusters=clusters, waiting=seen, arrivals=(), streams=(), seed=0)
+        waiting, blocked = self.waiting, self.blocked
+        if not actual:
+            waiting, blocked = (tuple(map(_seen, jobs)) for jobs in (waiting, blocked))
+        return attrs.evolve(
+            self,
+            clusters=tuple(cluster.expected(actual=actual) for cluster in self.clusters),
+            waiting=waiting,
+            blocked=blocked,
+            arrivals=(),
+            planned=tuple(each for each in self.planned if each[1] != "cancel"),
+            over=(),
+            streams=(),
+            seed=0,
+        )
 
     def values(self) -> dict[str, Any]:
         """Return the contents as JSON can hold them."""
@@ -140,8 +166,12 @@ class BrokerSnapshot(SystemSnapshot):
             "by": self.by,
             "slowdowns": [list(each) for each in self.slowdowns],
             "waiting": _arriving(self.waiting),
+            "blocked": _arriving(self.blocked),
             "handed": _columns(Handed, self.handed),
             "arrivals": [_arriving(source) for source in self.arrivals],
+            "waits": [list(each) for each in self.waits],
+            "over": [list(each) for each in self.over],
+            "planned": [list(each) for each in self.planned],
             "streams": dict(self.streams),
         }
         empty: tuple[Any, ...] = ({}, [], None)
@@ -172,12 +202,40 @@ class BrokerSnapshot(SystemSnapshot):
         )
         found["slowdowns"] = tuple(slowdowns)
         found["waiting"] = _read(Arriving, reader.values.pop("waiting", {}), source, "waiting")
+        found["blocked"] = _read(Arriving, reader.values.pop("blocked", {}), source, "blocked")
         found["handed"] = _read(Handed, reader.values.pop("handed", {}), source, "handed")
         sources = reader.take("arrivals", _list, "a list of sources", [])
         found["arrivals"] = tuple(_read(Arriving, each, source, f"arrivals[{i}]") for i, each in enumerate(sources))
+        waits = reader.each("waits", _read_wait, "[family, job, start or end, row, which]")
+        found["waits"] = tuple(waits)
+        over = reader.each("over", lambda each: (_count(each[0]), _name(each[1]), _text(each[2])), "[family, job, how]")
+        found["over"] = tuple(over)
+        planned = reader.each("planned", _read_planned, "[instant, eligible or cancel, row]")
+        found["planned"] = tuple(planned)
         found["streams"] = tuple(reader.take("streams", dict, "random streams by name", {}).items())
         reader.finish(found)
         return cls(**found)
+
+
+def _seen(job: Arriving) -> Arriving:
+    spec = job.spec
+    if spec is not None:
+        spec = attrs.evolve(spec, run=job.limit, body=None, cancel=None)
+    return job._replace(length=None, spec=spec)
+
+
+def _read_wait(value: Any) -> tuple[int, int | str, str, int, int]:
+    family, name, what, row, which = _list(value)
+    if what not in ("start", "end"):
+        raise ValueError
+    return _count(family), _name(name), what, _count(row), _count(which)
+
+
+def _read_planned(value: Any) -> tuple[float, str, int]:
+    at, what, row = _list(value)
+    if what not in ("eligible", "cancel"):
+        raise ValueError
+    return _instant(at), what, _count(row)
 
 
 def _cluster(values: Any, i: int, source: str | None) -> Snapshot:
@@ -225,6 +283,8 @@ _CHECKS: dict[str, tuple[Any, str]] = {
     "spec": (_read_spec, "a job's fields"),
     "start": (_maybe(_real), "an instant in s"),
     "end": (_maybe(_real), "an instant in s"),
+    "eligible": (_maybe(_instant), "an instant in s"),
+    "family": (_count, "the number of a family"),
 }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from heapq import heappush
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,11 +13,11 @@ from simmodel.errors import ImpossibleWork, InputError
 from simmodel.policies.brokers import broker_policy
 from simmodel.scheduling.protocol import Estimate, View
 from simmodel.scheduling.scheduler import Scheduler
-from simmodel.scheduling.waiting import WaitingQueue
+from simmodel.systems.broker_source import BrokerQueue, Source, Values, values_of
 from simmodel.systems.cluster import Cluster
 from simmodel.systems.dependencies import Dependencies
 from simmodel.systems.forecast import By
-from simmodel.systems.member import BrokeredJob, Member
+from simmodel.systems.member import BrokeredJob, Member, Slowdowns, set_slowdowns
 from simmodel.systems.replay import needs_specs, note_left_out, specs
 from simmodel.work.job import OVER, Job, LiveJob, Run
 from simmodel.work.prepare import Prepared, prepare
@@ -32,9 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Broker", "Slowdowns"]
 
-Values = tuple[Any, ...]
-"""row of the record, submit, processors, requested, run (s), job, user, home, spec"""
-Slowdowns = Sequence[float] | Mapping[str, float] | Mapping[tuple[str, str], float] | None
 INFINITY = float("inf")
 
 
@@ -98,8 +94,8 @@ class Broker:
         self.by = by
         self._named = {member.name: member for member in self.members}
         _check(env, self.members, self._named)
-        self._set_slowdowns(slowdowns)
-        self._queue = _Queue(env)
+        set_slowdowns(self._named, slowdowns)
+        self._queue = BrokerQueue(env)
         self.view = View(env, self._queue, self.members, f"{name}.policy")
         self.view.estimator = self._estimate
         chosen = broker_policy(policy, ties=ties)
@@ -116,7 +112,7 @@ class Broker:
         self._sources: list[Source] = []
         self._tables: list[tuple[int, Table]] = []  # first row, what is known of the jobs from there on
         self.report = Report()
-        self._adopted: dict[LiveJob, int] = {}  # jobs that a snapshot held: their rows
+        self._adopted: dict[LiveJob, Dependencies] = {}  # jobs that a snapshot held, and their families
         self._known_as = policy if isinstance(policy, str) else None
         self._ties = ties if isinstance(ties, str) else None
         self._alone: list[BrokeredJob] = []  # submitted one by one
@@ -131,27 +127,6 @@ class Broker:
 
     def __repr__(self) -> str:
         return f"<Broker {self.name}: {len(self._queue)} waiting, {', '.join(self._named)}>"
-
-    def _set_slowdowns(self, given: Slowdowns) -> None:
-        names = list(self._named)
-        if given is None:
-            return
-        pairs: dict[Any, float]
-        if isinstance(given, Mapping):
-            pairs = dict(given)
-        else:
-            factors = list(given)
-            if len(factors) != len(names):
-                raise InputError(f"{len(names)} slowdowns expected, one a cluster, found {len(factors)}")
-            pairs = dict(zip(names, factors, strict=True))
-        for which, factor in pairs.items():
-            home, destination = which if isinstance(which, tuple) else (None, which)
-            for each in (home, destination):
-                if each is not None and each not in names:
-                    raise InputError(f"slowdowns of clusters expected ({', '.join(names)}), found one of {each!r}")
-            if not (isinstance(factor, (int, float)) and 0 < factor < INFINITY):
-                raise InputError(f"a slowdown > 0 expected for {destination}, found {factor!r}")
-            self._named[destination].slowdowns[home] = float(factor)
 
     # ------------------------------------------------------------------ submission
 
@@ -276,11 +251,14 @@ class Broker:
             job._others.know(job)
             if spec.dependencies:
                 if spec.cancel is not None:
-                    self._cancellations[job] = self._at(spec.cancel, lambda: self.cancel(job))
+                    self._cancel_at(job, spec.cancel)
                 job._others.block(job)
                 return
         self._queue.add(job)
         self._changed()
+
+    def _cancel_at(self, job: BrokeredJob, at: float) -> None:
+        self._cancellations[job] = self._at(at, lambda: self.cancel(job), (self, "cancel", job))
 
     def _eligible(self, job: BrokeredJob) -> None:
         """All that the job had to come after has come."""
@@ -340,29 +318,33 @@ class Broker:
 
     # ------------------------------------------------------------------ what happens in the clusters
 
+    def _others(self, job: LiveJob) -> Dependencies | None:
+        """Return the dependencies among the jobs that this one came with; ``None`` where it is not the broker's."""
+        return job._others if type(job) is BrokeredJob else self._adopted.get(job)
+
     def job_started(self, run: Run) -> None:
         """Let those go that come after the start."""
-        job = run.job
-        if type(job) is BrokeredJob and job._others is not None and job._others._waiting:
-            job._others.happened(job, "start")
+        others = self._others(run.job)
+        if others is not None and others._waiting:
+            others.happened(run.job, "start")
 
     def job_ended(self, run: Run, _status: str) -> None:
         """Let those go that come after the end; what a policy holds back may go now."""
-        job = run.job
-        if (type(job) is BrokeredJob or job in self._adopted) and job.state in OVER:
-            self._over(job)
+        if run.job.state in OVER:
+            self._over(run.job)
         if self._queue._count:
             self.scheduler.wake()
 
     def job_cancelled(self, job: LiveJob) -> None:
         """See :meth:`job_ended`."""
-        if type(job) is BrokeredJob or job in self._adopted:
-            self._over(job)
+        self._over(job)
 
     def _over(self, job: LiveJob) -> None:
+        others = self._others(job)
+        if others is None:
+            return
         self._active -= 1
-        others = getattr(job, "_others", None)
-        if others is not None and others._waiting:
+        if others._waiting:
             others.happened(job, "end")
         if self._idle is not None and not self._active and not self._idle.triggered:
             self._idle.succeed()
@@ -396,8 +378,7 @@ class Broker:
         Raises
         ------
         SnapshotError
-            where a cluster cannot be copied, the memory of the policy is not of plain values, or jobs wait, or will
-            wait, for others before they are handed over
+            where a cluster cannot be copied, a job is a process, or the memory of the policy is not of plain values
 
         >>> env = Environment()
         >>> broker = Broker(env, [Cluster(env, 4, name="a"), Cluster(env, 4, name="b")], "sgs-t")
@@ -450,77 +431,6 @@ class Broker:
         from simmodel.systems.gather import broker_result
 
         return broker_result(self, name or self.scheduler.policy_name)
-
-
-class _Queue(WaitingQueue):
-    """What waits for a broker: what is handed over joins another queue at once, and is linked there."""
-
-    __slots__ = ()
-
-    def __iter__(self) -> Iterator[LiveJob]:
-        for job in list(super().__iter__()):
-            if job.state == "waiting" and job.destination is None:  # type: ignore[attr-defined]
-                yield job
-
-
-class Source(Occurrence):
-    """Submits jobs to a broker; one event an instant, or one a job where each is decided on."""
-
-    __slots__ = ("_i", "_values", "broker", "family")
-
-    def __init__(self, broker: Broker, values: list[Values], family: Dependencies) -> None:
-        self.broker = broker
-        self.family = family
-        self._values = values
-        self._i = 0
-        self._push(values[0][1])
-
-    def to_come(self) -> list[Values]:
-        """Return what is still to be submitted."""
-        return self._values[self._i :]
-
-    def _push(self, at: float) -> None:
-        env = self.broker.env
-        self.callbacks = (self._fire,)
-        heappush(env._queue, (max(at, env._now), self.broker._submit_priority, next(env._eid), self))  # type: ignore[misc]
-
-    def _fire(self, _event: object) -> None:
-        broker, values, i = self.broker, self._values, self._i
-        at = values[i][1]
-        each = broker._by_event
-        while True:
-            row, _, processors, limit, length, name, user, home, spec = values[i]
-            if spec is not None:
-                job = broker._live(spec, row, home, self.family)
-                job.processors = processors
-            else:
-                job = BrokeredJob(name, row, at, processors, limit, length)
-                job.user, job.home = user, home
-            i += 1
-            self._i = i
-            broker._arrive(job)
-            if i == len(values):
-                return
-            then = values[i][1]
-            if then != at or each:
-                break
-        self._push(then)
-
-
-def values_of(
-    workload: Workload, prepared: Prepared, first: int, home: Member | None, jobs: Iterator[tuple[int, Job]] | None
-) -> Iterator[Values]:
-    """Return the rows that can run as plain values, in order of submission; ``first`` is the row of the first one.
-
-    ``jobs`` where they ask for more than processors and time.
-    """
-    rows = prepared.rows
-    count = len(rows)
-    numbers = (prepared.submit, prepared.processors, prepared.requested, prepared.duration)
-    columns: list[Any] = [(rows + first).tolist(), *(column[rows].tolist() for column in numbers)]
-    columns += [workload[name][rows].tolist() if name in workload else [None] * count for name in ("job", "user")]
-    columns += [[home] * count, [None] * count if jobs is None else [spec for _, spec in jobs]]
-    return zip(*columns, strict=True)
 
 
 def _check(env: Environment, members: Sequence[Member], named: Mapping[str, Member]) -> None:

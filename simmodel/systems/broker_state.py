@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from simmodel.environment import Call
 from simmodel.errors import InputError, SnapshotError
 from simmodel.scheduling.broker_snapshot import Arriving, BrokerSnapshot, Handed
 from simmodel.scheduling.protocol import Estimate
@@ -16,11 +17,13 @@ from simmodel.systems.cluster import Cluster
 from simmodel.systems.dependencies import Dependencies
 from simmodel.systems.gather import submitted
 from simmodel.systems.member import BrokeredJob
+from simmodel.work.job import OVER
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
-    from simmodel.systems.broker import Broker, Values
+    from simmodel.systems.broker import Broker
+    from simmodel.systems.broker_source import Values
     from simmodel.work.job import LiveJob
 
 __all__ = ["capture", "restore"]
@@ -28,10 +31,11 @@ __all__ = ["capture", "restore"]
 
 def capture(broker: Broker) -> BrokerSnapshot:
     """Return the snapshot of a broker and its clusters."""
-    for family in broker._families:
-        for sentence in family.waiting_report():
-            raise SnapshotError(f"{broker.name} cannot be copied: {sentence}")
     env = broker.env
+    arrivals = tuple(
+        tuple(_arriving(values, broker._families.index(source.family)) for values in source.to_come())
+        for source in _pending(broker)
+    )
     prefix = f"{broker.name}."
     return BrokerSnapshot(
         name=broker.name,
@@ -47,9 +51,13 @@ def capture(broker: Broker) -> BrokerSnapshot:
             for home, factor in member.slowdowns.items()
             if home is not None or factor != 1.0
         ),
-        waiting=tuple(_waiting(job) for job in broker._queue),  # type: ignore[arg-type]
+        waiting=tuple(_waiting(broker, job) for job in broker._queue),
+        blocked=tuple(_waiting(broker, job) for job in _blocked(broker)),
         handed=tuple(_handed(broker)),
-        arrivals=tuple(tuple(map(_arriving, source.to_come())) for source in _pending(broker)),
+        arrivals=arrivals,
+        waits=tuple(_waits(broker)),
+        over=tuple(_over(broker, arrivals)),
+        planned=tuple(_planned(broker)),
         streams=tuple(
             (name, dict(stream.bit_generator.state))
             for name, stream in sorted(env._streams.items())
@@ -81,20 +89,72 @@ def _home(home: Any) -> str:
     return "" if home is None else str(home.name)
 
 
-def _waiting(job: BrokeredJob) -> Arriving:
+def _family(broker: Broker, job: LiveJob) -> int:
+    family = broker._adopted.get(job, getattr(job, "_others", None))
+    return 0 if family is None else broker._families.index(family)
+
+
+def _waiting(broker: Broker, job: Any) -> Arriving:
     if job.spec is not None and job.spec.body is not None:
         raise SnapshotError(f"job {job.id} cannot be copied: it has a body, which is a generator")
-    home = _home(job.home)
-    limit, length = float(job._limit), float(job._length)
-    return Arriving(job.id, job.row, float(job.came), int(job.processors), limit, length, job.user, home, job.spec)
+    numbers = float(job.came), int(job.processors), float(job._limit), float(job._length)
+    return Arriving(job.id, job.row, *numbers, job.user, _home(job.home), job.spec, _family(broker, job))
 
 
-def _arriving(values: Values) -> Arriving:
+def _arriving(values: Values, family: int) -> Arriving:
     row, submit, processors, limit, length, name, user, home, spec = values
-    if spec is not None and (spec.body is not None or spec.dependencies):
-        why = "it has a body, which is a generator" if spec.body is not None else "it names jobs that it comes after"
-        raise SnapshotError(f"job {name}, still to arrive, cannot be copied: {why}")
-    return Arriving(name, row, submit, processors, limit, length, user, _home(home), spec)
+    if spec is not None and spec.body is not None:
+        raise SnapshotError(f"job {name}, still to arrive, cannot be copied: it has a body, which is a generator")
+    return Arriving(name, row, submit, processors, limit, length, user, _home(home), spec, family)
+
+
+# ---------------------------------------------------------------------- who waits for whom
+
+
+def _blocked(broker: Broker) -> Iterator[LiveJob]:
+    for family in broker._families:
+        if family.blocked:
+            yield from (job for job in family._known.values() if job.state == "blocked")
+
+
+def _waits(broker: Broker) -> Iterator[tuple[int, Any, str, int, int]]:
+    for number, family in enumerate(broker._families):
+        for (other, what), waiting in family._waiting.items():
+            for job, dependency in waiting:
+                if job.state == "blocked" and job.spec is not None:
+                    yield number, other, what, job.row, job.spec.dependencies.index(dependency)  # type: ignore[attr-defined]
+
+
+def _over(broker: Broker, arrivals: Iterable[Iterable[Arriving]]) -> Iterator[tuple[int, Any, str]]:
+    """Yield the jobs that are over and that one still to arrive names."""
+    named = dict.fromkeys(
+        (each.family, dependency.job)
+        for source in arrivals
+        for each in source
+        if each.spec is not None
+        for dependency in each.spec.dependencies
+    )
+    for number, name in named:
+        family = broker._families[number]
+        job = family._known.get(name)
+        if job is not None and job.state in OVER:
+            yield number, name, job.state
+        elif job is None and name in family._absent:
+            yield number, name, "rejected"
+
+
+def _planned(broker: Broker) -> Iterator[tuple[float, str, int]]:
+    """Yield what is to come of blocked jobs, in order."""
+    owners = (broker, *broker._families)
+    queue: list[Any] = broker.env._queue
+    for at, _, _, call in sorted((entry for entry in queue if type(entry[3]) is Call), key=lambda entry: entry[:3]):
+        if call.callbacks is not None and call.what is not None and call.what[0] in owners:
+            job = call.what[2]
+            if job.state == "blocked":
+                yield float(at), call.what[1], job.row
+
+
+# ---------------------------------------------------------------------- what was handed over
 
 
 def _alive(cluster: Cluster) -> Iterator[LiveJob]:
@@ -128,6 +188,8 @@ def _handed(broker: Broker) -> Iterator[Handed]:
                 None if users is None or users[row] == "" else users[row],
                 None if estimate is None else float(estimate.start),
                 None if estimate is None else float(estimate.finish),
+                broker._eligible_at.get(row),
+                _family(broker, job),
             )
 
 
@@ -167,55 +229,72 @@ def restore(
 def _take_over(broker: Broker, snapshot: BrokerSnapshot) -> None:
     """Give the broker the jobs of the snapshot, those of the rows that are not over."""
     coming = [each for source in snapshot.arrivals for each in source]
-    known: list[Any] = sorted([*snapshot.handed, *snapshot.waiting, *coming], key=lambda each: each.row)
+    unhanded = [*snapshot.waiting, *snapshot.blocked]
+    known: list[Any] = sorted([*snapshot.handed, *unhanded, *coming], key=lambda each: each.row)
     rows = {each.row: row for row, each in enumerate(known)}
     if len(rows) != len(known):
         raise InputError(f"rows that differ expected, found {len(known)} jobs in {len(rows)} rows")
     broker.submitted = broker._active = len(known)
     if known:
         broker._tables.append((0, _table(known)))
-    live = {member.name: {job.seq: job for job in _alive(member.cluster)} for member in broker.members}
-    for each in snapshot.handed:
-        job = live.get(each.cluster, {}).get(each.number)
-        if job is None:
-            raise InputError(f"job {each.id}, handed to {each.cluster} as number {each.number}, is not there")
-        row = rows[each.row]
-        broker._adopted[job] = row
-        broker._named[each.cluster].handed.append((job.index, row))
-        if each.start is not None and each.end is not None:
-            broker._expected[row] = Estimate(each.start, 0.0, 0.0, each.end - each.start)
-    for arriving in snapshot.waiting:
-        broker._queue.add(_live(broker, arriving, rows[arriving.row]))
+    for _ in range(max([each.family for each in known], default=0)):
+        broker._families.append(Dependencies(broker))  # type: ignore[arg-type]
+    members: list[list[LiveJob]] = [[] for _ in broker._families]
+    for given in snapshot.handed:
+        members[given.family].append(_adopt(broker, given, rows[given.row]))
+    held = {each.row: _live(broker, each, rows[each.row]) for each in unhanded}
+    for each in unhanded:
+        members[each.family].append(held[each.row])
+    for each in snapshot.waiting:
+        broker._queue.add(held[each.row])
     broker._queue.forget_new()
+    for each in snapshot.blocked:
+        held[each.row].state = "blocked"
+    for number, family in enumerate(broker._families):
+        waits = [(other, what, held[row], which) for i, other, what, row, which in snapshot.waits if i == number]
+        family.restore(members[number], waits, [(name, how) for i, name, how in snapshot.over if i == number])
+    for at, what, row in snapshot.planned:
+        if what == "cancel":
+            broker._cancel_at(held[row], at)
+        else:
+            held[row]._waits_for += 1
+            held[row]._others.think(held[row], at)
     for source in snapshot.arrivals:
-        values = [
-            (
-                rows[each.row],
-                each.submit,
-                each.processors,
-                each.limit,
-                each.limit if each.length is None else each.length,
-                each.id,
-                each.user,
-                broker.home(each.home or None),
-                each.spec,
-            )
-            for each in source
-        ]
-        family = Dependencies(broker)  # type: ignore[arg-type]
-        broker._families.append(family)
-        broker._expect(values, family)
+        values = [_values(broker, each, rows[each.row]) for each in source]
+        broker._expect(values, broker._families[source[0].family])
+
+
+def _adopt(broker: Broker, each: Handed, row: int) -> LiveJob:
+    """Take over a job that is in a cluster."""
+    member = broker._named.get(each.cluster)
+    found = [job for job in _alive(member.cluster) if job.seq == each.number] if member is not None else []
+    if member is None or not found:
+        raise InputError(f"job {each.id}, handed to {each.cluster} as number {each.number}, is not there")
+    job = found[0]
+    broker._adopted[job] = broker._families[each.family]
+    member.handed.append((job.index, row))
+    if each.start is not None and each.end is not None:
+        broker._expected[row] = Estimate(each.start, 0.0, 0.0, each.end - each.start)
+    if each.eligible is not None:
+        broker._eligible_at[row] = each.eligible
+    return job
+
+
+def _values(broker: Broker, each: Arriving, row: int) -> Values:
+    length = each.limit if each.length is None else each.length
+    home = broker.home(each.home or None)
+    return row, each.submit, each.processors, each.limit, length, each.id, each.user, home, each.spec
 
 
 def _live(broker: Broker, each: Arriving, row: int) -> BrokeredJob:
     home = broker.home(each.home or None)
     if each.spec is not None:
-        job = broker._live(each.spec, row, home, broker._own)
+        job = broker._live(each.spec, row, home, broker._families[each.family])
         job.processors = each.processors
     else:
         length = each.limit if each.length is None else each.length
         job = BrokeredJob(each.id, row, each.submit, each.processors, each.limit, length)
-        job.user, job.home = each.user, home
+        job.user, job.home, job._others = each.user, home, broker._families[each.family]
     job.submit = job.came = each.submit
     return job
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from simmodel.resources.pool import Pool
     from simmodel.systems.cluster import Cluster
 
-__all__ = ["BrokeredJob", "Member"]
+__all__ = ["BrokeredJob", "Member", "Slowdowns", "set_slowdowns"]
+
+Slowdowns = Sequence[float] | Mapping[str, float] | Mapping[tuple[str, str], float] | None
 
 INFINITY = float("inf")
 
@@ -253,3 +255,32 @@ class Member:
             cluster._admit(job)
         else:
             cluster._take_in(job)
+
+
+def set_slowdowns(members: Mapping[str, Member], given: Slowdowns) -> None:
+    """Set what multiplies run and requested times on each cluster: one number a cluster, or by (home, destination).
+
+    Raises
+    ------
+    InputError
+        where numbers and clusters do not match, or one is not > 0
+    """
+    names = list(members)
+    if given is None:
+        return
+    pairs: dict[Any, float]
+    if isinstance(given, Mapping):
+        pairs = dict(given)
+    else:
+        factors = list(given)
+        if len(factors) != len(names):
+            raise InputError(f"{len(names)} slowdowns expected, one a cluster, found {len(factors)}")
+        pairs = dict(zip(names, factors, strict=True))
+    for which, factor in pairs.items():
+        home, destination = which if isinstance(which, tuple) else (None, which)
+        for each in (home, destination):
+            if each is not None and each not in names:
+                raise InputError(f"slowdowns of clusters expected ({', '.join(names)}), found one of {each!r}")
+        if not (isinstance(factor, (int, float)) and 0 < factor < INFINITY):
+            raise InputError(f"a slowdown > 0 expected for {destination}, found {factor!r}")
+        members[destination].slowdowns[home] = float(factor)
