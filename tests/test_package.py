@@ -22,7 +22,7 @@ ASIDE = ("__init__", "__main__", "cli", "commands")
 MODULES = sorted(
     path.relative_to(PACKAGE).with_suffix("") for path in PACKAGE.rglob("*.py") if "_data" not in path.parts
 )
-HEAVY = ("pandas", "matplotlib", "pyarrow", "networkx", "scipy", "tqdm", "IPython")
+HEAVY = ("pandas", "matplotlib", "pyarrow", "networkx", "scipy", "tqdm", "IPython", "dask", "distributed")
 
 
 def imported(tree: ast.Module) -> Iterator[str]:
