@@ -12,10 +12,10 @@ from simmodel.platform.cluster import ClusterSpec
 from simmodel.records.observers import Progress
 from simmodel.scheduling.broker_snapshot import BrokerSnapshot
 from simmodel.scheduling.registry import policy as policy_named
-from simmodel.simulate import _described, _inlined, _observe, _platform, _versions, _workload
 from simmodel.systems.broker import Broker
 from simmodel.systems.cluster import Cluster
 from simmodel.systems.forecast import By
+from simmodel.systems.job_run import described, inlined, observe, platform_of, versions, workload_of
 from simmodel.systems.member import Slowdowns
 from simmodel.work.job import Job
 from simmodel.work.prepare import Estimates, Overrun
@@ -117,7 +117,7 @@ def simulate_brokered(
     system = Broker(env, members, chosen, slowdowns=slowdowns, by=by, ties=ties)
     count = sum(len(log) for _, log, _ in logs)
     bar = Progress(count, ", ".join(log.name for _, log, _ in logs)) if progress else None
-    _observe(env, bar, *observers)
+    observe(env, bar, *observers)
     for home, log, _ in logs:
         system.replay(log, home)
     try:
@@ -127,10 +127,8 @@ def simulate_brokered(
             bar.close()
     result = system.result(name)
     result.scenario = {
-        "clusters": {each: _described(spec) for each, spec in platforms.items()},
-        "workloads": [
-            {"home": home, **(source if source is not None else _inlined(log))} for home, log, source in logs
-        ],
+        "clusters": {each: described(spec) for each, spec in platforms.items()},
+        "workloads": [{"home": home, **(source if source is not None else inlined(log))} for home, log, source in logs],
         "broker": system.scheduler.policy_name,
         "policies": {each.name: each.scheduler.policy_name for each in members},
         "slowdowns": [
@@ -148,7 +146,7 @@ def simulate_brokered(
             "until": until,
         },
         "seed": env.seed,
-        "versions": _versions(),
+        "versions": versions(),
     }
     return result
 
@@ -168,7 +166,7 @@ def _continue(
     env = Environment(snapshot.now, snapshot.seed)
     names = [cluster.name for cluster in snapshot.clusters]
     system = Broker.from_snapshot(env, snapshot, broker, {} if policy is None else _policies(policy, names))
-    _observe(env, *observers)
+    observe(env, *observers)
     _run(system, until)
     return system.result(name)
 
@@ -179,8 +177,8 @@ def _platforms(given: Any) -> dict[str, ClusterSpec]:
         raise InputError(f"a list of clusters, or clusters by name, expected, found {given!r}")
     empty = Workload({"submit": [], "run": [], "processors": []})
     if isinstance(given, Mapping):
-        return {str(name): _platform(each, None, empty) for name, each in given.items()}
-    specs = [_platform(each, None, empty) for each in given]
+        return {str(name): platform_of(each, None, empty) for name, each in given.items()}
+    specs = [platform_of(each, None, empty) for each in given]
     own = [spec.name for spec in specs]
     names = own if len(set(own)) == len(own) and len(own) > 1 else [f"c{i}" for i in range(1, len(own) + 1)]
     return dict(zip(names, specs, strict=True))
@@ -194,12 +192,12 @@ def _logs(given: Any, names: list[str]) -> list[tuple[str | None, Workload, dict
                 raise InputError(
                     f"workloads by the name of their cluster expected ({', '.join(names)}), found {home!r}"
                 )
-        return [(home, *_workload(each)) for home, each in given.items()]
+        return [(home, *workload_of(each)) for home, each in given.items()]
     if isinstance(given, (list, tuple)) and given and not any(isinstance(each, Job) for each in given):
         if len(given) > len(names):
             raise InputError(f"at most {len(names)} workloads expected, one a cluster, found {len(given)}")
-        return [(home, *_workload(each)) for home, each in zip(names, given, strict=False)]
-    return [(None, *_workload(given))]
+        return [(home, *workload_of(each)) for home, each in zip(names, given, strict=False)]
+    return [(None, *workload_of(given))]
 
 
 def _policies(given: Any, names: list[str]) -> dict[str, Any]:
