@@ -38,8 +38,8 @@ SCHEMA = 1
 class Past(NamedTuple):
     """What happened to a job before: only of jobs that were blocked, or whose executions were stopped.
 
-    ``attempts`` before the present one; ``eligible``, ``first_start`` (of a job that started again) and
-    ``attempt_start`` (of one that was suspended since) in s; ``executed`` seconds whose work was not thrown away;
+    ``attempts`` before the present one; ``eligible``, ``first_start`` (of a job that started again), ``attempt_start``
+    (of one that was suspended since) and ``last_start`` in s; ``executed`` seconds whose work was not thrown away;
     ``whole``: (requested, expected, duration) in s before it was suspended; ``resumes``: the parts of nodes that it
     goes on with, ``True`` where only processors count, ``None`` where it starts from the beginning.
     """
@@ -48,6 +48,7 @@ class Past(NamedTuple):
     eligible: float | None = None
     first_start: float | None = None
     attempt_start: float | None = None
+    last_start: float | None = None
     executed: float = 0.0
     whole: tuple[float, float, float | None] | None = None
     resumes: Allocation | bool | None = None

@@ -80,6 +80,7 @@ def _past(past: Past | None) -> Any:
         past.eligible,
         past.first_start,
         past.attempt_start,
+        past.last_start,
         past.executed,
         past.whole and [_number(value) for value in past.whole],
         [list(row) for row in past.resumes.rows] if isinstance(past.resumes, Allocation) else past.resumes,
@@ -345,7 +346,7 @@ def _resumes(value: Any) -> Any:
 def _read_past(value: Any) -> Past | None:
     if value is None:
         return None
-    attempts, eligible, first, start, executed, whole, resumes = _list(value)
+    attempts, eligible, first, start, last, executed, whole, resumes = _list(value)
     if whole is not None:
         requested, expected, duration = whole
         whole = (_seconds(requested), _seconds(expected), None if duration is None else _seconds(duration))
@@ -354,6 +355,7 @@ def _read_past(value: Any) -> Past | None:
         None if eligible is None else _instant(eligible),
         None if first is None else _instant(first),
         None if start is None else _instant(start),
+        None if last is None else _instant(last),
         _seconds(executed),
         whole,
         _resumes(resumes),

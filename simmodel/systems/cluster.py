@@ -19,6 +19,7 @@ from simmodel.scheduling.usage import Usage
 from simmodel.scheduling.waiting import MergedQueues, WaitingQueue
 from simmodel.systems.arrivals import Arrivals, Values, chunks_of
 from simmodel.systems.calendar import Calendar
+from simmodel.systems.copies import Snapshots
 from simmodel.systems.dependencies import Dependencies
 from simmodel.systems.executions import Executions
 from simmodel.systems.limits import QueueRules
@@ -30,7 +31,6 @@ from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
     from simmodel.records.result import Result
-    from simmodel.scheduling.snapshot import Snapshot
     from simmodel.work.workload import Workload
 
 __all__ = ["Cluster"]
@@ -48,7 +48,7 @@ _HOOKS = (
 )
 
 
-class Cluster(Executions):
+class Cluster(Executions, Snapshots):
     """Nodes under one batch scheduler, which runs jobs.
 
     Parameters
@@ -399,70 +399,6 @@ class Cluster(Executions):
         """Keep the consumption of users in this record from now on (for fair share)."""
         self.usages.append(usage)
         self.view.usage = usage
-
-    # ------------------------------------------------------------------ snapshots
-
-    def snapshot(self, *, actual: bool = True) -> Snapshot:
-        """Return the state of the cluster as a plain value, from which a simulation can be started.
-
-        Best taken between events, after the decisions of the instant. With ``actual`` it holds what continuing needs:
-        how long jobs will run, what is still to arrive and to fail. Without, only what a policy may know (see
-        :meth:`Snapshot.expected <simmodel.scheduling.snapshot.Snapshot.expected>`).
-
-        Raises
-        ------
-        SnapshotError
-            with ``actual``, where a process holds or waits for part of the cluster, or a job is a process: a generator
-            cannot be copied; and where the memory of the policy is not of plain values
-
-        >>> env = Environment()
-        >>> cluster = Cluster(env, 4)
-        >>> for _ in range(3): _ = cluster.submit(Job(processors=2, run=10, requested=20))
-        >>> env.run(until=5)
-        >>> cluster.snapshot()
-        <Snapshot of cluster at 5 s: 2 running, 1 waiting, 0 to arrive>
-        """
-        from simmodel.systems.capture import capture
-
-        return capture(self, actual)
-
-    @classmethod
-    def from_snapshot(
-        cls, env: Environment, snapshot: Snapshot, policy: Any = None, *, record: bool = True, rank: int = 1
-    ) -> Cluster:
-        """Return a cluster that goes on where a snapshot was taken.
-
-        Parameters
-        ----------
-        env
-            an environment whose time is that of the snapshot
-        policy
-            default: that of the snapshot; one of the same name remembers what that one did
-        record, rank
-            as of the class
-
-        Raises
-        ------
-        InputError
-            where the time is another, the policy is not known by a name, or the snapshot contradicts itself
-
-        >>> env = Environment()
-        >>> cluster = Cluster(env, 4)
-        >>> for _ in range(3): _ = cluster.submit(Job(processors=2, run=10, requested=20))
-        >>> env.run(until=5)
-        >>> later = Environment(5)
-        >>> again = Cluster.from_snapshot(later, cluster.snapshot())
-        >>> later.run(); again.result().jobs["end"]
-        array([10., 10., 20.])
-        """
-        from simmodel.systems.restore import restore
-
-        return restore(env, snapshot, policy, record=record, rank=rank)
-
-    def _simulate(self, policy: Any, **options: Any) -> Any:
-        from simmodel.systems.whatif import simulate_from
-
-        return simulate_from(self, policy, **options)
 
     # ------------------------------------------------------------------ time
 

@@ -172,7 +172,8 @@ class Executions:
         start = float(job._started) if past.attempt_start is None else past.attempt_start
         first = start if past.first_start is None else past.first_start
         done = self.env._now - job._started if job.spec is not None and job.spec.keeps_work else 0.0
-        job._past = past._replace(first_start=first, attempt_start=None, executed=past.executed + float(done))
+        last, executed = float(job._started), past.executed + float(done)
+        job._past = past._replace(first_start=first, attempt_start=None, last_start=last, executed=executed)
         job._work = job._seen = None
         if job.spec is not None and job.spec.keeps_work and job.spec.body is None:
             job._duration -= done
@@ -225,7 +226,8 @@ class Executions:
         job._run = None
         past: Past = job._past or Past()
         start = float(job._started) if past.attempt_start is None else past.attempt_start
-        job._past = past._replace(attempt_start=start, executed=past.executed + float(elapsed))
+        last, executed = float(job._started), past.executed + float(elapsed)
+        job._past = past._replace(attempt_start=start, last_start=last, executed=executed)
         job._work = job._seen = None
         if not hasattr(job, "_whole"):
             job._whole = job.requested, job._expected, job._duration

@@ -186,6 +186,7 @@ class Restored:
             past = work.past
             job._past = past._replace(attempts=0, whole=None, resumes=None)
             job.attempts = past.attempts
+            job._started = past.last_start
             if past.whole is not None:
                 requested, planned, whole = past.whole
                 job._whole = requested, planned, planned if whole is None else whole
