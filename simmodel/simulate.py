@@ -154,6 +154,11 @@ def simulate(platform: Any, workload: Any = None, policy: Any = None, **options:
         from simmodel.systems.task_run import go_on
 
         return go_on(platform, workload if policy is None else policy, versions=versions(), **options)
+    if isinstance(platform, SystemSnapshot) and platform.system == "broker":
+        from simmodel.experiments.brokered import simulate_brokered
+
+        snapshot: Any = platform
+        return simulate_brokered(snapshot, broker=workload if policy is None else policy, **options)
     if isinstance(platform, SystemSnapshot):
         return go_on_with_jobs(platform, workload, policy, **options)
     if workload is None:

@@ -15,6 +15,7 @@ from simmodel.experiments.brokered import simulate_brokered
 from simmodel.policies.brokers import Broking, RoundRobin
 from simmodel.scheduling.broker_snapshot import BrokerSnapshot
 from simmodel.scheduling.snapshot import SystemSnapshot
+from simmodel.simulate import simulate
 from simmodel.systems.broker import Broker
 from simmodel.systems.cluster import Cluster
 from simmodel.work.job import Dependency, Job
@@ -99,6 +100,26 @@ def test_one_may_go_on_with_another_broker_other_policies_and_stop_before_the_en
     later.run(until=again.idle())
     assert added.state == "completed"
     assert again.result().jobs["status"].tolist() == ["completed"] * 5
+
+
+def test_jobs_that_come_besides_and_the_usual_front_door() -> None:
+    snapshot = example("round-robin")[1].snapshot()
+    assert simulate(snapshot).jobs["end"].tolist() == simulate_brokered(snapshot).jobs["end"].tolist()
+    more = [Job(id="late", submit=100, processors=4, run=10), Job(id="later", submit=100, processors=4, run=10)]
+    result = simulate(snapshot, "siloed", arrivals={"b": more})
+    assert result.jobs["start"].tolist()[-2:] == [100, 110]
+    assert set(result.jobs["destination"].tolist()[-2:]) == {"b"}
+    with pytest.raises(
+        InputError, match="arrivals at or after 5 s, the instant of the snapshot, expected, found job 1"
+    ):
+        simulate(snapshot, arrivals=[Job(submit=1, run=1)])
+    with pytest.raises(InputError, match="arrivals go with a snapshot"):
+        simulate_brokered([4, 4], more, arrivals=more)
+    drawn = [
+        simulate(example("random")[1].snapshot(), seed=seed, arrivals=more * 8).jobs["destination"].tolist()
+        for seed in (1, 1, 2)
+    ]
+    assert drawn[0] == drawn[1] != drawn[2]
 
 
 def test_jobs_that_a_policy_holds_are_kept() -> None:

@@ -77,8 +77,18 @@ def _list_generators() -> dict[str, str]:
     return {**jobs, **{name: f"tasks: {kind.description} ({keys(kind.make)})" for name, kind in TASK_KINDS.items()}}
 
 
+def _list_brokers() -> dict[str, str]:
+    """Return the names of the brokers that ``simmodel meta`` knows."""
+    from simmodel.policies.brokers import BROKERS, LOADS
+
+    named = {name: description for name, (_, description) in BROKERS.items()}
+    named["share:P"] = "the first cluster with probability P, the others alike"
+    return {**named, "least-loaded:LOAD": f"by {' | '.join(LOADS)}", "MODULE:NAME": "a broker of one's own"}
+
+
 _LISTS: dict[str, Callable[[], dict[str, str]]] = {
     "policies": _list_policies,
+    "brokers": _list_brokers,
     "platforms": lambda: _list_ready("platforms"),
     "workloads": lambda: _list_ready("workloads"),
     "formats": _list_formats,

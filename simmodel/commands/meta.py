@@ -42,7 +42,7 @@ def add(commands: Commands) -> None:
         "--broker",
         default="sgs-t",
         metavar="NAME[,NAME...]",
-        help="random, share:P, round-robin, least-loaded[:LOAD], siloed, sgs-t (default), sgs-w; several are compared",
+        help="default: sgs-t; see 'simmodel list brokers'; several are compared",
     )
     parser.add_argument("--slowdowns", metavar="X,Y,...", help="what multiplies times on each cluster (default: 1)")
     parser.add_argument(

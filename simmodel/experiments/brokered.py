@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Literal
+
+import attrs
 
 from simmodel.environment import Environment, quiet_garbage_collector
 from simmodel.errors import InputError
@@ -38,12 +41,13 @@ def simulate_brokered(
     slowdowns: Slowdowns = None,
     by: By = "requested",
     ties: Any = None,
-    seed: int | None = 0,
+    seed: int | EllipsisType | None = ...,
     decide_on: Literal["instant", "event"] = "instant",
     event_order: Literal["submits-first", "ends-first"] = "submits-first",
     estimates: Estimates = "requested",
     overrun: Overrun = "stop",
     until: float | None = None,
+    arrivals: Any = None,
     observers: Sequence[Any] = (),
     progress: bool = False,
     name: str | None = None,
@@ -66,7 +70,9 @@ def simulate_brokered(
         easy
     slowdowns, by, ties
         see :class:`~simmodel.systems.broker.Broker`
-    seed, decide_on, event_order, estimates, overrun, until, observers, progress
+    seed
+        of all random streams (default: 0); ``None``: another one each time, kept in the result's scenario
+    decide_on, event_order, estimates, overrun, until, observers, progress
         see :func:`~simmodel.simulate.simulate`
     name
         what tables and plots call the run; default: the broker
@@ -86,20 +92,23 @@ def simulate_brokered(
     [0.0, 10.0, 20.0]
 
     ``simulate_brokered(snapshot)`` goes on from a :class:`~simmodel.scheduling.broker_snapshot.BrokerSnapshot`, under
-    its own broker and policies unless others are given; of the options only until, observers and name apply.
+    its own broker and policies unless others are given, with its own arrivals, and ``arrivals`` besides (as a workload,
+    or several with their homes). Of the options seed, until, observers and name apply.
     """
     if isinstance(clusters, BrokerSnapshot):
         if workload is not None:
             raise InputError("a snapshot, and no workload, expected: its arrivals are its own")
-        return _continue(clusters, broker, policy, until, observers, name)
+        return _continue(clusters, broker, policy, arrivals, seed, until, observers, name)
     if workload is None:
         raise InputError("a workload expected, found none")
+    if arrivals is not None:
+        raise InputError("arrivals go with a snapshot; a workload says when its jobs come")
     broker, policy = broker or "sgs-t", policy or "easy"
     platforms = _platforms(clusters)
     names = list(platforms)
     logs = _logs(workload, names)
     policies = _policies(policy, names)
-    env = Environment(seed=seed)
+    env = Environment(seed=0 if seed is ... else seed)
     members = [
         Cluster(
             env,
@@ -159,14 +168,33 @@ def _run(system: Broker, until: float | None) -> None:
 
 
 def _continue(
-    snapshot: BrokerSnapshot, broker: Any, policy: Any, until: float | None, observers: Sequence[Any], name: str | None
+    snapshot: BrokerSnapshot,
+    broker: Any,
+    policy: Any,
+    arrivals: Any,
+    seed: int | EllipsisType | None,
+    until: float | None,
+    observers: Sequence[Any],
+    name: str | None,
 ) -> BrokerResult:
     if until is not None and not until > snapshot.now:
         raise InputError(f"until > {snapshot.now:g} s, the instant of the snapshot, expected, found {until:g}")
-    env = Environment(snapshot.now, snapshot.seed)
+    env = Environment(snapshot.now, snapshot.seed if seed is ... else seed)
+    if seed is not ...:
+        clusters = tuple(attrs.evolve(cluster, streams=()) for cluster in snapshot.clusters)
+        snapshot = attrs.evolve(snapshot, streams=(), clusters=clusters)
     names = [cluster.name for cluster in snapshot.clusters]
     system = Broker.from_snapshot(env, snapshot, broker, {} if policy is None else _policies(policy, names))
     observe(env, *observers)
+    for home, log, _ in [] if arrivals is None else _logs(arrivals, names):
+        early = log["submit"] < snapshot.now
+        if early.any():
+            row = int(early.argmax())
+            raise InputError(
+                f"arrivals at or after {snapshot.now:g} s, the instant of the snapshot, expected, found job "
+                f"{log['job'][row]} at {log['submit'][row]:g} s"
+            )
+        system.replay(log, home)
     _run(system, until)
     return system.result(name)
 

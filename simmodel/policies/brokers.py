@@ -331,12 +331,12 @@ def _share(text: str) -> Share:
 
 
 BROKERS: dict[str, tuple[Callable[..., Any], str]] = {
-    "random": (Random, "broker: any cluster, by chance"),
-    "round-robin": (RoundRobin, "broker: one cluster after the other"),
-    "sgs-t": (LowestTurnaround, "broker: the cluster with the lowest simulated turnaround"),
-    "sgs-w": (LowestWait, "broker: the cluster with the lowest simulated wait"),
-    "least-loaded": (LeastLoaded, "broker: the cluster with the least work a processor"),
-    "siloed": (Siloed, "broker: every job at its home cluster"),
+    "random": (Random, "any cluster, by chance"),
+    "round-robin": (RoundRobin, "one cluster after the other"),
+    "sgs-t": (LowestTurnaround, "the cluster with the lowest simulated turnaround"),
+    "sgs-w": (LowestWait, "the cluster with the lowest simulated wait"),
+    "least-loaded": (LeastLoaded, "the cluster with the least work a processor"),
+    "siloed": (Siloed, "every job at its home cluster"),
 }
 """The brokers that have a name, with a line about each; ``share:P`` comes besides."""
 
