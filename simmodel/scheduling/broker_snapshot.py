@@ -8,27 +8,9 @@ from typing import Any, ClassVar, NamedTuple, Self
 import attrs
 
 from simmodel.errors import InputError
+from simmodel.scheduling import reading as read
 from simmodel.scheduling.snapshot import PolicyState, Snapshot, SystemSnapshot, register_snapshot
-from simmodel.scheduling.snapshot_json import (
-    _count,
-    _flag,
-    _instant,
-    _list,
-    _maybe,
-    _name,
-    _number,
-    _read_spec,
-    _Reader,
-    _real,
-    _seconds,
-    _size,
-    _spec,
-    _text,
-    _user,
-    _whole,
-    fields_of,
-    values_of,
-)
+from simmodel.scheduling.snapshot_json import fields_of, json_number, json_spec, spec_of_json, values_of
 from simmodel.work.job import Job
 
 __all__ = ["Arriving", "BrokerSnapshot", "Handed"]
@@ -180,35 +162,37 @@ class BrokerSnapshot(SystemSnapshot):
     @classmethod
     def of_values(cls, values: Mapping[str, Any], source: str | None = None) -> Self:
         """Return the snapshot of such contents; raises ``InputError`` where a key or a value is not possible."""
-        reader = _Reader(values, source)
-        clusters = reader.take("clusters", _list, "a list of clusters")
+        reader = read.Reader(values, source)
+        clusters = reader.take("clusters", read.items, "a list of clusters")
         found: dict[str, Any] = {"clusters": tuple(_cluster(each, i, source) for i, each in enumerate(clusters))}
-        found["name"] = reader.take("name", _text, "a name", "broker")
-        found["now"] = reader.take("now", _instant, "an instant in s")
-        found["seed"] = reader.take("seed", _count, "a whole number", 0)
-        policy = _Reader(reader.take("policy", dict, "keys with values"), source, "policy")
+        found["name"] = reader.take("name", read.text, "a name", "broker")
+        found["now"] = reader.take("now", read.instant, "an instant in s")
+        found["seed"] = reader.take("seed", read.count, "a whole number", 0)
+        policy = read.Reader(reader.take("policy", dict, "keys with values"), source, "policy")
         found["policy"] = PolicyState(
-            policy.take("name", _text, "a name"),
-            policy.take("known_as", _maybe(_text), "a name", None),
+            policy.take("name", read.text, "a name"),
+            policy.take("known_as", read.maybe(read.text), "a name", None),
             policy.take("state", lambda value: value, "values", None),
-            policy.take("due", _flag, "true or false", True),
-            policy.take("asked", _flag, "true or false", False),
+            policy.take("due", read.flag, "true or false", True),
+            policy.take("asked", read.flag, "true or false", False),
         )
         policy.finish(PolicyState._fields)
-        found["ties"] = reader.take("ties", _maybe(_text), "a rule for ties", None)
-        found["by"] = reader.take("by", _text, "requested or actual", "requested")
+        found["ties"] = reader.take("ties", read.maybe(read.text), "a rule for ties", None)
+        found["by"] = reader.take("by", read.text, "requested or actual", "requested")
         slowdowns = reader.each(
-            "slowdowns", lambda each: (_text(each[0]), _text(each[1]), _real(each[2])), "a slowdown"
+            "slowdowns", lambda each: (read.text(each[0]), read.text(each[1]), read.real(each[2])), "a slowdown"
         )
         found["slowdowns"] = tuple(slowdowns)
         found["waiting"] = _read(Arriving, reader.values.pop("waiting", {}), source, "waiting")
         found["blocked"] = _read(Arriving, reader.values.pop("blocked", {}), source, "blocked")
         found["handed"] = _read(Handed, reader.values.pop("handed", {}), source, "handed")
-        sources = reader.take("arrivals", _list, "a list of sources", [])
+        sources = reader.take("arrivals", read.items, "a list of sources", [])
         found["arrivals"] = tuple(_read(Arriving, each, source, f"arrivals[{i}]") for i, each in enumerate(sources))
         waits = reader.each("waits", _read_wait, "[family, job, start or end, row, which]")
         found["waits"] = tuple(waits)
-        over = reader.each("over", lambda each: (_count(each[0]), _name(each[1]), _text(each[2])), "[family, job, how]")
+        over = reader.each(
+            "over", lambda each: (read.count(each[0]), read.name(each[1]), read.text(each[2])), "[family, job, how]"
+        )
         found["over"] = tuple(over)
         planned = reader.each("planned", _read_planned, "[instant, eligible or cancel, row]")
         found["planned"] = tuple(planned)
@@ -225,17 +209,17 @@ def _seen(job: Arriving) -> Arriving:
 
 
 def _read_wait(value: Any) -> tuple[int, int | str, str, int, int]:
-    family, name, what, row, which = _list(value)
+    family, name, what, row, which = read.items(value)
     if what not in ("start", "end"):
         raise ValueError
-    return _count(family), _name(name), what, _count(row), _count(which)
+    return read.count(family), read.name(name), what, read.count(row), read.count(which)
 
 
 def _read_planned(value: Any) -> tuple[float, str, int]:
-    at, what, row = _list(value)
+    at, what, row = read.items(value)
     if what not in ("eligible", "cancel"):
         raise ValueError
-    return _instant(at), what, _count(row)
+    return read.instant(at), what, read.count(row)
 
 
 def _cluster(values: Any, i: int, source: str | None) -> Snapshot:
@@ -256,43 +240,43 @@ def _columns(kind: Any, rows: Sequence[Any]) -> dict[str, Any]:
             del columns[name]
     for name in ("limit", "length", "asked", "start", "end"):
         if name in columns:
-            columns[name] = [_number(value) for value in columns[name]]
+            columns[name] = [json_number(value) for value in columns[name]]
     return columns
 
 
 def _arriving(rows: Sequence[Arriving]) -> dict[str, Any]:
     columns = _columns(Arriving, rows)
     if "spec" in columns:
-        columns["spec"] = [_spec(spec) for spec in columns["spec"]]
+        columns["spec"] = [json_spec(spec) for spec in columns["spec"]]
     return columns
 
 
 _CHECKS: dict[str, tuple[Any, str]] = {
-    "id": (_name, "a job number or name"),
-    "row": (_count, "a row"),
-    "submit": (_instant, "an instant in s"),
-    "processors": (_size, "a whole number > 0"),
-    "limit": (_seconds, "seconds (0 or more)"),
-    "length": (_maybe(_seconds), "seconds (0 or more)"),
-    "asked": (_seconds, "seconds (0 or more)"),
-    "user": (_user, "a user's number or name"),
-    "home": (_text, "a cluster"),
-    "origin": (_text, "a cluster"),
-    "cluster": (_text, "a cluster"),
-    "number": (_whole, "a whole number"),
-    "spec": (_read_spec, "a job's fields"),
-    "start": (_maybe(_real), "an instant in s"),
-    "end": (_maybe(_real), "an instant in s"),
-    "eligible": (_maybe(_instant), "an instant in s"),
-    "family": (_count, "the number of a family"),
+    "id": (read.name, "a job number or name"),
+    "row": (read.count, "a row"),
+    "submit": (read.instant, "an instant in s"),
+    "processors": (read.size, "a whole number > 0"),
+    "limit": (read.seconds, "seconds (0 or more)"),
+    "length": (read.maybe(read.seconds), "seconds (0 or more)"),
+    "asked": (read.seconds, "seconds (0 or more)"),
+    "user": (read.user, "a user's number or name"),
+    "home": (read.text, "a cluster"),
+    "origin": (read.text, "a cluster"),
+    "cluster": (read.text, "a cluster"),
+    "number": (read.whole, "a whole number"),
+    "spec": (spec_of_json, "a job's fields"),
+    "start": (read.maybe(read.real), "an instant in s"),
+    "end": (read.maybe(read.real), "an instant in s"),
+    "eligible": (read.maybe(read.instant), "an instant in s"),
+    "family": (read.count, "the number of a family"),
 }
 
 
 def _read(kind: Any, values: Any, source: str | None, place: str) -> tuple[Any, ...]:
-    reader = _Reader(values, source, place)
+    reader = read.Reader(values, source, place)
     if not reader.values:
         return ()
-    count = len(reader.check(reader.values.get("id"), _list, "a list of job numbers or names", "id"))
+    count = len(reader.check(reader.values.get("id"), read.items, "a list of job numbers or names", "id"))
     columns = []
     for name in kind._fields:
         if name not in reader.values and name not in kind._field_defaults:

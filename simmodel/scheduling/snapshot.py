@@ -214,7 +214,7 @@ class SystemSnapshot:
         InputError
             where it is not a snapshot of this kind and schema, or a value in it is not possible
         """
-        from simmodel.scheduling.snapshot_json import read_document
+        from simmodel.scheduling.reading import read_document
 
         document, source = read_document(given)
         found = snapshot_of_document(document, source)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import gzip
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from math import inf
-from pathlib import Path
 from typing import Any
 
 import attrs
 
-from simmodel.errors import InputError, SnapshotError, unknown
+from simmodel.errors import InputError, SnapshotError
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.platform.toml import from_dict, to_dict
 from simmodel.resources.allocation import Allocation
+from simmodel.scheduling import reading as read
 from simmodel.scheduling.snapshot import (
     Options,
     Past,
@@ -28,7 +26,7 @@ from simmodel.scheduling.snapshot import (
 )
 from simmodel.work.job import Dependency, Job
 
-__all__ = ["fields_of", "read_document", "values_of"]
+__all__ = ["fields_of", "json_number", "json_spec", "spec_of_json", "values_of"]
 
 _JOB_FIELDS = {field.name: field for field in attrs.fields(Job)}
 _FLOATS = ("submit", "run", "requested", "memory_per_node", "priority", "cancel")
@@ -37,7 +35,8 @@ _FLOATS = ("submit", "run", "requested", "memory_per_node", "priority", "cancel"
 # ---------------------------------------------------------------------- writing
 
 
-def _number(value: float | None) -> Any:
+def json_number(value: float | None) -> Any:
+    """Return a number as JSON can hold it: infinity as a text."""
     return "inf" if value == inf else value
 
 
@@ -52,7 +51,7 @@ def _described(platform: ClusterSpec) -> dict[str, Any]:
     return to_dict(from_dict(to_dict(platform)))
 
 
-def _spec(spec: Job | None) -> dict[str, Any] | None:
+def json_spec(spec: Job | None) -> dict[str, Any] | None:
     """Return a job as plain values; what equals the default is left out."""
     if spec is None:
         return None
@@ -68,7 +67,7 @@ def _spec(spec: Job | None) -> dict[str, Any] | None:
             if value:
                 given[name] = {key: float(amount) for key, amount in value.items()}
         elif value != field.default or name == "processors":
-            given[name] = _number(float(value)) if name in _FLOATS else _plain(value)
+            given[name] = json_number(float(value)) if name in _FLOATS else _plain(value)
     return given
 
 
@@ -82,7 +81,7 @@ def _past(past: Past | None) -> Any:
         past.attempt_start,
         past.last_start,
         past.executed,
-        past.whole and [_number(value) for value in past.whole],
+        past.whole and [json_number(value) for value in past.whole],
         [list(row) for row in past.resumes.rows] if isinstance(past.resumes, Allocation) else past.resumes,
     ]
 
@@ -103,8 +102,8 @@ def _works(works: Sequence[Work]) -> dict[str, Any]:
         columns["place"] = columns["place"][0]
     for name in ("requested", "expected", "duration"):
         if name in columns and inf in columns[name]:
-            columns[name] = [_number(value) for value in columns[name]]
-    for name, write in (("spec", _spec), ("past", _past)):
+            columns[name] = [json_number(value) for value in columns[name]]
+    for name, write in (("spec", json_spec), ("past", _past)):
         if name in columns:
             columns[name] = [write(value) for value in columns[name]]
     return columns
@@ -122,7 +121,7 @@ def _runs(runs: Sequence[RunningWork]) -> dict[str, Any]:
             del own[name]
     for name in ("expected_end", "end"):
         if name in own and inf in own[name]:
-            own[name] = [_number(value) for value in own[name]]
+            own[name] = [json_number(value) for value in own[name]]
     if "held" in own:
         own["held"] = [held and [list(row) for row in held.rows] for held in own["held"]]
     return {**columns, **own}
@@ -134,7 +133,7 @@ def _place(state: PlaceState) -> dict[str, Any]:
         given["down"] = state.down if isinstance(state.down, int) else [list(pair) for pair in state.down]
     if state.windows:
         given["windows"] = [
-            [start, _number(end), what if isinstance(what, int) else list(what), begun, why]
+            [start, json_number(end), what if isinstance(what, int) else list(what), begun, why]
             for start, end, what, begun, why in state.windows
         ]
     if state.open:
@@ -159,9 +158,9 @@ def values_of(snapshot: Snapshot) -> dict[str, Any]:
         "consumables": [list(pair) for pair in snapshot.consumables],
         "waits": [list(each) for each in snapshot.waits],
         "over": [list(each) for each in snapshot.over],
-        "usage": [[_number(life), [list(each) for each in users]] for life, users in snapshot.usage],
+        "usage": [[json_number(life), [list(each) for each in users]] for life, users in snapshot.usage],
         "streams": dict(snapshot.streams),
-        "planned": [[_number(each.at), each.priority, each.what, *each.about] for each in snapshot.planned],
+        "planned": [[json_number(each.at), each.priority, each.what, *each.about] for each in snapshot.planned],
         "submitted": snapshot.submitted,
     }
     empty: tuple[Any, ...] = ({}, [])
@@ -171,169 +170,8 @@ def values_of(snapshot: Snapshot) -> dict[str, Any]:
 # ---------------------------------------------------------------------- reading
 
 
-def read_document(given: str | Path) -> tuple[dict[str, Any], str | None]:
-    """Return the document in JSON text, or in a file of it, and the name of the file.
-
-    Raises
-    ------
-    InputError
-        where the file is not there, or it is not JSON
-    """
-    source = None
-    text = str(given)
-    if isinstance(given, Path) or not text.lstrip().startswith("{"):
-        source = text
-        opener: Callable[..., Any] = gzip.open if source.endswith(".gz") else open
-        try:
-            with opener(given, "rt", encoding="utf-8") as file:
-                text = file.read()
-        except FileNotFoundError:
-            raise InputError("no such file", source) from None
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"JSON expected, found what cannot be read: {error}", source) from None
-    try:
-        document = json.loads(text)
-    except ValueError as error:
-        raise InputError(f"JSON expected: {error}", source) from None
-    if not isinstance(document, dict):
-        raise InputError(f"an object with keys expected, found {type(document).__name__}", source)
-    return document, source
-
-
-class _Reader:
-    """Takes values out of a document, and says where the one is that is wrong."""
-
-    def __init__(self, values: Any, source: str | None, place: str = "") -> None:
-        self.source = source
-        self.place = place
-        if not isinstance(values, Mapping):
-            raise InputError(f"keys with values expected, found {values!r}", source, place or None)
-        self.values = dict(values)
-
-    def error(self, message: str, place: str) -> InputError:
-        """Return the error for a place in here."""
-        return InputError(message, self.source, f"{self.place}.{place}" if self.place else place)
-
-    def take(self, name: str, check: Callable[[Any], Any], expected: str, default: Any = attrs.NOTHING) -> Any:
-        """Return a checked value; the check returns it, or raises ``ValueError`` or ``TypeError``."""
-        if name not in self.values:
-            if default is attrs.NOTHING:
-                raise self.error(f"{expected} expected, found none", name)
-            return default
-        return self.check(self.values.pop(name), check, expected, name)
-
-    def check(self, value: Any, check: Callable[[Any], Any], expected: str, place: str) -> Any:
-        """Return a value as a check returns it."""
-        try:
-            return check(value)
-        except InputError:
-            raise
-        except (TypeError, ValueError, KeyError, IndexError):
-            raise self.error(f"{expected} expected, found {value!r}", place) from None
-
-    def each(self, name: str, check: Callable[[Any], Any], expected: str) -> list[Any]:
-        """Return the checked values of a list; none where it is left out."""
-        values = self.take(name, _list, "a list", [])
-        return [self.check(value, check, expected, f"{name}[{i}]") for i, value in enumerate(values)]
-
-    def column(self, name: str, check: Callable[[Any], Any], expected: str, count: int, default: Any) -> list[Any]:
-        """Return the checked values of a column of so many."""
-        if name not in self.values:
-            return [default] * count
-        values = self.take(name, _list, "a list")
-        if len(values) != count:
-            raise self.error(f"{count} values expected, found {len(values)}", name)
-        try:
-            return [check(value) for value in values]
-        except (TypeError, ValueError, KeyError, IndexError):
-            return [self.check(value, check, expected, f"{name}[{i}]") for i, value in enumerate(values)]
-
-    def finish(self, known: Iterable[str]) -> None:
-        """Raise where a key is left that nobody took."""
-        for name in self.values:
-            raise self.error(unknown("key", name, known).message, name)
-
-
-def _list(value: Any) -> list[Any]:
-    if not isinstance(value, list):
-        raise TypeError
-    return value
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError
-    return value
-
-
-def _flag(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError
-    return value
-
-
-def _whole(value: Any) -> int:
-    if type(value) is not int:
-        raise TypeError
-    return value
-
-
-def _count(value: Any) -> int:
-    if type(value) is not int or value < 0:
-        raise ValueError
-    return value
-
-
-def _size(value: Any) -> int:
-    if type(value) is not int or value <= 0:
-        raise ValueError
-    return value
-
-
-def _real(value: Any) -> float:
-    if type(value) is float:
-        number: float = value
-    elif value == "inf":
-        return inf
-    elif type(value) is int:
-        number = float(value)
-    else:
-        raise TypeError
-    if number != number:
-        raise ValueError
-    return number
-
-
-def _instant(value: Any) -> float:
-    number = _real(value)
-    if number == inf:
-        raise ValueError
-    return number
-
-
-def _seconds(value: Any) -> float:
-    number = _real(value)
-    if number < 0:
-        raise ValueError
-    return number
-
-
-def _maybe(check: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda value: None if value is None else check(value)
-
-
-def _name(value: Any) -> int | str:
-    if type(value) not in (int, str):
-        raise TypeError
-    return value  # type: ignore[no-any-return]
-
-
-def _user(value: Any) -> int | str | None:
-    return None if value is None else _name(value)
-
-
 def _rows(value: Any) -> Any:
-    rows = [tuple(_count(each) for each in row) for row in _list(value)]
+    rows = [tuple(read.count(each) for each in row) for row in read.items(value)]
     if any(len(row) != 4 for row in rows):
         raise ValueError
     return Allocation.of(rows)  # type: ignore[arg-type]
@@ -346,23 +184,24 @@ def _resumes(value: Any) -> Any:
 def _read_past(value: Any) -> Past | None:
     if value is None:
         return None
-    attempts, eligible, first, start, last, executed, whole, resumes = _list(value)
+    attempts, eligible, first, start, last, executed, whole, resumes = read.items(value)
     if whole is not None:
         requested, expected, duration = whole
-        whole = (_seconds(requested), _seconds(expected), None if duration is None else _seconds(duration))
+        whole = (read.seconds(requested), read.seconds(expected), None if duration is None else read.seconds(duration))
     return Past(
-        _count(attempts),
-        None if eligible is None else _instant(eligible),
-        None if first is None else _instant(first),
-        None if start is None else _instant(start),
-        None if last is None else _instant(last),
-        _seconds(executed),
+        read.count(attempts),
+        None if eligible is None else read.instant(eligible),
+        None if first is None else read.instant(first),
+        None if start is None else read.instant(start),
+        None if last is None else read.instant(last),
+        read.seconds(executed),
         whole,
         _resumes(resumes),
     )
 
 
-def _read_spec(value: Any) -> Job | None:
+def spec_of_json(value: Any) -> Job | None:
+    """Return the job of plain values (see :func:`json_spec`); raises what a check raises."""
     if value is None:
         return None
     given = dict(value)
@@ -371,16 +210,18 @@ def _read_spec(value: Any) -> Job | None:
             raise ValueError
     if "dependencies" in given:
         given["dependencies"] = tuple(
-            Dependency(_name(job), after, _seconds(think)) for job, after, think in given["dependencies"]
+            Dependency(read.name(job), after, read.seconds(think)) for job, after, think in given["dependencies"]
         )
     if "consumables" in given:
-        given["consumables"] = {_text(name): _seconds(amount) for name, amount in dict(given["consumables"]).items()}
+        given["consumables"] = {
+            read.text(name): read.seconds(amount) for name, amount in dict(given["consumables"]).items()
+        }
     for name in _FLOATS:
         if given.get(name) is not None:
-            given[name] = _real(given[name])
+            given[name] = read.real(given[name])
     for name in ("processors", "nodes", "cores_per_node", "gpus_per_node"):
         if given.get(name) is not None:
-            given[name] = _count(given[name])
+            given[name] = read.count(given[name])
     return Job(**given)
 
 
@@ -388,36 +229,36 @@ _JOB = "a job's fields"
 _WORK_KEYS = Work._fields
 
 
-def _read_works(reader: _Reader, more: Sequence[str] = ()) -> list[Work]:
+def _read_works(reader: read.Reader, more: Sequence[str] = ()) -> list[Work]:
     """Return the jobs of columns."""
     if not reader.values:
         return []
-    names = reader.take("id", _list, "a list of job numbers or names")
+    names = reader.take("id", read.items, "a list of job numbers or names")
     count = len(names)
-    ids = [reader.check(value, _name, "a job number or name", f"id[{i}]") for i, value in enumerate(names)]
-    requested = reader.column("requested", _seconds, "seconds (0 or more)", count, None)
+    ids = [reader.check(value, read.name, "a job number or name", f"id[{i}]") for i, value in enumerate(names)]
+    requested = reader.column("requested", read.seconds, "seconds (0 or more)", count, None)
     if count and requested[0] is None:
         raise reader.error("a list of seconds expected, found none", "requested")
     expected = (
-        reader.column("expected", _seconds, "seconds (0 or more)", count, None)
+        reader.column("expected", read.seconds, "seconds (0 or more)", count, None)
         if "expected" in reader.values
         else requested
     )
     place = reader.values.get("place", "")
-    places = [reader.take("place", _text, "a place", "")] * count if isinstance(place, str) else None
+    places = [reader.take("place", read.text, "a place", "")] * count if isinstance(place, str) else None
     columns = [
         ids,
-        reader.column("number", _whole, "a whole number", count, None),
-        reader.column("submit", _instant, "an instant in s", count, None),
-        reader.column("processors", _size, "a whole number > 0", count, 1),
+        reader.column("number", read.whole, "a whole number", count, None),
+        reader.column("submit", read.instant, "an instant in s", count, None),
+        reader.column("processors", read.size, "a whole number > 0", count, 1),
         requested,
         expected,
-        reader.column("duration", _maybe(_seconds), "seconds (0 or more)", count, None),
-        reader.column("user", _user, "a user's number or name", count, None),
-        reader.column("priority", _instant, "a number", count, 0.0),
-        places if places is not None else reader.column("place", _text, "a place", count, ""),
-        reader.column("outcome", _text, "completed or timeout", count, "completed"),
-        reader.column("spec", _read_spec, _JOB, count, None),
+        reader.column("duration", read.maybe(read.seconds), "seconds (0 or more)", count, None),
+        reader.column("user", read.user, "a user's number or name", count, None),
+        reader.column("priority", read.instant, "a number", count, 0.0),
+        places if places is not None else reader.column("place", read.text, "a place", count, ""),
+        reader.column("outcome", read.text, "completed or timeout", count, "completed"),
+        reader.column("spec", spec_of_json, _JOB, count, None),
         reader.column("past", _read_past, "what came before", count, None),
     ]
     for name, column in (("number", columns[1]), ("submit", columns[2])):
@@ -428,13 +269,13 @@ def _read_works(reader: _Reader, more: Sequence[str] = ()) -> list[Work]:
     return [Work(*each) for each in zip(*columns, strict=True)]
 
 
-def _read_runs(reader: _Reader) -> list[RunningWork]:
+def _read_runs(reader: read.Reader) -> list[RunningWork]:
     if not reader.values:
         return []
     works = _read_works(reader, RunningWork._fields)
     count = len(works)
-    started = reader.column("started", _instant, "an instant in s", count, None)
-    ends = reader.column("expected_end", _real, "an instant in s", count, None)
+    started = reader.column("started", read.instant, "an instant in s", count, None)
+    ends = reader.column("expected_end", read.real, "an instant in s", count, None)
     for name, column in (("started", started), ("expected_end", ends)):
         if count and column[0] is None:
             raise reader.error("a list expected, found none", name)
@@ -442,10 +283,10 @@ def _read_runs(reader: _Reader) -> list[RunningWork]:
         works,
         started,
         ends,
-        reader.column("end", _maybe(_real), "an instant in s", count, None),
-        reader.column("held", _maybe(_rows), "parts of nodes ([node, cores, GPUs, bytes], ...)", count, None),
-        reader.column("attempt", _size, "a whole number > 0", count, 1),
-        reader.column("released", _flag, "true or false", count, False),
+        reader.column("end", read.maybe(read.real), "an instant in s", count, None),
+        reader.column("held", read.maybe(_rows), "parts of nodes ([node, cores, GPUs, bytes], ...)", count, None),
+        reader.column("attempt", read.size, "a whole number > 0", count, 1),
+        reader.column("released", read.flag, "true or false", count, False),
     ]
     reader.finish((*_WORK_KEYS, *RunningWork._fields[1:]))
     return [RunningWork(*each) for each in zip(*columns, strict=True)]
@@ -453,45 +294,46 @@ def _read_runs(reader: _Reader) -> list[RunningWork]:
 
 def _read_down(value: Any) -> Any:
     if isinstance(value, int):
-        return _count(value)
-    return tuple((_count(node), _size(times)) for node, times in _list(value))
+        return read.count(value)
+    return tuple((read.count(node), read.size(times)) for node, times in read.items(value))
 
 
 def _read_window(value: Any) -> Any:
-    start, end, what, begun, why = _list(value)
-    part = _count(what) if isinstance(what, int) else tuple(_count(node) for node in what)
-    return _instant(start), _real(end), part, _flag(begun), _text(why)
+    start, end, what, begun, why = read.items(value)
+    part = read.count(what) if isinstance(what, int) else tuple(read.count(node) for node in what)
+    return read.instant(start), read.real(end), part, read.flag(begun), read.text(why)
 
 
 def _read_place(value: Any, source: str | None, place: str) -> PlaceState:
-    reader = _Reader(value, source, place)
+    reader = read.Reader(value, source, place)
     state = PlaceState(
-        reader.take("name", _text, "the name of a place"),
+        reader.take("name", read.text, "the name of a place"),
         reader.take("down", _read_down, "processors, or [[node, times], ...]", 0),
         tuple(reader.each("windows", _read_window, "[start, end, what, begun, what for]")),
-        reader.take("open", _flag, "true or false", False),
+        reader.take("open", read.flag, "true or false", False),
     )
     reader.finish(PlaceState._fields)
     return state
 
 
 def _read_planned(value: Any) -> Planned:
-    at, priority, what, *about = _list(value)
-    return Planned(_real(at), _real(priority), _text(what), tuple(about))
+    at, priority, what, *about = read.items(value)
+    return Planned(read.real(at), read.real(priority), read.text(what), tuple(about))
 
 
 def _read_usage(value: Any) -> Any:
-    life, users = _list(value)
-    return _seconds(life), tuple(
-        (_user(user), _seconds(used), _instant(held), _instant(since)) for user, used, held, since in users
+    life, users = read.items(value)
+    return read.seconds(life), tuple(
+        (read.user(user), read.seconds(used), read.instant(held), read.instant(since))
+        for user, used, held, since in users
     )
 
 
 def _read_wait(value: Any) -> Any:
-    other, what, number, which = _list(value)
+    other, what, number, which = read.items(value)
     if what not in ("start", "end"):
         raise ValueError
-    return _name(other), what, _whole(number), _count(which)
+    return read.name(other), what, read.whole(number), read.count(which)
 
 
 def fields_of(values: Mapping[str, Any], source: str | None = None) -> dict[str, Any]:
@@ -502,11 +344,11 @@ def fields_of(values: Mapping[str, Any], source: str | None = None) -> dict[str,
     InputError
         where a key is unknown or missing, or a value is not possible
     """
-    reader = _Reader(values, source)
+    reader = read.Reader(values, source)
     found: dict[str, Any] = {
-        "name": reader.take("name", _text, "a name", "cluster"),
-        "now": reader.take("now", _instant, "an instant in s"),
-        "seed": reader.take("seed", _count, "a whole number", 0),
+        "name": reader.take("name", read.text, "a name", "cluster"),
+        "now": reader.take("now", read.instant, "an instant in s"),
+        "seed": reader.take("seed", read.count, "a whole number", 0),
     }
     platform = reader.take("platform", lambda value: value, "a description of a cluster")
     try:
@@ -514,34 +356,36 @@ def fields_of(values: Mapping[str, Any], source: str | None = None) -> dict[str,
     except InputError as error:
         place = f"platform.{error.place}" if error.place else "platform"
         raise InputError(error.message, source, place) from None
-    options = _Reader(reader.take("options", dict, "keys with values", {}), source, "options")
+    options = read.Reader(reader.take("options", dict, "keys with values", {}), source, "options")
     found["options"] = Options(
-        *(options.take(name, _text, "a text", default) for name, default in Options._field_defaults.items())
+        *(options.take(name, read.text, "a text", default) for name, default in Options._field_defaults.items())
     )
     options.finish(Options._fields)
-    policy = _Reader(reader.take("policy", dict, "keys with values", {}), source, "policy")
+    policy = read.Reader(reader.take("policy", dict, "keys with values", {}), source, "policy")
     found["policy"] = PolicyState(
-        policy.take("name", _text, "a name", "fcfs"),
-        policy.take("known_as", _maybe(_text), "a name", None),
+        policy.take("name", read.text, "a name", "fcfs"),
+        policy.take("known_as", read.maybe(read.text), "a name", None),
         policy.take("state", lambda value: value, "values", None),
-        policy.take("due", _flag, "true or false", True),
-        policy.take("asked", _flag, "true or false", False),
+        policy.take("due", read.flag, "true or false", True),
+        policy.take("asked", read.flag, "true or false", False),
     )
     policy.finish(PolicyState._fields)
-    found["running"] = tuple(_read_runs(_Reader(reader.values.pop("running", {}), source, "running")))
+    found["running"] = tuple(_read_runs(read.Reader(reader.values.pop("running", {}), source, "running")))
     for name in ("waiting", "held", "blocked", "arrivals"):
-        found[name] = tuple(_read_works(_Reader(reader.values.pop(name, {}), source, name)))
-    found["new"] = tuple(reader.each("new", _whole, "the number of a job"))
-    places = reader.take("places", _list, "a list", [])
+        found[name] = tuple(_read_works(read.Reader(reader.values.pop(name, {}), source, name)))
+    found["new"] = tuple(reader.each("new", read.whole, "the number of a job"))
+    places = reader.take("places", read.items, "a list", [])
     found["places"] = tuple(_read_place(value, source, f"places[{i}]") for i, value in enumerate(places))
     found["consumables"] = tuple(
-        reader.each("consumables", lambda pair: (_text(pair[0]), _instant(pair[1])), "[name, free]")
+        reader.each("consumables", lambda pair: (read.text(pair[0]), read.instant(pair[1])), "[name, free]")
     )
     found["waits"] = tuple(reader.each("waits", _read_wait, "[job, start or end, number, which]"))
-    found["over"] = tuple(reader.each("over", lambda pair: (_name(pair[0]), _text(pair[1])), "[job, how it ended]"))
+    found["over"] = tuple(
+        reader.each("over", lambda pair: (read.name(pair[0]), read.text(pair[1])), "[job, how it ended]")
+    )
     found["usage"] = tuple(reader.each("usage", _read_usage, "[half-life, [[user, usage, held, instant], ...]]"))
     found["streams"] = tuple(reader.take("streams", dict, "random streams by name", {}).items())
     found["planned"] = tuple(reader.each("planned", _read_planned, "[instant, priority, what, ...]"))
-    found["submitted"] = reader.take("submitted", _count, "a whole number", 0)
+    found["submitted"] = reader.take("submitted", read.count, "a whole number", 0)
     reader.finish(found)
     return found
