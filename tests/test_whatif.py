@@ -1,6 +1,7 @@
 """What-ifs: futures equal to simulations, whatever runs them, and what is late, fails or dies is reported."""
 
 import json
+import math
 import os
 import threading
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -12,7 +13,7 @@ import pytest
 import snapshots
 from snapshots import QUEUE, drawn, small, starts
 
-from simmodel import Cluster, Environment, InputError, Job, Start, load_workload, simulate
+from simmodel import Cluster, Environment, InputError, Job, Machine, Start, load_platform, load_workload, simulate
 from simmodel.experiments.branches import Branch
 from simmodel.experiments.futures import stop_workers
 from simmodel.experiments.outcomes import Outcome, Starting, scored
@@ -129,6 +130,26 @@ def test_a_job_that_can_never_start_does_not_stop_the_decision() -> None:
     assert found["easy"].unstarted == found["fcfs"].unstarted == 1
     assert found["fcfs"].measures["wait_mean"] == pytest.approx((10 + 20) / 2)
     assert found.best.name == "easy"
+
+
+def test_what_a_real_scheduler_says_is_enough() -> None:
+    """One job runs longer than it was to: it is expected to end just after now."""
+    snapshot = Snapshot.of(
+        8,
+        now=1000.0,
+        running=[
+            {"id": 1, "processors": 4, "requested": 500, "started": 900.0},
+            {"id": 2, "processors": 2, "requested": 500, "started": 100.0},
+        ],
+        waiting=[
+            {"id": 3, "submit": 60.0, "processors": 8, "requested": 100},
+            {"id": 4, "submit": 70.0, "processors": 4, "requested": 300},
+        ],
+    )
+    found = what_if(snapshot, ["fcfs", "easy"])
+    assert starts(found["fcfs"]) == {3: 1400.0, 4: 1500.0}
+    assert starts(found["easy"]) == {3: 1400.0, 4: math.nextafter(1000.0, math.inf)}
+    assert found["easy"].now == ()
 
 
 def test_nothing_waits_nothing_to_decide() -> None:
@@ -396,6 +417,9 @@ def test_wrong_input_gets_one_sentence(policies: object, options: dict[str, obje
 def test_wrong_snapshots_and_actions_get_one_sentence(tmp_path) -> None:
     with pytest.raises(InputError, match="a snapshot, or a file of one, expected"):
         what_if(Cluster(Environment(), 4), ["easy"])
+    machine = Machine(Environment(), load_platform("hetsim-slow"))
+    with pytest.raises(InputError, match="a snapshot of a cluster or a broker expected, found one of a machine"):
+        what_if(machine.snapshot(), ["heft"])
     with pytest.raises(InputError, match=r"nowhere\.json"):
         what_if(tmp_path / "nowhere.json", ["easy"])
     with pytest.raises(InputError, match="an action"):

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.scheduling.snapshot import RunningWork
 
-__all__ = ["check_branch", "job_names", "restored", "running"]
+__all__ = ["SYSTEMS", "check_branch", "job_names", "restored", "running"]
+
+SYSTEMS = ("cluster", "broker")
+"""The systems whose snapshots a what-if can begin with."""
 
 
 def running(snapshot: Any) -> Iterator[RunningWork]:
@@ -46,8 +49,6 @@ def check_branch(snapshot: Any, branch: Branch) -> None:
     InputError
         where a policy is not known or not to be had, a cluster is not there, or an instant is past
     """
-    if snapshot.system not in ("cluster", "broker"):
-        raise InputError(f"a snapshot of a cluster or a broker expected, found one of a {snapshot.system}")
     branch.check(snapshot.now, _named(snapshot))
     names = [] if isinstance(snapshot, Snapshot) else [cluster.name for cluster in snapshot.clusters]
     for name in branch.clusters:

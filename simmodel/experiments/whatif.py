@@ -19,7 +19,7 @@ from simmodel.experiments.branches import Branch, label
 from simmodel.experiments.futures import Ended, OutOfTime, run_all
 from simmodel.experiments.outcomes import Outcome, Sample, Starting, WhatIf, scored
 from simmodel.experiments.sampling import Arrivals, draw_arrivals, with_jobs
-from simmodel.experiments.systems import check_branch, job_names, restored, running
+from simmodel.experiments.systems import SYSTEMS, check_branch, job_names, restored, running
 from simmodel.scheduling.objective import measure
 from simmodel.scheduling.objective import objective as objective_of
 from simmodel.scheduling.snapshot import SystemSnapshot
@@ -110,6 +110,8 @@ def what_if(
         snapshot = SystemSnapshot.from_json(snapshot)
     if not isinstance(snapshot, SystemSnapshot):
         raise InputError(f"a snapshot, or a file of one, expected, found {snapshot!r}")
+    if snapshot.system not in SYSTEMS:
+        raise InputError(f"a snapshot of a {' or a '.join(SYSTEMS)} expected, found one of a {snapshot.system}")
     now = float(snapshot.now)  # type: ignore[attr-defined]
     for what, seconds in (("horizon", horizon), ("deadline", deadline)):
         if seconds is not None and not (seconds > 0 and isfinite(seconds)):
