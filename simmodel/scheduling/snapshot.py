@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from importlib import import_module
 from math import inf, nextafter
@@ -396,6 +396,3 @@ class Snapshot(SystemSnapshot):
 def just_after(instant: float) -> float:
     """Return the first instant (s) after one."""
     return nextafter(instant, inf)
-
-
-Restorer = Callable[..., Any]

@@ -123,7 +123,6 @@ def go_on_with_jobs(
     second: Any,
     third: Any,
     *,
-    policy: Any = None,
     arrivals: Any = None,
     seed: int | None = None,
     until: float | None = None,
@@ -135,7 +134,7 @@ def go_on_with_jobs(
     """Go on from a snapshot; the policy stands where a workload would, or behind it."""
     if not isinstance(snapshot, Snapshot):
         raise InputError(f"a snapshot of a cluster expected, found one of a {snapshot.system}")
-    given = [each for each in (second, third, policy) if each is not None]
+    given = [each for each in (second, third) if each is not None]
     if len(given) > 1:
         raise InputError("a snapshot, and at most one policy, expected: new jobs are arrivals=")
     if until is not None and not until > snapshot.now:
