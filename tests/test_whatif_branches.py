@@ -60,7 +60,8 @@ def test_jobs_start_by_hand() -> None:
     assert found["now"].now == (Starting(4, "batch", 1.0),)
     assert starts(found["later"]) == {3: 40.0, 2: 100.0, 4: 150.0}
     assert starts(found["both"]) == {4: 1.0, 3: 150.0, 2: 201.0}
-    assert "job 2 on batch" in found["too large"].reason
+    too_large = "job 2 cannot be started on batch at 1 s: 4 processors asked for, 1 of 4 are free"
+    assert found["too large"].reason == too_large
     assert found["runs"].reason == "job 1 cannot be started at 1 s: it is running"
     assert found["nowhere"].reason == "place 'moon' is not there; there are batch"
 

@@ -232,6 +232,11 @@ class _Following:
                 raise InputError(f"job {start.job} cannot be started at {view.now:g} s: it is {job.state}")
             if not place.queues and place is not job.place:
                 _move(self._system, job, place)
+            if not place.queues and not place.fits(job):
+                raise InputError(
+                    f"job {start.job} cannot be started on {place.name} at {view.now:g} s: {job.processors} processors "
+                    f"asked for, {place.free} of {place.capacity} are free"
+                )
             yield Start(job, place, "by hand")
         yield from getattr(policy, "decide", policy)(view) or ()
 
