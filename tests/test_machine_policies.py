@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import HealthCheck, event, given, settings
 from machine_cases import MachineCase, machine_cases
-from oracles.machine import Witness, check, could_go_on
+from oracles.machine import Witness, check
 
 from simmodel.environment import Environment
 from simmodel.errors import ImpossibleWork
@@ -29,8 +29,6 @@ def test_what_must_hold_holds_under_every_policy(case: MachineCase) -> None:
     stands = any(task.state != "done" for task in machine.tasks)
     event(f"{case.policy} {'stands' if stands else 'runs to its end'}")
     check(witness, finished=not stands)
-    if stands:
-        assert not could_go_on(machine), could_go_on(machine)
     planner = machine.scheduler.policy
     if getattr(planner, "plans", False) and case.options["decide"] == "submit":
         planned = [task for task, *_ in planner.planned]
