@@ -68,6 +68,8 @@ class MemoryPool:
         the data on their way to it, and those that move out
     writing
         the data that are being written here and are not here yet, and how many tasks write each
+    awaited
+        the data that tasks in queues will have brought
     takers
         number of tasks that have taken what they need
     claims
@@ -99,6 +101,7 @@ class MemoryPool:
         self.arriving: dict[LiveData, Arrival] = {}
         self.leaving: dict[LiveData, None] = {}
         self.writing: dict[LiveData, int] = {}
+        self.awaited: dict[LiveData, None] = {}
         self.takers = 0
         self.claims: deque[Claim] = deque()
         self.changed: Callable[[], None] | None = None
@@ -276,6 +279,14 @@ class MemoryPool:
         self.held[data] = 0
         data.copies += (self,)
 
+    def land(self, data: LiveData) -> None:
+        """Have data lie here, from outside, whose bytes were taken like those of a task."""
+        self.takers -= 1
+        self.held[data] = 0
+        data.copies = (self,)
+        if self.changed is not None:
+            self.changed()
+
     def expect(self, data: LiveData) -> Arrival:
         """Keep room for data that are about to come, and that nobody here waits for yet."""
         self._add(data.size)
@@ -285,6 +296,7 @@ class MemoryPool:
     def arrived(self, data: LiveData) -> None:
         """The data are here."""
         arrival = self.arriving.pop(data)
+        self.awaited.pop(data, None)
         if data in self.held:  # written here meanwhile
             self.held[data] += arrival.users
             self._remove(data.size)
@@ -298,6 +310,7 @@ class MemoryPool:
     def forget(self, data: LiveData) -> None:
         """Let a copy go that nobody uses."""
         del self.held[data]
+        self.awaited.pop(data, None)
         data.copies = tuple(pool for pool in data.copies if pool is not self)
         self._remove(data.size)
 

@@ -105,9 +105,16 @@ class TaskPlace:
             seconds += self.board.reconfiguration_time(self.spec, task)
         return seconds
 
-    def expected_transfer(self, task: LiveTask) -> float:
-        """Return the seconds to bring what the task reads and is not here yet, one after another or at once."""
-        times = [self.board.mover.transfer_time(data, self.pool) for data in task.inputs]
+    def expected_transfer(self, task: LiveTask, *, behind: bool = False) -> float:
+        """Return the seconds to bring what the task reads and is not here yet, one after another or at once.
+
+        Parameters
+        ----------
+        behind
+            whether to leave out what tasks in the queues of this memory will have brought before
+        """
+        awaited = self.pool.awaited if behind else ()
+        times = [self.board.mover.transfer_time(data, self.pool) for data in task.inputs if data not in awaited]
         return (max(times) if self.board.mover.parallel else sum(times)) if times else 0.0
 
     @property
@@ -141,8 +148,9 @@ class TaskPlace:
             share += self.expected_setup(task)
             self._last_family = task.family
         for data in task.inputs:
-            if self.pool not in data.copies:
+            if self.pool not in data.copies and data not in self.pool.awaited:
                 share += self.board.mover.transfer_time(data, self.pool)
+                self.pool.awaited[data] = None
         task._share = share
         self._queued += share
         if not self._by_priority:

@@ -392,6 +392,5 @@ class Machine:
 
 def _estimate(view: View, task: LiveTask, place: Processor) -> Estimate:
     """Estimate from what a processor is known to have to do; the transfers are taken to have their links alone."""
-    return Estimate(
-        place.available, place.expected_setup(task), place.expected_transfer(task), place.expected_run(task)
-    )
+    transfer = place.expected_transfer(task, behind=True)
+    return Estimate(place.available, place.expected_setup(task), transfer, place.expected_run(task))

@@ -163,9 +163,7 @@ class LiveSet:
             if data.copies:  # written anew meanwhile
                 pool.give_back(coming, True)
             else:
-                pool.takers -= 1
-                pool.held[data] = 0
-                data.copies = (pool,)
+                pool.land(data)
                 data.written = True
             self.machine.release(coming)
 
