@@ -376,8 +376,8 @@ def test_a_reservation_of_processors_for_a_queue():
         Cluster(Environment(), spec).submit(Job(run=1, queue="other", partition="r"))
     assert [each for each in heard if each[1] in ("reservation", "resume")] == [
         (0, "reservation", 0),
-        (50, "reservation", 3),
         (50, "reservation", 1),
+        (50, "reservation", 3),
         (100, "resume", 0),
         (100, "resume", 4),
     ]

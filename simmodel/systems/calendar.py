@@ -169,11 +169,11 @@ class Calendar:
             self.plan(now, "told", "reservation", place.name)
             return
         self.open(place)
-        # Its own windows come first: it is empty before the others may have its part back.
-        if spec.start > now:
-            self._announce(place, now, spec.start, place.own_all, "not yet open")
+        # Whoever has to leave leaves first: the others before it opens, its own before they may have its part back.
         self._announce(place, spec.end, float("inf"), place.own_all, "closed")
         self._announce(parent, spec.start, spec.end, place.taken, f"reservation {place.name}")
+        if spec.start > now:
+            self._announce(place, now, spec.start, place.own_all, "not yet open")
 
     def _announce(self, pool: Any, start: float, end: float, what: Any, why: str) -> None:
         pool.announce(start, end, what, self.teller(pool, why), why)
