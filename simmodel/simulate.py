@@ -220,6 +220,10 @@ class Scenario:
 
     def run(self, *, workload: Any = None, policy: Any = None, **options: Any) -> Any:
         """Run it again; whatever is given replaces what was saved."""
+        if "broker" in self.values:
+            from simmodel.experiments.brokered import run_again
+
+            return run_again(self.values, workload=workload, policy=policy, **options)
         if policy is None and not self.values["policy_by_name"]:
             raise InputError(f"the policy {self.values['policy']!r} was given as an object: give it to run(policy=...)")
         if "snapshot" in self.values:

@@ -25,7 +25,7 @@ from simmodel.policies.brokers import (
     broker_policy,
 )
 from simmodel.scheduling.protocol import Start
-from simmodel.simulate import simulate
+from simmodel.simulate import Scenario, load_scenario, simulate
 from simmodel.systems.broker import Broker
 from simmodel.systems.cluster import Cluster
 from simmodel.work.job import Job
@@ -403,6 +403,30 @@ def test_a_result_of_a_broker_is_looked_at_as_any_other() -> None:
         result.plot.weekly("nothing")
     assert result.scenario["broker"] == "sgs-t"
     assert result.decisions["count"] > 0
+
+
+def test_a_run_is_repeated_from_what_it_saved(tmp_path) -> None:
+    logs = [Workload(columns, processors=8) for columns in jobs_of_two_weeks()]
+    options = {"slowdowns": {("a", "b"): 1.5, "a": 2}, "estimates": "cqsim", "by": "actual", "ties": "home"}
+    first = simulate_brokered({"a": 8, "b": 8}, logs, "sgs-w", policy={"a": "fcfs", "b": "easy"}, **options)
+    first.to_sqlite(tmp_path / "run.sqlite")
+    again = load_scenario(tmp_path / "run.sqlite").run()
+    assert went(again) == went(first)
+    assert went(load_scenario(tmp_path / "run.sqlite").run(policy="siloed")) != went(first)
+    env = Environment()
+    broker = Broker(env, [Cluster(env, 4, name="a"), Cluster(env, 4, name="b")], "random")
+    for _ in range(6):
+        broker.submit(Job(processors=3, run=10))
+    env.run(until=5)
+    rest = simulate(broker.snapshot())
+    assert went(Scenario(rest.scenario).run()) == went(rest)
+    own = simulate_brokered([4, 4], [Job(run=1)], RoundRobin(), policy=lambda view: ())
+    with pytest.raises(InputError, match="the broker 'round-robin' was given as an object"):
+        Scenario(own.scenario).run()
+    with pytest.raises(InputError, match="the policies of c1, c2 were given as objects"):
+        Scenario(own.scenario).run(policy="sgs-t")
+    with pytest.raises(InputError, match="what arrived is not in the scenario"):
+        Scenario(simulate(broker.snapshot(), arrivals=[Job(submit=9, run=1)]).scenario).run()
 
 
 def test_a_random_broker_is_repeated_with_seeds() -> None:

@@ -12,9 +12,11 @@ import attrs
 from simmodel.environment import Environment, quiet_garbage_collector
 from simmodel.errors import InputError
 from simmodel.platform.cluster import ClusterSpec
+from simmodel.platform.toml import from_dict
 from simmodel.records.observers import Progress
 from simmodel.scheduling.broker_snapshot import BrokerSnapshot
 from simmodel.scheduling.registry import policy as policy_named
+from simmodel.scheduling.snapshot import snapshot_of_document
 from simmodel.systems.broker import Broker
 from simmodel.systems.cluster import Cluster
 from simmodel.systems.forecast import By
@@ -27,7 +29,9 @@ from simmodel.work.workload import Workload
 if TYPE_CHECKING:
     from simmodel.records.brokered import BrokerResult
 
-__all__ = ["simulate_brokered"]
+__all__ = ["run_again", "simulate_brokered"]
+
+_INLINE = 100_000  # jobs of a snapshot that is kept in the scenario itself
 
 Platform = ClusterSpec | int | str | Path
 
@@ -138,12 +142,9 @@ def simulate_brokered(
     result.scenario = {
         "clusters": {each: described(spec) for each, spec in platforms.items()},
         "workloads": [{"home": home, **(source if source is not None else inlined(log))} for home, log, source in logs],
-        "broker": system.scheduler.policy_name,
-        "policies": {each.name: each.scheduler.policy_name for each in members},
+        **_chosen(broker, policy if isinstance(policy, Mapping) else dict.fromkeys(names, policy), system),
         "slowdowns": [
-            {"home": home, "cluster": member.name, "factor": factor}
-            for member in system.members
-            for home, factor in member.slowdowns.items()
+            [home, member.name, factor] for member in system.members for home, factor in member.slowdowns.items()
         ],
         "options": {
             "by": by,
@@ -196,7 +197,93 @@ def _continue(
             )
         system.replay(log, home)
     _run(system, until)
-    return system.result(name)
+    result = system.result(name)
+    own = {cluster.name: cluster.policy.known_as for cluster in snapshot.clusters}
+    given = policy if isinstance(policy, Mapping) else dict.fromkeys(names, policy) if policy is not None else own
+    result.scenario = {
+        "snapshot": snapshot.document() if len(result.jobs) <= _INLINE else {"digest": snapshot.digest},
+        "workloads": [],
+        **_chosen(snapshot.policy.known_as if broker is None else broker, given, system),
+        "arrived": arrivals is not None,
+        "options": {"until": until},
+        "seed": None if seed is ... else seed,
+        "versions": versions(),
+    }
+    return result
+
+
+def _chosen(broker: Any, policies: Mapping[str, Any], system: Broker) -> dict[str, Any]:
+    """Return the broker and the policies of the clusters as a scenario keeps them: names, ``None`` for objects."""
+    return {
+        "broker": broker if isinstance(broker, str) else None,
+        "broker_called": system.scheduler.policy_name,
+        "policies": {name: each if isinstance(each, str) else None for name, each in policies.items()},
+    }
+
+
+def run_again(values: Mapping[str, Any], *, workload: Any = None, policy: Any = None, **options: Any) -> BrokerResult:
+    """Run again what the scenario of a result holds; what is given replaces what was saved (see ``load_scenario``).
+
+    Parameters
+    ----------
+    values
+        what a result keeps under ``scenario``
+    workload, policy
+        as of :func:`simulate_brokered`: its workload and its broker
+    options
+        as of :func:`simulate_brokered`; ``policies`` are those of the clusters, by name
+
+    Raises
+    ------
+    InputError
+        where something was given as an object, or is too large for the scenario, and is not given again
+
+    >>> log = Workload({"submit": [0, 0, 0, 0], "run": [5, 5, 5, 5], "processors": [3, 3, 3, 3]})
+    >>> first = simulate_brokered([4, 4], log, "random", seed=7)
+    >>> again = run_again(first.scenario)
+    >>> again.jobs["destination"].tolist() == first.jobs["destination"].tolist()
+    True
+    """
+    broker = values["broker"] if policy is None else policy
+    if broker is None:
+        raise InputError(f"the broker {values['broker_called']!r} was given as an object: give it to run(policy=...)")
+    policies = options.pop("policies", values["policies"])
+    missing = [name for name, each in policies.items() if each is None]
+    if missing:
+        raise InputError(f"the policies of {', '.join(missing)} were given as objects: give them to run(policies=...)")
+    given = {**values["options"], **options}
+    if policy is not None and "ties" not in options:
+        given.pop("ties", None)  # it went with the broker that was saved
+    if "snapshot" in values:
+        if "format" not in values["snapshot"]:
+            raise InputError(
+                "the snapshot is large, and is not in the scenario: simulate(snapshot, ...) repeats the run"
+            )
+        if values["arrived"] and workload is None:
+            raise InputError("what arrived is not in the scenario: give it to run(workload=...)")
+        snapshot: Any = snapshot_of_document(values["snapshot"])
+        if values["seed"] is not None:
+            given.setdefault("seed", values["seed"])
+        return simulate_brokered(snapshot, broker=broker, policy=policies, arrivals=workload, **given)
+    given.setdefault("seed", values["seed"])
+    given.setdefault(
+        "slowdowns", {(home, at) if home is not None else at: factor for home, at, factor in values["slowdowns"]}
+    )
+    clusters = {name: from_dict(each) for name, each in values["clusters"].items()}
+    logs = {each["home"]: _saved(each) for each in values["workloads"]} if workload is None else workload
+    return simulate_brokered(clusters, logs, broker, policy=policies, **given)
+
+
+def _saved(described_log: Mapping[str, Any]) -> Any:
+    if "source" in described_log:
+        return described_log["source"]
+    if "columns" not in described_log:
+        raise InputError(
+            f"the workload {described_log['name']!r} was made in Python or is large, and is not in the scenario: "
+            "give it to run(workload=...)"
+        )
+    columns, processors = described_log["columns"], described_log.get("processors")
+    return Workload(columns, name=described_log["name"], processors=processors)
 
 
 def _platforms(given: Any) -> dict[str, ClusterSpec]:
