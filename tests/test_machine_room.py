@@ -193,6 +193,34 @@ def test_more_data_than_all_pools_hold_are_refused() -> None:
         machine.submit(tasks)
 
 
+def test_queues_are_expected_to_bring_data_once() -> None:
+    seen = []
+
+    def policy(view: Any) -> Any:
+        gpu = view.places[1]
+        for task in view.waiting:
+            seen.append((gpu.backlog, view.estimate(task, gpu).transfer, gpu.expected_transfer(task)))
+            yield Start(task, gpu)
+
+    machine = machine_of({"ram": (9, None), "hbm": (9, None)}, {"cpu": ("ram", {}), "gpu": ("hbm", {})}, policy)
+    assert run(machine, TaskSet([2.0] * 3, inputs=[(0,)] * 3, outputs=[()] * 3, sizes=[5.0])) == [7.0, 9.0, 11.0]
+    assert seen == [(0.0, 5.0, 5.0), (7.0, 0.0, 5.0), (9.0, 0.0, 5.0)]
+
+
+def test_no_policy_knows_the_error_before_the_end() -> None:
+    seen = []
+
+    def policy(view: Any) -> Any:
+        for task in view.waiting:
+            seen.append(view.places[0].available)
+            yield Start(task, view.places[0])
+
+    machine = machine_of({"ram": (9, None)}, {"cpu": ("ram", {"model_error": 0.5})}, policy)
+    (first, _) = run(machine, TaskSet([10.0, 10.0], submit=[0.0, 1.0]))
+    assert seen == [0.0, 10.0]
+    assert first != 10.0
+
+
 def test_the_same_data_twice_are_refused() -> None:
     with pytest.raises(InputError, match="reads the same data object twice"):
         TaskSet([1.0], inputs=[(0, 0)], outputs=[()], sizes=[1.0])

@@ -153,7 +153,8 @@ class Processor(TaskPlace):
         seconds = task.speeds[self.kind]
         if self.spec.model_error:
             seconds *= 1.0 + self.spec.model_error * task._error
-        self._until = until = stamps[6] + seconds
+        until = stamps[6] + seconds
+        self._until = stamps[6] + task.speeds[self.kind]  # as expected: what is known before its end
         done = True
         if self._plain:
             yield self._at(until)
@@ -269,7 +270,7 @@ class Processor(TaskPlace):
     def _execute_until_stopped(self, task: LiveTask, seconds: float, since: float) -> Generator[Event, Any, bool]:
         """Run a task that may be stopped, since an instant; return whether it came to its end."""
         left = seconds * (1.0 - task.done_share)
-        self._until = since + left
+        self._until = since + task.speeds[self.kind] * (1.0 - task.done_share)
         self._stoppable[task] = self.env.active_process
         try:
             if self._plain_execution and since < self.env._now:  # found in the middle of it

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from simpy.events import URGENT
 
 from simmodel.errors import InputError
 from simmodel.scheduling.machine_snapshot import MachineSnapshot
@@ -71,7 +73,9 @@ class _Restored:
         for i in snapshot.order:
             if i < 0:
                 d = -1 - i
-                machine.sets[snapshot.data["given"][d]].await_room(self.data[d], awaited_in[d])
+                live = machine.sets[snapshot.data["given"][d]]
+                # In turn with the processes, which begin once the environment runs.
+                machine.env.call_at(snapshot.now, partial(live.await_room, self.data[d], awaited_in[d]), URGENT)
             else:
                 task = self.tasks[i]
                 task.place.go_on(task)
@@ -194,6 +198,7 @@ class _Restored:
                 pool.held[self.data[d]] = 0
             for d in state["leaving"]:
                 pool.leaving[self.data[d]] = None
+            pool.awaited.update((self.data[d], None) for d in state["awaited"])
 
     def _places(self) -> None:
         tasks = self.tasks
@@ -239,7 +244,7 @@ class _Restored:
                 task.core.busy = True
             if len(task.stamps) == 7 and task.place.core is not None:
                 task.place.core.busy = True
-            if len(task.stamps) >= 5:
+            if len(task.stamps) >= 5 and (task.inputs or task.outputs or task.memory):
                 task.place.pool.take_again(task)
         for pool, state in zip(self.pools, self.snapshot.pools, strict=True):
             pool.set_used(state["used"], state["peak"])

@@ -433,26 +433,18 @@ def could_go_on(machine: Any) -> list[str]:
 def _room(task: Any) -> bool:
     pool = task.place.pool
     own = dict.fromkeys((*task.inputs, *task.outputs))
-    # Nothing runs: what lies here and is not the task's own is in nobody's way but theirs who wait like it.
+    # Nothing runs: nobody uses what lies here. The last copy of data that are wanted needs room where this pool spills.
     need = task.memory + sum(data.size for data in own)
     others = [data for data in pool.held if data not in own]
     room = pool.size - sum(data.size for data in others)
+    there = pool.spill.size - sum(data.size for data in pool.spill.held if pool.spill.must_move(data))
     for data in sorted(others, key=lambda data: data.size):
-        if room >= need:
-            break
-        if not pool.must_move(data) or _takes(pool.spill, data, [pool]):
+        if not pool.must_move(data):
             room += data.size
-        else:
-            break
+        elif pool.spill is not pool and data.size <= there:
+            there -= data.size
+            room += data.size
     return bool(room >= need)
-
-
-def _takes(pool: Any, data: Any, before: list[Any]) -> bool:
-    """Return whether a pool could take one object more, if its own went on to theirs; a rough but cautious answer."""
-    if pool in before:
-        return False
-    kept = sum(each.size for each in pool.held if pool.must_move(each))
-    return bool(kept + data.size <= pool.size)
 
 
 # ---------------------------------------------------------------------- arithmetic
