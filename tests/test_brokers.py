@@ -420,7 +420,7 @@ def test_a_run_is_repeated_from_what_it_saved(tmp_path) -> None:
     env.run(until=5)
     rest = simulate(broker.snapshot())
     assert went(Scenario(rest.scenario).run()) == went(rest)
-    own = simulate_brokered([4, 4], [Job(run=1)], RoundRobin(), policy=lambda view: ())
+    own = simulate_brokered([4, 4], [Job(run=1)], RoundRobin(), policy=lambda view: (), until=5)
     with pytest.raises(InputError, match="the broker 'round-robin' was given as an object"):
         Scenario(own.scenario).run()
     with pytest.raises(InputError, match="the policies of c1, c2 were given as objects"):
