@@ -119,9 +119,9 @@ def comparable(values: ArrayLike, scale: Scale = "min-max") -> NDArray[np.float6
         of shape (futures, measures), less is better
     scale
         ``"min-max"``: of each measure the best future has 0 and the worst 1, and all 0 where they are alike; only the
-        futures compared count, and small differences weigh as much as large ones. ``"mean"``: shares of the mean of the
-        futures, so that a measure that hardly differs hardly counts. ``"raw"``: as they are. What cannot be told of some
-        future counts for none, but on the raw scale
+        futures compared count, and small differences weigh as much as large ones. ``"mean"``: shares of the mean of
+        the futures, so that a measure that hardly differs hardly counts. ``"raw"``: as they are. What cannot be told
+        of some future counts for none, but on the raw scale
 
     >>> comparable([[100.0, 3.0], [300.0, 2.0], [200.0, 2.0]]).tolist()
     [[0.0, 1.0], [1.0, 0.0], [0.5, 0.0]]

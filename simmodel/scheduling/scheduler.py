@@ -95,7 +95,7 @@ class Scheduler:
         return self._deciding or self.wake.armed
 
     def timing(self) -> dict[str, float]:
-        """Return how often the policy was asked, and the seconds inside it: in all, on average, at least and at most."""
+        """Return how often the policy was asked, and the seconds inside it: in all, mean, least and most."""
         return {
             "count": self.calls,
             "seconds": self.seconds,

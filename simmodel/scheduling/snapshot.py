@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
 import attrs
+import numpy as np
 
 from simmodel.errors import InputError
 from simmodel.platform.cluster import ClusterSpec
@@ -163,6 +164,13 @@ def register_snapshot(cls: type[SystemSnapshot]) -> type[SystemSnapshot]:
     return cls
 
 
+def _of_numpy(value: Any) -> Any:
+    """Return a number of numpy's as one of Python's: users name jobs by them."""
+    if not isinstance(value, np.generic):
+        raise TypeError(f"plain values expected, found {value!r}")
+    return value.item()
+
+
 class SystemSnapshot:
     """What the snapshots of all systems share: JSON with a version, equality and a hash by content.
 
@@ -198,7 +206,7 @@ class SystemSnapshot:
 
     def to_json(self, path: str | Path | None = None) -> str:
         """Return the snapshot as JSON; a path: write it there too, compressed where it ends in ``.gz``."""
-        text = json.dumps(self.document(), separators=(",", ":"), allow_nan=False)
+        text = json.dumps(self.document(), separators=(",", ":"), allow_nan=False, default=_of_numpy)
         if path is not None:
             from simmodel.records.stores import write_text
 

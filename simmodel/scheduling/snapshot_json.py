@@ -1,4 +1,8 @@
-"""Snapshots of clusters as JSON: jobs in columns, what equals the default left out; and reading them back."""
+"""Snapshots of clusters as JSON: jobs in columns, what equals the default left out; and reading them back.
+
+Numbers are written so that they are read back as they were; infinity is the text ``"inf"``. Before the contents stand
+``format``, ``schema`` (one more at each change that older versions cannot read) and ``system``.
+"""
 
 from __future__ import annotations
 
