@@ -68,11 +68,14 @@ def test_the_wheel_replays_a_ready_workload(installed: Path, tmp_path: Path) -> 
 def test_the_wheel_carries_types_and_all_that_is_ready(installed: Path, tmp_path: Path) -> None:
     code = (
         "import simmodel, pathlib; from simmodel.work.ready import ready_names as names\n"
+        "from simmodel.generators.task_work import task_work, task_work_names\n"
         "home = pathlib.Path(simmodel.__file__).parent\n"
         "print(home); print((home / 'py.typed').exists())\n"
         "print(*names('platforms')); print(*names('workloads'))\n"
-        "print(*(len(simmodel.load_workload(name)) > 0 for name in names('workloads')))\n"
-        "print(*(simmodel.load_platform(name).processors > 0 for name in names('platforms')))\n"
+        "tasks = task_work_names()\n"
+        "print(*(len(simmodel.load_workload(name)) > 0 for name in names('workloads') if name not in tasks))\n"
+        "print(*(len(task_work(name)) > 0 for name in tasks))\n"
+        "print(*(bool(simmodel.load_platform(name).processors) for name in names('platforms')))\n"
     )
     home, typed, platforms, workloads, *loaded = run(installed, "-c", code, cwd=tmp_path).splitlines()
     assert Path(home).is_relative_to(installed.parents[1])
