@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from cutting import check_cut
+from cutting import check_cut, check_rows
 from data import data_file
 
 from simmodel.environment import Environment
 from simmodel.formats.swf import read_swf
 from simmodel.policies.ordering import Multifactor
+from simmodel.simulate import simulate
 from simmodel.systems.cluster import Cluster
 
 MODES = [{}, {"decide_on": "event"}, {"decide_on": "event", "event_order": "ends-first", "estimates": "cqsim"}]
@@ -40,6 +41,23 @@ def test_a_log_that_is_cut_has_the_schedule_of_the_whole(log, policy, mode):
     cuts = [float(submits[len(submits) // 3]), float(submits[len(submits) // 2]) + 0.5, float(submits.max()) + 1000]
     rows = check_cut(make, policy, cuts)
     assert sum(row[1] == "started" for row in rows) == len(workload)
+
+
+def test_simulate_goes_on_with_a_log():
+    workload = read_swf(data_file("swf/KTH-SP2-1996-2-filtered.swf.gz")).where(slice(0, 1500))
+    whole = simulate(None, workload, "easy")
+    env = Environment()
+    cluster = Cluster(env, workload.processors, "easy")
+    cluster.replay(workload)
+    env.run(until=float(workload["submit"][700]))
+    snapshot = cluster.snapshot()
+    part = simulate(snapshot)
+    check_rows(part, whole)
+    assert len(part.jobs) == len(snapshot.running) + len(snapshot.waiting) + len(snapshot.arrivals)
+    users = dict(zip(whole.jobs["job"].tolist(), whole.jobs["user"].tolist(), strict=True))
+    assert part.jobs["user"].tolist() == [users[job] for job in part.jobs["job"].tolist()]
+    assert (part.started, part.ended) == (snapshot.now, whole.ended)
+    assert part.busy().at([whole.ended - 50_000]) == whole.busy().at([whole.ended - 50_000])
 
 
 def test_fair_share_with_a_half_life_of_its_own_goes_on():

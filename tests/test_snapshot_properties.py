@@ -6,13 +6,14 @@ from typing import Any
 
 import attrs
 import pytest
-from cutting import check_cut, log_of, outcome, plain_workload
+from cutting import check_cut, check_same, check_snapshot, log_of, outcome, plain_workload
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_cluster_properties import UNTIL, Case, Restless, cases
 
 from simmodel.environment import Environment
 from simmodel.platform.cluster import ReservationSpec
+from simmodel.scheduling.snapshot import Snapshot
 from simmodel.systems.cluster import Cluster
 from simmodel.work.job import Job
 from simmodel.work.workload import Workload
@@ -88,6 +89,28 @@ def test_a_run_that_is_cut_goes_on_as_if_it_had_not_been(policy, drawn):
 
     until = UNTIL if case.spec.failures else None
     check_cut(make, policy, at, until=until, given=not isinstance(policy, str))
+
+
+@pytest.mark.parametrize("policy", ["easy", "conservative", "conservative-keep", "preemptive", "multifactor+easy"])
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@given(drawn=cuts(), steps=st.integers(1, 60))
+def test_a_run_can_be_cut_between_any_two_events(policy, drawn, steps):
+    case, _ = drawn
+    env = Environment(seed=case.seed)
+    cluster = Cluster(env, case.spec, policy, **case.options)
+    cluster.replay(_workload(case))
+    log = log_of(env)
+    while steps and env.peek() < UNTIL:
+        env.step()
+        steps -= 1
+    snapshot, seen = cluster.snapshot(), len(log.rows)
+    later = Environment(snapshot.now, snapshot.seed)
+    resumed = Cluster.from_snapshot(later, Snapshot.from_json(snapshot.to_json()))
+    check_snapshot(resumed.snapshot(), snapshot)
+    more = log_of(later)
+    until = UNTIL if case.spec.failures else None
+    assert outcome(later, until) == outcome(env, until)
+    check_same(more.rows, log.rows[seen:])
 
 
 AHEAD = ("easy", "conservative-keep", "multifactor+easy", "preemptive")
