@@ -22,7 +22,7 @@ POLICIES = [
     *("fcfs", "sjf", "ljf", "smallest", "largest", "wfp", "unicef", "f1", "f2", "f3", "f4", "multifactor"),
     *("easy", "easy-sjbf", "conservative", "conservative-keep", "best-fit", "window", "preemptive"),
     *("sjf+easy", "wfp+easy", "multifactor+easy", "sjf+conservative", "wfp+conservative", "largest+conservative-keep"),
-    *("wfp+conservative-keep", "sjf+window", "multifactor+window"),
+    *("wfp+conservative-keep", "sjf+window", "multifactor+window", "portfolio(conservative-keep, wfp+easy)"),
 ]
 
 
