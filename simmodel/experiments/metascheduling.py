@@ -4,10 +4,10 @@ The log is that of Theta (ALCF) in 2022. Its 23,722 jobs of at most 2,180 proces
 are averaged over all of them but the first and the last 1,000, by size and by the time that users asked for. The second
 experiment slows the second cluster down by 1.3, and compares with a broker that sends 0.6 of the jobs to the first.
 
-With EASY backfilling in the clusters, and the first and last 1,000 jobs simulated though not counted, the figures of the
-second table come out to the last digit for SGS-T. What draws by chance (Random, Share, and ties between equal clusters)
-comes out within two standard deviations of single runs in each bin, and the averages over all jobs within the intervals of
-ten. With conservative backfilling the averages are 10 to 20 % higher, and the changes about the same.
+With EASY backfilling in the clusters, and the first and last 1,000 jobs simulated though not counted, the figures of
+the second table come out to the last digit for SGS-T. What draws by chance (Random, Share, and ties between equal
+clusters) comes out within two standard deviations of single runs in each bin, and the averages over all jobs within the
+intervals of ten. With conservative backfilling the averages are 10 to 20 % higher, and the changes about the same.
 
 CQSim plans waiting jobs with their actual run times and running ones with what they asked for, stops runs at the time
 asked for, and decides after each single event, ends before submissions: ``estimates="cqsim", decide_on="event",
