@@ -234,6 +234,22 @@ def test_a_window_that_calls_a_function_cannot_be_copied():
     assert cluster.snapshot(actual=False).places[0].windows == ((10, 20, 2, False, ""),)
 
 
+def test_what_is_suspended_starts_where_it_goes_on():
+    spec = ClusterSpec(
+        partitions=[PartitionSpec(processors=4)],
+        queues=[QueueSpec(name="urgent", preempts=["free"]), QueueSpec(name="free", preemptible="suspend")],
+    )
+    jobs = [
+        Job(id="a", processors=3, run=15, queue="free", requested=20),
+        Job(id="b", processors=4, run=5, queue="urgent", submit=8, requested=10),
+    ]
+    cluster = at(10, jobs, spec, "preemptive")
+    found = cluster.view.simulate("preemptive")
+    assert found.starts == [("a", "batch", 18.0)]
+    assert found.jobs["end"].tolist() == [18, 30]
+    assert found.jobs["waiting"].tolist() == [False, True]
+
+
 def test_a_policy_may_look_ahead_and_nothing_changes():
     class Looking:
         name = "looking"

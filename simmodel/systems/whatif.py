@@ -36,26 +36,24 @@ class Foreseen:
         what it started from
     at, ended
         its first and last instant, in s
-    runs
-        the executions that started, in order
+    starts
+        in order: (job, place, instant in s); what was suspended starts where it goes on
     """
 
-    def __init__(self, snapshot: Snapshot, runs: list[Run], ends: dict[int, float], ended: float) -> None:
+    def __init__(
+        self, snapshot: Snapshot, starts: list[tuple[int, int | str, str, float]], ends: dict[int, float], ended: float
+    ) -> None:
         self.snapshot = snapshot
         self.at = snapshot.now
         self.ended = ended
-        self.runs = runs
+        self.starts = [start[1:] for start in starts]
+        self._starts = starts
         self._ends = ends
-
-    @cached_property
-    def starts(self) -> list[tuple[int | str, str, float]]:
-        """The starts in order: (job, place, instant in s)."""
-        return [(run.job.id, run.place.name, run.started) for run in self.runs]
 
     @cached_property
     def now(self) -> list[tuple[int | str, str]]:
         """What starts at the very instant of the what-if: (job, place)."""
-        return [(run.job.id, run.place.name) for run in self.runs if run.started == self.at]
+        return [(job, place) for job, place, start in self.starts if start == self.at]
 
     @cached_property
     def jobs(self) -> Table:
@@ -68,8 +66,8 @@ class Foreseen:
         running = len(works)
         works += [*snapshot.waiting, *snapshot.held, *snapshot.blocked]
         starts = {work.work.number: work.started for work in snapshot.running}
-        for run in self.runs:
-            starts.setdefault(run.job.seq, run.started)
+        for number, _, _, start in self._starts:
+            starts.setdefault(number, start)
         return Table(
             {
                 "job": _column([work.id for work in works]),
@@ -117,11 +115,12 @@ def foresee(snapshot: Snapshot, policy: Any = None, *, until: float | None = Non
         if status not in ("preempted", "requeued"):
             ends[run.job.seq] = env._now
 
-    cluster._on_started = (runs.append,)
+    cluster._on_started = cluster._hooks["job_resumed"] = (runs.append,)
     cluster._on_ended = (ended,)
     with _no_collections():
         _run(cluster, until)
-    return Foreseen(snapshot, runs, ends, float(env._now))
+    starts = [(run.job.seq, run.job.id, run.place.name, run.started) for run in runs]
+    return Foreseen(snapshot, starts, ends, float(env._now))
 
 
 def _run(cluster: Cluster, until: float | None) -> None:
