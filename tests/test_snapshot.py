@@ -612,3 +612,24 @@ def test_wrong_data_gets_one_sentence(given, sentence):
     given = {"platform": 4, "now": 100, **given}
     with pytest.raises(InputError, match=sentence):
         Snapshot.of(given.pop("platform"), **given)
+
+
+def test_a_snapshot_of_data_has_what_the_description_says_is_away():
+    spec = ClusterSpec(
+        partitions=[PartitionSpec(processors=4)],
+        outages=[
+            OutageSpec(at=20, until=120, processors=1, kind="drain"),
+            OutageSpec(at=130, until=150, processors=4, kind="maintenance"),
+        ],
+        reservations=[ReservationSpec(name="r", start=50, end=300, processors=1)],
+    )
+    waiting = [
+        {"id": 2, "processors": 3, "requested": 10, "submit": 90},
+        {"id": 3, "processors": 1, "requested": 40, "submit": 91, "partition": "r"},
+        {"id": 4, "processors": 2, "requested": 25, "submit": 92},
+    ]
+    running = [{"id": 1, "processors": 1, "requested": 60, "started": 95}]
+    snapshot = Snapshot.of(spec, now=100, running=running, waiting=waiting, policy="easy")
+    assert Snapshot.from_json(snapshot.to_json()) == snapshot
+    # One processor is reserved, one drained until 120, one busy until 155; nothing may run into the maintenance.
+    assert foresee(snapshot).starts == [(3, "r", 100.0), (2, "batch", 155.0), (4, "batch", 165.0)]
