@@ -333,17 +333,25 @@ class MemoryPool:
 
     def forget_unneeded(self, amount: float, keep: Collection[LiveData] = ()) -> None:
         """Forget what need not be kept, the least recently used first, until so many bytes are free."""
-        if self.room_for(amount):
+        lacking = self.used + amount - self.size * (1 + 1e-12)
+        if lacking <= 0:
             return
-        for data in [data for data in self.unused() if data not in keep and not self.must_move(data)]:
+        found = []
+        for data in self.unused():
+            if data not in keep and not self.must_move(data):
+                found.append(data)
+                lacking -= data.size
+                if lacking <= 0:
+                    break
+        for data in found:
             self.forget(data)
-            if self.room_for(amount):
-                return
 
     def must_move(self, data: LiveData) -> bool:
         """Return whether this is the last copy of data that are still wanted."""
         if not data.readers and not data.kept:
             return False
+        if len(data.copies) == 1:
+            return True
         return not any(pool is not self and data not in pool.leaving for pool in data.copies)
 
 

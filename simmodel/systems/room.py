@@ -85,7 +85,7 @@ class RoomMaker:
         if spill is pool or spill in before or spill.claims:
             return
         lacking = pool.used + amount - pool.size - sum(data.size for data in pool.leaving)
-        for data in list(pool.unused()):
+        for data in pool.unused():
             if lacking <= 0:
                 return
             if data in keep or data in spill.held or data in spill.arriving or not pool.must_move(data):
