@@ -20,6 +20,7 @@ from simmodel.metrics.batch import METRICS
 from simmodel.metrics.batch import compare as metrics_table
 from simmodel.metrics.report import metric_text
 from simmodel.metrics.statistics import Interval, mean_interval, paired_difference, replication_seeds
+from simmodel.metrics.tables import html_table, text_table
 from simmodel.metrics.workflow import MACHINE_METRICS
 from simmodel.records.result import Result
 from simmodel.records.tasks import MachineResult
@@ -162,13 +163,7 @@ class Comparison:
 
     def summary(self, metrics: Sequence[str] = tuple(SHOWN), **options: Any) -> str:
         """Return a table of text, for people: one line a result."""
-        head, *rows = self._cells(metrics, **options)
-        widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
-        lines = [
-            "  ".join(f"{text:<{width}}" if i == 0 else f"{text:>{width}}" for i, (text, width) in enumerate(pairs))
-            for pairs in (list(zip(row, widths, strict=True)) for row in (head, *rows))
-        ]
-        return "\n".join(line.rstrip() for line in lines)
+        return "\n".join(text_table(self._cells(metrics, **options)))
 
     def _cells(self, metrics: Sequence[str], **options: Any) -> list[list[str]]:
         """The head and the rows of a table of text; metrics that no result has are left out."""
@@ -178,15 +173,7 @@ class Comparison:
         return [head, *([row["result"], *(metric_text(name, row[name]) for name in known)] for row in table.rows())]
 
     def _repr_html_(self) -> str:
-        head, *rows = self._cells(tuple(SHOWN))
-        cells = "".join(f"<th style='text-align:right'>{html.escape(text)}</th>" for text in head)
-        body = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(row[0])}</th>"
-            + "".join(f"<td style='text-align:right'>{html.escape(text)}</td>" for text in row[1:])
-            + "</tr>"
-            for row in rows
-        )
-        return f"<table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>"
+        return html_table(self._cells(tuple(SHOWN)))
 
     def __getitem__(self, name: str) -> Result:
         for result in self.results:

@@ -18,6 +18,7 @@ from simmodel.experiments.compare import SHOWN, Replications, labelled_policies,
 from simmodel.metrics.batch import METRICS
 from simmodel.metrics.report import metric_text
 from simmodel.metrics.statistics import Interval, mean_interval, paired_difference, replication_seeds
+from simmodel.metrics.tables import text_table
 from simmodel.metrics.workflow import MACHINE_METRICS
 from simmodel.metrics.workflow_report import machine_text
 from simmodel.platform.machine import MachineSpec
@@ -296,14 +297,7 @@ class Exploration:
         """Return a table of text, for people: one line a combination, means with the half widths of their intervals."""
         rows = self._cells(metrics)
         left = sum(name in _AXES for name in rows[0])
-        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-        return "\n".join(
-            "  ".join(
-                f"{text:<{width}}" if i < left else f"{text:>{width}}"
-                for i, (text, width) in enumerate(zip(row, widths, strict=True))
-            ).rstrip()
-            for row in rows
-        )
+        return "\n".join(text_table(rows, left))
 
     def plot(self, metrics: Sequence[str] | None = None, **options: Any) -> Figure:
         """Draw means with their intervals; options as of :func:`simmodel.view.explore_plots.exploration`."""

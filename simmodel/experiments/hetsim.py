@@ -18,6 +18,7 @@ from simmodel.experiments.explore import Exploration, explore
 from simmodel.generators.dressing import dress
 from simmodel.generators.sipht import sipht
 from simmodel.metrics.statistics import Interval
+from simmodel.metrics.tables import text_table
 from simmodel.work.table import Table
 from simmodel.work.taskset import TaskSet
 from simmodel.work.workflow import Workflow
@@ -214,10 +215,7 @@ class SetupStudy:
         for policy in self.policies:
             found = [self.slr(where, policy) for where in self.configurations]
             rows.append([policy, *(f"{each.mean:.2f} ± {each.half_width:.2f}" for each in found)])
-        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-        return "\n".join(
-            "  ".join(f"{text:<{width}}" for text, width in zip(row, widths, strict=True)).rstrip() for row in rows
-        )
+        return "\n".join(text_table(rows, left=len(rows[0])))
 
     def plot(self, **options: Any) -> Figure:
         """Draw the SLRs with their intervals; options as of :func:`simmodel.view.study_plots.setup_study`."""

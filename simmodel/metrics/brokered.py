@@ -16,6 +16,7 @@ import numpy as np
 from simmodel.metrics.batch import job_values
 from simmodel.metrics.bins import BINS, binned
 from simmodel.metrics.report import duration
+from simmodel.metrics.tables import text_table
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
@@ -263,13 +264,4 @@ def cluster_cells(result: BrokerResult) -> list[list[str]]:
 
 def cluster_lines(result: BrokerResult) -> list[str]:
     """Return the same as lines of text."""
-    rows = cluster_cells(result)
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return [
-        "  "
-        + "  ".join(
-            f"{text:<{width}}" if i == 0 else f"{text:>{width}}"
-            for i, (text, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    ]
+    return [f"  {line}" for line in text_table(cluster_cells(result))]

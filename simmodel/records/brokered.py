@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -102,16 +101,9 @@ class BrokerResult(Result):
 
     def _repr_html_(self) -> str:
         from simmodel.metrics.brokered import cluster_cells
+        from simmodel.metrics.tables import html_table
 
-        head, *rows = cluster_cells(self)
-        cells = "".join(f"<th style='text-align:right'>{html.escape(text)}</th>" for text in head)
-        body = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(row[0])}</th>"
-            + "".join(f"<td style='text-align:right'>{html.escape(text)}</td>" for text in row[1:])
-            + "</tr>"
-            for row in rows
-        )
-        return f"{super()._repr_html_()}<table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>"
+        return super()._repr_html_() + html_table(cluster_cells(self))
 
     def __repr__(self) -> str:
         moved = int((self.jobs["origin"] != self.jobs["destination"]).sum()) if "origin" in self.jobs else 0
