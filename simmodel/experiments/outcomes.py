@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from math import inf, isfinite, nan
@@ -12,7 +11,6 @@ import attrs
 import numpy as np
 
 from simmodel.experiments.branches import Branch
-from simmodel.metrics.report import duration
 from simmodel.metrics.statistics import Interval, mean_interval, paired_difference
 from simmodel.scheduling.objective import MEASURES, Objective
 from simmodel.work.table import Table
@@ -25,9 +23,6 @@ if TYPE_CHECKING:
     from simmodel.records.result import Result
 
 __all__ = ["Outcome", "Sample", "Starting", "WhatIf", "scored"]
-
-SHOWN = ("wait_mean", "wait_max", "bounded_slowdown_mean", "utilisation")
-"""The measures that texts and pictures show; tables hold all of them."""
 
 
 class Starting(NamedTuple):
@@ -304,72 +299,14 @@ class WhatIf:
 
     def summary(self) -> str:
         """Return the outcomes as a table of text, for people, and what the best policy starts now."""
-        head, *rows = self._cells()
-        widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
-        lines = [self._title(), ""]
-        for row in (head, *rows):
-            cells = [
-                f"{text:<{width}}" if i == 0 else f"{text:>{width}}"
-                for i, (text, width) in enumerate(zip(row, widths, strict=True))
-            ]
-            lines.append("  ".join(cells).rstrip())
-        return "\n".join([*lines, "", *self._notes()])
+        from simmodel.experiments.outcomes_text import summary_text
 
-    def _title(self) -> str:
-        span = "until all is over" if self.horizon is None else f"for {duration(self.horizon)}"
-        samples = max((len(each.counted) for each in self.outcomes), default=0)
-        mean = f", means of {samples} samples" if samples > 1 else ""
-        return f"from {self.now:g} s {span}{mean}; score: {self.objective}, lower is better"
-
-    def _cells(self) -> list[list[str]]:
-        """The head and the rows of a table of text."""
-        rows = [["", "score", "start now", *(MEASURES[name][1].partition(" (")[0] for name in SHOWN)]]
-        for each in self.outcomes:
-            if each.counted:
-                measures = each.measures
-                rows.append(
-                    [
-                        each.name,
-                        f"{each.score:.4g}",
-                        str(len(each.now)),
-                        *(_text(name, measures[name]) for name in SHOWN),
-                    ]
-                )
-            else:
-                rows.append([each.name, each.status, *[""] * (len(SHOWN) + 1)])
-        return rows
-
-    def _notes(self) -> list[str]:
-        notes = [f"{each.name}: {each.status}: {each.reason}" for each in self.outcomes if each.status != "finished"]
-        if self.horizon is None:
-            notes += [
-                f"{each.name}: {each.unstarted:g} jobs never start" for each in self.outcomes if each.unstarted > 0
-            ]
-        best = self.best
-        if best is None:
-            return [*notes, "no policy is finished: nothing to decide"]
-        jobs: dict[str, list[str]] = {}
-        for each in best.now[:_NAMED]:
-            jobs.setdefault(each.place, []).append(str(each.job))
-        more = f" and {len(best.now) - _NAMED} more" if len(best.now) > _NAMED else ""
-        named = "; ".join(f"{', '.join(names)} on {place}" for place, names in jobs.items())
-        what = f"starts {named}{more}" if jobs else "starts nothing now"
-        return [*notes, f"best: {best.name}, which {what}"]
+        return summary_text(self)
 
     def _repr_html_(self) -> str:
-        head, *rows = self._cells()
-        best = self.best
-        cells = "".join(f"<th style='text-align:right'>{html.escape(text)}</th>" for text in head)
-        body = "".join(
-            f"<tr{' style=font-weight:bold' if best is not None and row[0] == best.name else ''}>"
-            f"<td style='text-align:left'>{html.escape(row[0])}</td>"
-            + "".join(f"<td style='text-align:right'>{html.escape(text)}</td>" for text in row[1:])
-            + "</tr>"
-            for row in rows
-        )
-        notes = "".join(f"<div>{html.escape(line)}</div>" for line in self._notes())
-        table = f"<table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>"
-        return f"<div>{html.escape(self._title())}</div>{table}{notes}"
+        from simmodel.experiments.outcomes_text import outcomes_html
+
+        return outcomes_html(self)
 
     def plot(self, **options: Any) -> Figure:
         """Draw the measures as bars; options as of :func:`simmodel.view.whatif_plots.outcomes`."""
@@ -426,15 +363,3 @@ class WhatIf:
 
     def __repr__(self) -> str:
         return f"<WhatIf of {', '.join(each.name for each in self.outcomes)}>"
-
-
-_NAMED = 10  # jobs that the summary names
-
-
-def _text(name: str, value: float) -> str:
-    """Return a measure with its unit, for people."""
-    if not isfinite(value):
-        return "-"
-    if name == "utilisation":
-        return f"{100 * value:.1f} %"
-    return duration(value) if MEASURES[name][0] == "s" else f"{value:,.3g}"
