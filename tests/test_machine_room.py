@@ -170,6 +170,29 @@ def test_a_task_that_was_stopped_waits_once() -> None:
     assert all(found in ([], [0]) for found in seen)
 
 
+def test_executions_that_were_stopped_are_in_the_result() -> None:
+    def policy(view: Any) -> Any:
+        if view.now == 1:
+            yield from [Preempt(run.work, "requeue") for run in view.running]
+        for task in view.waiting:
+            yield Start(task, view.places[0])
+        if view.now == 0:
+            yield WakeAt(1)
+
+    machine = machine_of(
+        {"ram": (9, None)}, {"cpu": ("ram", {"preemption": "requeue", "setup": 0.5, "load_power": 10.0})}, policy
+    )
+    assert run(machine, TaskSet([3.0])) == [4.5]
+    result = machine.result()
+    (cut,) = result.stopped.rows()
+    assert (cut["task"], cut["processor"], cut["setup_end"], cut["start"], cut["end"]) == (0, "cpu", 0.5, 0.5, 1.0)
+    assert result.busy("cpu").integral() == 3.5
+    load = result.load()
+    assert load["execution"].tolist() == [3.5]
+    assert load["setup"].tolist() == [1.0]
+    assert load["tasks"].tolist() == [1]
+
+
 def test_a_result_written_in_place_stays() -> None:
     machine = machine_of({"ram": (10, None), "disk": (10, None)}, {"cpu": ("ram", {"count": 1})}, to("cpu", "cpu"))
     tasks = TaskSet([1.0, 1.0], inputs=[(0,), ()], outputs=[(0,), ()], sizes=[5.0], memory=[0, 9.0], parents=[(), (0,)])

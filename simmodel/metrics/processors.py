@@ -9,7 +9,7 @@ import numpy as np
 from simmodel.metrics.energy import Energy
 from simmodel.platform.network import NetworkSpec
 from simmodel.records.steps import Steps
-from simmodel.records.tasks import HELD, PHASES, positions
+from simmodel.records.tasks import HELD, MOMENTS, PHASES, positions
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
@@ -43,7 +43,21 @@ def phase_seconds(result: MachineResult) -> NDArray[np.float64]:
     taken = np.nan_to_num((end - start)[:, known])
     held = np.array([name in HELD for name in PHASES])
     weights = np.where(held[:, None], part, 1.0)
-    return np.stack([np.bincount(where, weights=row, minlength=count) for row in taken * weights])
+    counted = [np.bincount(where, weights=row, minlength=count) for row in taken * weights]
+    found = np.stack(counted).astype(np.float64)
+    if len(result.stopped):
+        found[held] += _stopped_seconds(result)
+    return found
+
+
+def _stopped_seconds(result: MachineResult) -> NDArray[np.float64]:
+    """Return the phases in which a task has its processor x processors, of executions that were stopped."""
+    table = result.stopped
+    where = positions(table["processor"], result.processors["processor"].tolist())
+    part = table["cores"] / result.processors["cores"][where]
+    spent = np.diff(np.stack([table[name] for name in MOMENTS[2:]]), axis=0) * part
+    counted = [np.bincount(where, weights=row, minlength=len(result.processors)) for row in spent]
+    return np.stack(counted).astype(np.float64)
 
 
 def _for_others(result: MachineResult) -> NDArray[np.float64]:

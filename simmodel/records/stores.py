@@ -34,7 +34,7 @@ __all__ = [
     "write_text",
 ]
 
-_MACHINE_TABLES = ("tasks", "transfers", "memory", "cpu_phases", "sets", "edges", "runs", "plan", "recorded")
+_MACHINE_TABLES = ("tasks", "transfers", "memory", "cpu_phases", "stopped", "sets", "edges", "runs", "plan", "recorded")
 _TABLES = ("jobs", "runs", "events", "places", "changes", "choices", "nodes")
 _LISTS = ("nodes", "down")  # columns of tuples; stored as JSON text
 _SQLITE_TYPES = {"f": "REAL", "i": "INTEGER", "u": "INTEGER", "b": "INTEGER"}

@@ -69,7 +69,9 @@ HELD = PHASES[2:]
 
 _TRANSFERS = ("object", "bytes", "source", "destination", "start", "end", "task", "cause", "count")
 _CPU = ("core", "task", "what", "start", "end")
-_EMPTY_TYPES = {"bytes": float, "start": float, "end": float, "count": np.int64}
+STOPPED = ("task", "processor", *MOMENTS[2:], "cores")
+"""The columns of executions that were stopped: as of tasks, from when the processor was the task's own."""
+_EMPTY_TYPES = {"bytes": float, "count": np.int64, "cores": float, **dict.fromkeys(MOMENTS, float)}
 
 
 def _empty(names: Sequence[str]) -> Table:
@@ -84,6 +86,11 @@ def _transfers(given: Mapping[str, Any] | None) -> Table:
 def _cpu_phases(given: Mapping[str, Any] | None) -> Table:
     table = Table(given or {})
     return table if len(table) else _empty(_CPU)
+
+
+def _stopped(given: Mapping[str, Any] | None) -> Table:
+    table = Table(given or {})
+    return table if len(table) else _empty(STOPPED)
 
 
 def _complete(given: Mapping[str, Any]) -> Table:
@@ -141,6 +148,8 @@ class MachineResult:
         of each pool: bytes used over time, and the most
     cpu_phases
         ``core, task, what, start, end``: which CPU core set up a processor, or moved data, for which task
+    stopped
+        executions that did not come to their end: ``task, processor``, instants from ``taken`` to ``end``, ``cores``
     sets
         the task sets in order of submission; their tasks follow each other in ``tasks``
     plan
@@ -170,6 +179,7 @@ class MachineResult:
     memory: Mapping[str, Any] = attrs.field(factory=dict)
     peaks: Mapping[str, float] = attrs.field(factory=dict)
     cpu_phases: Table = attrs.field(default=None, converter=_cpu_phases)
+    stopped: Table = attrs.field(default=None, converter=_stopped)
     sets: Sequence[TaskSet] = ()
     plan: Table | None = None
     speeds: NDArray[np.float64] | None = None
@@ -291,8 +301,14 @@ class MachineResult:
         start, end = self.spans[0][-1], self.spans[1][-1]
         ran = np.isfinite(start) & (placed >= 0)
         weight = (self.tasks["cores"] / self.processors["cores"][placed])[ran]
+        start, end = start[ran], end[ran]
+        if len(self.stopped):
+            cut = self.stopped if processor is None else self.stopped.where(self.stopped["processor"] == processor)
+            placed = positions(cut["processor"], self.processors["processor"].tolist())
+            weight = np.append(weight, cut["cores"] / self.processors["cores"][placed])
+            start, end = np.append(start, cut["start"]), np.append(end, cut["end"])
         return Steps.from_changes(
-            np.append(start[ran], end[ran]), np.append(weight, -weight), self.started, max(self.ended, self.started)
+            np.append(start, end), np.append(weight, -weight), self.started, max(self.ended, self.started)
         )
 
     # ------------------------------------------------------------------ numbers

@@ -132,6 +132,7 @@ class Machine:
         self.scheduler = Scheduler(env, policy, self.view, self, self.name, rank)
         self.tasks: list[LiveTask] = []
         self.sets: list[LiveSet] = []
+        self.cut: list[tuple[LiveTask, Processor, tuple[float, ...]]] = []  # executions that were stopped, and stamps
         self.core_use: list[tuple[str, LiveTask, str, float, float]] = []
         self._record = record
         self.done: list[LiveTask] = []
@@ -281,6 +282,8 @@ class Machine:
 
     def stopped(self, task: LiveTask, processor: Processor, goes_back: bool) -> None:
         """A task was stopped before its end."""
+        if self._record and task.stamps is not None:
+            self.cut.append((task, processor, (*task.stamps, self.env._now)))
         for call in self._hooks["task_stopped"]:
             call(task, processor)
         if goes_back:

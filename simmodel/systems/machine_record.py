@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simmodel.records.tasks import MachineResult
+from simmodel.records.tasks import STOPPED, MachineResult
 from simmodel.work.table import Table
 from simmodel.work.workload import Report
 
@@ -99,6 +99,7 @@ def machine_result(machine: Machine, name: str) -> MachineResult:
         memory={pool.name: pool.steps() for pool in machine.pools.values()},
         peaks={pool.name: pool.peak for pool in machine.pools.values()},
         cpu_phases=_table(machine.core_use, ("core", "task", "what", "start", "end")),
+        stopped=_stopped(machine),
         sets=[each.set for each in machine.sets],
         plan=_plan(machine),
         speeds=_by_architecture(machine, speeds),
@@ -148,6 +149,22 @@ def _table(rows: list[Any], names: tuple[str, ...]) -> Table | None:
     made = {name: np.array(column) for name, column in columns.items() if name != "task"}
     made["task"] = _labels(["" if task is None else task.id for task in columns["task"]])
     return Table({name: made[name] for name in names})
+
+
+def _stopped(machine: Machine) -> Table | None:
+    """Return the executions that were stopped."""
+    if not machine.cut:
+        return None
+    tasks, places, stamps = zip(*machine.cut, strict=True)
+    instants = np.array(stamps, dtype=float).T
+    return Table(
+        {
+            "task": _labels([task.id for task in tasks]),
+            "processor": np.array([place.name for place in places], dtype=str),
+            **dict(zip(STOPPED[2:-1], instants, strict=True)),
+            "cores": np.array([task.cores for task in tasks], dtype=float),
+        }
+    )
 
 
 def _plan(machine: Machine) -> Table | None:

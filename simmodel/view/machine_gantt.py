@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simmodel.metrics.packing import pack
-from simmodel.records.tasks import HELD, PHASES, positions
+from simmodel.records.tasks import HELD, MOMENTS, PHASES, positions
 from simmodel.view.gantt import shares
 from simmodel.view.style import BLUE, GREY, INK, ORANGE, axes, span_axis, tidy
 
@@ -85,6 +85,18 @@ class _Pieces:
             begin.append(start[at][tasks])
             stop.append(end[at][tasks])
             phase.append(np.full(len(tasks), at))
+        cut = result.stopped
+        place = positions(cut["processor"], table["processor"].tolist())
+        alone = np.flatnonzero(cores[place] == 1)  # of processors with many cores the rows are not known
+        for at in (PHASES.index(name) for name in HELD):
+            since, until = cut[MOMENTS[at]][alone], cut[MOMENTS[at + 1]][alone]
+            kept = alone[until > since]
+            row.append(np.full(len(kept), -1))
+            low.append(self.first[place[kept]].astype(np.float64))
+            high.append(self.first[place[kept]] + 1.0)
+            begin.append(since[until > since])
+            stop.append(until[until > since])
+            phase.append(np.full(len(kept), at))
         used = result.cpu_phases
         core = positions(used["core"], table["processor"].tolist())
         known = core >= 0

@@ -163,6 +163,18 @@ def check(witness: Witness, *, finished: bool = True) -> None:
     _check_moves(witness, result)
     _check_pools(witness, ended, executions, result)
     _check_links(witness)
+    if finished:
+        _check_load(executions, result)
+
+
+def _check_load(executions: dict[Any, list[Span]], result: Any) -> None:
+    """The result knows of every execution, those that were stopped included."""
+    seconds: dict[str, float] = defaultdict(float)
+    for spans in executions.values():
+        for start, end, place, cores in spans:
+            seconds[place.name] += (end - start) * cores / place.capacity
+    for row in result.load().rows():
+        assert row["execution"] == _about(seconds[row["processor"]]), row
 
 
 def _check_phases(machine: Any, ended: dict[Any, Any], rows: list[Any]) -> None:
