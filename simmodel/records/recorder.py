@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from simmodel.records.columns import job_columns
+from simmodel.records.place_tables import Change, change_table, node_table, place_table
 from simmodel.records.result import Result
+from simmodel.records.stretches import Stretch, run_table
 from simmodel.work.table import Table
 from simmodel.work.workload import Report
 
@@ -41,20 +43,6 @@ STATUSES = (
 CODES = {status: code for code, status in enumerate(STATUSES)}
 RUNNING, TIMEOUT, CANCELLED, LOST = CODES["running"], CODES["timeout"], CODES["cancelled"], CODES["lost"]
 REJECTED, SUSPENDED, UNSUBMITTED = CODES["rejected"], CODES["suspended"], CODES["unsubmitted"]
-
-
-class _Stretch(NamedTuple):
-    """One execution, or the part of it before or after a suspension, of the job in this row."""
-
-    row: int
-    attempt: int
-    start: float
-    end: float
-    place: str
-    processors: int
-    status: str
-    nodes: tuple[int, ...] | None
-    counts: bool  # its work was not thrown away
 
 
 class JobRecorder:
@@ -117,11 +105,11 @@ class JobRecorder:
         self._resumed: dict[int, float] = {}
         self._suspended: set[int] = set()
         # Executions that need a row of their own:
-        self._stretches: list[_Stretch] = []
+        self._stretches: list[Stretch] = []
         self._on_nodes: dict[int, Run] = {}
         # Of jobs that a snapshot knows to have run before: seconds that count, and processors.
         self._carried: dict[int, tuple[float, int]] = {}
-        self._changes: list[tuple[float, str, str, float, tuple[int, ...]]] = []
+        self._changes: list[Change] = []
         self._bind()
         if late or (late is None and not expected):
             self.job_submitted = self._submitted
@@ -261,7 +249,7 @@ class JobRecorder:
         index = job.index
         nodes = run.grant.nodes
         self._stretches.append(
-            _Stretch(
+            Stretch(
                 index,
                 self._attempt.get(index, 1),
                 self._resumed.pop(index, self._start[index]),
@@ -341,7 +329,7 @@ class JobRecorder:
         for index in sorted(several):
             executed[index] = seconds.get(index, 0.0) if np.isfinite(self._end[index]) else NAN
 
-    def _runs(self) -> Iterator[_Stretch]:
+    def _runs(self) -> Iterator[Stretch]:
         """Iterate over the stretches kept, and those that are still open or were the last of an interrupted job."""
         yield from self._stretches
         for index, run in self._on_nodes.items():
@@ -364,52 +352,24 @@ class JobRecorder:
                 place = self._elsewhere.get(index, self._main)
                 yield self._last_stretch(index, place.name, processors, None)
 
-    def _last_stretch(self, index: int, place: str, processors: int, nodes: tuple[int, ...] | None) -> _Stretch:
+    def _last_stretch(self, index: int, place: str, processors: int, nodes: tuple[int, ...] | None) -> Stretch:
         start, end = self._resumed.get(index, self._start[index]), self._end[index]
         status = STATUSES[self._code[index] or RUNNING]
-        return _Stretch(index, self._attempt.get(index, 1), start, end, place, processors, status, nodes, True)
+        return Stretch(index, self._attempt.get(index, 1), start, end, place, processors, status, nodes, True)
 
     def runs(self, jobs: Table) -> Table | None:
         """Return the table of executions, or ``None`` where the table of jobs says it all."""
         first = not self._places or self._main is None or self._main is self._places[0]
         if first and not (self._stretches or self._on_nodes or self._elsewhere):
             return None
-        kept = list(self._runs())
-        rest = np.isfinite(jobs["start"])
-        rest[[stretch.row for stretch in kept]] = False
-        rows = np.flatnonzero(rest)
         place = np.full(len(jobs), self._main.name if self._main is not None else "", dtype=object)
         for index, where in self._elsewhere.items():
             place[index] = where.name
-        which = np.array([stretch.row for stretch in kept] + rows.tolist(), dtype=np.int64)
-        nodes = np.full(len(which), None, dtype=object)
-        for row, stretch in enumerate(kept):
-            nodes[row] = stretch.nodes
-        start = np.append([stretch.start for stretch in kept], jobs["start"][rows])
-        texts = {"place": place, "status": jobs["status"].astype(object)}
-        columns = {"job": jobs["job"][which], "attempt": np.ones(len(which), dtype=np.int32), "start": start}
-        columns["attempt"][: len(kept)] = [stretch.attempt for stretch in kept]
-        columns["end"] = np.append([stretch.end for stretch in kept], jobs["end"][rows])
-        columns["processors"] = np.append([stretch.processors for stretch in kept], jobs["processors"][rows])
-        for name, column in texts.items():
-            values = np.array([getattr(stretch, name) for stretch in kept], dtype=object)
-            columns[name] = np.append(values, column[rows]).astype(str)
-        columns["processors"] = columns["processors"].astype(np.int64)
-        columns["nodes"] = nodes
-        order = ("job", "attempt", "start", "end", "place", "processors", "status", "nodes")
-        table = Table({name: columns[name] for name in order})
-        return table.where(np.lexsort((which, start)))
+        return run_table(jobs, list(self._runs()), place)
 
     def changes(self) -> Table | None:
         """Return what places had from when on: ``time, place, cause, processors, down`` (nodes), or ``None``."""
-        if not self._changes:
-            return None
-        time, place, cause, up, nodes = zip(*self._changes, strict=True)
-        down = np.full(len(time), None, dtype=object)
-        down[:] = nodes
-        return Table(
-            {"time": np.array(time, dtype=np.float64), "place": place, "cause": cause, "processors": up, "down": down}
-        )
+        return change_table(self._changes)
 
     def result(
         self,
@@ -444,7 +404,7 @@ class JobRecorder:
             by = dict(zip(started_by["job"].tolist(), started_by["policy"].tolist(), strict=True))
             jobs = jobs.with_columns(started_by=np.array([by.get(job, "") for job in jobs["job"].tolist()], dtype=str))
         if places is None and self._places:
-            places = _places(self._places)
+            places = place_table(self._places)
         if processors is None and places is not None:
             # A reservation is a place of its own, but its processors are those of a partition.
             inside = [place.name for place in self._places if getattr(place, "part_of", None) is not None]
@@ -459,33 +419,9 @@ class JobRecorder:
             events=events,
             changes=self.changes(),
             choices=None if started_by is None else policy.scores,
-            nodes=_nodes(self._places),
+            nodes=node_table(self._places),
             report=report or Report(),
             decisions=dict(decisions or {}),
             scenario=dict(scenario or {}),
             **{key: value for key, value in given.items() if value is not None},
         )
-
-
-def _places(places: Sequence[Any]) -> Table:
-    nodes = _nodes(places)
-    rows = []
-    for place in places:
-        spec = getattr(place, "spec", None)
-        count, idle, load = 0, getattr(spec, "idle_power", 0.0), getattr(spec, "load_power", 0.0)
-        if nodes is not None and (here := nodes["place"] == place.name).any():
-            count, idle, load = int(here.sum()), nodes["idle_power"][here].mean(), nodes["load_power"][here].mean()
-        rows.append((place.name, int(place.capacity), count, float(idle), float(load)))
-    names = ("place", "processors", "nodes", "idle_power", "load_power")
-    return Table(dict(zip(names, zip(*rows, strict=True), strict=True)))
-
-
-def _nodes(places: Sequence[Any]) -> Table | None:
-    """One row a node of the places where nodes are identified, numbered as in ``grant.nodes``."""
-    rows = []
-    for place in places:
-        kinds = getattr(getattr(place, "spec", None), "nodes", ())
-        each = [kind for kind in kinds for _ in range(kind.count)]
-        rows += [(place.name, i, kind.cores, kind.idle_power, kind.load_power) for i, kind in enumerate(each)]
-    names = ("place", "node", "processors", "idle_power", "load_power")
-    return Table(dict(zip(names, zip(*rows, strict=True), strict=True))) if rows else None

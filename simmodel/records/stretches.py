@@ -1,0 +1,72 @@
+"""Stretches of execution, and the table of executions that they make with the jobs that ran but once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from simmodel.work.table import Table
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["Stretch", "run_table"]
+
+
+class Stretch(NamedTuple):
+    """One execution, or the part of it before or after a suspension, of the job in this row."""
+
+    row: int
+    attempt: int
+    start: float
+    end: float
+    place: str
+    processors: int
+    status: str
+    nodes: tuple[int, ...] | None
+    counts: bool  # its work was not thrown away
+
+
+def run_table(jobs: Table, stretches: Sequence[Stretch], place: NDArray[Any]) -> Table:
+    """Return one row an execution, by start: the stretches, and each job that ran without one.
+
+    Parameters
+    ----------
+    jobs
+        the table of jobs
+    stretches
+        what is known of some of them
+    place
+        the name of the place of each job
+
+    >>> jobs = Table({"job": [7, 8], "start": [0.0, 5.0], "end": [4.0, 9.0], "processors": [1, 2],
+    ...               "status": ["completed", "completed"]})
+    >>> first = Stretch(1, 1, 1.0, 3.0, "pool", 2, "preempted", None, False)
+    >>> table = run_table(jobs, [first, Stretch(1, 2, 5.0, 9.0, "pool", 2, "completed", None, True)],
+    ...                   np.array(["pool", "pool"], dtype=object))
+    >>> table["job"], table["start"]
+    (array([7, 8, 8]), array([0., 1., 5.]))
+    """
+    rest = np.isfinite(jobs["start"])
+    rest[[stretch.row for stretch in stretches]] = False
+    rows = np.flatnonzero(rest)
+    which = np.array([stretch.row for stretch in stretches] + rows.tolist(), dtype=np.int64)
+    nodes = np.full(len(which), None, dtype=object)
+    for row, stretch in enumerate(stretches):
+        nodes[row] = stretch.nodes
+    start = np.append([stretch.start for stretch in stretches], jobs["start"][rows])
+    texts = {"place": place, "status": jobs["status"].astype(object)}
+    columns = {"job": jobs["job"][which], "attempt": np.ones(len(which), dtype=np.int32), "start": start}
+    columns["attempt"][: len(stretches)] = [stretch.attempt for stretch in stretches]
+    columns["end"] = np.append([stretch.end for stretch in stretches], jobs["end"][rows])
+    columns["processors"] = np.append([stretch.processors for stretch in stretches], jobs["processors"][rows])
+    for name, column in texts.items():
+        values = np.array([getattr(stretch, name) for stretch in stretches], dtype=object)
+        columns[name] = np.append(values, column[rows]).astype(str)
+    columns["processors"] = columns["processors"].astype(np.int64)
+    columns["nodes"] = nodes
+    order = ("job", "attempt", "start", "end", "place", "processors", "status", "nodes")
+    table = Table({name: columns[name] for name in order})
+    return table.where(np.lexsort((which, start)))
