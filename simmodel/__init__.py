@@ -43,8 +43,10 @@ from simmodel.work.workload import Report, Workload
 if TYPE_CHECKING:
     from simmodel.experiments.branches import Branch, CancelJob, StartJob, SubmitJob
     from simmodel.experiments.brokered import simulate_brokered
+    from simmodel.experiments.brokering import BrokerComparison, compare_brokers
     from simmodel.experiments.compare import Comparison, Replications, compare, replicate
     from simmodel.experiments.explore import Exploration, explore
+    from simmodel.experiments.metascheduling import contest
     from simmodel.experiments.outcomes import Outcome, WhatIf
     from simmodel.experiments.portfolio import Beside, beside, replicate_beside
     from simmodel.experiments.whatif import what_if
@@ -81,11 +83,14 @@ else:
         "Beside": "simmodel.experiments.portfolio",
         "Branch": "simmodel.experiments.branches",
         "Broker": "simmodel.systems.broker",
+        "BrokerComparison": "simmodel.experiments.brokering",
         "BrokerResult": "simmodel.records.brokered",
         "BrokerSnapshot": "simmodel.scheduling.broker_snapshot",
         "CancelJob": "simmodel.experiments.branches",
         "compare": "simmodel.experiments.compare",
+        "compare_brokers": "simmodel.experiments.brokering",
         "Comparison": "simmodel.experiments.compare",
+        "contest": "simmodel.experiments.metascheduling",
         "CPOP": "simmodel.policies.planners",
         "DataObject": "simmodel.work.workflow",
         "EarliestFinish": "simmodel.policies.mapping",
@@ -168,6 +173,7 @@ __all__ = [
     "BestFit",
     "Branch",
     "Broker",
+    "BrokerComparison",
     "BrokerResult",
     "BrokerSnapshot",
     "CancelJob",
@@ -254,6 +260,8 @@ __all__ = [
     "Workload",
     "beside",
     "compare",
+    "compare_brokers",
+    "contest",
     "explore",
     "load_platform",
     "load_result",
