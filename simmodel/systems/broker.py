@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from simpy.events import Event
 
 from simmodel.environment import Environment, Occurrence
@@ -13,20 +12,19 @@ from simmodel.errors import ImpossibleWork, InputError
 from simmodel.policies.brokers import broker_policy
 from simmodel.scheduling.protocol import Estimate, View
 from simmodel.scheduling.scheduler import Scheduler
-from simmodel.systems.broker_source import BrokerQueue, Source, Values, values_of
+from simmodel.systems.broker_source import BrokerQueue, Source, Values, replay_workload
 from simmodel.systems.cluster import Cluster
 from simmodel.systems.dependencies import Dependencies
 from simmodel.systems.forecast import By
-from simmodel.systems.member import BrokeredJob, Member, Slowdowns, set_slowdowns
-from simmodel.systems.replay import needs_specs, note_left_out, specs
+from simmodel.systems.member import BrokeredJob, Member, Slowdowns, check_members, set_slowdowns
 from simmodel.work.job import OVER, Job, LiveJob, Run
-from simmodel.work.prepare import Prepared, prepare
 from simmodel.work.table import Table
 from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
     from simmodel.records.brokered import BrokerResult
     from simmodel.scheduling.broker_snapshot import BrokerSnapshot
+    from simmodel.work.prepare import Prepared
     from simmodel.work.workload import Workload
 
 __all__ = ["Broker", "Slowdowns"]
@@ -93,7 +91,7 @@ class Broker:
         self.places = self.members
         self.by = by
         self._named = {member.name: member for member in self.members}
-        _check(env, self.members, self._named)
+        check_members(env, self.members)
         set_slowdowns(self._named, slowdowns)
         self._queue = BrokerQueue(env)
         self.view = View(env, self._queue, self.members, f"{name}.policy")
@@ -189,29 +187,7 @@ class Broker:
         home
             the cluster they belong to, or its name
         """
-        at = self.home(home)
-        largest = max(pool.capacity for member in self._allowed(at) for pool in member.cluster.places)
-        prepared = prepare(workload, largest, "requested", "continue")
-        platforms = [member.cluster.spec for member in self.members]
-        on_nodes = any(partition.nodes for spec in platforms for partition in spec.partitions)
-        if not on_nodes:
-            note_left_out(workload, platforms[0], prepared.report)
-        first, family = self.submitted, Dependencies(self)  # type: ignore[arg-type]
-        self.submitted += len(workload)
-        self._active += len(prepared.rows)
-        self._families.append(family)
-        for row, reason in prepared.rejected.items():
-            self._fates[first + row] = "rejected", float("nan"), reason
-            family.rejected(workload["job"][row])
-        self.report += workload.report + prepared.report
-        columns = {"job": workload["job"], "submit": workload["submit"], "processors": prepared.processors}
-        columns |= {"asked": prepared.requested, "origin": np.full(len(workload), "" if at is None else at.name)}
-        columns |= {key: workload[key] for key in ("user", "group", "queue", "partition") if key in workload}
-        self._tables.append((first, Table(columns)))
-        detailed = any(needs_specs(workload, spec) for spec in platforms)
-        jobs = specs(workload, prepared, on_nodes) if detailed else None
-        self._expect(list(values_of(workload, prepared, first, at, jobs)), family)
-        return prepared
+        return replay_workload(self, workload, self.home(home))
 
     def _expect(self, values: list[Values], family: Dependencies) -> None:
         """Have jobs submitted, each at its instant."""
@@ -431,17 +407,3 @@ class Broker:
         from simmodel.systems.gather import broker_result
 
         return broker_result(self, name or self.scheduler.policy_name)
-
-
-def _check(env: Environment, members: Sequence[Member], named: Mapping[str, Member]) -> None:
-    if not members:
-        raise InputError("at least one cluster expected, found none")
-    if len(named) != len(members):
-        raise InputError(f"clusters with names that differ expected, found {', '.join(each.name for each in members)}")
-    first = members[0].cluster
-    for member in members:
-        cluster = member.cluster
-        if cluster.env is not env:
-            raise InputError(f"clusters in the environment of the broker expected, {member.name} is in another one")
-        if (cluster._by_event, cluster._submits_first) != (first._by_event, first._submits_first):
-            raise InputError(f"clusters that decide alike expected, {members[0].name} and {member.name} do not")

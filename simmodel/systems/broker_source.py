@@ -1,4 +1,4 @@
-"""What comes to a broker: a queue that forgets what is handed over, and the source that submits the jobs of a log."""
+"""What comes to a broker: a queue that forgets what is handed over, and the jobs of a log, each at its instant."""
 
 from __future__ import annotations
 
@@ -6,19 +6,24 @@ from collections.abc import Iterator
 from heapq import heappush
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from simmodel.environment import Occurrence
 from simmodel.scheduling.waiting import WaitingQueue
+from simmodel.systems.dependencies import Dependencies
 from simmodel.systems.member import BrokeredJob
+from simmodel.systems.replay import needs_specs, note_left_out, specs
+from simmodel.work.prepare import prepare
+from simmodel.work.table import Table
 
 if TYPE_CHECKING:
     from simmodel.systems.broker import Broker
-    from simmodel.systems.dependencies import Dependencies
     from simmodel.systems.member import Member
     from simmodel.work.job import Job, LiveJob
     from simmodel.work.prepare import Prepared
     from simmodel.work.workload import Workload
 
-__all__ = ["BrokerQueue", "Source", "Values", "values_of"]
+__all__ = ["BrokerQueue", "Source", "Values", "replay_workload"]
 
 Values = tuple[Any, ...]
 """row of the record, submit, processors, requested, run (s), job, user, home, spec"""
@@ -79,7 +84,33 @@ class Source(Occurrence):
         self._push(then)
 
 
-def values_of(
+def replay_workload(broker: Broker, workload: Workload, home: Member | None) -> Prepared:
+    """Have a broker submit the jobs of a workload, all of one home: see :meth:`Broker.replay`."""
+    largest = max(pool.capacity for member in broker._allowed(home) for pool in member.cluster.places)
+    prepared = prepare(workload, largest, "requested", "continue")
+    platforms = [member.cluster.spec for member in broker.members]
+    on_nodes = any(partition.nodes for spec in platforms for partition in spec.partitions)
+    if not on_nodes:
+        note_left_out(workload, platforms[0], prepared.report)
+    first, family = broker.submitted, Dependencies(broker)  # type: ignore[arg-type]
+    broker.submitted += len(workload)
+    broker._active += len(prepared.rows)
+    broker._families.append(family)
+    for row, reason in prepared.rejected.items():
+        broker._fates[first + row] = "rejected", float("nan"), reason
+        family.rejected(workload["job"][row])
+    broker.report += workload.report + prepared.report
+    columns = {"job": workload["job"], "submit": workload["submit"], "processors": prepared.processors}
+    columns |= {"asked": prepared.requested, "origin": np.full(len(workload), "" if home is None else home.name)}
+    columns |= {key: workload[key] for key in ("user", "group", "queue", "partition") if key in workload}
+    broker._tables.append((first, Table(columns)))
+    detailed = any(needs_specs(workload, spec) for spec in platforms)
+    jobs = specs(workload, prepared, on_nodes) if detailed else None
+    broker._expect(list(_values_of(workload, prepared, first, home, jobs)), family)
+    return prepared
+
+
+def _values_of(
     workload: Workload, prepared: Prepared, first: int, home: Member | None, jobs: Iterator[tuple[int, Job]] | None
 ) -> Iterator[Values]:
     """Return the rows that can run as plain values, in order of submission; ``first`` is the row of the first one.

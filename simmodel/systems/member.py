@@ -14,10 +14,11 @@ from simmodel.systems.forecast import By, Forecast
 from simmodel.work.job import Job, LiveJob
 
 if TYPE_CHECKING:
+    from simmodel.environment import Environment
     from simmodel.resources.pool import Pool
     from simmodel.systems.cluster import Cluster
 
-__all__ = ["BrokeredJob", "Member", "Slowdowns", "set_slowdowns"]
+__all__ = ["BrokeredJob", "Member", "Slowdowns", "check_members", "set_slowdowns"]
 
 Slowdowns = Sequence[float] | Mapping[str, float] | Mapping[tuple[str, str], float] | None
 
@@ -255,6 +256,27 @@ class Member:
             cluster._admit(job)
         else:
             cluster._take_in(job)
+
+
+def check_members(env: Environment, members: Sequence[Member]) -> None:
+    """Check that clusters can stand under one broker.
+
+    Raises
+    ------
+    InputError
+        where there is none, two have one name, one is in another environment, or they decide at different instants
+    """
+    if not members:
+        raise InputError("at least one cluster expected, found none")
+    if len({member.name for member in members}) != len(members):
+        raise InputError(f"clusters with names that differ expected, found {', '.join(each.name for each in members)}")
+    first = members[0].cluster
+    for member in members:
+        cluster = member.cluster
+        if cluster.env is not env:
+            raise InputError(f"clusters in the environment of the broker expected, {member.name} is in another one")
+        if (cluster._by_event, cluster._submits_first) != (first._by_event, first._submits_first):
+            raise InputError(f"clusters that decide alike expected, {members[0].name} and {member.name} do not")
 
 
 def set_slowdowns(members: Mapping[str, Member], given: Slowdowns) -> None:
