@@ -193,6 +193,13 @@ def test_executions_that_were_stopped_are_in_the_result() -> None:
     assert load["tasks"].tolist() == [1]
 
 
+def test_a_core_that_sets_itself_up_is_busy_once() -> None:
+    machine = machine_of({"ram": (9, None)}, {"cpu": ("ram", {"setup": 1.0})}, to("cpu"))
+    run(machine, TaskSet([3.0]))
+    (row,) = machine.result().load().rows()
+    assert (row["busy"], row["utilisation"], row["setup"], row["for others"]) == (4.0, 1.0, 1.0, 0.0)
+
+
 def test_a_result_written_in_place_stays() -> None:
     machine = machine_of({"ram": (10, None), "disk": (10, None)}, {"cpu": ("ram", {"count": 1})}, to("cpu", "cpu"))
     tasks = TaskSet([1.0, 1.0], inputs=[(0,), ()], outputs=[(0,), ()], sizes=[5.0], memory=[0, 9.0], parents=[(), (0,)])

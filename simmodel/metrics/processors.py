@@ -60,27 +60,46 @@ def _stopped_seconds(result: MachineResult) -> NDArray[np.float64]:
     return np.stack(counted).astype(np.float64)
 
 
-def _for_others(result: MachineResult) -> NDArray[np.float64]:
-    """Return the time that each processor, a CPU core, set up others or moved their data."""
-    table = result.cpu_phases
-    core = positions(table["core"], result.processors["processor"].tolist())
-    end = np.where(np.isnan(table["end"]), result.ended, table["end"])
-    known = core >= 0
-    seconds = (end - table["start"])[known]
-    return np.bincount(core[known], weights=seconds, minlength=len(result.processors)).astype(np.float64)
+def _own_seconds(result: MachineResult) -> NDArray[np.float64]:
+    """Return the time that each processor was busy with tasks of its own."""
+    seconds = phase_seconds(result)
+    return np.asarray(sum(seconds[PHASES.index(name)] for name in WORKING))
 
 
 def busy_seconds(result: MachineResult) -> NDArray[np.float64]:
-    """Return the time that each processor was busy: set up, reconfigured, fed, executing, or working for others."""
-    seconds = phase_seconds(result)
-    return np.asarray(sum(seconds[PHASES.index(name)] for name in WORKING) + _for_others(result))
+    """Return the time that each processor was busy: set up, reconfigured, fed, executing, or working for others.
+
+    A CPU core that sets up another processor while a task of its own is fed is busy once.
+    """
+    found = _own_seconds(result)
+    table = result.cpu_phases
+    core = positions(table["core"], result.processors["processor"].tolist())
+    ends = np.where(np.isnan(table["end"]), result.ended, table["end"])
+    place = positions(result.stopped["processor"], result.processors["processor"].tolist())
+    for each in np.unique(core[core >= 0]).tolist():
+        starts, stops = [table["start"][core == each]], [ends[core == each]]
+        for at in (PHASES.index(name) for name in WORKING):
+            starts += [result.spans[0][at][result.placed == each], result.stopped[MOMENTS[at]][place == each]]
+            stops += [result.spans[1][at][result.placed == each], result.stopped[MOMENTS[at + 1]][place == each]]
+        found[each] = _together(np.concatenate(starts), np.concatenate(stops))
+    return found
+
+
+def _together(start: NDArray[np.float64], end: NDArray[np.float64]) -> float:
+    """Return the length of the union of intervals; those with nan do not count."""
+    known = np.isfinite(start) & np.isfinite(end)
+    order = np.argsort(start[known], kind="stable")
+    start, end = start[known][order], end[known][order]
+    before = np.concatenate([start[:1], np.maximum.accumulate(end)[:-1]])
+    return float(np.maximum(end - np.maximum(start, before), 0.0).sum())
 
 
 def load(result: MachineResult) -> Table:
     """Return a row for each processor: its tasks, how busy it was, the time in each phase, and its energy.
 
     Columns: ``processor, type, tasks, busy`` (time), ``utilisation`` (share of the run), the :data:`PHASES` in which a
-    task has its processor, ``for others`` (a CPU core sets up others or moves their data), and ``energy``.
+    task has its processor, ``for others`` (a CPU core sets up others or moves their data, and nothing else), and
+    ``energy``.
 
     >>> from simmodel.metrics._examples import two_kinds
     >>> table = load(two_kinds())
@@ -98,7 +117,7 @@ def load(result: MachineResult) -> Table:
             "busy": busy,
             "utilisation": busy / span if span > 0 else np.full(len(busy), np.nan),
             **{name: seconds[PHASES.index(name)] for name in HELD},
-            "for others": _for_others(result),
+            "for others": busy - _own_seconds(result),
             "energy": _watts(result, busy),
         }
     )

@@ -175,6 +175,7 @@ def _check_load(executions: dict[Any, list[Span]], result: Any) -> None:
             seconds[place.name] += (end - start) * cores / place.capacity
     for row in result.load().rows():
         assert row["execution"] == _about(seconds[row["processor"]]), row
+        assert not row["utilisation"] > 1 + 1e-9, row
 
 
 def _check_phases(machine: Any, ended: dict[Any, Any], rows: list[Any]) -> None:
