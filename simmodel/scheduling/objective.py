@@ -102,9 +102,12 @@ def measure(
 
 
 def _slowdowns(kind: str, waits: NDArray[np.float64], ran: NDArray[np.float64], tau: float) -> NDArray[np.float64]:
+    endless = np.isinf(ran)
+    if endless.any():  # beside a run without an end no wait counts
+        return np.append(_slowdowns(kind, waits[~endless], ran[~endless], tau), np.ones(np.count_nonzero(endless)))
     if kind == "bounded_slowdown":
         return np.maximum(1.0, (waits + ran) / np.maximum(ran, tau))
-    if ran.min() > 0:
+    if len(ran) and ran.min() > 0:
         return (waits + ran) / ran
     positive = ran > 0
     return (waits[positive] + ran[positive]) / ran[positive]

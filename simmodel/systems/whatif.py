@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from simmodel.work.job import Run
 
 __all__ = ["Foreseen", "foresee", "simulate_from"]
+
+_NEVER = sys.float_info.max
 
 
 class Foreseen:
@@ -117,16 +120,23 @@ def foresee(snapshot: Snapshot, policy: Any = None, *, until: float | None = Non
 
     cluster._on_started = cluster._hooks["job_resumed"] = (runs.append,)
     cluster._on_ended = (ended,)
+    endless = any(work.expected == inf for work in (*snapshot.waiting, *snapshot.held, *snapshot.blocked))
+    endless = endless or any(run.expected_end == inf for run in snapshot.running)
     with _no_collections():
-        _run(cluster, until)
+        _run(cluster, until, endless)
     starts = [(run.job.seq, run.job.id, run.place.name, run.started) for run in runs]
-    return Foreseen(snapshot, starts, ends, float(env._now))
+    last = float(env._now)
+    if last == _NEVER:
+        last = max([snapshot.now, *(start[3] for start in starts), *ends.values()])
+    return Foreseen(snapshot, starts, ends, last)
 
 
-def _run(cluster: Cluster, until: float | None) -> None:
+def _run(cluster: Cluster, until: float | None, endless: bool) -> None:
     """Run until an instant, or until nothing is left; what waits for ever is left waiting."""
     env = cluster.env
     end = cluster.idle() if until is None and cluster.calendar.endless else until
+    if until is None and endless:
+        end = _NEVER  # what has no end does not end at infinity
     try:
         if end is not None:
             env.run(end)
