@@ -63,7 +63,8 @@ def test_several_logs_have_their_homes(folder, capsys) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["one.swf", "--clusters", "4,x"], "a number of processors, a name or a path expected, found 'x'"),
+        (["one.swf", "--clusters", "4,x"], "platform 'x' is not known"),
+        (["one.swf", "--clusters", "4,hetsim-slow"], "a cluster expected, found the machine 'hetsim-slow'"),
         (["one.swf", "--clusters", ","], "--clusters: a list with commas expected, found ','"),
         (["one.swf", "--clusters", "4,4", "--slowdowns", "1"], "2 slowdowns expected, one a cluster, found 1"),
         (["one.swf", "--clusters", "4,4", "--slowdowns", "1,y"], "--slowdowns: a number > 0 expected, found 'y'"),
@@ -80,6 +81,14 @@ def test_wrong_arguments_are_one_sentence(folder, capsys, arguments, sentence) -
     error = capsys.readouterr().err
     assert sentence in error
     assert len(error.strip().splitlines()) == 1
+
+
+def test_clusters_are_ready_platforms_and_files_too(folder, capsys) -> None:
+    (folder / "mine.toml").write_text('kind = "cluster"\nname = "mine"\n[[partitions]]\nprocessors = 6\n')
+    assert main(["meta", "one.swf", "--clusters", "4,theta,mine.toml"]) == 0
+    out = capsys.readouterr().out
+    assert " 4,360 " in out or " 4360 " in out
+    assert " 6 " in out
 
 
 # ---------------------------------------------------------------------- side by side

@@ -12,6 +12,7 @@ import attrs
 from simmodel.environment import Environment, quiet_garbage_collector
 from simmodel.errors import InputError
 from simmodel.platform.cluster import ClusterSpec
+from simmodel.platform.machine import MachineSpec
 from simmodel.records.columns import joined
 from simmodel.records.observers import EventRecorder, Progress
 from simmodel.records.recorder import JobRecorder
@@ -219,6 +220,12 @@ def platform_of(given: Any, processors: int | None, log: Workload) -> ClusterSpe
         if given <= 0:
             raise InputError(f"a number of processors > 0 expected, found {given}")
         return ClusterSpec.simple(given if processors is None else processors)
+    if isinstance(given, (str, Path)):
+        from simmodel.platform.library import load_platform
+
+        given = load_platform(given)
+    if isinstance(given, MachineSpec):
+        raise InputError(f"a cluster expected, found the machine {given.name!r}: it runs tasks, not jobs")
     if not isinstance(given, ClusterSpec):
         raise InputError(f"a cluster, a number of processors, a name or a path expected, found {given!r}")
     return given if processors is None else given.with_processors(processors)
