@@ -15,6 +15,7 @@ from simmodel.scheduling.protocol import Preempt, Reserve, Start, WakeAt
 from simmodel.simulate import simulate
 from simmodel.systems.cluster import Cluster
 from simmodel.work.job import Dependency, Job
+from simmodel.work.workload import Workload
 
 
 def starts(platform, jobs, policy="fcfs", **options):
@@ -242,6 +243,22 @@ def test_unknown_queues_and_partitions():
     spec = ClusterSpec(partitions=[PartitionSpec(name="a", processors=1), PartitionSpec(name="b", processors=1)])
     with pytest.raises(InputError, match="partition 'c' of job 1 is not there; there are a, b"):
         Cluster(env, spec).submit(Job(run=1, partition="c"))
+
+
+def test_queues_and_partitions_of_another_machine_are_left_out_of_a_log_and_counted():
+    columns = {
+        "submit": [0, 0, 0],
+        "run": [9, 9, 9],
+        "processors": [1, 1, 1],
+        "queue": [7, 1, -1],
+        "partition": [3, -1, 3],
+    }
+    parts = [PartitionSpec(name="a", processors=1), PartitionSpec(name="b", processors=4)]
+    spec = ClusterSpec(partitions=parts, queues=[QueueSpec(name="1")])
+    result = simulate(spec, Workload(columns), "easy")
+    assert result.jobs["status"].tolist() == ["completed"] * 3
+    assert result.report.repaired["queue that the platform does not have: left out"] == 1
+    assert result.report.repaired["partition that the platform does not have: left out"] == 2
 
 
 def test_consumables_are_shared_and_planned():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import numpy as np
 
 from simmodel.work.job import Dependency, Job, LiveJob
@@ -106,7 +107,20 @@ def submit_specs(cluster: Cluster, workload: Workload, prepared: Prepared, first
     """
     for row, spec in specs(workload, prepared, any(partition.nodes for partition in cluster.spec.partitions)):
         number = first + row + cluster._offset
+        if workload.specs is None:
+            spec = _known_here(cluster, spec, prepared.report)
         plan_submission(cluster, float(prepared.submit[row]), first + row, number, spec, prepared.report)
+
+
+def _known_here(cluster: Cluster, spec: Job, report: Report) -> Job:
+    """Return the job of a log without the queue or partition that another machine had; each is counted."""
+    if spec.queue is not None and cluster.rules and str(spec.queue) not in cluster.rules:
+        report.repaired["queue that the platform does not have: left out"] += 1
+        spec = attrs.evolve(spec, queue=None)
+    if spec.partition is not None and cluster._only_pool is None and str(spec.partition) not in cluster.pools:
+        report.repaired["partition that the platform does not have: left out"] += 1
+        spec = attrs.evolve(spec, partition=None)
+    return spec
 
 
 def plan_submission(cluster: Cluster, at: float, row: int, number: int, spec: Job, report: Report) -> None:
