@@ -126,6 +126,11 @@ ONE = ["--platforms", "mine.toml", "--workloads", "random:tasks=3", "--policies"
         (["machine", "kth-sp2", "random:tasks=3"], "kth-sp2: a machine expected, found a cluster"),
         (["machine", "mine.toml", "random:task=3"], "key 'task' is not known; did you mean 'tasks'?"),
         (["machine", "mine.toml", "nowhere.dax"], "nowhere.dax"),
+        (["machine", "mine.toml", ""], "the name of work for a machine, or a file, expected, found ''"),
+        (["machine", "mine.toml", "layered:n=nan"], "n: a whole number >= 1 expected, found 'nan'"),
+        (["machine", "mine.toml", "layered:n=5,fat=nan"], "fat: a number from 0 to 1 expected, found 'nan'"),
+        (["explore", *ONE, "hrr", "--metrics", ","], "--metrics: at least one expected, found ','"),
+        (["explore", "--platforms", "mine.toml,mine.toml", "--workloads", "x", "--policies", "hrr"], "platform once"),
         (["machine", "mine.toml", "random:tasks=3", "--policy", "hft"], "'hft' is not known; did you mean 'heft'"),
         (["machine", "mine.toml", "random:tasks=3", "--policy", "easy"], "a policy that places tasks"),
         (["machine", "mine.toml", "random:tasks=3", "--policy", "sjf"], "a policy that places tasks"),
@@ -159,6 +164,12 @@ def test_wrong_seeds_are_refused(folder: Path, capsys: pytest.CaptureFixture[str
 
 
 # ---------------------------------------------------------------------- explore
+
+
+def test_a_seed_counts_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["explore", *ONE, "hrr", "--seeds", "1,1"])
+    assert "each seed once expected, found '1,1'" in capsys.readouterr().err
 
 
 def test_explore_prints_means_with_intervals(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -107,6 +107,7 @@ def test_a_policy_that_blocks_is_left_at_the_deadline(folder: Path, capsys: pyte
         (["whatif", "s.json", "--policies", "easy,easy"], r"two policies are called 'easy'"),
         (["whatif", "s.json", "--policies", "easy", "--objective", "speed"], r"speed"),
         (["whatif", "s.json", "--policies", "easy", "--horizon", "0"], r"--horizon: seconds > 0 expected"),
+        (["whatif", "s.json", "--policies", "easy", "--samples", "3"], r"--arrivals expected, found none"),
         (["whatif", "s.json", "--policies", "easy", "--samples", "0"], r"--samples: a whole number from 1 on"),
         (["whatif", "s.json", "--policies", "easy", "--arrivals", "nowhere"], r"workload 'nowhere' is not known"),
         (["whatif", "s.json", "--policies", "easy", "--arrivals", "none.toml"], r"none.toml: no such file"),

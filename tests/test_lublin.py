@@ -111,7 +111,7 @@ def test_limits_and_seeds():
     assert (lublin(100, seed=0)["run"] != lublin(100, seed=1)["run"]).any()
     with pytest.raises(ValueError, match="rng or seed"):
         lublin(10, rng=np.random.default_rng(1), seed=0)
-    with pytest.raises(ValueError, match="at least 1"):
+    with pytest.raises(ValueError, match="jobs >= 1 expected, found 0"):
         lublin(0)
     with pytest.raises(ValueError, match="serial: a share from 0 to 1 expected, found 2"):
         attrs.evolve(BATCH, serial=2)

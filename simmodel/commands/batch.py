@@ -13,6 +13,7 @@ from simmodel.commands.shared import (
     add_rules,
     check_outputs,
     chosen_policy,
+    cluster_of,
     label,
     run_options,
     seconds,
@@ -40,7 +41,7 @@ def add(commands: Commands) -> None:
     files.add_argument("--trace", type=Path, metavar="OUT.json", help="a trace for ui.perfetto.dev")
     files.add_argument("--plot", type=Path, metavar="OUT.png", help="the run on one page (.png, .pdf, .svg)")
     files.add_argument("--snapshot", type=Path, metavar="OUT.json", help="the state at --at, for 'simmodel whatif'")
-    files.add_argument("--at", dest="until", type=seconds, metavar="S", help="the instant of the snapshot; as --until")
+    files.add_argument("--at", type=seconds, metavar="S", help="the instant of the snapshot, where the run stops")
     parser.set_defaults(command=run)
 
 
@@ -50,12 +51,16 @@ def run(options: argparse.Namespace) -> None:
     from simmodel.simulate import simulate
 
     check_outputs(options, "schedule", "json", "db", "trace", "plot", "snapshot")
+    if options.at is not None:
+        if options.snapshot is None or options.until is not None:
+            raise InputError("--at goes with --snapshot, and not with --until")
+        options.until = options.at
     if options.snapshot is not None and options.until is None:
         raise InputError("--snapshot needs the instant of the snapshot: --at expected")
     policy, name = chosen_policy(options)
     last = _Last()
     result = simulate(
-        options.platform,
+        cluster_of(options),
         options.log,
         policy,
         events=options.events,

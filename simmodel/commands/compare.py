@@ -12,6 +12,7 @@ from simmodel.commands.shared import (
     add_rules,
     add_workers,
     check_outputs,
+    cluster_of,
     label,
     process_pool,
     run_options,
@@ -53,8 +54,8 @@ def run(options: argparse.Namespace) -> None:
 
     check_outputs(options, "table", "plot")
     policies = split_names(options.policies)
-    with process_pool(options.workers) as executor:
-        found = compare(options.platform, options.log, policies, executor=executor, **run_options(options))
+    with process_pool(options.workers, most=len(policies)) as executor:
+        found = compare(cluster_of(options), options.log, policies, executor=executor, **run_options(options))
     first: Result = found.results[0]
     head = f"{label(options.log)}: {len(first.jobs):,} jobs on {first.processors:,} processors"
     write_and_say(

@@ -45,7 +45,7 @@ def add(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Run every combination of platforms, workloads, policies and seeds, and compare means with their intervals."""
-    from simmodel.errors import unknown
+    from simmodel.errors import InputError, unknown
     from simmodel.experiments.explore import explore
     from simmodel.metrics.batch import METRICS
     from simmodel.metrics.workflow import MACHINE_METRICS
@@ -53,18 +53,26 @@ def run(options: argparse.Namespace) -> None:
     from simmodel.platform.machine import MachineSpec
 
     check_outputs(options, "table", "samples", "plot")
-    platforms = {name: load_platform(name) for name in split_names(options.platforms)}
+    names = split_names(options.platforms)
+    if len(set(names)) < len(names):
+        raise InputError(f"--platforms: each platform once expected, found {options.platforms!r}")
+    platforms = {name: load_platform(name) for name in names}
     of_machines = any(isinstance(spec, MachineSpec) for spec in platforms.values())
     metrics = None if options.metrics is None else split_names(options.metrics)
+    if metrics == []:
+        raise InputError(f"--metrics: at least one expected, found {options.metrics!r}")
     known = MACHINE_METRICS if of_machines else METRICS
     for name in metrics or ():
         if name not in known:
             raise unknown("metric", name, known)
-    with process_pool(options.workers) as executor:
+    policies = split_names(options.policies)
+    seeds = options.seeds if isinstance(options.seeds, int) else len(options.seeds)
+    runs = len(platforms) * len(options.workloads) * len(policies) * seeds
+    with process_pool(options.workers, most=runs) as executor:
         found = explore(
             platforms,
             options.workloads,
-            split_names(options.policies),
+            policies,
             seeds=options.seeds,
             executor=executor,
             level=options.level,
@@ -108,6 +116,9 @@ def _seeds(text: str) -> int | list[int]:
         or (len(parts) == 1 and "," not in text and int(parts[0]) < 1)
     ):
         raise argparse.ArgumentTypeError(f"a number from 1 on, or numbers with commas, expected, found {text!r}")
+    numbers = [int(part) for part in parts]
+    if len(set(numbers)) < len(numbers):
+        raise argparse.ArgumentTypeError(f"each seed once expected, found {text!r}")
     return int(parts[0]) if len(parts) == 1 and "," not in text else [int(part) for part in parts]
 
 

@@ -14,6 +14,7 @@ from simmodel.commands.shared import (
     add_rules,
     add_workers,
     check_outputs,
+    cluster_of,
     label,
     process_pool,
     run_options,
@@ -22,6 +23,7 @@ from simmodel.commands.shared import (
     split_names,
     write_and_say,
 )
+from simmodel.errors import InputError
 
 if TYPE_CHECKING:
     from simmodel.commands.shared import Commands
@@ -92,7 +94,10 @@ def _text(options: argparse.Namespace) -> str:
 
     see_working_folder(options.objective)
     goal = objective(options.objective)
-    said = [*split_names(options.policies), f"backfill={options.backfill}"]
+    policies = split_names(options.policies)
+    if not policies:
+        raise InputError(f"--policies: at least one expected, found {options.policies!r}")
+    said = [*policies, f"backfill={options.backfill}"]
     said.append(f"objective={options.objective.strip() if goal.function is not None else goal}")
     if options.ties is not None:
         said.append(f"ties={'>'.join(split_names(options.ties))}")
@@ -109,8 +114,8 @@ def run(options: argparse.Namespace) -> None:
     from simmodel.experiments.portfolio import beside
 
     check_outputs(options, "schedule", "choices", "json", "db", "plot")
-    with process_pool(options.workers) as executor:
-        found = beside(options.platform, options.log, _text(options), executor=executor, **run_options(options))
+    with process_pool(options.workers, most=len(split_names(options.policies)) + 1) as executor:
+        found = beside(cluster_of(options), options.log, _text(options), executor=executor, **run_options(options))
     result = found.portfolio
     assert result.choices is not None
     head = f"{label(options.log)}: {len(result.jobs):,} jobs on {result.processors:,} processors"

@@ -27,6 +27,7 @@ __all__ = [
     "at_least_one",
     "check_outputs",
     "chosen_policy",
+    "cluster_of",
     "label",
     "needs",
     "process_pool",
@@ -137,6 +138,19 @@ def add_workers(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--workers", type=at_least_one, default=1, metavar="N", help="processes (default: 1)")
 
 
+def cluster_of(options: argparse.Namespace) -> Any:
+    """Return the cluster that ``--platform`` names, and ``None`` where it is not given; machines are refused."""
+    if options.platform is None:
+        return None
+    from simmodel.platform.library import load_platform
+    from simmodel.platform.machine import MachineSpec
+
+    platform = load_platform(options.platform)
+    if isinstance(platform, MachineSpec):
+        raise InputError("a cluster expected, found a machine: 'simmodel machine' runs tasks on it", options.platform)
+    return platform
+
+
 def run_options(options: argparse.Namespace) -> dict[str, Any]:
     """Return what simulate() takes, of the arguments of :func:`add_machine` and :func:`add_rules`."""
     names = ("processors", "decide_on", "event_order", "estimates", "overrun", "until", "seed", "progress")
@@ -144,8 +158,12 @@ def run_options(options: argparse.Namespace) -> dict[str, Any]:
 
 
 @contextmanager
-def process_pool(workers: int, apart: bool = False) -> Iterator[Executor | None]:
-    """Give an executor of so many processes, and none where one is enough, unless it is to be ``apart`` from this."""
+def process_pool(workers: int, apart: bool = False, most: int | None = None) -> Iterator[Executor | None]:
+    """Give an executor of so many processes, and none where one is enough, unless it is to be ``apart`` from this.
+
+    There are at most as many processes as there is to run, ``most``: all of them start at once.
+    """
+    workers = workers if most is None else max(1, min(workers, most))
     if workers == 1 and not apart:
         yield None
         return
@@ -165,7 +183,7 @@ def chosen_policy(options: argparse.Namespace) -> tuple[Any, str]:
 
     given = [option for option in ("order", "backfill", "backfill_order") if getattr(options, option) is not None]
     if not given:
-        name = options.policy or "easy"
+        name = "easy" if options.policy is None else options.policy
         see_working_folder(name)
         policy(name)
         return name, name

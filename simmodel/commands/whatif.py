@@ -56,14 +56,18 @@ def add(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Simulate a snapshot under several policies, and say which is best and what it starts now."""
-    from simmodel.errors import SimmodelError
+    from simmodel.errors import InputError, SimmodelError
     from simmodel.experiments.futures import stop_workers
     from simmodel.experiments.whatif import what_if
 
     check_outputs(options, "json", "table", "plot")
+    if options.samples > 1 and options.arrivals is None:
+        raise InputError("--samples is of what is drawn: --arrivals expected, found none")
     policies = split_names(options.policies)
     # What blocks in a process of its own can be left at the deadline.
-    with process_pool(options.workers, apart=options.deadline is not None) as executor:
+    with process_pool(
+        options.workers, apart=options.deadline is not None, most=len(policies) * options.samples
+    ) as executor:
         found = what_if(
             options.snapshot,
             policies,

@@ -81,6 +81,8 @@ def explore(
     spread = {"platform": _platforms(platforms), "workload": _labelled("workload", workloads)}
     chosen = labelled_policies(policies)
     numbers = replication_seeds(seeds) if isinstance(seeds, int) else [int(seed) for seed in seeds]
+    if len(set(numbers)) < len(numbers):
+        raise InputError(f"each seed once expected, found {numbers}")
     if not numbers:
         raise InputError("at least one seed expected, found none")
     cells = list(product(spread["platform"], spread["workload"], chosen))

@@ -176,6 +176,8 @@ def _path_of(
     """Return the path of a file or of a ready workload, and whether it is ready."""
     if format is not None and format not in formats:
         raise unknown("format", format, formats)
+    if name_or_path == "":
+        raise InputError(f"the name of a {kind} or a file expected, found ''")
     bare = isinstance(name_or_path, str) and kind == "workload"
     ready = ready_file("workloads", str(name_or_path)) if bare else None
     path = ready or Path(name_or_path)

@@ -75,10 +75,10 @@ def layered(
     (50, 8, True)
     """
     for name, value in (("fat", fat), ("regular", regular), ("density", density)):
-        if not 0 <= value <= 1:
+        if isinstance(value, (bool, str)) or not 0 <= value <= 1:
             raise ValueError(f"{name}: a number from 0 to 1 expected, found {value!r}")
     for name, whole, least in (("n", n, 1), ("jump", jump, 0), ("ccr", ccr, 0)):
-        if whole != int(whole) or whole < least:
+        if isinstance(whole, (bool, str)) or not math.isfinite(whole) or whole != int(whole) or whole < least:
             raise ValueError(f"{name}: a whole number >= {least} expected, found {whole!r}")
     if ccr > 3:
         raise ValueError(f"ccr: 0, 1, 2 or 3 expected, found {ccr!r}")

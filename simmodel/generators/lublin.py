@@ -214,8 +214,9 @@ def lublin(
     >>> bool((log["processors"] <= 128).all())
     True
     """
-    if jobs < 1 or processors < 1 or not classes:
-        raise ValueError(f"jobs, processors and classes of at least 1 expected, found {jobs}, {processors}, {classes}")
+    for what, count in (("jobs", jobs), ("processors", processors), ("classes", len(classes))):
+        if count < 1:
+            raise ValueError(f"{what} >= 1 expected, found {count}")
     streams = stream(rng, seed).spawn(3)
     submit, kind = _arrivals(jobs, classes, streams[0])
     size = np.empty(jobs, np.int64)

@@ -132,6 +132,8 @@ class _Reader:
     def work(self, text: str | Path, rng: np.random.Generator | None, seed: int | None = None) -> Work:
         """Return the work of a text; a stream that is given comes before seeds."""
         name = str(text)
+        if text == "":
+            raise InputError("the name of work for a machine, or a file, expected, found ''")
         if name in self.within:
             raise InputError(f"no work that is part of itself expected, found {' -> '.join([*self.within, name])}")
         inner = attrs.evolve(self, within=(*self.within, name))

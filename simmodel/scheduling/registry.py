@@ -125,4 +125,15 @@ def _load(name: str) -> Any:
         found = getattr(import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise InputError(f"policy {name!r}: {error}") from None
-    return found() if isinstance(found, type) else found
+    except Exception as error:  # whatever the module does when it is read
+        raise InputError(f"policy {name!r}: {module!r} cannot be imported: {type(error).__name__}: {error}") from error
+    if isinstance(found, type):
+        try:
+            found = found()
+        except TypeError as error:
+            raise InputError(f"policy {name!r}: a class that needs no arguments expected: {error}") from None
+    if not callable(getattr(found, "decide", found)):
+        raise InputError(
+            f"policy {name!r}: a policy with decide(view), or a function of a view, expected, found {found!r}"
+        )
+    return found
