@@ -193,6 +193,21 @@ def test_executions_that_were_stopped_are_in_the_result() -> None:
     assert load["tasks"].tolist() == [1]
 
 
+def test_data_that_are_written_anew_on_their_way_come_once_more() -> None:
+    # t0 writes d (0-1), t1 changes it (1-3), t2 reads it on the GPU: what was fetched ahead at 1 is of old at 3.
+    machine = machine_of(
+        {"ram": (9, None), "hbm": (9, None)},
+        {"cpu": ("ram", {}), "gpu": ("hbm", {})},
+        to("cpu", "cpu", "gpu"),
+        decide="submit",
+        overlap=True,
+    )
+    tasks = TaskSet([1.0, 2.0, 1.0], inputs=[(), (0,), (0,)], outputs=[(0,), (0,), ()], sizes=[5.0],
+                    parents=[(), (0,), (0, 1)])  # fmt: skip
+    assert run(machine, tasks) == [1.0, 3.0, 12.0]
+    assert machine.result().transfers["start"].tolist() == [1.0, 6.0]
+
+
 def test_a_core_that_sets_itself_up_is_busy_once() -> None:
     machine = machine_of({"ram": (9, None)}, {"cpu": ("ram", {"setup": 1.0})}, to("cpu"))
     run(machine, TaskSet([3.0]))

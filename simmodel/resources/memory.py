@@ -34,6 +34,7 @@ class Arrival(Event):
         super().__init__(env)
         self.users = 0
         self.under_way = False
+        self.stale = False  # the data have been written anew since they left
         self.owner: LiveTask | None = None  # the task that has to bring them
         self.flight: Any = None  # how they come, once they are on their way
 
@@ -102,6 +103,7 @@ class MemoryPool:
         self.leaving: dict[LiveData, None] = {}
         self.writing: dict[LiveData, int] = {}
         self.awaited: dict[LiveData, None] = {}
+        self.stale: dict[LiveData, None] = {}  # copies in use of data that have been written anew
         self.takers = 0
         self.claims: deque[Claim] = deque()
         self.changed: Callable[[], None] | None = None
@@ -235,6 +237,11 @@ class MemoryPool:
         self.takers -= 1
         for data in task.inputs:
             held[data] -= 1
+        if self.stale:
+            if done:
+                for data in task.outputs:
+                    self.stale.pop(data, None)
+            self._forget_stale()
         for data in task.outputs:
             if data in task.inputs:
                 continue
@@ -321,8 +328,31 @@ class MemoryPool:
     def unuse(self, data: LiveData) -> None:
         """End what :meth:`use` began."""
         self.held[data] -= 1
+        if self.stale:
+            self._forget_stale()
         if self.changed is not None:
             self.changed()
+
+    def written_elsewhere(self, data: LiveData) -> None:
+        """The data have been written anew in another pool: what is here, or comes here, is of old."""
+        arrival = self.arriving.get(data)
+        if arrival is not None and arrival.under_way:
+            arrival.stale = True
+        if data in self.held:
+            self.stale[data] = None
+            self._forget_stale()
+
+    def _forget_stale(self) -> None:
+        for data in [data for data in self.stale if not self.held[data]]:
+            del self.stale[data]
+            self.forget(data)
+
+    def turn_away(self, data: LiveData) -> None:
+        """Give the room back of data that came, and that nobody wants as they are."""
+        arrival = self.arriving.pop(data)
+        self.awaited.pop(data, None)
+        self._remove(data.size)
+        arrival.succeed()
 
     # ------------------------------------------------------------------ room
 

@@ -249,13 +249,14 @@ class Machine:
             call(task, processor, stamps)
 
     def _written(self, data: LiveData, pool: MemoryPool) -> None:
+        if data.written:
+            data.copies = (pool,)
+            for other in self.pools.values():
+                if other is not pool:
+                    other.written_elsewhere(data)
         data.written = True
         if not data.readers:
             data.kept = True
-        if len(data.copies) > 1:  # written anew: other copies are of old
-            for other in data.copies:
-                if other is not pool and not other.held[data] and data not in other.leaving:
-                    other.forget(data)
 
     def release(self, task: Any) -> None:
         """Let the children of a task that is done go, where it was their last parent."""

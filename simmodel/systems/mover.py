@@ -173,7 +173,13 @@ class DataMover:
         def arrived(_: Event) -> None:
             source.unuse(data)
             self._note(flight)
-            pool.arrived(data)
+            if not arrival.stale or data in pool.held:
+                pool.arrived(data)
+            elif arrival.users:  # written anew meanwhile: once more
+                arrival.stale = arrival.under_way = False
+                self.bring(data, pool, flight.task, flight.cause)
+            else:
+                pool.turn_away(data)
 
         if flight.moving.callbacks is None:  # nothing to move, and no latency
             arrived(flight.moving)
@@ -220,7 +226,7 @@ class DataMover:
 
         def gone(_: Event) -> None:
             del pool.leaving[data]
-            if not pool.held[data]:
+            if not pool.held.get(data, 1):
                 pool.forget(data)
 
         # The data are read where they leave; what brings them takes them out of use before they are forgotten.

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import simpy.core
 
 from simmodel.records.network import NetworkRecorder
+from simmodel.work.precedence import topological_order
 
 INFINITY = math.inf
 
@@ -160,6 +161,7 @@ def check(witness: Witness, *, finished: bool = True) -> None:
     _check_queues(witness, ended)
     _check_reconfigurations(machine, ended)
     _check_inputs(witness, executions)
+    _check_versions(witness, ended)
     _check_moves(witness, result)
     _check_pools(witness, ended, executions, result)
     _check_links(witness)
@@ -335,6 +337,39 @@ def _check_inputs(witness: Witness, executions: dict[Any, list[Span]]) -> None:
             pool = span.what.pool.name
             for data in task.inputs:
                 assert witness.lay_in(pool, data, span.start, span.end), (task, data, span, witness.present[pool, data])
+
+
+def _check_versions(witness: Witness, ended: dict[Any, Any]) -> None:
+    """What a task reads is what those before it wrote: it lies where that was written, or moved after that."""
+    machine = witness.machine
+    moves: dict[tuple[str, str], list[Any]] = defaultdict(list)
+    for moved, _ in witness.moves:
+        moves[moved.destination, moved.object].append(moved)
+    for submission in machine.sets:
+        parents = submission.set.parents
+        if parents is None:
+            continue
+        above: dict[Any, dict[Any, None]] = {}
+        for i in topological_order(dict(enumerate(parents)), dict(enumerate(submission.set.children))):
+            above[submission.tasks[i]] = before = {}
+            for parent in parents[i]:
+                before[submission.tasks[parent]] = None
+                before.update(above[submission.tasks[parent]])
+        for data in submission.data:
+            writers = [task for task in submission.tasks if data in task.outputs]
+            users = [task for task in submission.tasks if data in task.outputs or data in task.inputs]
+            if not all(a in above[b] or b in above[a] for a in writers for b in users if a is not b):
+                continue  # nobody says which of them a reader reads
+            for task in users:
+                wrote = [each for each in writers if each in above[task]]
+                if task not in ended or not wrote or data not in task.inputs:
+                    continue
+                place, phases = ended[task]
+                last = max(wrote, key=lambda each: (ended[each][1][-1], len(above[each])))
+                if ended[last][0].pool is not place.pool:
+                    here = [span for span in witness.present[place.pool.name, data] if span[0] <= phases[-2] <= span[1]]
+                    found = [moved for moved in moves[place.pool.name, data.name] if moved.start >= ended[last][1][-1]]
+                    assert any(moved.end == span[0] for moved in found for span in here), (task, data, last, here)
 
 
 def _check_moves(witness: Witness, result: Any) -> None:
