@@ -14,7 +14,8 @@ from simmodel.metrics.processors import link_load, pools
 from simmodel.metrics.workflow import longest_path
 from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.platform.network import LinkSpec
-from simmodel.records.tasks import PHASES, MachineResult
+from simmodel.records.task_moments import PHASES
+from simmodel.records.tasks import MachineResult
 from simmodel.scheduling.protocol import Start
 from simmodel.simulate import simulate
 from simmodel.work.task import DataObject

@@ -21,7 +21,8 @@ from simmodel.formats.perfetto_machine import trace_events
 from simmodel.metrics.processors import busy_seconds, link_load
 from simmodel.metrics.workflow import MACHINE_METRICS, longest_path
 from simmodel.records.stores import plain
-from simmodel.records.tasks import FIRST_COLUMNS, MachineResult
+from simmodel.records.task_moments import FIRST_COLUMNS
+from simmodel.records.tasks import MachineResult
 from simmodel.scheduling.protocol import Start
 from simmodel.simulate import simulate
 from simmodel.systems.machine import Machine

@@ -16,7 +16,7 @@ import numpy as np
 from simmodel.formats.perfetto import counter, write_events
 from simmodel.metrics.processors import link_load, routes
 from simmodel.records.steps import Steps
-from simmodel.records.tasks import HELD, PHASES, positions
+from simmodel.records.task_moments import HELD, PHASES, positions
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

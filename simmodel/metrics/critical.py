@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from simmodel.records.tasks import PHASES
+from simmodel.records.task_moments import PHASES
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def critical_path(result: MachineResult) -> Table:
     task, processor
         of the step
     phase
-        of :data:`~simmodel.records.tasks.PHASES`
+        of :data:`~simmodel.records.task_moments.PHASES`
     start, end
         instants
     cause

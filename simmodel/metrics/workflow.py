@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simmodel.metrics.processors import busy_seconds, energy
-from simmodel.records.tasks import PHASES
+from simmodel.records.task_moments import PHASES
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simmodel.platform.machine import MachineSpec
+from simmodel.records.task_moments import MOMENTS
 from simmodel.work.precedence import topological_order
 from simmodel.work.table import Table
 from simmodel.work.taskset import TaskSet
@@ -177,7 +178,7 @@ def restored(tables: Mapping[str, Table], about: Mapping[str, Any], **known: Any
         further fields of the result
     """
     from simmodel.platform.toml import from_dict
-    from simmodel.records.tasks import MOMENTS, MachineResult
+    from simmodel.records.tasks import MachineResult
 
     spec: MachineSpec = from_dict(about["machine"])
     pools = tables["memory"]

@@ -14,6 +14,16 @@ import numpy as np
 from simmodel.platform.machine import MachineSpec
 from simmodel.records.steps import Steps
 from simmodel.records.task_columns import family_seconds, from_sets, joined_edges, recorded_instants, runs_by_kind
+from simmodel.records.task_moments import (
+    FIRST_COLUMNS,
+    MOMENTS,
+    PHASES,
+    completed,
+    cpu_table,
+    positions,
+    stopped_table,
+    transfer_table,
+)
 from simmodel.work.table import Table
 from simmodel.work.taskset import TaskSet
 from simmodel.work.workload import Report
@@ -23,108 +33,7 @@ if TYPE_CHECKING:
 
     from simmodel.view.machine_plots import MachinePlots
 
-__all__ = ["HELD", "MOMENTS", "PHASES", "MachineResult", "positions"]
-
-FIRST_COLUMNS = (
-    "task",
-    "processor",
-    "ready",
-    "setup_start",
-    "setup_end",
-    "reconfiguration_end",
-    "transfer_start",
-    "transfer_end",
-    "start",
-    "end",
-)
-MOMENTS = (
-    "submit",
-    "ready",
-    "taken",
-    "setup_start",
-    "setup_end",
-    "reconfiguration_end",
-    "transfer_start",
-    "transfer_end",
-    "start",
-    "end",
-)
-"""The instants of a task in their order; its phases lie between each two of them."""
-PHASES = (
-    "blocked on dependencies",
-    "blocked on setup",
-    "waiting for setup",
-    "setup",
-    "reconfiguration",
-    "waiting for memory",
-    "transfer",
-    "waiting for core",
-    "execution",
-)
-"""The phases of a task, each from one of the :data:`MOMENTS` to the next. Blocked on setup: the processor is busy;
-waiting for setup: it is taken, and the CPU core that sets up is busy; waiting for memory: for room in the pool, or for
-the CPU core that moves the data; waiting for core: a CPU core that is busy with others again."""
-HELD = PHASES[2:]
-"""The phases in which the task has its processor."""
-
-_TRANSFERS = ("object", "bytes", "source", "destination", "start", "end", "task", "cause", "count")
-_CPU = ("core", "task", "what", "start", "end")
-STOPPED = ("task", "processor", *MOMENTS[2:], "cores")
-"""The columns of executions that were stopped: as of tasks, from when the processor was the task's own."""
-_EMPTY_TYPES = {"bytes": float, "count": np.int64, "cores": float, **dict.fromkeys(MOMENTS, float)}
-
-
-def _empty(names: Sequence[str]) -> Table:
-    return Table({name: np.zeros(0, dtype=_EMPTY_TYPES.get(name, "U1")) for name in names})
-
-
-def _transfers(given: Mapping[str, Any] | None) -> Table:
-    table = Table(given or {})
-    return table if len(table) else _empty(_TRANSFERS)
-
-
-def _cpu_phases(given: Mapping[str, Any] | None) -> Table:
-    table = Table(given or {})
-    return table if len(table) else _empty(_CPU)
-
-
-def _stopped(given: Mapping[str, Any] | None) -> Table:
-    table = Table(given or {})
-    return table if len(table) else _empty(STOPPED)
-
-
-def _complete(given: Mapping[str, Any]) -> Table:
-    """Add the columns that follow from others, where they are missing."""
-    columns = {name: np.asarray(column) for name, column in given.items()}
-    missing = [name for name in ("task", "processor", "start", "end") if name not in columns]
-    if missing:
-        raise ValueError(f"columns task, processor, start and end expected, {', '.join(missing)} missing")
-    count = len(columns["task"])
-    for name in ("processor", "setup_core", "family", "pool"):
-        if name in columns and columns[name].dtype.kind != "U":
-            columns[name] = np.array(["" if each is None else str(each) for each in columns[name]], dtype=str)
-    later = columns["end"].astype(np.float64)
-    for name in reversed(MOMENTS):
-        found = columns[name].astype(np.float64) if name in columns else later
-        if name == "submit" and name not in columns:
-            found = np.zeros(count)
-        later = columns[name] = np.where(np.isnan(found), later, found)
-    ran = columns["end"] - columns["start"]
-    defaults: dict[str, Any] = {
-        "assigned": columns["taken"],
-        "set": np.zeros(count, dtype=np.int64),
-        "status": np.where(np.isfinite(columns["end"]), "done", np.where(np.isfinite(columns["start"]), "running", "")),
-        "attempts": np.isfinite(columns["start"]).astype(np.int64),
-        "expected_run": ran,
-        "run_best": ran,
-        "setup_core": np.full(count, ""),
-        "family": np.full(count, ""),
-        "pool": np.full(count, ""),
-        "cores": np.ones(count),
-    }
-    known = {**defaults, **columns}
-    order = dict.fromkeys((*FIRST_COLUMNS, "submit", "assigned", "taken", *defaults, *known))
-    return Table({name: known[name] for name in order})
+__all__ = ["MachineResult"]
 
 
 @attrs.define(kw_only=True, eq=False, repr=False, slots=False)
@@ -173,13 +82,13 @@ class MachineResult:
     (6.0, 4.0)
     """
 
-    tasks: Table = attrs.field(converter=_complete)
+    tasks: Table = attrs.field(converter=completed)
     spec: MachineSpec
-    transfers: Table = attrs.field(default=None, converter=_transfers)
+    transfers: Table = attrs.field(default=None, converter=transfer_table)
     memory: Mapping[str, Any] = attrs.field(factory=dict)
     peaks: Mapping[str, float] = attrs.field(factory=dict)
-    cpu_phases: Table = attrs.field(default=None, converter=_cpu_phases)
-    stopped: Table = attrs.field(default=None, converter=_stopped)
+    cpu_phases: Table = attrs.field(default=None, converter=cpu_table)
+    stopped: Table = attrs.field(default=None, converter=stopped_table)
     sets: Sequence[TaskSet] = ()
     plan: Table | None = None
     speeds: NDArray[np.float64] | None = None
@@ -446,11 +355,3 @@ class MachineResult:
     def __repr__(self) -> str:
         count = len(self.processors)
         return f"<MachineResult {self.name}: {len(self.tasks)} tasks on {count} processor{'' if count == 1 else 's'}>"
-
-
-def positions(values: NDArray[Any], known: Sequence[str]) -> NDArray[np.int64]:
-    """Return of each value its position among the known ones; -1 where it is none of them."""
-    names, of = np.unique(np.asarray(values, dtype=str), return_inverse=True)
-    rows = {name: i for i, name in enumerate(known)}
-    found = np.array([rows.get(name, -1) for name in names.tolist()], dtype=np.int64)
-    return found[of.reshape(-1)] if len(found) else np.zeros(0, dtype=np.int64)

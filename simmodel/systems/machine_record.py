@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simmodel.records.tasks import STOPPED, MachineResult
+from simmodel.records.task_moments import STOPPED
+from simmodel.records.tasks import MachineResult
 from simmodel.work.table import Table
 from simmodel.work.workload import Report
 

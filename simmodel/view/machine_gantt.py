@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simmodel.metrics.packing import pack
-from simmodel.records.tasks import HELD, MOMENTS, PHASES, positions
+from simmodel.records.task_moments import HELD, MOMENTS, PHASES, positions
 from simmodel.view.gantt import shares
 from simmodel.view.style import BLUE, GREY, INK, ORANGE, axes, span_axis, tidy
 
