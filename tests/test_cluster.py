@@ -1,16 +1,13 @@
-"""The life of jobs in a cluster: bodies, dependencies, cancellation, limits, preemption, and what is refused."""
+"""The life of jobs in a cluster: dependencies, cancellation, limits, and what is refused."""
 
 from __future__ import annotations
 
-import attrs
 import pytest
-import simpy
 
 from simmodel import policy_names
 from simmodel.environment import Environment
-from simmodel.errors import ImpossibleWork, InputError, JobFailed, PolicyError, Stalled
-from simmodel.platform.cluster import ClusterSpec, ConsumableSpec, OutageSpec, PartitionSpec, QueueSpec
-from simmodel.policies import Easy, Preemptive
+from simmodel.errors import ImpossibleWork, InputError, PolicyError, Stalled
+from simmodel.platform.cluster import ClusterSpec, ConsumableSpec, PartitionSpec, QueueSpec
 from simmodel.scheduling.protocol import Preempt, Reserve, Start, WakeAt
 from simmodel.simulate import simulate
 from simmodel.systems.cluster import Cluster
@@ -21,77 +18,6 @@ from simmodel.work.workload import Workload
 def starts(platform, jobs, policy="fcfs", **options):
     """Start of each job, in the order of the list."""
     return simulate(platform, jobs, policy, **options).jobs["start"].tolist()
-
-
-# ---------------------------------------------------------------------- bodies
-
-
-def test_a_body_is_the_job():
-    """Compute, write a checkpoint, compute: the job ends with the body, and holds its processors until then."""
-    env = Environment()
-    cluster = Cluster(env, 4)
-
-    def body(env, job, grant):
-        assert (job.processors, grant.processors) == (3, 3)
-        for _ in range(2):
-            yield env.timeout(10)
-            yield env.timeout(1)
-
-    first = cluster.submit(Job(processors=3, body=body))
-    second = cluster.submit(Job(processors=2, run=1))
-    env.run()
-    assert (first.state, first.started, second.started, env.now) == ("completed", 0, 22, 23)
-
-
-def test_a_body_is_stopped_at_its_requested_time_and_may_clean_up():
-    env = Environment()
-    cluster = Cluster(env, 1)
-    cleaned = []
-
-    def body(env, job, grant):
-        try:
-            yield env.timeout(100)
-        except simpy.Interrupt as interrupt:
-            cleaned.append((env.now, interrupt.cause))
-            yield env.timeout(2)
-
-    job = cluster.submit(Job(body=body, requested=30))
-    after = cluster.submit(Job(run=1))
-    env.run()
-    assert cleaned == [(30, "timeout")]
-    assert (job.state, after.started) == ("timeout", 32)
-
-
-def test_a_body_may_fail_and_an_error_in_it_is_not_hidden():
-    def fails(env, job, grant):
-        yield env.timeout(5)
-        raise JobFailed("out of memory")
-
-    def broken(env, job, grant):
-        yield env.timeout(5)
-        raise RuntimeError("a bug")
-
-    env = Environment()
-    cluster = Cluster(env, 1)
-    job = cluster.submit(Job(body=fails))
-    env.run()
-    assert job.state == "failed"
-    cluster.submit(Job(body=broken))
-    with pytest.raises(RuntimeError, match="a bug"):
-        env.run()
-
-
-def test_a_body_may_run_a_workflow_of_jobs_of_its_own():
-    env = Environment()
-    outer, inner = Cluster(env, 8, name="outer"), Cluster(env, 2, name="inner")
-
-    def body(env, job, grant):
-        parts = [inner.submit(Job(run=10)) for _ in range(4)]
-        yield env.all_of([part.done for part in parts])
-
-    job = outer.submit(Job(processors=8, body=body))
-    env.run(job.done)
-    assert env.now == 20
 
 
 # ---------------------------------------------------------------------- dependencies
@@ -280,73 +206,6 @@ def test_consumables_are_shared_and_planned():
     assert result.jobs["status"][4:].tolist() == ["rejected", "rejected"]
     assert "4 of licence asked for, there are 3" in result.jobs["reason"][4]
     assert "consumable 'beer' asked for" in result.jobs["reason"][5]
-
-
-# ---------------------------------------------------------------------- preemption
-
-
-def preemptive_spec(mode):
-    return ClusterSpec(
-        partitions=[PartitionSpec(processors=4)],
-        queues=[
-            QueueSpec(name="normal", priority=1, preempts=["besteffort"]),
-            QueueSpec(name="besteffort", preemptible=mode),
-        ],
-    )
-
-
-@pytest.mark.parametrize(
-    ("mode", "keeps_work", "end"),
-    [("requeue", False, 10 + 5 + 20), ("requeue", True, 25), ("suspend", False, 25)],
-)
-def test_preempted_jobs_start_again_or_go_on(mode, keeps_work, end):
-    """A best-effort job of 20 s gives way at 10 for 5 s: it starts again, or has 10 s left."""
-    jobs = [
-        Job(processors=4, run=20, queue="besteffort", keeps_work=keeps_work),
-        Job(submit=10, processors=2, run=5, queue="normal"),
-    ]
-    result = simulate(preemptive_spec(mode), jobs, "preemptive")
-    assert result.jobs["start"][1] == 10
-    assert result.jobs["end"].tolist() == [end, 15]
-    assert result.jobs["status"].tolist() == ["completed", "completed"]
-    assert result.jobs["attempts"].tolist() == [1 if mode == "suspend" else 2, 1]
-    assert result.jobs["run"][0] == 20  # what was thrown away does not count
-
-
-def test_the_latest_started_gives_way_and_no_more_than_needed():
-    jobs = [Job(submit=i, processors=1, run=100, queue="besteffort") for i in range(4)]
-    jobs.append(Job(submit=10, processors=2, run=5, queue="normal"))
-    result = simulate(preemptive_spec("suspend"), jobs, Preemptive(Easy()))
-    assert result.jobs["end"].tolist() == [100, 101, 107, 108, 15]
-
-
-def test_a_job_may_forbid_preempting_it():
-    jobs = [
-        Job(processors=4, run=20, queue="besteffort", on_preempt="no"),
-        Job(submit=10, processors=2, run=5, queue="normal"),
-    ]
-    assert starts(preemptive_spec("requeue"), jobs, "preemptive") == [0, 20]
-
-
-def test_a_policy_of_ones_own_may_preempt_and_resume():
-    """Round robin of two jobs on one processor, 10 s each, by suspending: a policy in one function."""
-
-    def round_robin(view):
-        running = view.running
-        if running and view.waiting and view.now - running[0].started >= 10:
-            yield Preempt(running[0].work, "suspend", "its turn is over")
-            waiting = [job for job in view.waiting if job is not running[0].work]
-            yield Start(waiting[0], view.places[0])
-        for job in view.waiting:
-            if view.places[0].fits(job):
-                yield Start(job, view.places[0])
-        yield WakeAt(view.now + 10)
-
-    result = simulate(1, [Job(run=25), Job(run=25)], round_robin, until=1000)
-    assert result.jobs["end"].tolist() == [45, 50]
-    runs = result.runs
-    assert runs["start"].tolist() == [0, 10, 20, 30, 40, 45]
-    assert runs["job"].tolist() == [1, 2, 1, 2, 1, 2]
 
 
 # ---------------------------------------------------------------------- what is wrong is said
@@ -541,100 +400,6 @@ def test_amounts_of_consumables_that_are_not_whole_come_back_whole():
     for policy in ("fcfs", "easy", "conservative"):
         result = starts(spec, [*parts, Job(run=5, consumables={"io": 1}), *tenths], policy)
         assert result == [0, 0, 6, *[20] * 10]
-
-
-def cleans_up(seconds):
-    """Return a body that runs for 100 s and, once it is interrupted, for so many more."""
-
-    def body(env, job, grant):
-        try:
-            yield env.timeout(100)
-        except simpy.Interrupt:
-            yield env.timeout(seconds)
-
-    return body
-
-
-def test_a_body_that_is_cancelled_while_it_gives_way_does_not_start_again():
-    jobs = [
-        Job(processors=4, body=cleans_up(5), queue="besteffort", cancel=12),
-        Job(submit=10, processors=4, run=5, queue="normal"),
-    ]
-    result = simulate(preemptive_spec("requeue"), jobs, "preemptive")
-    assert result.jobs["status"].tolist() == ["cancelled", "completed"]
-    assert result.jobs["end"].tolist() == [15, 20]
-
-
-def test_a_body_is_not_suspended():
-    jobs = [
-        Job(processors=4, body=cleans_up(5), queue="besteffort"),
-        Job(submit=10, processors=4, run=5, queue="normal"),
-    ]
-    assert starts(preemptive_spec("suspend"), jobs, "preemptive") == [0, 100]
-
-
-def test_nobody_else_gives_way_while_a_body_makes_enough_room():
-    jobs = [
-        Job(processors=2, run=50, queue="besteffort"),
-        Job(processors=2, body=cleans_up(5), queue="besteffort"),
-        Job(submit=10, processors=2, run=5, queue="normal"),
-        Job(submit=12, processors=4, run=1, queue="besteffort"),  # a submission brings a decision
-    ]
-    result = simulate(preemptive_spec("requeue"), jobs, "preemptive")
-    assert result.jobs["start"][[0, 2]].tolist() == [0, 15]
-    assert result.jobs["attempts"].tolist() == [1, 2, 1, 1]
-
-
-def test_a_body_that_ends_in_the_instant_in_which_it_is_stopped_has_completed():
-    env = Environment()
-    cluster = Cluster(env, 1)
-
-    def body(env, job, grant):
-        yield env.timeout(5)
-
-    job = cluster.submit(Job(body=body))
-    env.run(1)
-    job.run.process.callbacks.insert(0, lambda _: cluster.cancel(job))
-    env.run()
-    assert job.state == "completed"
-
-
-def test_an_error_in_the_clean_up_of_a_body_is_not_hidden():
-    def body(env, job, grant):
-        try:
-            yield env.timeout(100)
-        except simpy.Interrupt:
-            raise RuntimeError("a bug") from None
-
-    env = Environment()
-    cluster = Cluster(env, 1)
-    cluster.submit(Job(body=body, cancel=5))
-    with pytest.raises(RuntimeError, match="a bug"):
-        env.run()
-
-
-def test_a_job_that_was_suspended_starts_from_the_beginning_after_a_failure():
-    """10 s of 30 before it is suspended, 10 s more until its processors fail: it runs 30 s, or keeps 20."""
-    spec = attrs.evolve(preemptive_spec("suspend"), outages=[OutageSpec(at=25, until=26, processors=4)])
-    for keeps_work, end in ((False, 56), (True, 36)):
-        jobs = [
-            Job(processors=4, run=30, requested=40, queue="besteffort", keeps_work=keeps_work),
-            Job(submit=10, processors=4, run=5, queue="normal"),
-        ]
-        result = simulate(spec, jobs, "preemptive")
-        assert result.jobs["end"].tolist() == [end, 15]
-        assert result.jobs["status"].tolist() == ["completed", "completed"]
-
-
-def test_a_job_that_is_cancelled_while_it_is_suspended_is_recorded_so():
-    jobs = [
-        Job(processors=4, run=20, queue="besteffort", cancel=12),
-        Job(submit=10, processors=4, run=5, queue="normal"),
-    ]
-    result = simulate(preemptive_spec("suspend"), jobs, "preemptive")
-    assert result.jobs["status"].tolist() == ["cancelled", "completed"]
-    assert result.jobs["end"].tolist() == [12, 15]
-    assert result.jobs["run"].tolist() == [10, 5]
 
 
 @pytest.mark.parametrize("policy", list(policy_names("jobs")))

@@ -1,0 +1,148 @@
+"""Jobs that give way to others: stopped or suspended, and what becomes of them."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+import simpy
+
+from simmodel.platform.cluster import ClusterSpec, OutageSpec, PartitionSpec, QueueSpec
+from simmodel.policies import Easy, Preemptive
+from simmodel.scheduling.protocol import Preempt, Start, WakeAt
+from simmodel.simulate import simulate
+from simmodel.work.job import Job
+
+
+def starts(platform, jobs, policy="fcfs", **options):
+    """Start of each job, in the order of the list."""
+    return simulate(platform, jobs, policy, **options).jobs["start"].tolist()
+
+
+def preemptive_spec(mode):
+    return ClusterSpec(
+        partitions=[PartitionSpec(processors=4)],
+        queues=[
+            QueueSpec(name="normal", priority=1, preempts=["besteffort"]),
+            QueueSpec(name="besteffort", preemptible=mode),
+        ],
+    )
+
+
+@pytest.mark.parametrize(
+    ("mode", "keeps_work", "end"),
+    [("requeue", False, 10 + 5 + 20), ("requeue", True, 25), ("suspend", False, 25)],
+)
+def test_preempted_jobs_start_again_or_go_on(mode, keeps_work, end):
+    """A best-effort job of 20 s gives way at 10 for 5 s: it starts again, or has 10 s left."""
+    jobs = [
+        Job(processors=4, run=20, queue="besteffort", keeps_work=keeps_work),
+        Job(submit=10, processors=2, run=5, queue="normal"),
+    ]
+    result = simulate(preemptive_spec(mode), jobs, "preemptive")
+    assert result.jobs["start"][1] == 10
+    assert result.jobs["end"].tolist() == [end, 15]
+    assert result.jobs["status"].tolist() == ["completed", "completed"]
+    assert result.jobs["attempts"].tolist() == [1 if mode == "suspend" else 2, 1]
+    assert result.jobs["run"][0] == 20  # what was thrown away does not count
+
+
+def test_the_latest_started_gives_way_and_no_more_than_needed():
+    jobs = [Job(submit=i, processors=1, run=100, queue="besteffort") for i in range(4)]
+    jobs.append(Job(submit=10, processors=2, run=5, queue="normal"))
+    result = simulate(preemptive_spec("suspend"), jobs, Preemptive(Easy()))
+    assert result.jobs["end"].tolist() == [100, 101, 107, 108, 15]
+
+
+def test_a_job_may_forbid_preempting_it():
+    jobs = [
+        Job(processors=4, run=20, queue="besteffort", on_preempt="no"),
+        Job(submit=10, processors=2, run=5, queue="normal"),
+    ]
+    assert starts(preemptive_spec("requeue"), jobs, "preemptive") == [0, 20]
+
+
+def test_a_policy_of_ones_own_may_preempt_and_resume():
+    """Round robin of two jobs on one processor, 10 s each, by suspending: a policy in one function."""
+
+    def round_robin(view):
+        running = view.running
+        if running and view.waiting and view.now - running[0].started >= 10:
+            yield Preempt(running[0].work, "suspend", "its turn is over")
+            waiting = [job for job in view.waiting if job is not running[0].work]
+            yield Start(waiting[0], view.places[0])
+        for job in view.waiting:
+            if view.places[0].fits(job):
+                yield Start(job, view.places[0])
+        yield WakeAt(view.now + 10)
+
+    result = simulate(1, [Job(run=25), Job(run=25)], round_robin, until=1000)
+    assert result.jobs["end"].tolist() == [45, 50]
+    runs = result.runs
+    assert runs["start"].tolist() == [0, 10, 20, 30, 40, 45]
+    assert runs["job"].tolist() == [1, 2, 1, 2, 1, 2]
+
+
+def cleans_up(seconds):
+    """Return a body that runs for 100 s and, once it is interrupted, for so many more."""
+
+    def body(env, job, grant):
+        try:
+            yield env.timeout(100)
+        except simpy.Interrupt:
+            yield env.timeout(seconds)
+
+    return body
+
+
+def test_a_body_that_is_cancelled_while_it_gives_way_does_not_start_again():
+    jobs = [
+        Job(processors=4, body=cleans_up(5), queue="besteffort", cancel=12),
+        Job(submit=10, processors=4, run=5, queue="normal"),
+    ]
+    result = simulate(preemptive_spec("requeue"), jobs, "preemptive")
+    assert result.jobs["status"].tolist() == ["cancelled", "completed"]
+    assert result.jobs["end"].tolist() == [15, 20]
+
+
+def test_a_body_is_not_suspended():
+    jobs = [
+        Job(processors=4, body=cleans_up(5), queue="besteffort"),
+        Job(submit=10, processors=4, run=5, queue="normal"),
+    ]
+    assert starts(preemptive_spec("suspend"), jobs, "preemptive") == [0, 100]
+
+
+def test_nobody_else_gives_way_while_a_body_makes_enough_room():
+    jobs = [
+        Job(processors=2, run=50, queue="besteffort"),
+        Job(processors=2, body=cleans_up(5), queue="besteffort"),
+        Job(submit=10, processors=2, run=5, queue="normal"),
+        Job(submit=12, processors=4, run=1, queue="besteffort"),  # a submission brings a decision
+    ]
+    result = simulate(preemptive_spec("requeue"), jobs, "preemptive")
+    assert result.jobs["start"][[0, 2]].tolist() == [0, 15]
+    assert result.jobs["attempts"].tolist() == [1, 2, 1, 1]
+
+
+def test_a_job_that_was_suspended_starts_from_the_beginning_after_a_failure():
+    """10 s of 30 before it is suspended, 10 s more until its processors fail: it runs 30 s, or keeps 20."""
+    spec = attrs.evolve(preemptive_spec("suspend"), outages=[OutageSpec(at=25, until=26, processors=4)])
+    for keeps_work, end in ((False, 56), (True, 36)):
+        jobs = [
+            Job(processors=4, run=30, requested=40, queue="besteffort", keeps_work=keeps_work),
+            Job(submit=10, processors=4, run=5, queue="normal"),
+        ]
+        result = simulate(spec, jobs, "preemptive")
+        assert result.jobs["end"].tolist() == [end, 15]
+        assert result.jobs["status"].tolist() == ["completed", "completed"]
+
+
+def test_a_job_that_is_cancelled_while_it_is_suspended_is_recorded_so():
+    jobs = [
+        Job(processors=4, run=20, queue="besteffort", cancel=12),
+        Job(submit=10, processors=4, run=5, queue="normal"),
+    ]
+    result = simulate(preemptive_spec("suspend"), jobs, "preemptive")
+    assert result.jobs["status"].tolist() == ["cancelled", "completed"]
+    assert result.jobs["end"].tolist() == [12, 15]
+    assert result.jobs["run"].tolist() == [10, 5]
