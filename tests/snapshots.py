@@ -1,6 +1,7 @@
-"""Small snapshots for tests of what-ifs."""
+"""Small snapshots, for tests of them and of what-ifs."""
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -38,3 +39,12 @@ def starts(outcome: Outcome) -> dict[object, float]:
 def drawn(rng: np.random.Generator, jobs: int = 10) -> Workload:
     """Draw jobs that arrive each half minute or so."""
     return synthetic(jobs, gap={"distribution": "exponential", "mean": 30.0}, run=20.0, processors=2, rng=rng)
+
+
+def at(instant: float, jobs: list[Job], platform: Any = 4, policy: Any = "fcfs", **options: Any) -> Cluster:
+    """Run jobs, each submitted at its instant, and stop there."""
+    env = Environment()
+    cluster = Cluster(env, platform, policy, **options)
+    cluster.replay(Workload.from_jobs(jobs))
+    env.run(until=instant)
+    return cluster

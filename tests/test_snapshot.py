@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from typing import Any
 
 import numpy as np
 import pytest
 from cutting import check_cut, check_rows, log_of
+from snapshots import at
 
 from simmodel.environment import Environment
 from simmodel.errors import InputError, SnapshotError
 from simmodel.platform.cluster import (
     ClusterSpec,
-    ConsumableSpec,
     FailureModel,
-    NodeSpec,
     OutageSpec,
     PartitionSpec,
     QueueSpec,
@@ -32,18 +27,6 @@ from simmodel.systems.cluster import Cluster
 from simmodel.systems.whatif import foresee
 from simmodel.work.job import Dependency, Job
 from simmodel.work.workload import Workload
-
-
-def at(instant: float, jobs: list[Job], platform: Any = 4, policy: Any = "fcfs", **options: Any) -> Cluster:
-    """Run jobs, each submitted at its instant, and stop there."""
-    env = Environment()
-    cluster = Cluster(env, platform, policy, **options)
-    cluster.replay(Workload.from_jobs(jobs))
-    env.run(until=instant)
-    return cluster
-
-
-NODES = ClusterSpec(partitions=[PartitionSpec(nodes=[NodeSpec(count=2, cores=4, gpus=1)])])
 
 # ---------------------------------------------------------------------- order, and what is to come
 
@@ -399,237 +382,3 @@ def test_a_policy_remembers_plain_values_only():
 
     with pytest.raises(SnapshotError, match="policy odd cannot be copied"):
         at(1, [Job(run=5)], policy=Odd()).snapshot()
-
-
-# ---------------------------------------------------------------------- JSON
-
-
-def rich() -> Snapshot:
-    """Return a snapshot with something of everything."""
-    spec = ClusterSpec(
-        name="rich",
-        partitions=[
-            PartitionSpec(name="gpu", nodes=[NodeSpec(count=3, cores=4, gpus=1, memory=8e9)]),
-            PartitionSpec(name="cpu", processors=6),
-        ],
-        queues=[QueueSpec(name="q", max_running=2), QueueSpec(name="w", priority=2)],
-        consumables=[ConsumableSpec(name="licence", amount=1.0)],
-        outages=[OutageSpec(partition="gpu", nodes=["node2"], at=2, until=90)],
-        failures=[FailureModel(partition="cpu", mean_time_between_failures=500)],
-        reservations=[ReservationSpec(name="r", partition="cpu", processors=2, start=30, end=60)],
-    )
-    jobs = [
-        Job(id="a", nodes=2, cores_per_node=2, gpus_per_node=1, run=20.1, requested=30, queue="q", user="ada"),
-        Job(id="b", processors=4, run=40, queue="q", user="bob", partition="cpu", consumables={"licence": 0.3}),
-        Job(id="c", processors=2, run=5, queue="q", user="bob", partition="cpu"),
-        Job(id="d", processors=6, run=5, queue="w", partition="cpu", priority=-5, cancel=80.5),
-        Job(id="e", processors=1, run=5, queue="w", partition="cpu", dependencies=[Dependency("b", "start", 30)]),
-        Job(id="f", processors=1, run=5, queue="w", partition="cpu", dependencies=["d"], submit=3),
-        Job(id="g", processors=1, run=5, queue="w", partition="r", submit=70),
-    ]
-    return at(10.25, jobs, spec, "multifactor+easy", name="rich").snapshot()
-
-
-def test_the_json_of_a_snapshot_is_exact():
-    snapshot = rich()
-    text = snapshot.to_json()
-    assert all(
-        getattr(snapshot, name) for name in ("running", "waiting", "held", "blocked", "arrivals", "waits", "usage")
-    )
-    read = Snapshot.from_json(text)
-    assert read == snapshot
-    assert read.to_json() == text
-    assert len({snapshot, read, snapshot.expected()}) == 2
-    assert read.running[0].held == snapshot.running[0].held
-    assert read.running[0].nodes == (0, 1)
-    assert json.loads(text, parse_constant=pytest.fail)["now"] == 10.25
-
-
-def test_numbers_of_numpy_are_numbers():
-    job = Job(id=np.int64(7), processors=int(np.int64(2)), run=np.float64(5.5), user=np.int64(3))
-    snapshot = at(2, [job]).snapshot()
-    assert Snapshot.from_json(snapshot.to_json()) == snapshot
-    assert simulate(snapshot).jobs["end"].tolist() == [5.5]
-
-
-def test_a_snapshot_is_written_to_a_file_and_read_back(tmp_path):
-    snapshot = rich()
-    for name in ("s.json", "s.json.gz"):
-        snapshot.to_json(tmp_path / name)
-        assert Snapshot.from_json(tmp_path / name) == snapshot
-        assert Snapshot.from_json(str(tmp_path / name)) == snapshot
-
-
-CODE = "import test_snapshot; print(test_snapshot.rich().digest, test_snapshot.rich().expected().digest)"
-
-
-def test_the_digest_is_the_same_in_every_process():
-    found = set()
-    for seed in ("1", "77"):
-        environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)}
-        ran = subprocess.run([sys.executable, "-c", CODE], env=environment, capture_output=True, text=True, check=True)
-        found.add(ran.stdout)
-    assert found == {f"{rich().digest} {rich().expected().digest}\n"}
-
-
-WRONG = {
-    "schema": (2, "schema: schema 1 expected, found 2"),
-    "format": ("my snapshot", "format: format 'simmodel snapshot' expected, found 'my snapshot'"),
-    "system": ("planet", r"system: a system expected \(cluster, .*\), found 'planet'"),
-    "now": ("noon", "now: an instant in s expected, found 'noon'"),
-    "seed": (-1, "seed: a whole number expected, found -1"),
-    "colour": ("red", "colour: key 'colour' is not known"),
-    "platform": ({"kind": "cluster", "partitions": [{"processors": 0}]}, r"platform.partitions\[0\].processors: "),
-    "options.estimates": ("guess", "options.estimates: 'requested' or 'exact' or 'cqsim' expected, found 'guess'"),
-    "policy.due": ("yes", "policy.due: true or false expected, found 'yes'"),
-    "running.started": ([1.0], "running.started: 2 values expected, found 1"),
-    "running.started.0": (11.0, r"running.started\[0\]: an instant up to 10.25 s expected, found 11"),
-    "running.end.0": (3.0, r"running.end\[0\]: an instant from 10.25 s on expected, found 3"),
-    "running.processors.1": (8, r"running.processors\[1\]: at most 6 processors in use on cpu expected, found 8"),
-    "running.held.0": (None, r"running.held\[0\]: nodes of gpu expected, found None"),
-    "waiting.submit.0": (12.0, r"waiting.submit\[0\]: an instant up to 10.25 s expected, found 12"),
-    "waiting.requested.0": ("long", r"waiting.requested\[0\]: seconds \(0 or more\) expected, found 'long'"),
-    "waiting.number.0": (0, r"waiting.number\[0\]: numbers that differ expected, found 0 twice"),
-    "waiting.spec.0": ({"colour": 1}, r"waiting.spec\[0\]: a job's fields expected, found"),
-    "arrivals.submit.0": (1.0, r"arrivals.submit\[0\]: an instant at or after 10.25 s expected, found 1"),
-    "places.0.name": ("moon", r"places\[0\].name: place 'moon' is not known"),
-    "places.0.down": (3, r"places\[0\].down: nodes expected, found 3"),
-    "consumables.0": (["beer", 1.0], r"consumables\[0\]: consumable 'beer' is not known"),
-    "waits.0": (["b", "end", 99, 0], r"waits\[0\]: the number of a blocked job expected, found 99"),
-    "planned.0": ([11.0, 2.0, "party"], r"planned\[0\]: what is planned 'party' is not known"),
-    "planned.1": ([11.0, 2.0, "cancel", 99], r"planned\[1\]: 'cancel' and what it is about expected, found \[99\]"),
-    "usage.0": ([5.0], r"usage\[0\]: \[half-life, .*\] expected, found \[5.0\]"),
-    "streams.rich.failures\\.0": ({}, "streams.rich.failures.0: the state of a PCG64 generator expected, found {}"),
-    "new": ([99], r"new\[0\]: the number of a waiting job expected, found 99"),
-}
-
-
-@pytest.mark.parametrize("where", WRONG)
-def test_a_wrong_value_in_the_json_gets_one_sentence(where, tmp_path):
-    value, sentence = WRONG[where]
-    document = rich().document()
-    document = json.loads(json.dumps(document))
-    *path, last = ["streams", "rich.failures.0"] if where.startswith("streams") else where.split(".")
-    inside = document
-    for name in path:
-        inside = inside[int(name) if isinstance(inside, list) else name]
-    inside[int(last) if isinstance(inside, list) else last] = value
-    file = tmp_path / "wrong.json"
-    file.write_text(json.dumps(document))
-    with pytest.raises(InputError, match=f"wrong.json, {sentence}"):
-        Snapshot.from_json(file)
-
-
-def test_what_is_no_snapshot_is_refused(tmp_path):
-    for text, sentence in (("{", "JSON expected"), ('{"format": 1}', "format 'simmodel snapshot' expected, found 1")):
-        with pytest.raises(InputError, match=sentence):
-            Snapshot.from_json(text)
-    with pytest.raises(InputError, match=r"nowhere.json: no such file"):
-        Snapshot.from_json(tmp_path / "nowhere.json")
-    (tmp_path / "list.json").write_text("[1]")
-    with pytest.raises(InputError, match="an object with keys expected, found list"):
-        Snapshot.from_json(tmp_path / "list.json")
-
-
-# ---------------------------------------------------------------------- from data
-
-
-def test_a_snapshot_of_data_has_nodes_limits_and_dependencies():
-    spec = ClusterSpec(
-        partitions=[PartitionSpec(nodes=[NodeSpec(count=3, cores=4, gpus=1)])],
-        queues=[QueueSpec(name="q", max_running=1), QueueSpec(name="w", priority=5)],
-    )
-    snapshot = Snapshot.of(
-        spec,
-        now=1000,
-        running=[
-            {"id": 1, "nodes": 1, "cores_per_node": 2, "gpus_per_node": 1, "requested": 60, "queue": "q"}
-            | {"started": 990, "on": ["node1"]}
-        ],
-        waiting=[
-            {"id": 2, "processors": 4, "requested": 50, "queue": "q", "submit": 900},
-            {"id": 3, "nodes": 2, "cores_per_node": 4, "requested": 50, "queue": "w", "submit": 950},
-            {"id": 4, "processors": 1, "requested": 5, "queue": "w", "dependencies": [Dependency(3)], "submit": 960},
-        ],
-        down={"batch": ["node0"]},
-        usage={"ada": 3600.0},
-        policy="easy",
-    )
-    assert [work.id for work in snapshot.held] == [2]
-    assert [work.id for work in snapshot.blocked] == [4]
-    assert snapshot.places[0].down == ((0, 1),)
-    assert Snapshot.from_json(snapshot.to_json()) == snapshot
-    assert snapshot == snapshot.expected()
-    # Node 0 does not come back as far as anybody knows; job 3 has the higher priority.
-    assert sorted(foresee(snapshot).starts) == [(2, "batch", 1100.0), (3, "batch", 1050.0), (4, "batch", 1100.0)]
-
-
-OF = {"id": 1, "processors": 2, "requested": 60, "started": 90}
-
-
-@pytest.mark.parametrize(
-    ("given", "sentence"),
-    [
-        ({"now": "noon"}, "now: an instant in s expected, found 'noon'"),
-        ({"platform": "big"}, "platform: a cluster or a number of processors expected, found 'big'"),
-        ({"running": [{**OF, "procs": 3}]}, r"running\[0\].procs: key 'procs' is not known"),
-        ({"running": [{"id": 1, "processors": 2, "requested": 60}]}, r"running\[0\].started: the instant of its start"),
-        (
-            {"running": [{**OF, "started": 190}]},
-            r"running\[0\].started: an instant from its submission \(100 s\) to now",
-        ),
-        ({"running": [{**OF, "submit": 95}]}, r"running\[0\].started: an instant from its submission \(95 s\) to now"),
-        ({"running": [{**OF, "processors": 2.5}]}, r"running\[0\].processors: a whole number expected, found 2.5"),
-        ({"running": [{**OF, "processors": 9}]}, r"running\[0\]: a job that can run expected: 9 processors asked for"),
-        ({"running": [{**OF, "processors": 3}, {**OF, "id": 2}]}, r"running\[1\]: a job that fits beside the others"),
-        ({"running": [OF, OF]}, r"running\[1\].id: jobs with ids that differ expected, found 1 twice"),
-        ({"running": [{**OF, "requested": None}]}, r"running\[0\].requested: seconds that the job asks for expected"),
-        ({"running": [{**OF, "requested": -5}]}, r"running\[0\].requested: seconds > 0 expected, found -5"),
-        ({"running": [{**OF, "expected_end": 80}]}, r"running\[0\].expected_end: an instant after its start \(90 s\)"),
-        ({"running": [{**OF, "on": [0]}]}, r"running\[0\].on: no nodes expected: those of batch are not identified"),
-        ({"running": [7]}, r"running\[0\]: keys with values, started among them, expected, found 7"),
-        (
-            {"running": [OF], "platform": NODES},
-            r"running\[0\].on: the nodes of batch that it runs on expected, found none",
-        ),
-        ({"running": [{**OF, "on": ["node7"]}], "platform": NODES}, r"running\[0\].on: a node of batch expected"),
-        ({"running": [{**OF, "on": [[0, 1]]}], "platform": NODES}, r"running\[0\].on: 2 processors expected, found"),
-        ({"waiting": [7]}, r"waiting\[0\]: a job, or keys with values, expected, found 7"),
-        ({"waiting": [{"processors": 1, "requested": 5, "submit": 200}]}, r"waiting\[0\].submit: an instant up to now"),
-        ({"waiting": [{"processors": 1, "requested": "5"}]}, r"waiting\[0\].requested: a number expected, found '5'"),
-        ({"waiting": [{"run": 1, "dependencies": [77]}]}, r"waiting\[0\].dependencies\[0\]: a job that runs or waits"),
-        ({"waiting": [{"run": 1, "user": 1.5}]}, r"waiting\[0\].user: a number or a name expected, found 1.5"),
-        ({"down": {"moon": 1}}, "down.moon: place 'moon' is not known"),
-        ({"down": {"batch": 9}}, "down.batch: a number of processors, 0 to 4, expected, found 9"),
-        ({"down": {"batch": ["node9"]}, "platform": NODES}, "down.batch: a node of batch expected"),
-        ({"usage": {"ada": -1}}, "usage.ada: processor seconds >= 0 expected, found -1"),
-        ({"usage": {"ada": 1}, "half_life": 0}, "half_life: a half-life > 0 s expected, found 0"),
-        ({"policy": "esay"}, "policy 'esay' is not known"),
-        ({"decide_on": "whim"}, "decide_on 'instant' or 'event' expected, found 'whim'"),
-    ],
-)
-def test_wrong_data_gets_one_sentence(given, sentence):
-    given = {"platform": 4, "now": 100, **given}
-    with pytest.raises(InputError, match=sentence):
-        Snapshot.of(given.pop("platform"), **given)
-
-
-def test_a_snapshot_of_data_has_what_the_description_says_is_away():
-    spec = ClusterSpec(
-        partitions=[PartitionSpec(processors=4)],
-        outages=[
-            OutageSpec(at=20, until=120, processors=1, kind="drain"),
-            OutageSpec(at=130, until=150, processors=4, kind="maintenance"),
-        ],
-        reservations=[ReservationSpec(name="r", start=50, end=300, processors=1)],
-    )
-    waiting = [
-        {"id": 2, "processors": 3, "requested": 10, "submit": 90},
-        {"id": 3, "processors": 1, "requested": 40, "submit": 91, "partition": "r"},
-        {"id": 4, "processors": 2, "requested": 25, "submit": 92},
-    ]
-    running = [{"id": 1, "processors": 1, "requested": 60, "started": 95}]
-    snapshot = Snapshot.of(spec, now=100, running=running, waiting=waiting, policy="easy")
-    assert Snapshot.from_json(snapshot.to_json()) == snapshot
-    # One processor is reserved, one drained until 120, one busy until 155; nothing may run into the maintenance.
-    assert foresee(snapshot).starts == [(3, "r", 100.0), (2, "batch", 155.0), (4, "batch", 165.0)]

@@ -1,0 +1,121 @@
+"""Snapshots made from data."""
+
+from __future__ import annotations
+
+import pytest
+
+from simmodel.errors import InputError
+from simmodel.platform.cluster import (
+    ClusterSpec,
+    NodeSpec,
+    OutageSpec,
+    PartitionSpec,
+    QueueSpec,
+    ReservationSpec,
+)
+from simmodel.scheduling.snapshot import Snapshot
+from simmodel.systems.whatif import foresee
+from simmodel.work.job import Dependency
+
+NODES = ClusterSpec(partitions=[PartitionSpec(nodes=[NodeSpec(count=2, cores=4, gpus=1)])])
+
+
+def test_a_snapshot_of_data_has_nodes_limits_and_dependencies():
+    spec = ClusterSpec(
+        partitions=[PartitionSpec(nodes=[NodeSpec(count=3, cores=4, gpus=1)])],
+        queues=[QueueSpec(name="q", max_running=1), QueueSpec(name="w", priority=5)],
+    )
+    snapshot = Snapshot.of(
+        spec,
+        now=1000,
+        running=[
+            {"id": 1, "nodes": 1, "cores_per_node": 2, "gpus_per_node": 1, "requested": 60, "queue": "q"}
+            | {"started": 990, "on": ["node1"]}
+        ],
+        waiting=[
+            {"id": 2, "processors": 4, "requested": 50, "queue": "q", "submit": 900},
+            {"id": 3, "nodes": 2, "cores_per_node": 4, "requested": 50, "queue": "w", "submit": 950},
+            {"id": 4, "processors": 1, "requested": 5, "queue": "w", "dependencies": [Dependency(3)], "submit": 960},
+        ],
+        down={"batch": ["node0"]},
+        usage={"ada": 3600.0},
+        policy="easy",
+    )
+    assert [work.id for work in snapshot.held] == [2]
+    assert [work.id for work in snapshot.blocked] == [4]
+    assert snapshot.places[0].down == ((0, 1),)
+    assert Snapshot.from_json(snapshot.to_json()) == snapshot
+    assert snapshot == snapshot.expected()
+    # Node 0 does not come back as far as anybody knows; job 3 has the higher priority.
+    assert sorted(foresee(snapshot).starts) == [(2, "batch", 1100.0), (3, "batch", 1050.0), (4, "batch", 1100.0)]
+
+
+OF = {"id": 1, "processors": 2, "requested": 60, "started": 90}
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"now": "noon"}, "now: an instant in s expected, found 'noon'"),
+        ({"platform": "big"}, "platform: a cluster or a number of processors expected, found 'big'"),
+        ({"running": [{**OF, "procs": 3}]}, r"running\[0\].procs: key 'procs' is not known"),
+        ({"running": [{"id": 1, "processors": 2, "requested": 60}]}, r"running\[0\].started: the instant of its start"),
+        (
+            {"running": [{**OF, "started": 190}]},
+            r"running\[0\].started: an instant from its submission \(100 s\) to now",
+        ),
+        ({"running": [{**OF, "submit": 95}]}, r"running\[0\].started: an instant from its submission \(95 s\) to now"),
+        ({"running": [{**OF, "processors": 2.5}]}, r"running\[0\].processors: a whole number expected, found 2.5"),
+        ({"running": [{**OF, "processors": 9}]}, r"running\[0\]: a job that can run expected: 9 processors asked for"),
+        ({"running": [{**OF, "processors": 3}, {**OF, "id": 2}]}, r"running\[1\]: a job that fits beside the others"),
+        ({"running": [OF, OF]}, r"running\[1\].id: jobs with ids that differ expected, found 1 twice"),
+        ({"running": [{**OF, "requested": None}]}, r"running\[0\].requested: seconds that the job asks for expected"),
+        ({"running": [{**OF, "requested": -5}]}, r"running\[0\].requested: seconds > 0 expected, found -5"),
+        ({"running": [{**OF, "expected_end": 80}]}, r"running\[0\].expected_end: an instant after its start \(90 s\)"),
+        ({"running": [{**OF, "on": [0]}]}, r"running\[0\].on: no nodes expected: those of batch are not identified"),
+        ({"running": [7]}, r"running\[0\]: keys with values, started among them, expected, found 7"),
+        (
+            {"running": [OF], "platform": NODES},
+            r"running\[0\].on: the nodes of batch that it runs on expected, found none",
+        ),
+        ({"running": [{**OF, "on": ["node7"]}], "platform": NODES}, r"running\[0\].on: a node of batch expected"),
+        ({"running": [{**OF, "on": [[0, 1]]}], "platform": NODES}, r"running\[0\].on: 2 processors expected, found"),
+        ({"waiting": [7]}, r"waiting\[0\]: a job, or keys with values, expected, found 7"),
+        ({"waiting": [{"processors": 1, "requested": 5, "submit": 200}]}, r"waiting\[0\].submit: an instant up to now"),
+        ({"waiting": [{"processors": 1, "requested": "5"}]}, r"waiting\[0\].requested: a number expected, found '5'"),
+        ({"waiting": [{"run": 1, "dependencies": [77]}]}, r"waiting\[0\].dependencies\[0\]: a job that runs or waits"),
+        ({"waiting": [{"run": 1, "user": 1.5}]}, r"waiting\[0\].user: a number or a name expected, found 1.5"),
+        ({"down": {"moon": 1}}, "down.moon: place 'moon' is not known"),
+        ({"down": {"batch": 9}}, "down.batch: a number of processors, 0 to 4, expected, found 9"),
+        ({"down": {"batch": ["node9"]}, "platform": NODES}, "down.batch: a node of batch expected"),
+        ({"usage": {"ada": -1}}, "usage.ada: processor seconds >= 0 expected, found -1"),
+        ({"usage": {"ada": 1}, "half_life": 0}, "half_life: a half-life > 0 s expected, found 0"),
+        ({"policy": "esay"}, "policy 'esay' is not known"),
+        ({"decide_on": "whim"}, "decide_on 'instant' or 'event' expected, found 'whim'"),
+    ],
+)
+def test_wrong_data_gets_one_sentence(given, sentence):
+    given = {"platform": 4, "now": 100, **given}
+    with pytest.raises(InputError, match=sentence):
+        Snapshot.of(given.pop("platform"), **given)
+
+
+def test_a_snapshot_of_data_has_what_the_description_says_is_away():
+    spec = ClusterSpec(
+        partitions=[PartitionSpec(processors=4)],
+        outages=[
+            OutageSpec(at=20, until=120, processors=1, kind="drain"),
+            OutageSpec(at=130, until=150, processors=4, kind="maintenance"),
+        ],
+        reservations=[ReservationSpec(name="r", start=50, end=300, processors=1)],
+    )
+    waiting = [
+        {"id": 2, "processors": 3, "requested": 10, "submit": 90},
+        {"id": 3, "processors": 1, "requested": 40, "submit": 91, "partition": "r"},
+        {"id": 4, "processors": 2, "requested": 25, "submit": 92},
+    ]
+    running = [{"id": 1, "processors": 1, "requested": 60, "started": 95}]
+    snapshot = Snapshot.of(spec, now=100, running=running, waiting=waiting, policy="easy")
+    assert Snapshot.from_json(snapshot.to_json()) == snapshot
+    # One processor is reserved, one drained until 120, one busy until 155; nothing may run into the maintenance.
+    assert foresee(snapshot).starts == [(3, "r", 100.0), (2, "batch", 155.0), (4, "batch", 165.0)]
