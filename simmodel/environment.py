@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from heapq import heapify, heappop, heappush
+from numbers import Integral
 from threading import Lock
 from time import monotonic, sleep
 from typing import Any, Protocol
@@ -19,7 +20,7 @@ import simpy
 from simpy.core import EmptySchedule, StopSimulation
 from simpy.events import PENDING, URGENT, Event, EventPriority, Process
 
-from simmodel.errors import Stalled
+from simmodel.errors import InputError, Stalled
 
 __all__ = [
     "END",
@@ -124,7 +125,12 @@ class Environment(simpy.Environment):
     """
 
     def __init__(self, initial_time: float = 0, seed: int | None = 0) -> None:
-        self.seed: int = seed if seed is not None else int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
+        given: Any = seed
+        if given is not None and (not isinstance(given, Integral) or given < 0):
+            raise InputError(f"seed: a whole number from 0 on, or None, expected, found {seed!r}")
+        self.seed: int = (
+            int(seed) if seed is not None else int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
+        )
         self._streams: dict[str, np.random.Generator] = {}
         self._observers: list[object] = []
         self._hooks: dict[str, tuple[Callable[..., object], ...]] = {}
@@ -312,7 +318,7 @@ class Environment(simpy.Environment):
         if until is not None:
             if not isinstance(until, Event):
                 at = until if isinstance(until, int) else float(until)
-                if at <= self._now:
+                if not at > self._now:  # nor nan
                     raise ValueError(f"until ({at}) must be greater than the current simulation time")
                 until = Event(self)
                 until._ok = True

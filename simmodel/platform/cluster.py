@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import gamma, inf
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
@@ -421,7 +422,19 @@ class ClusterSpec:
 
     @classmethod
     def simple(cls, processors: int, *, name: str = "cluster") -> ClusterSpec:
-        """Return a cluster of one partition of which only the number of processors counts."""
+        """Return a cluster of one partition of which only the number of processors counts.
+
+        Raises ``InputError`` where that is no whole number > 0.
+
+        >>> ClusterSpec.simple(16).processors
+        16
+        """
+        given: Any = processors
+        if isinstance(given, bool) or not isinstance(given, Integral):
+            raise InputError(
+                "a cluster (load_platform reads names and files) or a number of processors expected, "
+                f"found {processors!r}"
+            )
         return cls(name=name, partitions=(PartitionSpec(processors=processors),))
 
     @property

@@ -112,6 +112,8 @@ class Cluster(Executions, Snapshots):
         _one_of("event_order", event_order, ("submits-first", "ends-first"))
         _one_of("estimates", estimates, ("requested", "exact", "cqsim"))
         _one_of("overrun", overrun, ("stop", "continue"))
+        if not isinstance(env, Environment):
+            raise InputError(f"an environment of simmodel expected, found {type(env).__module__}.{type(env).__name__}")
         self.env = env
         self.spec = platform if isinstance(platform, ClusterSpec) else ClusterSpec.simple(platform)
         self.name = name or self.spec.name
@@ -193,6 +195,8 @@ class Cluster(Executions, Snapshots):
         InputError
             where it names a queue or a partition that is not there
         """
+        if not isinstance(spec, Job):
+            raise InputError(f"a Job expected, found {spec!r}")
         job, reason = self._live(spec, self.submitted - self._offset, self.submitted)
         if reason is not None:
             raise ImpossibleWork(f"{self.name}: job {job.id}: {reason}")

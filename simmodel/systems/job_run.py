@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import platform as python_platform
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -202,24 +203,24 @@ def workload_of(given: Any) -> tuple[Workload, dict[str, Any] | None]:
         from simmodel.formats.library import load_workload
 
         return load_workload(given), {"source": str(given)}
-    jobs = list(given)
+    jobs = list(given) if isinstance(given, Iterable) else [given]
     if not all(isinstance(job, Job) for job in jobs):
         raise InputError(f"a workload, jobs, a name or a path expected, found {given!r}")
     return Workload.from_jobs(jobs), None
 
 
-def platform_of(given: Any, processors: int | None, log: Workload) -> ClusterSpec:
+def platform_of(given: Any, processors: Any, log: Workload) -> ClusterSpec:
     """Return the cluster that is given, or the one that a log was recorded on."""
-    if processors is not None and processors <= 0:
-        raise InputError(f"a number of processors > 0 expected, found {processors}")
+    if processors is not None and (not isinstance(processors, Integral) or int(processors) <= 0):
+        raise InputError(f"a number of processors > 0 expected, found {processors!r}")
     if given is None:
         given = processors if processors is not None else log.processors
         if given is None:
             raise InputError(f"{log.name} does not say how many processors its machine has: give a number of them")
-    if isinstance(given, int):
+    if not isinstance(given, bool) and isinstance(given, Integral):
         if given <= 0:
             raise InputError(f"a number of processors > 0 expected, found {given}")
-        return ClusterSpec.simple(given if processors is None else processors)
+        return ClusterSpec.simple(int(given) if processors is None else int(processors))
     if isinstance(given, (str, Path)):
         from simmodel.platform.library import load_platform
 
@@ -228,7 +229,7 @@ def platform_of(given: Any, processors: int | None, log: Workload) -> ClusterSpe
         raise InputError(f"a cluster expected, found the machine {given.name!r}: it runs tasks, not jobs")
     if not isinstance(given, ClusterSpec):
         raise InputError(f"a cluster, a number of processors, a name or a path expected, found {given!r}")
-    return given if processors is None else given.with_processors(processors)
+    return given if processors is None else given.with_processors(int(processors))
 
 
 def described(spec: ClusterSpec) -> dict[str, Any]:

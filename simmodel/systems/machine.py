@@ -100,6 +100,10 @@ class Machine:
         ):
             if value not in allowed:
                 raise InputError(f"{option} {' or '.join(map(repr, allowed))} expected, found {value!r}")
+        if not isinstance(env, Environment):
+            raise InputError(f"an environment of simmodel expected, found {type(env).__module__}.{type(env).__name__}")
+        if not isinstance(spec, MachineSpec):
+            raise InputError(f"a MachineSpec expected (load_platform reads names and files), found {spec!r}")
         self.env = env
         self.spec = spec
         self.name = name or spec.name
@@ -174,7 +178,7 @@ class Machine:
             where a run time is not known, or a task names a type of processor that is not there
         """
         now = self.env._now
-        if at is not None and at < now:
+        if at is not None and not now <= at < float("inf"):
             raise InputError(f"an instant from {now:g} s on expected, found {at!r}", place="at")
         submission = bring_to_life(self, TaskSet.of(work), now if at is None else at)
         self.sets.append(submission)

@@ -22,12 +22,12 @@ Body = Callable[[Any, "LiveJob", Any], Generator["Event", Any, Any]]
 
 
 def _positive(_instance: object, attribute: attrs.Attribute[Any], value: float | None) -> None:
-    if value is not None and not value > 0:
+    if isinstance(value, str) or (value is not None and not value > 0):
         raise ValueError(f"{attribute.name} > 0 expected, found {value!r}")
 
 
 def _not_negative(_instance: object, attribute: attrs.Attribute[Any], value: float | None) -> None:
-    if value is not None and not value >= 0:
+    if isinstance(value, str) or (value is not None and not value >= 0):
         raise ValueError(f"{attribute.name} >= 0 expected, found {value!r}")
 
 
@@ -55,7 +55,19 @@ class Dependency:
     think_time: float = attrs.field(default=0.0, validator=_not_negative)
 
 
+def _whole(_instance: object, attribute: attrs.Attribute[Any], value: Any) -> None:
+    if isinstance(value, str) or value != value // 1:
+        raise ValueError(f"{attribute.name}: a whole number expected, found {value!r}")
+
+
+def _number(_instance: object, attribute: attrs.Attribute[Any], value: Any) -> None:
+    if value is not None and value != value:
+        raise ValueError(f"{attribute.name}: a number expected, found {value!r}")
+
+
 def _dependencies(value: Any) -> tuple[Dependency, ...]:
+    if isinstance(value, str):
+        raise ValueError(f"dependencies: a list of jobs expected, found {value!r}")
     return tuple(each if isinstance(each, Dependency) else Dependency(each) for each in value)
 
 
@@ -104,7 +116,7 @@ class Job:
 
     id: int | str | None = None
     submit: float = attrs.field(default=0.0, validator=_not_negative)
-    processors: int = attrs.field(validator=_positive)
+    processors: int = attrs.field(validator=[_whole, _positive])
     run: float | None = attrs.field(default=None, validator=_not_negative)
     requested: float | None = attrs.field(default=None, validator=_positive)
     nodes: int | None = attrs.field(default=None, validator=_positive)
@@ -116,9 +128,9 @@ class Job:
     group: int | str | None = None
     queue: int | str | None = None
     partition: int | str | None = None
-    priority: float = 0.0
+    priority: float = attrs.field(default=0.0, validator=_number)
     dependencies: tuple[Dependency, ...] = attrs.field(default=(), converter=_dependencies)
-    cancel: float | None = None
+    cancel: float | None = attrs.field(default=None, validator=_not_negative)
     on_preempt: Literal["requeue", "suspend", "no"] = attrs.field(
         default="requeue", validator=attrs.validators.in_(("requeue", "suspend", "no"))
     )
@@ -133,6 +145,11 @@ class Job:
     def __attrs_post_init__(self) -> None:
         if self.run is None and self.body is None:
             raise ValueError(f"job {self.id if self.id is not None else self.name}: a run time or a body expected")
+        if self.body is not None and not callable(self.body):
+            raise ValueError(f"body: a generator function body(env, job, grant) expected, found {self.body!r}")
+        for name, amount in self.consumables.items():
+            if not amount >= 0:
+                raise ValueError(f"consumables: an amount of {name} >= 0 expected, found {amount!r}")
         if self.nodes is not None:
             object.__setattr__(self, "processors", self.nodes * max(1, self.cores_per_node))
 

@@ -200,6 +200,8 @@ class TaskSet:
         """
         if isinstance(workflow, TaskSet):
             return workflow
+        if not isinstance(workflow, Workflow):
+            raise InputError(f"a Workflow or a TaskSet expected, found {workflow!r}")
         tasks = list(workflow)
         row = {task.id: i for i, task in enumerate(tasks)}
         data = {name: d for d, name in enumerate(workflow.files)}

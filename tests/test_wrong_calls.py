@@ -1,0 +1,79 @@
+"""What somebody new to the package gets wrong in Python: one sentence says what was found and what was expected."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from math import nan
+from typing import Any
+
+import numpy as np
+import pytest
+import simpy
+
+from simmodel import (
+    Cluster,
+    ClusterSpec,
+    Environment,
+    InputError,
+    Job,
+    Machine,
+    Task,
+    Workflow,
+    load_platform,
+    load_workload,
+    simulate,
+    simulate_brokered,
+)
+
+PROBE = load_workload("probe-4")
+NODE = load_platform("hetsim-slow")
+FLOW = Workflow([Task(id="a", run=10)])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: simulate(True, PROBE), "a number of processors, a name or a path expected, found True"),
+        (lambda: simulate(12.5, PROBE), "a number of processors, a name or a path expected, found 12.5"),
+        (lambda: simulate(12, 3), "a workload, jobs, a name or a path expected, found 3"),
+        (lambda: simulate(12, PROBE, processors="4"), "a number of processors > 0 expected, found '4'"),
+        (lambda: simulate(12, PROBE, until=nan), "until (nan) must be greater than the current simulation time"),
+        (lambda: simulate(12, PROBE, seed=-1), "seed: a whole number from 0 on, or None, expected, found -1"),
+        (lambda: simulate("hetsim-slow", FLOW, seed=1.5), "expected, found 1.5"),
+        (lambda: simulate_brokered([16, "hetsim-slow"], PROBE), "a cluster expected, found the machine 'hetsim-slow'"),
+        (lambda: Cluster(Environment(), "theta"), "a number of processors expected, found 'theta'"),
+        (lambda: Cluster(Environment(), NODE), "a number of processors expected, found <MachineSpec"),
+        (lambda: Cluster(simpy.Environment(), 4), "an environment of simmodel expected, found simpy.core.Environment"),
+        (lambda: Machine(simpy.Environment(), NODE), "an environment of simmodel expected"),
+        (lambda: Machine(Environment(), 4), "a MachineSpec expected (load_platform reads names and files), found 4"),
+        (lambda: Cluster(Environment(), 4).submit(FLOW), "a Job expected, found <Workflow"),
+        (lambda: Machine(Environment(), NODE).submit(Job(run=1)), "a Workflow or a TaskSet expected, found Job"),
+        (lambda: Machine(Environment(), NODE).submit("layered:n=4"), "a TaskSet expected, found 'layered:n=4'"),
+        (lambda: Machine(Environment(), NODE).submit(FLOW, at=nan), "an instant from 0 s on expected, found nan"),
+        (lambda: Job(run=1, processors=1.5), "processors: a whole number expected, found 1.5"),
+        (lambda: Job(run=1, processors="4"), "processors: a whole number expected, found '4'"),
+        (lambda: Job(run="5"), "run >= 0 expected, found '5'"),
+        (lambda: Job(run=1, memory_per_node="4GB"), "memory_per_node >= 0 expected, found '4GB'"),
+        (lambda: Job(run=1, priority=nan), "priority: a number expected, found nan"),
+        (lambda: Job(run=1, cancel=-1), "cancel >= 0 expected, found -1"),
+        (lambda: Job(run=1, body=3), "body: a generator function body(env, job, grant) expected, found 3"),
+        (lambda: Job(run=1, consumables={"tape": -1}), "consumables: an amount of tape >= 0 expected, found -1"),
+        (lambda: Job(run=1, dependencies="first"), "dependencies: a list of jobs expected, found 'first'"),
+    ],
+)
+def test_wrong_calls_get_one_sentence(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        call()
+
+
+def test_a_machine_is_no_cluster() -> None:
+    with pytest.raises(InputError, match="hetsim"):
+        simulate_brokered({"a": NODE}, PROBE)
+
+
+@pytest.mark.parametrize("number", [np.int64(12), np.uint8(12)])
+def test_numbers_of_numpy_are_numbers(number: Any) -> None:
+    assert simulate(number, PROBE, "easy").jobs["start"].tolist() == [0, 900, 1000, 1100]
+    assert ClusterSpec.simple(number).processors == 12
+    assert Environment(seed=number).seed == 12
