@@ -56,7 +56,7 @@ FLOW = Workflow([Task(id="a", run=10)])
         (lambda: Job(run="5"), "run >= 0 expected, found '5'"),
         (lambda: Job(run=1, memory_per_node="4GB"), "memory_per_node >= 0 expected, found '4GB'"),
         (lambda: Job(run=1, priority=nan), "priority: a number expected, found nan"),
-        (lambda: Job(run=1, cancel=-1), "cancel >= 0 expected, found -1"),
+        (lambda: Job(run=1, cancel=nan), "cancel: a number expected, found nan"),
         (lambda: Job(run=1, body=3), "body: a generator function body(env, job, grant) expected, found 3"),
         (lambda: Job(run=1, consumables={"tape": -1}), "consumables: an amount of tape >= 0 expected, found -1"),
         (lambda: Job(run=1, dependencies="first"), "dependencies: a list of jobs expected, found 'first'"),

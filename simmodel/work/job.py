@@ -130,7 +130,7 @@ class Job:
     partition: int | str | None = None
     priority: float = attrs.field(default=0.0, validator=_number)
     dependencies: tuple[Dependency, ...] = attrs.field(default=(), converter=_dependencies)
-    cancel: float | None = attrs.field(default=None, validator=_not_negative)
+    cancel: float | None = attrs.field(default=None, validator=_number)
     on_preempt: Literal["requeue", "suspend", "no"] = attrs.field(
         default="requeue", validator=attrs.validators.in_(("requeue", "suspend", "no"))
     )
