@@ -109,7 +109,7 @@ def means_by_bin(
     if value in ("wait", "turnaround", "run"):
         longest = max(float(np.nanmax(table[result.name])) for result in results)
         duration_axis(ax.yaxis, max(longest, 1e-9), log=False)
-    ax.legend(frameon=False, fontsize=8.5)
+    ax.legend(frameon=False, fontsize=8.5, ncols=4, loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.2)
     return tidy(ax)
 
 
