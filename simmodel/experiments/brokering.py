@@ -17,6 +17,7 @@ from simmodel.experiments.compare import map_calls
 from simmodel.metrics.brokered import by_origin, cluster_lines, moved_turnaround, side_by_side
 from simmodel.metrics.statistics import Interval, mean_interval, replication_seeds
 from simmodel.policies.brokers import broker_policy
+from simmodel.scheduling.labels import labelled
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def compare_brokers(
     >>> print(both.by("processors")["change"])
     [-0.66666667 -0.66666667]
     """
-    chosen = _labelled(brokers)
+    chosen = labelled(brokers, "broker", "brokers", check=broker_policy)
     if isinstance(repeat, int):
         seeds = replication_seeds(repeat, seed) if repeat > 1 else [seed]
     else:
@@ -116,25 +117,6 @@ def compare_brokers(
         if result is not None:
             results[call[3]["name"]] = result
     return BrokerComparison(results, tables, level, dict(bins or {}))
-
-
-def _labelled(brokers: Any) -> dict[str, Any]:
-    if isinstance(brokers, str):
-        raise InputError(f"a list of brokers expected, found {brokers!r}")
-    pairs = brokers.items() if isinstance(brokers, Mapping) else [(_label(each), each) for each in brokers]
-    chosen: dict[str, Any] = {}
-    for label, broker in pairs:
-        broker_policy(broker)
-        if label in chosen:
-            raise InputError(f"two brokers are called {label!r}: give labels that differ, as {{label: broker}}")
-        chosen[str(label)] = broker
-    if not chosen:
-        raise InputError("at least one broker expected, found none")
-    return chosen
-
-
-def _label(broker: Any) -> str:
-    return broker if isinstance(broker, str) else str(getattr(broker, "name", None) or broker.__name__)
 
 
 def _compares(broker: Any) -> bool:

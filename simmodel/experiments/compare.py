@@ -24,6 +24,7 @@ from simmodel.metrics.tables import html_table, text_table
 from simmodel.metrics.workflow import MACHINE_METRICS
 from simmodel.records.result import Result
 from simmodel.records.tasks import MachineResult
+from simmodel.scheduling.labels import labelled
 from simmodel.scheduling.registry import policy as policy_named
 from simmodel.simulate import simulate
 from simmodel.work.table import Table
@@ -97,22 +98,7 @@ def labelled_policies(policies: Mapping[str, Any] | Iterable[Any]) -> dict[str, 
     >>> labelled_policies(["fcfs", "easy"])
     {'fcfs': 'fcfs', 'easy': 'easy'}
     """
-    if isinstance(policies, str):
-        raise InputError(f"a list of policies expected, found {policies!r}")
-    pairs = policies.items() if isinstance(policies, Mapping) else [(_label(each), each) for each in policies]
-    chosen: dict[str, Any] = {}
-    for name, policy in pairs:
-        policy_named(policy)
-        if name in chosen:
-            raise InputError(f"two policies are called {name!r}: give labels that differ, as {{label: policy}}")
-        chosen[str(name)] = policy
-    if not chosen:
-        raise InputError("at least one policy to compare expected, found none")
-    return chosen
-
-
-def _label(policy: Any) -> str:
-    return policy if isinstance(policy, str) else str(getattr(policy, "name", None) or policy.__name__)
+    return labelled(policies, "policy", "policies", purpose=" to compare", check=policy_named)
 
 
 def _run(call: tuple[Any, Any, Any, dict[str, Any]]) -> Result:

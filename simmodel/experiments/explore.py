@@ -22,6 +22,7 @@ from simmodel.metrics.tables import text_table
 from simmodel.metrics.workflow import MACHINE_METRICS
 from simmodel.metrics.workflow_report import machine_text
 from simmodel.platform.machine import MachineSpec
+from simmodel.scheduling.labels import labelled
 from simmodel.simulate import simulate
 from simmodel.work.table import Table
 
@@ -118,19 +119,8 @@ def _platforms(given: Any) -> dict[str, Any]:
 
 def _labelled(kind: str, given: Any) -> dict[str, Any]:
     """Return labels and what they stand for, of one, several, or a mapping."""
-    if isinstance(given, Mapping):
-        pairs = list(given.items())
-    else:
-        several = list(given) if isinstance(given, (list, tuple)) and not _is_work(given) else [given]
-        pairs = [(_label(each), each) for each in several]
-    found: dict[str, Any] = {}
-    for name, each in pairs:
-        if name in found:
-            raise InputError(f"two {kind}s are called {name!r}: give labels that differ, as {{label: {kind}}}")
-        found[str(name)] = each
-    if not found:
-        raise InputError(f"at least one {kind} expected, found none")
-    return found
+    several = isinstance(given, Mapping) or (isinstance(given, (list, tuple)) and not _is_work(given))
+    return labelled(given if several else [given], kind, f"{kind}s", label=_label)
 
 
 def _is_work(given: Sequence[Any]) -> bool:

@@ -18,6 +18,7 @@ from simmodel.policies.ordering import FCFS, Multifactor, Order, attach, fresh
 from simmodel.policies.placement import BestFit
 from simmodel.policies.planning import Conservative, ConservativeKeep
 from simmodel.policies.window import Window
+from simmodel.scheduling.labels import labelled
 from simmodel.scheduling.objective import Objective, measure, objective
 from simmodel.scheduling.protocol import Decision, Start, View
 from simmodel.scheduling.registry import policy as policy_named
@@ -98,7 +99,7 @@ class Portfolio:
         every: bool = False,
         estimates: str | None = None,
     ) -> None:
-        self.given = _labelled(policies)
+        self.given = labelled(policies, "policy", "policies", purpose=" for the portfolio")
         self.policies = {label: policy_named(each) for label, each in self.given.items()}
         self.objective: Objective = _objective(objective)
         for each in ties:
@@ -303,24 +304,6 @@ class Portfolio:
 
 
 _objective = objective  # the parameter has its name
-
-
-def _labelled(policies: Mapping[str, Any] | Iterable[Any]) -> dict[str, Any]:
-    if isinstance(policies, str):
-        raise InputError(f"a list of policies expected, found {policies!r}")
-    pairs = policies.items() if isinstance(policies, Mapping) else [(_label(each), each) for each in policies]
-    found: dict[str, Any] = {}
-    for label, each in pairs:
-        if label in found:
-            raise InputError(f"two policies are called {label!r}: give labels that differ, as {{label: policy}}")
-        found[str(label)] = each
-    if not found:
-        raise InputError("at least one policy for the portfolio expected, found none")
-    return found
-
-
-def _label(policy: Any) -> str:
-    return policy if isinstance(policy, str) else str(getattr(policy, "name", None) or policy.__name__)
 
 
 def _forget(policy: Any) -> None:
