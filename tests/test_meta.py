@@ -8,10 +8,11 @@ from data import data_file
 
 from simmodel.cli import main
 from simmodel.errors import InputError
-from simmodel.experiments.brokering import compare_brokers, inner_jobs, text_table
+from simmodel.experiments.brokering import compare_brokers, inner_jobs
 from simmodel.experiments.metascheduling import CQSIM, PAPER, SETUPS, contest, fitting
 from simmodel.formats.swf import read_swf
 from simmodel.generators.lublin import lublin
+from simmodel.metrics.tables import text_table
 from simmodel.policies.brokers import RoundRobin
 from simmodel.work.job import Job
 from simmodel.work.transformations import scale_load
@@ -91,6 +92,17 @@ def test_clusters_are_ready_platforms_and_files_too(folder, capsys) -> None:
     assert " 6 " in out
 
 
+def test_queues_of_another_machine_are_left_out_and_counted(folder, capsys) -> None:
+    (folder / "q.csv").write_text("submit,run,processors,queue\n0,10,1,old\n0,10,1,fast\n0,10,1,older\n")
+    (folder / "mine.toml").write_text(
+        'kind = "cluster"\nname = "mine"\n[[partitions]]\nprocessors = 6\n[[queues]]\nname = "fast"\n'
+    )
+    assert main(["meta", "q.csv", "--clusters", "mine.toml,mine.toml", "--broker", "round-robin"]) == 0
+    out = capsys.readouterr().out
+    assert "repaired 2 (queue that the platform does not have: left out 2)" in out
+    assert "rejected" not in out
+
+
 # ---------------------------------------------------------------------- side by side
 
 
@@ -133,7 +145,7 @@ def test_edges_are_taken_off_what_can_run() -> None:
 
 
 def test_text_tables_stand_in_columns() -> None:
-    assert text_table([["a", "n"], ["longer", "1"]]) == ["  a       n", "  longer  1"]
+    assert text_table([["a", "n"], ["longer", "1"]], indent=2) == ["  a       n", "  longer  1"]
 
 
 # ---------------------------------------------------------------------- the papers

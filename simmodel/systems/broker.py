@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -213,7 +214,8 @@ class Broker:
         if reason is None:
             self._take_in(job)
             return
-        self.report.rejected[reason.split(" asked for,")[-1].strip()] += 1
+        said = re.sub(r" of job \S+ is not there", " is not there", reason)  # the same words for every job
+        self.report.rejected[said.split(" asked for,")[-1].strip()] += 1
         job.state = "rejected"
         self._fates[job.row] = "rejected", float("nan"), reason
         for hook in self.env.hooks("job_rejected"):

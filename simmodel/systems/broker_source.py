@@ -12,7 +12,7 @@ from simmodel.environment import Occurrence
 from simmodel.scheduling.waiting import WaitingQueue
 from simmodel.systems.dependencies import Dependencies
 from simmodel.systems.member import BrokeredJob
-from simmodel.systems.replay import needs_specs, note_left_out, specs
+from simmodel.systems.replay import known_here, needs_specs, note_left_out, specs
 from simmodel.work.prepare import prepare
 from simmodel.work.table import Table
 
@@ -99,14 +99,17 @@ def replay_workload(broker: Broker, workload: Workload, home: Member | None) -> 
     for row, reason in prepared.rejected.items():
         broker._fates[first + row] = "rejected", float("nan"), reason
         family.rejected(workload["job"][row])
-    broker.report += workload.report + prepared.report
     columns = {"job": workload["job"], "submit": workload["submit"], "processors": prepared.processors}
     columns |= {"asked": prepared.requested, "origin": np.full(len(workload), "" if home is None else home.name)}
     columns |= {key: workload[key] for key in ("user", "group", "queue", "partition") if key in workload}
     broker._tables.append((first, Table(columns)))
     detailed = any(needs_specs(workload, spec) for spec in platforms)
     jobs = specs(workload, prepared, on_nodes) if detailed else None
+    if jobs is not None and workload.specs is None:
+        clusters = [member.cluster for member in broker.members]
+        jobs = ((row, known_here(clusters, spec, prepared.report)) for row, spec in jobs)
     broker._expect(list(_values_of(workload, prepared, first, home, jobs)), family)
+    broker.report += workload.report + prepared.report  # with what was found in each job
     return prepared
 
 

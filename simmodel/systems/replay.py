@@ -10,7 +10,7 @@ import numpy as np
 from simmodel.work.job import Dependency, Job, LiveJob
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from simmodel.platform.cluster import ClusterSpec
     from simmodel.systems.cluster import Cluster
@@ -108,16 +108,18 @@ def submit_specs(cluster: Cluster, workload: Workload, prepared: Prepared, first
     for row, spec in specs(workload, prepared, any(partition.nodes for partition in cluster.spec.partitions)):
         number = first + row + cluster._offset
         if workload.specs is None:
-            spec = _known_here(cluster, spec, prepared.report)
+            spec = known_here([cluster], spec, prepared.report)
         plan_submission(cluster, float(prepared.submit[row]), first + row, number, spec, prepared.report)
 
 
-def _known_here(cluster: Cluster, spec: Job, report: Report) -> Job:
-    """Return the job of a log without the queue or partition that another machine had; each is counted."""
-    if spec.queue is not None and cluster.rules and str(spec.queue) not in cluster.rules:
+def known_here(clusters: Sequence[Cluster], spec: Job, report: Report) -> Job:
+    """Return the job of a log without the queue or partition that another machine had and none of these; counted."""
+    ruled = [cluster.rules for cluster in clusters if cluster.rules]
+    if spec.queue is not None and ruled and not any(str(spec.queue) in rules for rules in ruled):
         report.repaired["queue that the platform does not have: left out"] += 1
         spec = attrs.evolve(spec, queue=None)
-    if spec.partition is not None and cluster._only_pool is None and str(spec.partition) not in cluster.pools:
+    parted = [cluster.pools for cluster in clusters if cluster._only_pool is None]
+    if spec.partition is not None and parted and not any(str(spec.partition) in pools for pools in parted):
         report.repaired["partition that the platform does not have: left out"] += 1
         spec = attrs.evolve(spec, partition=None)
     return spec
