@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
@@ -16,6 +15,7 @@ from simmodel.experiments.brokered import simulate_brokered
 from simmodel.experiments.compare import map_calls
 from simmodel.metrics.brokered import by_origin, cluster_lines, moved_turnaround, side_by_side
 from simmodel.metrics.statistics import Interval, mean_interval, replication_seeds
+from simmodel.metrics.tables import text_table
 from simmodel.policies.brokers import broker_policy
 from simmodel.scheduling.labels import labelled
 from simmodel.work.table import Table
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from simmodel.records.brokered import BrokerResult
 
-__all__ = ["BrokerComparison", "compare_brokers", "inner_jobs", "text_table"]
+__all__ = ["BrokerComparison", "compare_brokers", "inner_jobs"]
 
 BINNED = ("processors", "walltime")
 _TITLES = {"processors": "processors", "walltime": "time asked for"}
@@ -224,14 +224,14 @@ class BrokerComparison:
         for label, result in self.results.items():
             lines += [f"{label}: {len(result.jobs):,} jobs", *cluster_lines(result)]
         for what in BINNED:
-            lines += [f"mean wait (min) by {_TITLES[what]}", *text_table(self.cells(what))]
+            lines += [f"mean wait (min) by {_TITLES[what]}", *text_table(self.cells(what), indent=2)]
         for label, result in self.results.items():
             if (result.jobs["origin"] != "").any() and label != "siloed":
                 rows = [["home", "cluster", "jobs", "mean wait", "mean turnaround"]]
                 for row in by_origin(result).rows():
                     times = [f"{row[name] / 60:.1f}" for name in ("wait", "turnaround")]
                     rows.append([str(row["origin"]), str(row["destination"]), f"{row['jobs']:,}", *times])
-                lines += [f"{label}: who went where (min)", *text_table(rows, 2)]
+                lines += [f"{label}: who went where (min)", *text_table(rows, 2, indent=2)]
                 if "siloed" in self.results:
                     lines += self._moved_lines(label)
         return "\n".join(lines)
@@ -243,11 +243,11 @@ class BrokerComparison:
             rows.append(
                 [row["origin"], row["destination"], f"{row['jobs']:,}", *times, f"{100 * row['change']:+.1f} %"]
             )
-        return [f"{label}: turnaround of moved jobs (min)", *text_table(rows, 2)] if len(rows) > 1 else []
+        return [f"{label}: turnaround of moved jobs (min)", *text_table(rows, 2, indent=2)] if len(rows) > 1 else []
 
     def to_json(self, path: str | Path | None = None) -> str:
         """Return metrics, tables and what repeats the runs as JSON; a path: write it. What is not a number is null."""
-        from simmodel.records.stores import plain, write_text
+        from simmodel.records.stores import json_text
 
         document = {
             "brokers": {
@@ -267,10 +267,7 @@ class BrokerComparison:
         }
         if "siloed" in self.results:
             document["moved"] = {label: list(self.moved(label).rows()) for label in self.results if label != "siloed"}
-        text = json.dumps(plain(document), indent=2, allow_nan=False)
-        if path is not None:
-            write_text(path, text + "\n")
-        return text
+        return json_text(document, path)
 
     def plot(self) -> Figure:
         """Draw mean waits by size and by walltime, and how busy each cluster was under the first and last broker."""
@@ -289,14 +286,3 @@ class BrokerComparison:
 
     def __repr__(self) -> str:
         return f"<BrokerComparison of {', '.join(self.results)}>"
-
-
-def text_table(rows: list[list[str]], left: int = 1) -> list[str]:
-    """Return rows of cells as lines: the first ``left`` columns to the left, the others to the right."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = []
-    for row in rows:
-        cells = zip(row, widths, strict=True)
-        padded = [f"{cell:<{width}}" if i < left else f"{cell:>{width}}" for i, (cell, width) in enumerate(cells)]
-        lines.append(("  " + "  ".join(padded)).rstrip())
-    return lines

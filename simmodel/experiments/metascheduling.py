@@ -25,7 +25,8 @@ import attrs
 import numpy as np
 
 from simmodel.errors import InputError
-from simmodel.experiments.brokering import BrokerComparison, compare_brokers, text_table
+from simmodel.experiments.brokering import BrokerComparison, compare_brokers
+from simmodel.metrics.tables import text_table
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
@@ -132,8 +133,8 @@ class Contest:
         for row, paper in zip(cells[1:], self.sizes.rows(), strict=True):
             values = [paper[f"paper {broker}"] for broker in setup.brokers]
             row += [f"({values[0]:.1f}", f"{values[1]:.1f}", f"{100 * paper['paper change']:+.1f} %)"]
-        lines = [f"{first} against {second} on {clusters}: mean wait, min (the paper)", *text_table(cells)]
-        return "\n".join([*lines, *text_table(comparison.cells("walltime"))])
+        lines = [f"{first} against {second} on {clusters}: mean wait, min (the paper)", *text_table(cells, indent=2)]
+        return "\n".join([*lines, *text_table(comparison.cells("walltime"), indent=2)])
 
 
 def contest(

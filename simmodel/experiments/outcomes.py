@@ -340,14 +340,9 @@ class WhatIf:
 
     def to_json(self, path: str | Path | None = None) -> str:
         """Return :meth:`to_dict` as JSON, what is not a number as ``null``; a path: write it there too."""
-        import json
+        from simmodel.records.stores import json_text
 
-        from simmodel.records.stores import plain, write_text
-
-        text = json.dumps(plain(self.to_dict()), indent=2, allow_nan=False)
-        if path is not None:
-            write_text(path, text + "\n")
-        return text
+        return json_text(self.to_dict(), path)
 
     def __getitem__(self, name: str) -> Outcome:
         for outcome in self.outcomes:

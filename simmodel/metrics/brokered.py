@@ -264,4 +264,4 @@ def cluster_cells(result: BrokerResult) -> list[list[str]]:
 
 def cluster_lines(result: BrokerResult) -> list[str]:
     """Return the same as lines of text."""
-    return [f"  {line}" for line in text_table(cluster_cells(result))]
+    return text_table(cluster_cells(result), indent=2)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 __all__ = ["html_table", "text_table"]
 
 
-def text_table(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
+def text_table(rows: Sequence[Sequence[str]], left: int = 1, indent: int = 0) -> list[str]:
     """Return rows of cells as lines of text, the columns two spaces apart.
 
     Parameters
@@ -17,18 +17,19 @@ def text_table(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
         the head and the rows, each with a text for every column
     left
         how many columns, from the first on, stand to the left of their width; the others stand to the right
+    indent
+        how many spaces stand before each line
 
     >>> text_table([["", "score"], ["easy", "1"]])
     ['      score', 'easy      1']
     """
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return [
-        "  ".join(
-            f"{text:<{width}}" if i < left else f"{text:>{width}}"
-            for i, (text, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
+    lines = []
+    for row in rows:
+        cells = enumerate(zip(row, widths, strict=True))
+        padded = [f"{text:<{width}}" if i < left else f"{text:>{width}}" for i, (text, width) in cells]
+        lines.append((" " * indent + "  ".join(padded)).rstrip())
+    return lines
 
 
 def html_table(rows: Sequence[Sequence[str]]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -277,17 +276,12 @@ class Result:
 
         What is not a number is ``null`` there. Options as of :meth:`metrics`.
         """
-        from simmodel.records.stores import meta, plain
+        from simmodel.records.stores import json_text, meta
 
         document = {**meta(self), "metrics": self.metrics(**options)}
         if jobs:
             document["jobs"] = {name: column.tolist() for name, column in self.jobs.items()}
-        text = json.dumps(plain(document), indent=None if jobs else 2, allow_nan=False)
-        if path is not None:
-            from simmodel.records.stores import write_text
-
-            write_text(path, text + "\n")
-        return text
+        return json_text(document, path, compact=jobs)
 
     def to_perfetto(self, path: str | Path, **options: Any) -> None:
         """Write a trace for ui.perfetto.dev; options as of :func:`simmodel.formats.perfetto.write_trace`."""

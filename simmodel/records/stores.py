@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from simmodel.records.tasks import MachineResult
 
 __all__ = [
+    "json_text",
     "load_result",
     "meta",
     "plain",
@@ -114,6 +115,20 @@ def write_text(path: str | Path, text: str) -> None:
     opener = gzip.open if str(path).endswith(".gz") else open
     with opener(path, "wt", encoding="utf-8") as file:
         file.write(text)
+
+
+def json_text(document: Mapping[str, Any], path: str | Path | None = None, *, compact: bool = False) -> str:
+    """Return a document as JSON, what is not a number as ``null``; where there is a path, write it there too.
+
+    Raises ``TypeError`` where a part of it cannot be stored. ``compact``: on one line.
+
+    >>> json_text({"wait": np.float64("nan")}, compact=True)
+    '{"wait": null}'
+    """
+    text = json.dumps(plain(document), indent=None if compact else 2, allow_nan=False)
+    if path is not None:
+        write_text(path, text + "\n")
+    return text
 
 
 def write_sqlite(result: Result | MachineResult, path: str | Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -317,7 +316,7 @@ class MachineResult:
 
         What is not a number is ``null`` there.
         """
-        from simmodel.records.stores import meta, plain
+        from simmodel.records.stores import json_text, meta
 
         document = {**meta(self), "metrics": self.metrics()}
         if tasks:
@@ -325,12 +324,7 @@ class MachineResult:
                 name: {key: column.tolist() for key, column in table.items()}
                 for name, table in self.stored_tables().items()
             }
-        text = json.dumps(plain(document), indent=None if tasks else 2, allow_nan=False)
-        if path is not None:
-            from simmodel.records.stores import write_text
-
-            write_text(path, text + "\n")
-        return text
+        return json_text(document, path, compact=tasks)
 
     def to_perfetto(self, path: str | Path, **options: Any) -> None:
         """Write a trace for ui.perfetto.dev; options as of :func:`simmodel.formats.perfetto_machine.write_trace`."""
