@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +11,11 @@ from simmodel.environment import Call
 from simmodel.errors import InputError, SnapshotError
 from simmodel.scheduling.broker_snapshot import Arriving, BrokerSnapshot, Handed
 from simmodel.scheduling.protocol import Estimate
-from simmodel.scheduling.snapshot import PolicyState
 from simmodel.systems.cluster import Cluster
 from simmodel.systems.dependencies import Dependencies
 from simmodel.systems.gather import submitted
 from simmodel.systems.member import BrokeredJob
+from simmodel.systems.policy_state import policy_state
 from simmodel.work.job import OVER
 from simmodel.work.table import Table
 
@@ -42,7 +41,7 @@ def capture(broker: Broker) -> BrokerSnapshot:
         now=float(env._now),
         seed=env.seed,
         clusters=tuple(member.cluster.snapshot() for member in broker.members),
-        policy=_policy(broker),
+        policy=policy_state(broker.scheduler, broker._known_as),
         ties=broker._ties,
         by=broker.by,
         slowdowns=tuple(
@@ -71,18 +70,6 @@ def _pending(broker: Broker) -> list[Any]:
     queue: list[Any] = broker.env._queue
     entries = {entry[3]: entry[:3] for entry in queue if entry[3] in broker._sources}
     return sorted((source for source in broker._sources if source.to_come()), key=lambda source: entries[source])
-
-
-def _policy(broker: Broker) -> PolicyState:
-    scheduler = broker.scheduler
-    state = getattr(scheduler.policy, "state", None)
-    values = state() if callable(state) else None
-    if values is not None:
-        try:
-            values = json.loads(json.dumps(values))
-        except (TypeError, ValueError) as error:
-            raise SnapshotError(f"policy {scheduler.policy_name} cannot be copied: {error}") from None
-    return PolicyState(scheduler.policy_name, broker._known_as, values, scheduler.due, scheduler._asked_for)
 
 
 def _home(home: Any) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ from simmodel.resources.cores import CoreTicket
 from simmodel.resources.memory import Claim
 from simmodel.resources.transfer import Transfer
 from simmodel.scheduling.machine_snapshot import MachineSnapshot
-from simmodel.scheduling.snapshot import PolicyState
+from simmodel.systems.policy_state import policy_state
 from simmodel.work.livetask import LiveData, LiveTask
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ def capture_machine(machine: Machine) -> MachineSnapshot:
         seed=machine.env.seed,
         platform=machine.spec,
         options={**machine.options, "stream": machine.stream},
-        policy=_policy(machine),
+        policy=policy_state(machine.scheduler, machine.known_as),
         sets=tuple(
             {"name": each.set.name, "at": each.at, "reconfiguration": each.set.reconfiguration} for each in sets
         ),
@@ -168,7 +167,7 @@ def _flights(machine: Machine, number: dict[LiveTask, int], of: dict[LiveData, i
         for data, arrival in pool.arriving.items():
             owner = None if arrival.owner is None else number[arrival.owner]
             flight = arrival.flight
-            each: dict[str, Any] = {"data": of[data], "pool": pool.index, "owner": owner}
+            each: dict[str, Any] = {"data": of[data], "pool": pool.index, "owner": owner, "stale": arrival.stale}
             if flight is not None:
                 each |= {
                     "source": flight.source.index,
@@ -228,15 +227,3 @@ def _order(
             waits = number[waiter] if isinstance(waiter, LiveTask) else -1 - of[waiter.data]
             found.append(((2, place), waits))
     return tuple(i for _, i in sorted(found, key=lambda entry: entry[0]))
-
-
-def _policy(machine: Machine) -> PolicyState:
-    scheduler = machine.scheduler
-    state = getattr(scheduler.policy, "state", None)
-    values = state() if callable(state) else None
-    if values is not None:
-        try:
-            values = json.loads(json.dumps(values))
-        except (TypeError, ValueError) as error:
-            raise SnapshotError(f"policy {scheduler.policy_name} cannot be copied: {error}") from None
-    return PolicyState(scheduler.policy_name, machine.known_as, values, scheduler.due, scheduler._asked_for)
