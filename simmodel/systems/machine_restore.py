@@ -220,6 +220,7 @@ class _Restored:
         """Let data be on their way again, or have room kept for those that are still to be sent."""
         pool, data = self.pools[given["pool"]], self.data[given["data"]]
         arrival = pool.expect(data)
+        arrival.stale = given["stale"]
         if given["owner"] is not None:
             arrival.owner = self.tasks[given["owner"]]
         if "source" not in given:
