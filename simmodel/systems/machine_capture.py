@@ -65,6 +65,7 @@ def capture_machine(machine: Machine) -> MachineSnapshot:
                 "peak": pool.peak,
                 "held": [of[each] for each in pool.held],
                 "leaving": [of[each] for each in pool.leaving],
+                "stale": [of[each] for each in pool.stale],
                 "awaited": [of[each] for each in pool.awaited if each in of],
                 "awaits": [of[coming.data] for live in sets for coming in live.coming if coming.pool is pool],
             }

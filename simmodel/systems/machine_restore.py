@@ -198,6 +198,8 @@ class _Restored:
                 pool.held[self.data[d]] = 0
             for d in state["leaving"]:
                 pool.leaving[self.data[d]] = None
+            for d in state["stale"]:
+                pool.stale[self.data[d]] = None
             pool.awaited.update((self.data[d], None) for d in state["awaited"])
 
     def _places(self) -> None:
