@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from simmodel.resources.network import Network
     from simmodel.resources.processor import Processor
     from simmodel.scheduling.broker_snapshot import BrokerSnapshot
+    from simmodel.scheduling.machine_snapshot import MachineSnapshot
     from simmodel.scheduling.objective import Objective, objective
     from simmodel.scheduling.registry import register_family
     from simmodel.scheduling.snapshot import Snapshot
@@ -86,6 +87,7 @@ else:
         "BrokerComparison": "simmodel.experiments.brokering",
         "BrokerResult": "simmodel.records.brokered",
         "BrokerSnapshot": "simmodel.scheduling.broker_snapshot",
+        "MachineSnapshot": "simmodel.scheduling.machine_snapshot",
         "CancelJob": "simmodel.experiments.branches",
         "compare": "simmodel.experiments.compare",
         "compare_brokers": "simmodel.experiments.brokering",
@@ -207,6 +209,7 @@ __all__ = [
     "LowestWait",
     "Machine",
     "MachineResult",
+    "MachineSnapshot",
     "MachineSpec",
     "MaxMin",
     "MemoryPoolSpec",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from math import inf
 from operator import itemgetter
@@ -15,12 +14,12 @@ from simmodel.scheduling.snapshot import (
     Past,
     PlaceState,
     Planned,
-    PolicyState,
     RunningWork,
     Snapshot,
     Work,
 )
 from simmodel.systems.arrivals import Arrivals
+from simmodel.systems.policy_state import policy_state
 from simmodel.systems.replay import Submission
 from simmodel.work.job import OVER, Run
 from simmodel.work.prepare import planned_seconds
@@ -66,7 +65,7 @@ def capture(cluster: Cluster, actual: bool) -> Snapshot:
         seed=env.seed if actual else 0,
         platform=cluster.spec,
         options=cluster.options,
-        policy=_policy(cluster),
+        policy=policy_state(cluster.scheduler, cluster._known_as),
         running=running,
         waiting=tuple(waiting),
         held=tuple(held),
@@ -251,18 +250,6 @@ def _over(cluster: Cluster, arrivals: Iterable[Work]) -> tuple[tuple[Any, str], 
 
 
 # ---------------------------------------------------------------------- the rest
-
-
-def _policy(cluster: Cluster) -> PolicyState:
-    scheduler = cluster.scheduler
-    state = getattr(scheduler.policy, "state", None)
-    values = state() if callable(state) else None
-    if values is not None:
-        try:
-            values = json.loads(json.dumps(values))
-        except (TypeError, ValueError) as error:
-            raise SnapshotError(f"policy {scheduler.policy_name} cannot be copied: {error}") from None
-    return PolicyState(scheduler.policy_name, cluster._known_as, values, scheduler.due, scheduler._asked_for)
 
 
 def _place(cluster: Cluster, pool: Any, actual: bool) -> PlaceState:
