@@ -136,7 +136,7 @@ def test_options_go_to_the_reader(tmp_path):
         ({"generator": "tasks"}, "generator: one of lublin, synthetic, schedtwin, listed expected, found 'tasks'"),
         ({"generator": "lublin", "sede": 1}, "sede: unknown key; there are generator, description"),
         ({"generator": "lublin", "parameters": {"job": 1}}, "parameters.job: unknown key"),
-        ({"generator": "lublin", "parameters": {"jobs": 0}}, "parameters: jobs, processors and classes of at least 1"),
+        ({"generator": "lublin", "parameters": {"jobs": 0}}, "parameters: jobs >= 1 expected, found 0"),
         ({"generator": "lublin", "parameters": {"jobs": 5, "classes": ["x"]}}, "parameters: classes: one of batch"),
         ({"generator": "lublin", "parameters": {}}, "parameters: "),
         ({"generator": "lublin", "parameters": {"jobs": 5}, "load": {"too": 1}}, "load.too: unknown key"),
