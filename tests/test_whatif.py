@@ -13,7 +13,7 @@ import pytest
 import snapshots
 from snapshots import QUEUE, drawn, small, starts
 
-from simmodel import Cluster, Environment, InputError, Job, Machine, Start, load_platform, load_workload, simulate
+from simmodel import Cluster, Environment, InputError, Job, Start, load_workload, simulate
 from simmodel.experiments.branches import Branch
 from simmodel.experiments.futures import stop_workers
 from simmodel.experiments.outcomes import Outcome, Starting, scored
@@ -417,9 +417,6 @@ def test_wrong_input_gets_one_sentence(policies: object, options: dict[str, obje
 def test_wrong_snapshots_and_actions_get_one_sentence(tmp_path) -> None:
     with pytest.raises(InputError, match="a snapshot, or a file of one, expected"):
         what_if(Cluster(Environment(), 4), ["easy"])
-    machine = Machine(Environment(), load_platform("hetsim-slow"))
-    with pytest.raises(InputError, match="a snapshot of a cluster or a broker expected, found one of a machine"):
-        what_if(machine.snapshot(), ["heft"])
     with pytest.raises(InputError, match=r"nowhere\.json"):
         what_if(tmp_path / "nowhere.json", ["easy"])
     with pytest.raises(InputError, match="an action"):

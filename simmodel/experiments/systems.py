@@ -1,4 +1,4 @@
-"""The systems that a what-if can be of: clusters, and brokers with their clusters."""
+"""The systems that a what-if can be of: clusters, brokers with their clusters, and machines."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from simmodel.errors import InputError
 from simmodel.experiments.branches import Branch, follow
+from simmodel.scheduling.machine_snapshot import MachineSnapshot
 from simmodel.scheduling.registry import policy as policy_named
 from simmodel.scheduling.snapshot import Snapshot
+from simmodel.systems.machine_restore import restore_machine
 from simmodel.systems.restore import chosen_policy, restore
 
 if TYPE_CHECKING:
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SYSTEMS", "check_branch", "job_names", "restored", "running"]
 
-SYSTEMS = ("cluster", "broker")
+SYSTEMS = ("cluster", "broker", "machine")
 """The systems whose snapshots a what-if can begin with."""
 
 
@@ -28,7 +30,9 @@ def running(snapshot: Any) -> Iterator[RunningWork]:
 
 
 def job_names(snapshot: Any) -> list[int | str]:
-    """Return the ids of all jobs of a snapshot that have been submitted."""
+    """Return the ids of all jobs, or tasks, of a snapshot that have been submitted."""
+    if isinstance(snapshot, MachineSnapshot):
+        return list(snapshot.tasks["id"])
     names = [run.id for run in running(snapshot)]
     for cluster in _clusters(snapshot):
         names += [work.id for works in (cluster.waiting, cluster.held, cluster.blocked) for work in works]
@@ -50,7 +54,9 @@ def check_branch(snapshot: Any, branch: Branch) -> None:
         where a policy is not known or not to be had, a cluster is not there, or an instant is past
     """
     branch.check(snapshot.now, _named(snapshot))
-    names = [] if isinstance(snapshot, Snapshot) else [cluster.name for cluster in snapshot.clusters]
+    if isinstance(snapshot, MachineSnapshot) and (branch.then or branch.actions or branch.clusters):
+        raise InputError(f"branch '{branch}': a policy alone expected for a machine, found more")
+    names = [] if isinstance(snapshot, (Snapshot, MachineSnapshot)) else [cluster.name for cluster in snapshot.clusters]
     for name in branch.clusters:
         if name not in names:
             there = f"there are {', '.join(names)}" if names else "the snapshot is of one cluster"
@@ -60,7 +66,7 @@ def check_branch(snapshot: Any, branch: Branch) -> None:
 
 
 def _named(snapshot: Any) -> Callable[[Any], Any]:
-    if isinstance(snapshot, Snapshot):
+    if isinstance(snapshot, (Snapshot, MachineSnapshot)):
         return policy_named
     from simmodel.policies.brokers import broker_policy
 
@@ -69,7 +75,7 @@ def _named(snapshot: Any) -> Callable[[Any], Any]:
 
 def _first(snapshot: Any, branch: Branch) -> Any:
     """Return the policy that a branch begins with, nothing remembered."""
-    if isinstance(snapshot, Snapshot):
+    if isinstance(snapshot, (Snapshot, MachineSnapshot)):
         return chosen_policy(snapshot, branch.policy)
     from simmodel.policies.brokers import broker_policy
 
@@ -83,6 +89,8 @@ def _first(snapshot: Any, branch: Branch) -> Any:
 
 def restored(env: Environment, snapshot: Any, branch: Branch) -> Any:
     """Return the live system that goes on from a snapshot as a branch says, but for what that submits."""
+    if isinstance(snapshot, MachineSnapshot):
+        return restore_machine(env, snapshot, _first(snapshot, branch))
     policy = follow(branch, _first(snapshot, branch), _named(snapshot))
     if isinstance(snapshot, Snapshot):
         return restore(env, snapshot, policy)

@@ -20,6 +20,8 @@ from simmodel.experiments.futures import Ended, OutOfTime, run_all
 from simmodel.experiments.outcomes import Outcome, Sample, Starting, WhatIf, scored
 from simmodel.experiments.sampling import Arrivals, draw_arrivals, with_jobs
 from simmodel.experiments.systems import SYSTEMS, check_branch, job_names, restored, running
+from simmodel.experiments.task_outcomes import task_sample
+from simmodel.scheduling.machine_snapshot import MachineSnapshot
 from simmodel.scheduling.objective import measure
 from simmodel.scheduling.objective import objective as objective_of
 from simmodel.scheduling.snapshot import SystemSnapshot
@@ -89,6 +91,9 @@ def what_if(
     InputError
         where there is no policy, a name is not known, or a number is not possible; before anything runs
 
+    The snapshot of a machine has tasks in the place of jobs, takes policies alone, and no arrivals; with
+    ``objective=lambda sample: sample.ended`` the least makespan is the best.
+
     A policy that fails, or takes its worker process down, is reported as ``failed`` and stops nobody else. The outcomes
     are the same on every executor.
 
@@ -126,6 +131,8 @@ def what_if(
     for branch in branches.values():
         if branch.submitted:
             with_jobs(None, _submitted(branch, now), names)
+    if arrivals is not None and isinstance(seen, MachineSnapshot):
+        raise InputError("no arrivals expected for a machine, whose work is tasks, found some", place="arrivals")
     seeds, drawn = draw_arrivals(arrivals, samples, seed, now=now, until=until, taken=names)
     material = _Material(seen, tuple(seeds), tuple(drawn), until, results)
     tasks = [_Task(branch, sample) for sample in range(samples) for branch in branches.values()]
@@ -251,6 +258,8 @@ def _simulate(material: _Material, task: _Task, left: float | None) -> Sample:
             with suppress(Stalled):  # what waits for ever is left waiting
                 env.run()
     names = job_names(snapshot)
+    if isinstance(snapshot, MachineSnapshot):
+        return task_sample(snapshot, system.result(), until, seed)
     if arrivals is not None:
         names += arrivals["job"].tolist()
     return _sample(snapshot, system.result(), until, seed, material.results, names)

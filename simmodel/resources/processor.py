@@ -154,6 +154,8 @@ class Processor(TaskPlace):
         if self.spec.model_error:
             seconds *= 1.0 + self.spec.model_error * task._error
         until = stamps[6] + seconds
+        if met == 7 and until < now:  # found by a snapshot that expected it to be over
+            until = now
         self._until = stamps[6] + task.speeds[self.kind]  # as expected: what is known before its end
         done = True
         if self._plain:
@@ -274,7 +276,7 @@ class Processor(TaskPlace):
         self._stoppable[task] = self.env.active_process
         try:
             if self._plain_execution and since < self.env._now:  # found in the middle of it
-                yield self._moment(since + left)
+                yield self._moment(max(since + left, self.env._now))
             else:
                 yield from self.execute(task, left)
         except Interrupt as stop:

@@ -81,6 +81,54 @@ class MachineSnapshot(SystemSnapshot):
             f"{running} of them on processors>"
         )
 
+    def expected(self, *, actual: bool = False) -> MachineSnapshot:
+        """Return what a what-if may see: no work to come, and run times without the error of their model.
+
+        What runs is expected to end when a policy expects it to, and now where that is past. With ``actual`` run times
+        stay what they are.
+        """
+        columns = self.tasks
+        here = [i for i, state in enumerate(columns["state"]) if state != "to come"]
+        number = {i: k for k, i in enumerate(here)}
+        kept = dict.fromkeys(columns["set"][i] for i in here)
+        set_of = {s: k for k, s in enumerate(kept)}
+        tasks = {name: [column[i] for i in here] for name, column in columns.items()}
+        tasks["set"] = [set_of[s] for s in tasks["set"]]
+        tasks["parents"] = [[number[i] for i in found if i in number] for found in tasks["parents"]]
+        if not actual:
+            tasks["error"] = [0.0] * len(here)
+
+        def renamed(found: Any) -> Any:
+            return number[found] if isinstance(found, int) else found
+
+        places = tuple(
+            {
+                **place,
+                "queue": [number[i] for i in place["queue"]],
+                "ranked": [[priority, rank, number[i]] for priority, rank, i in place["ranked"]],
+                "running": [[number[i], started, end] for i, started, end in place["running"]],
+                "loaded": renamed(place["loaded"]),
+                "last_family": renamed(place["last_family"]),
+            }
+            for place in self.places
+        )
+        flights = tuple(
+            {**flight, **{name: renamed(flight[name]) for name in ("owner", "task") if name in flight}}
+            for flight in self.flights
+        )
+        given = [None if s is None else set_of.get(s) for s in self.data["given"]]
+        return attrs.evolve(
+            self,
+            sets=tuple(self.sets[s] for s in kept),
+            tasks=tasks,
+            data={**self.data, "given": given},
+            places=places,
+            flights=flights,
+            waiting=tuple(number[i] for i in self.waiting),
+            order=tuple(number[i] if i >= 0 else i for i in self.order),
+            streams=(),
+        )
+
     def values(self) -> dict[str, Any]:
         """Return the contents as JSON can hold them."""
         values = {field.name: getattr(self, field.name) for field in attrs.fields(type(self))}

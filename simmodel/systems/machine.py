@@ -132,7 +132,7 @@ class Machine:
         self.known_as = policy if isinstance(policy, str) else None
         self.options = {"decide": decide, "overlap": overlap, "transfers": transfers, "contention": contention}
         policy = policy_named(policy)
-        self._when_ready = (decide or ("submit" if getattr(policy, "plans", False) else "ready")) == "ready"
+        self.decides_when_ready = (decide or ("submit" if getattr(policy, "plans", False) else "ready")) == "ready"
         self.scheduler = Scheduler(env, policy, self.view, self, self.name, rank)
         self.tasks: list[LiveTask] = []
         self.sets: list[LiveSet] = []
@@ -199,7 +199,7 @@ class Machine:
             for call in self._on_ready:
                 call(task)
             coming.append(task)
-        if not self._when_ready and tasks:
+        if not self.decides_when_ready and tasks:
             coming = tasks[0].submission.queueable(tasks)
         if coming:
             self.waiting.extend(coming)
@@ -281,7 +281,7 @@ class Machine:
                 child.place.task_ready(child)
             else:
                 child.state = "waiting"
-                if self._when_ready:
+                if self.decides_when_ready:
                     self.waiting.add(child)
                 self._changed()
 

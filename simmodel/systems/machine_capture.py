@@ -22,7 +22,7 @@ __all__ = ["capture_machine"]
 
 
 def capture_machine(machine: Machine) -> MachineSnapshot:
-    """Return the snapshot of a machine.
+    """Return the snapshot of a machine, with what continuing needs.
 
     Raises
     ------

@@ -10,9 +10,9 @@ from simpy.events import URGENT
 
 from simmodel.errors import InputError
 from simmodel.scheduling.machine_snapshot import MachineSnapshot
-from simmodel.scheduling.registry import policy as policy_named
 from simmodel.systems.machine import Machine
 from simmodel.systems.mover import Flight
+from simmodel.systems.restore import chosen_policy
 from simmodel.systems.tasks import LiveSet
 from simmodel.work.livetask import LiveData, LiveTask
 from simmodel.work.taskset import TaskSet
@@ -29,14 +29,8 @@ def restore_machine(
     """Return a machine that goes on where a snapshot was taken (see :meth:`Machine.from_snapshot`)."""
     if env.now != snapshot.now:
         raise InputError(f"an environment at {snapshot.now:g} s expected, as the snapshot, found one at {env.now:g} s")
-    known_as = policy if isinstance(policy, str) else None
-    if policy is None:
-        known_as = snapshot.policy.known_as
-        if known_as is None:
-            raise InputError(
-                f"the policy {snapshot.policy.name!r} was given as an object: give it again, to go on from the snapshot"
-            )
-    policy = policy_named(known_as if policy is None else policy)
+    known_as = snapshot.policy.known_as if policy is None else policy if isinstance(policy, str) else None
+    policy = chosen_policy(snapshot, policy)
     options = dict(snapshot.options)
     stream = options.pop("stream")
     machine = Machine(
@@ -81,8 +75,7 @@ class _Restored:
                 task.place.go_on(task)
         for place in machine.places:
             place.begin()
-        machine.waiting.extend([self.tasks[i] for i in snapshot.waiting])
-        machine.waiting.new = snapshot.new
+        self._waiting()
         self._arrivals()
         self._policy()
 
@@ -251,6 +244,20 @@ class _Restored:
                 task.place.pool.take_again(task)
         for pool, state in zip(self.pools, self.snapshot.pools, strict=True):
             pool.set_used(state["used"], state["peak"])
+
+    def _waiting(self) -> None:
+        """Have those wait that the policy decides about: it may be another that decides at another time."""
+        machine = self.machine
+        waiting = [self.tasks[i] for i in self.snapshot.waiting]
+        if machine.decides_when_ready:
+            waiting = [task for task in waiting if task.state == "waiting"]
+        machine.waiting.extend(waiting)
+        if not machine.decides_when_ready:
+            known = dict.fromkeys(waiting)
+            for live in machine.sets:
+                shown = [task for task in live.tasks if task.state == "blocked" and task.place is None]
+                machine.waiting.extend(live.queueable([task for task in shown if task not in known]))
+        machine.waiting.new = self.snapshot.new
 
     def _arrivals(self) -> None:
         """Have tasks arrive that are still to come, and the data of their sets with them."""

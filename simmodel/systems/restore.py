@@ -25,6 +25,7 @@ from simmodel.work.job import LiveJob, Run
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
+    from simmodel.scheduling.machine_snapshot import MachineSnapshot
 
 __all__ = ["Restored", "chosen_policy", "restore", "restoring"]
 
@@ -39,7 +40,7 @@ class _Nobody:
 _NOBODY: Any = _Nobody()
 
 
-def chosen_policy(snapshot: Snapshot, policy: Any) -> Any:
+def chosen_policy(snapshot: Snapshot | MachineSnapshot, policy: Any) -> Any:
     """Return the policy to go on with: a new one, with nothing remembered yet.
 
     Raises
