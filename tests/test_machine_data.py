@@ -90,16 +90,14 @@ def test_every_workflow_runs_under_every_policy(name: str) -> None:
         assert metrics["makespan"] > 0
 
 
-@pytest.mark.parametrize("name", [name for name in FILES if "1000" not in name and "large" not in name])
+@pytest.mark.parametrize("name", [name for name in FILES if "_1000" not in name and "large" not in name])
 def test_they_run_where_memory_is_short(name: str) -> None:
     work = TaskSet.of(load(name))
-    if len(work) > 700:
-        pytest.skip("a large one")
     inputs, outputs = work.inputs or [], work.outputs or []
     needs = [sum(work.sizes[d] for d in dict.fromkeys((*a, *b))) for a, b in zip(inputs, outputs, strict=True)]
     needs = [need + (work.memory[i] if work.memory else 0.0) for i, need in enumerate(needs)]
     spec = server(1.2 * max(needs, default=1.0) + 1.0)
-    for policy in ("hrr", "earliest-finish", "heft"):
+    for policy in ("hrr", "earliest-finish", "heft")[: 3 if len(work) < 700 else 1]:
         machine = run(spec, work, policy, overlap=policy != "hrr")
         for pool in machine.pools.values():
             assert pool.peak <= pool.size * (1 + 1e-9)
