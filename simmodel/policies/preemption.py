@@ -72,7 +72,7 @@ class Preemptive:
         queue = view.waiting.at(place).by(self.order)
         while (job := queue.head()) is not None:
             if not place.fits(job):
-                victims = _victims(place, job)
+                victims = _victims(place, job, view.now)
                 if not victims:
                     return
                 for run in victims:
@@ -82,7 +82,7 @@ class Preemptive:
             yield Start(job, place)
 
 
-def _victims(place: Any, job: Any) -> list[Any]:
+def _victims(place: Any, job: Any, now: float) -> list[Any]:
     """Return the executions to stop so that the job fits, the latest first; none where that is not enough."""
     rules = job.rules
     if rules is None or not rules.spec.preempts:
@@ -98,6 +98,7 @@ def _victims(place: Any, job: Any) -> list[Any]:
         and other.spec.preemptible is not None
         and _allows(run.work.spec, other.spec.preemptible)
         and run.stopping is None
+        and (run.started < now or not _stopped_before(run.work))  # else two could stop each other for ever
     ]
     candidates.sort(key=lambda run: (-run.started, -run.work.seq))
     chosen: list[Any] = []
@@ -106,6 +107,10 @@ def _victims(place: Any, job: Any) -> list[Any]:
         if place.fits_without(job, stopping + chosen):
             return chosen
     return []
+
+
+def _stopped_before(job: Any) -> bool:
+    return job.attempts > 1 or hasattr(job, "_whole")
 
 
 def _allows(spec: Any, mode: str) -> bool:
