@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 import simpy
 from simpy.core import EmptySchedule, StopSimulation
-from simpy.events import PENDING, URGENT, Event, EventPriority, Process
+from simpy.events import NORMAL, PENDING, URGENT, Event, EventPriority, Process
 
 from simmodel.errors import InputError, Stalled
 
@@ -170,6 +170,19 @@ class Environment(simpy.Environment):
         decided at 1
         """
         return _WakeUp(self, call, rank)
+
+    def event_at(self, at: float) -> Event:
+        """Return an event that happens at an instant (s) that is not past, to the last digit of it.
+
+        >>> env = Environment(initial_time=0.1)
+        >>> env.run(env.event_at(0.3)); env.now
+        0.3
+        """
+        event = Event(self)
+        event._ok = True
+        event._value = None
+        heappush(self._queue, (at, NORMAL, next(self._eid), event))
+        return event
 
     def call_at(
         self, at: float, call: Callable[[], object], priority: float = END, what: tuple[Any, ...] | None = None

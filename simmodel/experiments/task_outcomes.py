@@ -36,9 +36,8 @@ def task_sample(snapshot: MachineSnapshot, result: MachineResult, until: float, 
     """
     now = snapshot.now
     tasks = result.tasks
-    begun = {name for name, stamps in zip(snapshot.tasks["id"], snapshot.tasks["stamps"], strict=True) if stamps}
-    names = [str(name) for name in tasks["task"].tolist()]
-    waited = np.array([name not in {str(each) for each in begun} for name in names], dtype=bool)
+    begun = {str(name) for name, stamps in zip(snapshot.tasks["id"], snapshot.tasks["stamps"], strict=True) if stamps}
+    waited = np.array([str(name) not in begun for name in tasks["task"].tolist()], dtype=bool)
     own = Table(
         {
             "job": tasks["task"],

@@ -7,17 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from simmodel.resources.board import STAMPS
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
+    "CPU_USE",
     "FIRST_COLUMNS",
     "HELD",
     "MOMENTS",
     "PHASES",
     "STOPPED",
+    "TRANSFERS",
     "completed",
     "cpu_table",
     "positions",
@@ -25,30 +28,8 @@ __all__ = [
     "transfer_table",
 ]
 
-FIRST_COLUMNS = (
-    "task",
-    "processor",
-    "ready",
-    "setup_start",
-    "setup_end",
-    "reconfiguration_end",
-    "transfer_start",
-    "transfer_end",
-    "start",
-    "end",
-)
-MOMENTS = (
-    "submit",
-    "ready",
-    "taken",
-    "setup_start",
-    "setup_end",
-    "reconfiguration_end",
-    "transfer_start",
-    "transfer_end",
-    "start",
-    "end",
-)
+FIRST_COLUMNS = ("task", "processor", "ready", *STAMPS[1:])
+MOMENTS = ("submit", "ready", *STAMPS)
 """The instants of a task in their order; its phases lie between each two of them."""
 PHASES = (
     "blocked on dependencies",
@@ -67,9 +48,9 @@ the CPU core that moves the data; waiting for core: a CPU core that is busy with
 HELD = PHASES[2:]
 """The phases in which the task has its processor."""
 
-_TRANSFERS = ("object", "bytes", "source", "destination", "start", "end", "task", "cause", "count")
-_CPU = ("core", "task", "what", "start", "end")
-STOPPED = ("task", "processor", *MOMENTS[2:], "cores")
+TRANSFERS = ("object", "bytes", "source", "destination", "start", "end", "task", "cause", "count")
+CPU_USE = ("core", "task", "what", "start", "end")
+STOPPED = ("task", "processor", *STAMPS, "cores")
 """The columns of executions that were stopped: as of tasks, from when the processor was the task's own."""
 _EMPTY_TYPES = {"bytes": float, "count": np.int64, "cores": float, **dict.fromkeys(MOMENTS, float)}
 
@@ -87,7 +68,7 @@ def transfer_table(given: Mapping[str, Any] | None) -> Table:
     >>> list(transfer_table(None))[:3]
     ['object', 'bytes', 'source']
     """
-    return _filled(given, _TRANSFERS)
+    return _filled(given, TRANSFERS)
 
 
 def cpu_table(given: Mapping[str, Any] | None) -> Table:
@@ -96,7 +77,7 @@ def cpu_table(given: Mapping[str, Any] | None) -> Table:
     >>> list(cpu_table(None))
     ['core', 'task', 'what', 'start', 'end']
     """
-    return _filled(given, _CPU)
+    return _filled(given, CPU_USE)
 
 
 def stopped_table(given: Mapping[str, Any] | None) -> Table:

@@ -84,7 +84,9 @@ class ManyCores(Processor):
         self._free = self._free + task.cores if self._running else self.spec.cores
         self.wake()
 
-    _at = Processor._moment  # its tasks need a timer each
+    def _at(self, at: float) -> Event:
+        """Return an event at an instant: its tasks need a timer each."""
+        return self.env.event_at(at)
 
     def put(self, task: LiveTask) -> None:
         """Take a task into the queue: a blocked one waits there, and so do those behind it."""

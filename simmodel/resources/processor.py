@@ -11,7 +11,7 @@ from collections.abc import Generator, Sequence
 from heapq import heappush
 from typing import Any
 
-from simpy.events import AllOf, Event, Process, Timeout
+from simpy.events import NORMAL, AllOf, Event, Process, Timeout
 from simpy.exceptions import Interrupt
 
 from simmodel.platform.machine import ProcessorSpec
@@ -25,7 +25,6 @@ __all__ = ["Phase", "Processor"]
 
 Phase = Generator[Event, Any, Any]
 Data = Sequence[LiveData]
-NORMAL = 1  # SimPy's priority of events
 
 
 class Processor(TaskPlace):
@@ -203,16 +202,8 @@ class Processor(TaskPlace):
         env = self.env
         timer = self._timer
         timer.callbacks = []
-        heappush(env._queue, (at, NORMAL, next(env._eid), timer))  # type: ignore[misc]
+        heappush(env._queue, (at, NORMAL, next(env._eid), timer))
         return timer
-
-    def _moment(self, at: float) -> Event:
-        """Return an event that happens at an instant."""
-        event = Event(self.env)
-        event._ok = True
-        event._value = None
-        heappush(self.env._queue, (at, NORMAL, next(self.env._eid), event))  # type: ignore[misc]
-        return event
 
     # ------------------------------------------------------------------ the phases
 
@@ -276,7 +267,7 @@ class Processor(TaskPlace):
         self._stoppable[task] = self.env.active_process
         try:
             if self._plain_execution and since < self.env._now:  # found in the middle of it
-                yield self._moment(max(since + left, self.env._now))
+                yield self.env.event_at(max(since + left, self.env._now))
             else:
                 yield from self.execute(task, left)
         except Interrupt as stop:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simmodel.records.task_moments import STOPPED
+from simmodel.records.task_moments import CPU_USE, STOPPED, TRANSFERS
 from simmodel.records.tasks import MachineResult
+from simmodel.resources.board import STAMPS
 from simmodel.work.table import Table
 from simmodel.work.workload import Report
 
@@ -22,19 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["machine_result"]
 
 _MOMENTS = ("submit", "ready", "assigned")
-_PHASES = (
-    "taken",
-    "setup_start",
-    "setup_end",
-    "reconfiguration_end",
-    "transfer_start",
-    "transfer_end",
-    "start",
-    "end",
-)
-
-
-_MOVED = ("object", "bytes", "source", "destination", "start", "end", "task", "cause", "count")
 
 
 def machine_result(machine: Machine, name: str) -> MachineResult:
@@ -56,9 +44,9 @@ def machine_result(machine: Machine, name: str) -> MachineResult:
     """
     tasks = machine.tasks
     n = len(tasks)
-    columns: dict[str, NDArray[Any]] = {each: np.full(n, np.nan) for each in _PHASES}
+    columns: dict[str, NDArray[Any]] = {each: np.full(n, np.nan) for each in STAMPS}
     done = np.array(list(map(attrgetter("index"), machine.done)), dtype=np.int64)
-    for each, values in zip(_PHASES, np.array(machine.phases).reshape(-1, len(_PHASES)).T, strict=True):
+    for each, values in zip(STAMPS, np.array(machine.phases).reshape(-1, len(STAMPS)).T, strict=True):
         columns[each][done] = values
     status = np.array([task.state for task in tasks], dtype="U8")
     placed = np.array([-1 if task.place is None else task.place.index for task in tasks], dtype=np.int64)
@@ -96,10 +84,10 @@ def machine_result(machine: Machine, name: str) -> MachineResult:
     return MachineResult(
         tasks=table,
         spec=machine.spec,
-        transfers=_table(machine.mover.moved, _MOVED),
+        transfers=_table(machine.mover.moved, TRANSFERS),
         memory={pool.name: pool.steps() for pool in machine.pools.values()},
         peaks={pool.name: pool.peak for pool in machine.pools.values()},
-        cpu_phases=_table(machine.core_use, ("core", "task", "what", "start", "end")),
+        cpu_phases=_table(machine.core_use, CPU_USE),
         stopped=_stopped(machine),
         sets=[each.set for each in machine.sets],
         plan=_plan(machine),

@@ -224,7 +224,7 @@ class _Restored:
         source = self.pools[given["source"]]
         mover = self.machine.mover
         if "at" in given:
-            moving = mover.moment(given["at"])
+            moving = mover.env.event_at(given["at"])
         else:
             moving = mover.network.transfer(given["left"], source=source.name, destination=pool.name, lag=given["lag"])
         mover.send(Flight(data, source, pool, given["since"], task, given["cause"], moving, given.get("at", 0.0)))

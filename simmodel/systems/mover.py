@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from heapq import heappush
 from math import inf
 from typing import Any, NamedTuple
 
@@ -17,8 +16,6 @@ from simmodel.systems.room import RoomMaker
 from simmodel.work.livetask import LiveData, LiveTask
 
 __all__ = ["DataMover", "Flight", "Moved"]
-
-NORMAL = 1  # SimPy's priority of events
 
 
 class Moved(NamedTuple):
@@ -158,7 +155,7 @@ class DataMover:
             self.send(Flight(data, source, pool, now, task, cause, moving))
         else:
             ends = now + self.latency[source.index][to] + data.size * self.per_byte[source.index][to]
-            self.send(Flight(data, source, pool, now, task, cause, self.moment(ends), ends))
+            self.send(Flight(data, source, pool, now, task, cause, self.env.event_at(ends), ends))
         return arrival
 
     def send(self, flight: Flight) -> None:
@@ -185,14 +182,6 @@ class DataMover:
             arrived(flight.moving)
         else:
             flight.moving.callbacks.append(arrived)
-
-    def moment(self, at: float) -> Event:
-        """Return an event that happens at an instant (s)."""
-        event = Event(self.env)
-        event._ok = True
-        event._value = None
-        heappush(self.env._queue, (at, NORMAL, next(self.env._eid), event))  # type: ignore[misc]
-        return event
 
     def _note(self, flight: Flight) -> None:
         if self._record or self._on_moved:
