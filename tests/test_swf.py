@@ -125,40 +125,43 @@ def test_comments_and_blank_lines_between_the_jobs():
 def test_any_source(make, tmp_path):
     plain, packed = tmp_path / "log.swf", tmp_path / "log.swf.gz"
     plain.write_text(JOB + "\n")
-    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    packed.write_bytes(gzip.compress(plain.read_bytes(), mtime=0))
     source = make(plain)
     assert same(read_swf(source), read_swf(packed))
     if hasattr(source, "close"):
         source.close()
 
 
-@pytest.mark.parametrize(
-    ("content", "sentence"),
-    [
-        (b"", "no job found"),
-        (b"\n \n", "no job found"),
-        (b"; MaxProcs: 3\n", "no job found"),
-        (b"# simmodel\n\nread me\n", "line 1: this is not a log in the Standard Workload Format: 18 numbers expected"),
-        (b"hello", "line 1: this is not a log"),
-        (b"\x7fELF\0\0\1", "text expected, found binary data"),
-        (gzip.compress(JOB.encode() * 100)[:40], "a whole gzip file expected"),
-        (b"\x1f\x8bnonsense", "a whole gzip file expected"),
-        (f"; x\n{JOB}\n1 2 3\n{JOB}\n".encode(), "line 3: 18 numbers expected, found 3 fields: '1 2 3'"),
-        (f"{JOB}\n{JOB} 4\n".encode(), "line 2: 18 numbers expected, found 19 fields"),
-        (
-            f"{JOB}\n\n{JOB.replace('120', '2:00')}\n".encode(),
-            "line 3: a number expected in column 9 (requested), found '2:00'",
-        ),
-        (f"{JOB}\n{JOB.replace('120', 'nan')}\n".encode(), "line 2: a finite number expected in column 9"),
-        (f"{JOB}\n{JOB.replace('120', '1_0')}\n".encode(), "line 2: a number expected in column 9"),
-        (
-            f"{JOB}\n{JOB.replace('7', '7.5')}\n".encode(),
-            "line 2: a whole number expected in column 12 (user), found '7.5'",
-        ),
-        (f"{JOB}\n- {JOB[2:]}\n".encode(), "line 2: a number expected in column 1 (job), found '-'"),
-        (f"{JOB} {JOB}\n\n".encode(), "line 1: this is not a log"),
-    ],
-)
+WRONG_FILES = {
+    "empty": (b"", "no job found"),
+    "blank lines": (b"\n \n", "no job found"),
+    "header only": (b"; MaxProcs: 3\n", "no job found"),
+    "markdown": (
+        b"# simmodel\n\nread me\n",
+        "line 1: this is not a log in the Standard Workload Format: 18 numbers expected",
+    ),
+    "one word": (b"hello", "line 1: this is not a log"),
+    "binary": (b"\x7fELF\0\0\1", "text expected, found binary data"),
+    "cut gzip": (gzip.compress(JOB.encode() * 100, mtime=0)[:40], "a whole gzip file expected"),
+    "false gzip": (b"\x1f\x8bnonsense", "a whole gzip file expected"),
+    "short line": (f"; x\n{JOB}\n1 2 3\n{JOB}\n".encode(), "line 3: 18 numbers expected, found 3 fields: '1 2 3'"),
+    "long line": (f"{JOB}\n{JOB} 4\n".encode(), "line 2: 18 numbers expected, found 19 fields"),
+    "clock time": (
+        f"{JOB}\n\n{JOB.replace('120', '2:00')}\n".encode(),
+        "line 3: a number expected in column 9 (requested), found '2:00'",
+    ),
+    "nan": (f"{JOB}\n{JOB.replace('120', 'nan')}\n".encode(), "line 2: a finite number expected in column 9"),
+    "underscore": (f"{JOB}\n{JOB.replace('120', '1_0')}\n".encode(), "line 2: a number expected in column 9"),
+    "fraction": (
+        f"{JOB}\n{JOB.replace('7', '7.5')}\n".encode(),
+        "line 2: a whole number expected in column 12 (user), found '7.5'",
+    ),
+    "dash": (f"{JOB}\n- {JOB[2:]}\n".encode(), "line 2: a number expected in column 1 (job), found '-'"),
+    "two jobs in a line": (f"{JOB} {JOB}\n\n".encode(), "line 1: this is not a log"),
+}
+
+
+@pytest.mark.parametrize(("content", "sentence"), WRONG_FILES.values(), ids=WRONG_FILES)
 def test_a_wrong_file_gets_one_sentence(content, sentence, tmp_path):
     path = tmp_path / "log.swf"
     path.write_bytes(content)
