@@ -19,8 +19,8 @@ from simmodel.generators.tasksets import database
 from simmodel.platform.library import load_platform
 from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.platform.network import LinkSpec
-from simmodel.records.tasks import MachineResult
-from simmodel.systems.machine import Machine
+from simmodel.results.machine import MachineResult
+from simmodel.systems.machine.system import Machine
 from simmodel.work.taskset import TaskSet
 from simmodel.work.workflow import Workflow
 

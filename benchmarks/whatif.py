@@ -19,12 +19,12 @@ import numpy as np
 
 from simmodel import Cluster, Environment, Workload
 from simmodel.environment import quiet_garbage_collector
-from simmodel.experiments.brokered import simulate_brokered
-from simmodel.experiments.metascheduling import CQSIM, fitting
-from simmodel.experiments.whatif import what_if
 from simmodel.formats.swf import read_swf
-from simmodel.scheduling.snapshot import Snapshot
-from simmodel.systems.whatif import foresee
+from simmodel.futures.whatif import what_if
+from simmodel.snapshots.cluster import Snapshot
+from simmodel.studies.metascheduling import CQSIM, fitting
+from simmodel.systems.broker.run import simulate_brokered
+from simmodel.systems.cluster.whatif import foresee
 
 DATA = Path(os.environ.get("SIMMODEL_DATA", Path(__file__).parents[2] / "shared" / "data"))
 

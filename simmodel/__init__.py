@@ -30,27 +30,25 @@ from simmodel.policies.placement import BestFit
 from simmodel.policies.planning import Conservative, ConservativeKeep
 from simmodel.policies.preemption import Preemptive
 from simmodel.policies.window import Window
-from simmodel.records.result import Result, recorded
+from simmodel.results.result import Result, recorded
+from simmodel.runs.simulate import Scenario, load_scenario, simulate
 from simmodel.scheduling.protocol import Preempt, Reserve, Start, View, WakeAt
 from simmodel.scheduling.registry import policies as policy_names
 from simmodel.scheduling.registry import policy, register_policy
-from simmodel.simulate import Scenario, load_scenario, simulate
-from simmodel.systems.cluster import Cluster
+from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Dependency, Job
 from simmodel.work.table import Table
 from simmodel.work.workload import Report, Workload
 
 if TYPE_CHECKING:
-    from simmodel.experiments.branches import Branch, CancelJob, StartJob, SubmitJob
-    from simmodel.experiments.brokered import simulate_brokered
     from simmodel.experiments.brokering import BrokerComparison, compare_brokers
     from simmodel.experiments.compare import Comparison, Replications, compare, replicate
     from simmodel.experiments.explore import Exploration, explore
-    from simmodel.experiments.metascheduling import contest
-    from simmodel.experiments.outcomes import Outcome, WhatIf
     from simmodel.experiments.portfolio import Beside, beside, replicate_beside
-    from simmodel.experiments.whatif import what_if
     from simmodel.formats.library import load_workflow, load_workload
+    from simmodel.futures.branches import Branch, CancelJob, StartJob, SubmitJob
+    from simmodel.futures.outcomes import Outcome, WhatIf
+    from simmodel.futures.whatif import what_if
     from simmodel.generators.task_work import task_work
     from simmodel.platform.library import load_platform
     from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
@@ -60,21 +58,23 @@ if TYPE_CHECKING:
     from simmodel.policies.mapping import EarliestFinish, EarliestStart, FastestExecution, GreedyDS, RoundRobin
     from simmodel.policies.planners import CPOP, HEFT, PEFT, HEFTSetup, LookaheadHEFT, PEFTSetup
     from simmodel.policies.portfolio import Portfolio
-    from simmodel.records.brokered import BrokerResult
     from simmodel.records.network import NetworkRecorder
-    from simmodel.records.stores import load_result
-    from simmodel.records.tasks import MachineResult
     from simmodel.resources.host import Host
     from simmodel.resources.network import Network
     from simmodel.resources.processor import Processor
-    from simmodel.scheduling.broker_snapshot import BrokerSnapshot
-    from simmodel.scheduling.machine_snapshot import MachineSnapshot
+    from simmodel.results.broker import BrokerResult
+    from simmodel.results.machine import MachineResult
+    from simmodel.results.stores import load_result
     from simmodel.scheduling.objective import Objective, objective
     from simmodel.scheduling.registry import register_family
-    from simmodel.scheduling.snapshot import Snapshot
-    from simmodel.systems.broker import Broker
-    from simmodel.systems.forecast import Forecast
-    from simmodel.systems.machine import Machine
+    from simmodel.snapshots.broker import BrokerSnapshot
+    from simmodel.snapshots.cluster import Snapshot
+    from simmodel.snapshots.machine import MachineSnapshot
+    from simmodel.studies.metascheduling import contest
+    from simmodel.systems.broker.run import simulate_brokered
+    from simmodel.systems.broker.system import Broker
+    from simmodel.systems.cluster.forecast import Forecast
+    from simmodel.systems.machine.system import Machine
     from simmodel.work.taskset import TaskSet
     from simmodel.work.workflow import DataObject, Task, Workflow
 else:
@@ -82,17 +82,17 @@ else:
         "ArchitectureSpec": "simmodel.platform.machine",
         "beside": "simmodel.experiments.portfolio",
         "Beside": "simmodel.experiments.portfolio",
-        "Branch": "simmodel.experiments.branches",
-        "Broker": "simmodel.systems.broker",
+        "Branch": "simmodel.futures.branches",
+        "Broker": "simmodel.systems.broker.system",
         "BrokerComparison": "simmodel.experiments.brokering",
-        "BrokerResult": "simmodel.records.brokered",
-        "BrokerSnapshot": "simmodel.scheduling.broker_snapshot",
-        "MachineSnapshot": "simmodel.scheduling.machine_snapshot",
-        "CancelJob": "simmodel.experiments.branches",
+        "BrokerResult": "simmodel.results.broker",
+        "BrokerSnapshot": "simmodel.snapshots.broker",
+        "MachineSnapshot": "simmodel.snapshots.machine",
+        "CancelJob": "simmodel.futures.branches",
         "compare": "simmodel.experiments.compare",
         "compare_brokers": "simmodel.experiments.brokering",
         "Comparison": "simmodel.experiments.compare",
-        "contest": "simmodel.experiments.metascheduling",
+        "contest": "simmodel.studies.metascheduling",
         "CPOP": "simmodel.policies.planners",
         "DataObject": "simmodel.work.workflow",
         "EarliestFinish": "simmodel.policies.mapping",
@@ -100,7 +100,7 @@ else:
         "Exploration": "simmodel.experiments.explore",
         "explore": "simmodel.experiments.explore",
         "FastestExecution": "simmodel.policies.mapping",
-        "Forecast": "simmodel.systems.forecast",
+        "Forecast": "simmodel.systems.cluster.forecast",
         "GreedyDS": "simmodel.policies.mapping",
         "HEFT": "simmodel.policies.planners",
         "HEFTSetup": "simmodel.policies.planners",
@@ -108,14 +108,14 @@ else:
         "LeastLoaded": "simmodel.policies.brokers",
         "LinkSpec": "simmodel.platform.network",
         "load_platform": "simmodel.platform.library",
-        "load_result": "simmodel.records.stores",
+        "load_result": "simmodel.results.stores",
         "load_workflow": "simmodel.formats.library",
         "load_workload": "simmodel.formats.library",
         "LookaheadHEFT": "simmodel.policies.planners",
         "LowestTurnaround": "simmodel.policies.brokers",
         "LowestWait": "simmodel.policies.brokers",
-        "Machine": "simmodel.systems.machine",
-        "MachineResult": "simmodel.records.tasks",
+        "Machine": "simmodel.systems.machine.system",
+        "MachineResult": "simmodel.results.machine",
         "MachineSpec": "simmodel.platform.machine",
         "MaxMin": "simmodel.policies.batch_mapping",
         "MemoryPoolSpec": "simmodel.platform.machine",
@@ -125,7 +125,7 @@ else:
         "NetworkSpec": "simmodel.platform.network",
         "objective": "simmodel.scheduling.objective",
         "Objective": "simmodel.scheduling.objective",
-        "Outcome": "simmodel.experiments.outcomes",
+        "Outcome": "simmodel.futures.outcomes",
         "PEFT": "simmodel.policies.planners",
         "PEFTSetup": "simmodel.policies.planners",
         "Portfolio": "simmodel.policies.portfolio",
@@ -140,16 +140,16 @@ else:
         "Share": "simmodel.policies.brokers",
         "SharingModel": "simmodel.platform.network",
         "Siloed": "simmodel.policies.brokers",
-        "simulate_brokered": "simmodel.experiments.brokered",
-        "Snapshot": "simmodel.scheduling.snapshot",
-        "StartJob": "simmodel.experiments.branches",
-        "SubmitJob": "simmodel.experiments.branches",
+        "simulate_brokered": "simmodel.systems.broker.run",
+        "Snapshot": "simmodel.snapshots.cluster",
+        "StartJob": "simmodel.futures.branches",
+        "SubmitJob": "simmodel.futures.branches",
         "Sufferage": "simmodel.policies.batch_mapping",
         "Task": "simmodel.work.workflow",
         "task_work": "simmodel.generators.task_work",
         "TaskSet": "simmodel.work.taskset",
-        "what_if": "simmodel.experiments.whatif",
-        "WhatIf": "simmodel.experiments.outcomes",
+        "what_if": "simmodel.futures.whatif",
+        "WhatIf": "simmodel.futures.outcomes",
         "Workflow": "simmodel.work.workflow",
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from simmodel.environment import Environment
-from simmodel.systems.cluster import Cluster
+from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import LiveJob, Run
 from simmodel.work.workload import Workload
 

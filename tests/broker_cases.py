@@ -8,9 +8,9 @@ import numpy as np
 from hypothesis import strategies as st
 
 from simmodel.environment import Environment
-from simmodel.simulate import simulate
-from simmodel.systems.broker import Broker
-from simmodel.systems.cluster import Cluster
+from simmodel.runs.simulate import simulate
+from simmodel.systems.broker.system import Broker
+from simmodel.systems.cluster.system import Cluster
 from simmodel.work.workload import Workload
 
 MODES = (

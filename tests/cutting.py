@@ -11,8 +11,8 @@ import numpy as np
 
 from simmodel.environment import Environment
 from simmodel.errors import Stalled
-from simmodel.scheduling.snapshot import Snapshot
-from simmodel.systems.cluster import Cluster
+from simmodel.snapshots.cluster import Snapshot
+from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Job
 from simmodel.work.workload import Workload
 

@@ -9,9 +9,9 @@ from typing import Any
 from simmodel import Environment
 from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.platform.network import LinkSpec
-from simmodel.records.tasks import MachineResult
+from simmodel.results.machine import MachineResult
 from simmodel.scheduling.protocol import Start
-from simmodel.systems.machine import Machine
+from simmodel.systems.machine.system import Machine
 
 MB = 1e6
 

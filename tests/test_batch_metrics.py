@@ -22,7 +22,7 @@ from simmodel.metrics import (
 from simmodel.metrics.batch import window
 from simmodel.metrics.packing import pack
 from simmodel.metrics.report import duration
-from simmodel.records import Result
+from simmodel.results import Result
 
 NAN = float("nan")
 

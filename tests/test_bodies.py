@@ -7,7 +7,7 @@ import simpy
 
 from simmodel.environment import Environment
 from simmodel.errors import JobFailed
-from simmodel.systems.cluster import Cluster
+from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Job
 
 

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from simmodel.environment import Environment
 from simmodel.errors import InputError, SnapshotError
-from simmodel.experiments.brokered import simulate_brokered
 from simmodel.policies.brokers import Broking, RoundRobin
-from simmodel.scheduling.broker_snapshot import BrokerSnapshot
-from simmodel.scheduling.snapshot import SystemSnapshot
-from simmodel.simulate import simulate
-from simmodel.systems.broker import Broker
-from simmodel.systems.cluster import Cluster
+from simmodel.runs.simulate import simulate
+from simmodel.snapshots.broker import BrokerSnapshot
+from simmodel.snapshots.cluster import SystemSnapshot
+from simmodel.systems.broker.run import simulate_brokered
+from simmodel.systems.broker.system import Broker
+from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Dependency, Job
 from simmodel.work.workload import Workload
 

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from simmodel.environment import Environment
 from simmodel.errors import ImpossibleWork, InputError, Stalled
-from simmodel.experiments.brokered import simulate_brokered
 from simmodel.experiments.compare import replicate
 from simmodel.metrics.brokered import by_cluster, by_origin, moved, moved_turnaround, side_by_side, weekly
 from simmodel.platform.cluster import ClusterSpec, NodeSpec, PartitionSpec
@@ -24,10 +23,11 @@ from simmodel.policies.brokers import (
     Share,
     broker_policy,
 )
+from simmodel.runs.simulate import Scenario, load_scenario, simulate
 from simmodel.scheduling.protocol import Start
-from simmodel.simulate import Scenario, load_scenario, simulate
-from simmodel.systems.broker import Broker
-from simmodel.systems.cluster import Cluster
+from simmodel.systems.broker.run import simulate_brokered
+from simmodel.systems.broker.system import Broker
+from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Job
 from simmodel.work.workload import Workload
 

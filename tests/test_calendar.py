@@ -20,8 +20,8 @@ from simmodel.platform.cluster import (
     ReservationSpec,
 )
 from simmodel.resources.counts import CountPool
-from simmodel.simulate import simulate
-from simmodel.systems.cluster import Cluster
+from simmodel.runs.simulate import simulate
+from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Dependency, Job
 
 

@@ -18,8 +18,8 @@ from simmodel.platform.cluster import (
     PartitionSpec,
     ReservationSpec,
 )
-from simmodel.simulate import simulate
-from simmodel.systems.cluster import Cluster
+from simmodel.runs.simulate import simulate
+from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Job
 
 POLICIES = ["fcfs", "easy", "conservative", "conservative-keep", "best-fit", "window", "sjf+easy", "easy-sjbf"]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from simmodel.cli import main
-from simmodel.records import load_result
+from simmodel.results import load_result
 
 BEGIN = "task,processor,ready,setup_start,setup_end,reconfiguration_end,transfer_start,transfer_end,start,end"
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from simmodel.cli import main
-from simmodel.experiments.whatif import what_if
-from simmodel.scheduling.snapshot import Snapshot
+from simmodel.futures.whatif import what_if
+from simmodel.snapshots.cluster import Snapshot
 
 SETTINGS = """
 generator = "synthetic"

@@ -8,9 +8,9 @@ from simmodel import policy_names
 from simmodel.environment import Environment
 from simmodel.errors import ImpossibleWork, InputError, PolicyError, Stalled
 from simmodel.platform.cluster import ClusterSpec, ConsumableSpec, PartitionSpec, QueueSpec
+from simmodel.runs.simulate import simulate
 from simmodel.scheduling.protocol import Preempt, Reserve, Start, WakeAt
-from simmodel.simulate import simulate
-from simmodel.systems.cluster import Cluster
+from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Dependency, Job
 from simmodel.work.workload import Workload
 
@@ -367,7 +367,7 @@ def test_a_run_may_stop_in_the_middle():
 
 
 def test_a_scenario_repeats_the_run(tmp_path):
-    from simmodel.simulate import load_scenario
+    from simmodel.runs.simulate import load_scenario
 
     result = simulate("small", "lublin-128-week", "sjf+easy", processors=128, estimates="exact")
     result.to_sqlite(tmp_path / "run.sqlite")

@@ -27,7 +27,7 @@ from simmodel.platform.cluster import (
 from simmodel.policies import Easy
 from simmodel.scheduling.protocol import Preempt, WakeAt
 from simmodel.scheduling.registry import policy as policy_named
-from simmodel.systems.cluster import Cluster
+from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Dependency, Job
 from simmodel.work.workload import Workload
 

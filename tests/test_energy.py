@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simmodel.metrics import Energy, energy, node_energy, power
-from simmodel.records import Result
+from simmodel.results import Result
 from simmodel.work.table import Table
 
 

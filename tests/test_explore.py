@@ -14,7 +14,7 @@ from simmodel import InputError, Task, Workflow
 from simmodel.experiments.compare import replicate
 from simmodel.experiments.explore import Exploration, explore
 from simmodel.generators.task_work import task_work
-from simmodel.simulate import simulate
+from simmodel.runs.simulate import simulate
 
 GPU = {"name": "gpu0", "setup": 10}
 

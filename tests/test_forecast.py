@@ -11,9 +11,9 @@ from simmodel.errors import ImpossibleWork, InputError
 from simmodel.platform.cluster import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec, QueueSpec
 from simmodel.policies.brokers import Broking
 from simmodel.scheduling.protocol import Start
-from simmodel.systems.cluster import Cluster
-from simmodel.systems.forecast import Forecast
-from simmodel.systems.unfolding import Plan, Unfolding, Work
+from simmodel.systems.cluster.forecast import Forecast
+from simmodel.systems.cluster.system import Cluster
+from simmodel.systems.cluster.unfolding import Plan, Unfolding, Work
 from simmodel.work.job import Job
 
 PATIENT = settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))

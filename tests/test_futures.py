@@ -10,8 +10,8 @@ from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPool
 import pytest
 
 from simmodel import InputError, SimmodelError
-from simmodel.experiments import futures
-from simmodel.experiments.futures import Ended, OutOfTime, run_all, stop_workers
+from simmodel.futures import executors as futures
+from simmodel.futures.executors import Ended, OutOfTime, run_all, stop_workers
 
 unpacked_here: list[int] = []
 

@@ -12,7 +12,7 @@ from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolS
 from simmodel.platform.network import LinkSpec
 from simmodel.resources.processor import Processor
 from simmodel.scheduling.protocol import Preempt
-from simmodel.systems.machine import Machine
+from simmodel.systems.machine.system import Machine
 from simmodel.work.task import DataObject
 from simmodel.work.taskset import TaskSet
 from tests.machines import MB, Placed, row, run, small_machine

@@ -15,7 +15,7 @@ from simmodel.formats.library import load_workflow
 from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.platform.network import LinkSpec
 from simmodel.scheduling.registry import policies
-from simmodel.systems.machine import Machine
+from simmodel.systems.machine.system import Machine
 from simmodel.work.taskset import TaskSet
 from simmodel.work.workflow import Workflow
 

@@ -15,9 +15,9 @@ from simmodel.metrics.workflow import longest_path
 from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.platform.network import LinkSpec
 from simmodel.records.task_moments import PHASES
-from simmodel.records.tasks import MachineResult
+from simmodel.results.machine import MachineResult
+from simmodel.runs.simulate import simulate
 from simmodel.scheduling.protocol import Start
-from simmodel.simulate import simulate
 from simmodel.work.task import DataObject
 from simmodel.work.taskset import TaskSet
 

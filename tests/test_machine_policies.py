@@ -9,7 +9,7 @@ from oracles.machine import Witness, check
 from simmodel.environment import Environment
 from simmodel.errors import ImpossibleWork
 from simmodel.scheduling.registry import policies
-from simmodel.systems.machine import Machine
+from simmodel.systems.machine.system import Machine
 
 NAMES = tuple(sorted(policies("tasks")))
 

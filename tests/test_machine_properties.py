@@ -11,7 +11,7 @@ from oracles.machine import Witness, check, could_go_on
 from simmodel.environment import Environment
 from simmodel.errors import ImpossibleWork
 from simmodel.scheduling.protocol import Preempt, Start, WakeAt
-from simmodel.systems.machine import Machine
+from simmodel.systems.machine.system import Machine
 
 
 def anywhere(view: Any) -> Any:

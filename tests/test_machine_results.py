@@ -20,12 +20,12 @@ from simmodel.environment import Environment
 from simmodel.formats.perfetto_machine import trace_events
 from simmodel.metrics.processors import busy_seconds, link_load
 from simmodel.metrics.workflow import MACHINE_METRICS, longest_path
-from simmodel.records.stores import plain
 from simmodel.records.task_moments import FIRST_COLUMNS
-from simmodel.records.tasks import MachineResult
+from simmodel.results.machine import MachineResult
+from simmodel.results.stores import plain
+from simmodel.runs.simulate import simulate
 from simmodel.scheduling.protocol import Start
-from simmodel.simulate import simulate
-from simmodel.systems.machine import Machine
+from simmodel.systems.machine.system import Machine
 
 GPU = {"name": "gpu0", "setup": 100, "model_error": 0.1}
 FPGA = {"name": "fpga0", "type": "FPGA", "setup": 90, "reconfiguration": (90, 150)}

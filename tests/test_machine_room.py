@@ -11,7 +11,7 @@ from simmodel.errors import ImpossibleWork, InputError, Stalled
 from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.platform.network import LinkSpec
 from simmodel.scheduling.protocol import Preempt, Start, WakeAt
-from simmodel.systems.machine import Machine
+from simmodel.systems.machine.system import Machine
 from simmodel.work.taskset import TaskSet
 
 

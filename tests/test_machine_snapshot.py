@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from simmodel import Environment, ImpossibleWork, InputError, SnapshotError, Stalled, Task, Workflow, simulate
 from simmodel.platform.library import load_platform
-from simmodel.scheduling.machine_snapshot import MachineSnapshot
-from simmodel.systems.machine import Machine
+from simmodel.snapshots.machine import MachineSnapshot
+from simmodel.systems.machine.system import Machine
 from simmodel.work.taskset import TaskSet
 from tests.machine_cases import MachineCase, machine_cases
 from tests.machines import MB, Placed, row, small_machine

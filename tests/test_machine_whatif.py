@@ -9,7 +9,7 @@ import pytest
 
 from simmodel import Branch, Environment, InputError, Job, Task, Workflow, what_if
 from simmodel.platform.library import load_platform
-from simmodel.systems.machine import Machine
+from simmodel.systems.machine.system import Machine
 from simmodel.work.taskset import TaskSet
 from tests.machines import MB, small_machine
 

@@ -13,7 +13,7 @@ from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolS
 from simmodel.platform.network import LinkSpec
 from simmodel.scheduling.protocol import Estimate
 from simmodel.scheduling.registry import policies, policy
-from simmodel.systems.machine import Machine
+from simmodel.systems.machine.system import Machine
 from simmodel.work.task import Task
 from simmodel.work.workflow import Workflow
 

@@ -9,11 +9,11 @@ from data import data_file
 from simmodel.cli import main
 from simmodel.errors import InputError
 from simmodel.experiments.brokering import compare_brokers, inner_jobs
-from simmodel.experiments.metascheduling import CQSIM, PAPER, SETUPS, contest, fitting
 from simmodel.formats.swf import read_swf
 from simmodel.generators.lublin import lublin
 from simmodel.metrics.tables import text_table
 from simmodel.policies.brokers import RoundRobin
+from simmodel.studies.metascheduling import CQSIM, PAPER, SETUPS, contest, fitting
 from simmodel.work.job import Job
 from simmodel.work.transformations import scale_load
 from simmodel.work.workload import Workload

@@ -18,9 +18,9 @@ from simmodel.resources.counts import CountPool
 from simmodel.resources.node_profile import NodeProfile
 from simmodel.resources.nodes import NodePool
 from simmodel.resources.profile import CountProfile
+from simmodel.runs.simulate import simulate
 from simmodel.scheduling.protocol import Start
-from simmodel.simulate import simulate
-from simmodel.systems.cluster import Cluster
+from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Job, LiveJob
 from simmodel.work.workload import Workload
 

@@ -10,7 +10,7 @@ import pytest
 
 from simmodel.errors import InputError
 from simmodel.metrics.objective import final_scores, kiviat, kiviat_area, measured, started_shares
-from simmodel.records.result import Result
+from simmodel.results.result import Result
 from simmodel.scheduling.objective import MEASURES, OBJECTIVES, Objective, comparable, measure, objective
 
 

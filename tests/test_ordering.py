@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from simmodel.environment import Environment
 from simmodel.policies import Backfill
 from simmodel.policies.ordering import ORDERS, Multifactor, Order, order
+from simmodel.runs.simulate import simulate
 from simmodel.scheduling.columns import ColumnIndex
 from simmodel.scheduling.registry import policy
 from simmodel.scheduling.usage import Usage
-from simmodel.simulate import simulate
 from simmodel.work.job import Job, LiveJob
 
 

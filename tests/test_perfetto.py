@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from simmodel.formats.perfetto import trace_events
-from simmodel.records import Result
+from simmodel.results import Result
 from simmodel.work.table import Table
 
 

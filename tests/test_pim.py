@@ -14,7 +14,7 @@ from simmodel.platform.toml import read_toml
 from simmodel.resources.pim import PIMRank
 from simmodel.resources.processor import Processor
 from simmodel.scheduling.protocol import Start
-from simmodel.systems.machine import Machine
+from simmodel.systems.machine.system import Machine
 from simmodel.work.taskset import TaskSet
 
 

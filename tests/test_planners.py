@@ -21,7 +21,7 @@ from simmodel.policies.phases import PhaseTable, heft_setup, peft_setup
 from simmodel.policies.planners import HEFT, LookaheadHEFT, Planner
 from simmodel.scheduling.problem import Problem
 from simmodel.scheduling.registry import policies, policy
-from simmodel.systems.machine import Machine
+from simmodel.systems.machine.system import Machine
 from simmodel.work.task import Task
 from simmodel.work.taskset import TaskSet
 from simmodel.work.workflow import Workflow
@@ -335,7 +335,7 @@ from simmodel import Environment
 from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.platform.network import LinkSpec
 from simmodel.scheduling.registry import policies
-from simmodel.systems.machine import Machine
+from simmodel.systems.machine.system import Machine
 from simmodel.work.task import Task
 from simmodel.work.workflow import Workflow
 spec = MachineSpec(

@@ -25,7 +25,7 @@ from simmodel.platform.cluster import (
 )
 from simmodel.platform.library import load_platform, platform_names
 from simmodel.platform.toml import KINDS, from_dict, read_toml, to_dict, write_toml
-from simmodel.simulate import simulate
+from simmodel.runs.simulate import simulate
 from simmodel.work.job import Job
 
 NAMES = st.text(max_size=6)

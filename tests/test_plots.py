@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from simmodel.records import Result
+from simmodel.results import Result
 from simmodel.view import plots
 from simmodel.view.gantt import shares
 from simmodel.view.style import span_axis

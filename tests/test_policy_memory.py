@@ -7,7 +7,7 @@ from oracles.batch import Job, simulate
 from strategies import to_workload
 
 from simmodel.environment import Environment
-from simmodel.systems.cluster import Cluster
+from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Job as Asked
 
 

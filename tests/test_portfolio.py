@@ -540,7 +540,7 @@ def test_wrong_texts_get_one_sentence(text, sentence):
 
 
 def test_a_named_portfolio_can_be_repeated():
-    from simmodel.simulate import Scenario
+    from simmodel.runs.simulate import Scenario
 
     jobs = busy_until_100((1, 50), (90, 10))
     result = simulate(4, jobs, "portfolio(easy, sjf+easy, objective=slowdown_mean)")

@@ -20,17 +20,17 @@ from simmodel import Job, load_result, load_scenario, simulate
 from simmodel.cli import main
 from simmodel.errors import InputError
 from simmodel.experiments.portfolio import beside, replicate_beside
-from simmodel.experiments.schedtwin import (
+from simmodel.formats.swf import write_swf
+from simmodel.generators.schedtwin import SCHEDTWIN, JobClass, schedtwin
+from simmodel.metrics.objective import final_scores, kiviat
+from simmodel.policies.portfolio import Portfolio
+from simmodel.studies.schedtwin import (
     PAPER_AREAS,
     PAPER_SHARES,
     schedtwin_portfolio,
     schedtwin_run,
     schedtwin_seeds,
 )
-from simmodel.formats.swf import write_swf
-from simmodel.generators.schedtwin import SCHEDTWIN, JobClass, schedtwin
-from simmodel.metrics.objective import final_scores, kiviat
-from simmodel.policies.portfolio import Portfolio
 from simmodel.view.radar import portfolio_page, radar, score_over_time, starts_by_policy
 
 SMALL = (JobClass(6, (2, 4), (60, 180)), JobClass(8, (16, 20), (500, 700)), JobClass(12, (2, 4), (60, 180)))

@@ -12,7 +12,7 @@ from simmodel.metrics.statistics import replications
 from simmodel.policies import Backfill
 from simmodel.resources.claims import Preempted
 from simmodel.resources.counts import CountPool
-from simmodel.simulate import simulate
+from simmodel.runs.simulate import simulate
 from simmodel.work.job import Job
 from simmodel.work.workload import Workload
 
@@ -184,7 +184,7 @@ def test_a_claim_is_given_back_on_an_interrupt_and_withdrawn_while_it_waits():
 
 
 def test_jobs_and_claims_share_a_pool():
-    from simmodel.systems.cluster import Cluster
+    from simmodel.systems.cluster.system import Cluster
 
     env = Environment()
     cluster = Cluster(env, 4)

@@ -6,7 +6,8 @@ from data import data_file
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simmodel.records import Result, Steps, recorded
+from simmodel.records import Steps
+from simmodel.results import Result, recorded
 from simmodel.work.table import Table
 from simmodel.work.workload import Workload
 

@@ -20,11 +20,11 @@ from simmodel.platform.cluster import (
     ReservationSpec,
 )
 from simmodel.policies import Easy, Preemptive
+from simmodel.runs.simulate import Scenario, simulate
 from simmodel.scheduling.protocol import Start
-from simmodel.scheduling.snapshot import Snapshot
-from simmodel.simulate import Scenario, simulate
-from simmodel.systems.cluster import Cluster
-from simmodel.systems.whatif import foresee
+from simmodel.snapshots.cluster import Snapshot
+from simmodel.systems.cluster.system import Cluster
+from simmodel.systems.cluster.whatif import foresee
 from simmodel.work.job import Dependency, Job
 from simmodel.work.workload import Workload
 

@@ -13,8 +13,8 @@ from simmodel.platform.cluster import (
     QueueSpec,
     ReservationSpec,
 )
-from simmodel.scheduling.snapshot import Snapshot
-from simmodel.systems.whatif import foresee
+from simmodel.snapshots.cluster import Snapshot
+from simmodel.systems.cluster.whatif import foresee
 from simmodel.work.job import Dependency
 
 NODES = ClusterSpec(partitions=[PartitionSpec(nodes=[NodeSpec(count=2, cores=4, gpus=1)])])

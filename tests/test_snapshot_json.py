@@ -22,8 +22,8 @@ from simmodel.platform.cluster import (
     QueueSpec,
     ReservationSpec,
 )
-from simmodel.scheduling.snapshot import Snapshot
-from simmodel.simulate import simulate
+from simmodel.runs.simulate import simulate
+from simmodel.snapshots.cluster import Snapshot
 from simmodel.work.job import Dependency, Job
 
 

@@ -13,8 +13,8 @@ from test_cluster_properties import UNTIL, Case, Restless, cases
 
 from simmodel.environment import Environment
 from simmodel.platform.cluster import ReservationSpec
-from simmodel.scheduling.snapshot import Snapshot
-from simmodel.systems.cluster import Cluster
+from simmodel.snapshots.cluster import Snapshot
+from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Job
 from simmodel.work.workload import Workload
 

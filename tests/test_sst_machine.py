@@ -8,7 +8,7 @@ from workflow_documents import as_file
 from simmodel.errors import ImpossibleWork, InputError
 from simmodel.formats.sst_machine import _levels, machine_for, read_sst_scenario
 from simmodel.platform.library import load_platform
-from simmodel.simulate import simulate
+from simmodel.runs.simulate import simulate
 
 
 def document(*tasks, cpu=10, memory=8192, **keys) -> dict:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from simmodel.errors import InputError
-from simmodel.records import Result, load_result, read_scenario
-from simmodel.records.stores import plain
+from simmodel.results import Result, load_result, read_scenario
+from simmodel.results.stores import plain
 from simmodel.work.table import Table
 from simmodel.work.workload import Report
 

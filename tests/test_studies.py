@@ -11,10 +11,10 @@ import pytest
 from data import data_file
 
 from simmodel.errors import InputError
-from simmodel.experiments.fat import Layers, fat_curve, two_processors
-from simmodel.experiments.hetsim import CLAIMS, Drawn, setup_study
 from simmodel.formats.dax import read_dax
 from simmodel.generators.sipht import sipht
+from simmodel.studies.fat import Layers, fat_curve, two_processors
+from simmodel.studies.hetsim import CLAIMS, Drawn, setup_study
 
 
 def test_the_shape_of_sipht_is_that_of_its_file() -> None:

@@ -17,7 +17,7 @@ from simmodel.generators.dressing import dress
 from simmodel.generators.layered import layered
 from simmodel.generators.task_work import TASK_KINDS, make_work, task_work, task_work_names
 from simmodel.platform.library import load_platform
-from simmodel.simulate import simulate
+from simmodel.runs.simulate import simulate
 from simmodel.work.ready import ready_file
 from simmodel.work.taskset import TaskSet
 from simmodel.work.workflow import Workflow

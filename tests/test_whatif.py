@@ -14,11 +14,11 @@ import snapshots
 from snapshots import QUEUE, drawn, small, starts
 
 from simmodel import Cluster, Environment, InputError, Job, Start, load_workload, simulate
-from simmodel.experiments.branches import Branch
-from simmodel.experiments.futures import stop_workers
-from simmodel.experiments.outcomes import Outcome, Starting, scored
-from simmodel.experiments.whatif import what_if
-from simmodel.scheduling.snapshot import Snapshot
+from simmodel.futures.branches import Branch
+from simmodel.futures.executors import stop_workers
+from simmodel.futures.outcomes import Outcome, Starting, scored
+from simmodel.futures.whatif import what_if
+from simmodel.snapshots.cluster import Snapshot
 from simmodel.work.transformations import between
 
 POLICIES = ["fcfs", "easy", "sjf+easy", "wfp+easy", "conservative", "conservative-keep"]

@@ -15,7 +15,7 @@ from simmodel import (
     SubmitJob,
     what_if,
 )
-from simmodel.experiments.outcomes import Starting
+from simmodel.futures.outcomes import Starting
 
 
 def nothing(view: object) -> None:

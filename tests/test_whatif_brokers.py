@@ -3,10 +3,10 @@
 import pytest
 
 from simmodel import Cluster, Environment, InputError, Job
-from simmodel.experiments.branches import Branch
-from simmodel.experiments.whatif import what_if
-from simmodel.scheduling.broker_snapshot import BrokerSnapshot
-from simmodel.systems.broker import Broker
+from simmodel.futures.branches import Branch
+from simmodel.futures.whatif import what_if
+from simmodel.snapshots.broker import BrokerSnapshot
+from simmodel.systems.broker.system import Broker
 
 X = Job(id="x", processors=1, run=15)
 

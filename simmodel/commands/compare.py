@@ -22,7 +22,7 @@ from simmodel.commands.shared import (
 
 if TYPE_CHECKING:
     from simmodel.commands.shared import Commands
-    from simmodel.records.result import Result
+    from simmodel.results.result import Result
 
 __all__ = ["add", "run"]
 

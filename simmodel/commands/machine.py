@@ -69,8 +69,8 @@ def task_options(options: argparse.Namespace) -> dict[str, Any]:
 
 def run(options: argparse.Namespace) -> None:
     """Run tasks on a machine of processors, memory pools and links under a policy, and say what happened."""
+    from simmodel.runs.simulate import simulate
     from simmodel.scheduling.registry import policy
-    from simmodel.simulate import simulate
 
     check_outputs(options, "schedule", "json", "db", "trace", "plot")
     machine = machine_named(options.platform)

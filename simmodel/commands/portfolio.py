@@ -138,7 +138,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _write_json(found: Beside, path: Path) -> None:
-    from simmodel.records.stores import plain, write_text
+    from simmodel.results.stores import plain, write_text
 
     document = {**json.loads(found.portfolio.to_json()), "portfolio": plain(found.document())}
     write_text(path, json.dumps(document, indent=2) + "\n")

@@ -57,8 +57,8 @@ def add(commands: Commands) -> None:
 def run(options: argparse.Namespace) -> None:
     """Simulate a snapshot under several policies, and say which is best and what it starts now."""
     from simmodel.errors import InputError, SimmodelError
-    from simmodel.experiments.futures import stop_workers
-    from simmodel.experiments.whatif import what_if
+    from simmodel.futures.executors import stop_workers
+    from simmodel.futures.whatif import what_if
 
     check_outputs(options, "json", "table", "plot")
     if options.samples > 1 and options.arrivals is None:

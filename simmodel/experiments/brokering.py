@@ -11,20 +11,20 @@ import attrs
 import numpy as np
 
 from simmodel.errors import InputError
-from simmodel.experiments.brokered import simulate_brokered
 from simmodel.experiments.compare import map_calls
 from simmodel.metrics.brokered import by_origin, cluster_lines, moved_turnaround, side_by_side
 from simmodel.metrics.statistics import Interval, mean_interval, replication_seeds
 from simmodel.metrics.tables import text_table
 from simmodel.policies.brokers import broker_policy
 from simmodel.scheduling.labels import labelled
+from simmodel.systems.broker.run import simulate_brokered
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-    from simmodel.records.brokered import BrokerResult
+    from simmodel.results.broker import BrokerResult
 
 __all__ = ["BrokerComparison", "compare_brokers", "inner_jobs"]
 
@@ -68,7 +68,7 @@ def compare_brokers(
     Parameters
     ----------
     clusters, workload, options
-        as of :func:`~simmodel.experiments.brokered.simulate_brokered`; ``ties`` goes to those brokers that compare
+        as of :func:`~simmodel.systems.broker.run.simulate_brokered`; ``ties`` goes to those brokers that compare
     brokers
         names or objects, or both with labels as ``{label: broker}``
     repeat
@@ -247,7 +247,7 @@ class BrokerComparison:
 
     def to_json(self, path: str | Path | None = None) -> str:
         """Return metrics, tables and what repeats the runs as JSON; a path: write it. What is not a number is null."""
-        from simmodel.records.stores import json_text
+        from simmodel.results.stores import json_text
 
         document = {
             "brokers": {

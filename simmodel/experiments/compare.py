@@ -22,11 +22,11 @@ from simmodel.metrics.report import metric_text
 from simmodel.metrics.statistics import Interval, mean_interval, paired_difference, replication_seeds
 from simmodel.metrics.tables import html_table, text_table
 from simmodel.metrics.workflow import MACHINE_METRICS
-from simmodel.records.result import Result
-from simmodel.records.tasks import MachineResult
+from simmodel.results.machine import MachineResult
+from simmodel.results.result import Result
+from simmodel.runs.simulate import simulate
 from simmodel.scheduling.labels import labelled
 from simmodel.scheduling.registry import policy as policy_named
-from simmodel.simulate import simulate
 from simmodel.work.table import Table
 from simmodel.work.workload import Workload
 
@@ -64,7 +64,7 @@ def compare(
     Parameters
     ----------
     platform, workload, options
-        as of :func:`~simmodel.simulate.simulate`; every run has the same seed
+        as of :func:`~simmodel.runs.simulate.simulate`; every run has the same seed
     policies
         labels and policies, or policies alone: names, objects or functions of a view
     executor

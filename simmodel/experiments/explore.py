@@ -22,8 +22,8 @@ from simmodel.metrics.tables import text_table
 from simmodel.metrics.workflow import MACHINE_METRICS
 from simmodel.metrics.workflow_report import machine_text
 from simmodel.platform.machine import MachineSpec
+from simmodel.runs.simulate import simulate
 from simmodel.scheduling.labels import labelled
-from simmodel.simulate import simulate
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
@@ -55,8 +55,8 @@ def explore(
     Parameters
     ----------
     platforms, workloads
-        one, several, or labels and them: as :func:`~simmodel.simulate.simulate` takes them; machines and clusters are
-        not mixed. A text with parameters (``"layered:n=100"``) or a function of a seed is drawn anew for each seed
+        one, several, or labels and them: as :func:`~simmodel.runs.simulate.simulate` takes them; machines and clusters
+        are not mixed. A text with parameters (``"layered:n=100"``) or a function of a seed is drawn anew for each seed
     policies
         labels and policies, or policies alone: names, objects or functions of a view
     seeds
@@ -68,7 +68,7 @@ def explore(
     progress
         whether to show a bar, one step a run
     options
-        of :func:`~simmodel.simulate.simulate`, for every run
+        of :func:`~simmodel.runs.simulate.simulate`, for every run
 
     Raises
     ------

@@ -17,7 +17,7 @@ from simmodel.metrics.objective import OBJECTIVES, Kiviat, final_scores, kiviat,
 from simmodel.metrics.report import duration
 from simmodel.metrics.statistics import Interval, mean_interval, paired_difference
 from simmodel.policies.portfolio import Portfolio
-from simmodel.records.result import Result
+from simmodel.results.result import Result
 from simmodel.scheduling.objective import MEASURES, Objective
 from simmodel.scheduling.registry import policy as policy_named
 from simmodel.work.table import Table
@@ -47,7 +47,7 @@ def beside(
     Parameters
     ----------
     platform, workload, options
-        as of :func:`~simmodel.simulate.simulate`; every run has the same seed
+        as of :func:`~simmodel.runs.simulate.simulate`; every run has the same seed
     portfolio
         one, or the text that describes one, such as ``"portfolio(fcfs, sjf, backfill=easy)"``; default: wfp, fcfs and
         sjf with EASY
@@ -178,7 +178,7 @@ def replicate_beside(
     Parameters
     ----------
     platform, options
-        as of :func:`~simmodel.simulate.simulate`
+        as of :func:`~simmodel.runs.simulate.simulate`
     draw
         ``draw(seed=...)`` returns a workload
     portfolio, executor, progress

@@ -17,8 +17,8 @@ import numpy as np
 from simmodel.metrics.packing import pack
 
 if TYPE_CHECKING:
-    from simmodel.records.result import Result
     from simmodel.records.steps import Steps
+    from simmodel.results.result import Result
     from simmodel.work.table import Table
 
 __all__ = ["counter", "trace_events", "write_events", "write_trace"]
@@ -43,7 +43,7 @@ def write_trace(result: Result, path: str | Path, *, limit: int = 500_000, point
         values of a counter at most; beyond it averages over equal intervals
 
     >>> import json, pathlib, tempfile
-    >>> from simmodel.records.result import Result
+    >>> from simmodel.results.result import Result
     >>> result = Result(jobs={"submit": [0], "start": [1], "end": [3], "processors": [2]}, processors=4)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_trace(result, folder + "/trace.json")

@@ -21,7 +21,7 @@ from simmodel.records.task_moments import HELD, PHASES, positions
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from simmodel.records.tasks import MachineResult
+    from simmodel.results.machine import MachineResult
 
 __all__ = ["trace_events", "write_trace"]
 

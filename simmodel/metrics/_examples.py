@@ -11,7 +11,7 @@ from simmodel.platform.network import LinkSpec
 from simmodel.work.taskset import TaskSet
 
 if TYPE_CHECKING:
-    from simmodel.records.tasks import MachineResult
+    from simmodel.results.machine import MachineResult
 
 __all__ = ["two_kinds"]
 
@@ -24,7 +24,7 @@ def two_kinds() -> MachineResult:
     >>> two_kinds()
     <MachineResult example: 2 tasks on 2 processors>
     """
-    from simmodel.records.tasks import MachineResult
+    from simmodel.results.machine import MachineResult
 
     spec = MachineSpec(
         pools=[MemoryPoolSpec(name="ram"), MemoryPoolSpec(name="hbm", size=16.0)],

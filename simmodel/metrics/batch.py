@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from simmodel.records.result import Result
+    from simmodel.results.result import Result
 
 __all__ = [
     "METRICS",
@@ -148,7 +148,7 @@ def job_values(result: Result, value: str, tau: float = TAU) -> NDArray[np.float
     KeyError
         where the value is neither
 
-    >>> from simmodel.records.result import Result
+    >>> from simmodel.results.result import Result
     >>> result = Result(jobs={"submit": [0, 0], "start": [0, 10], "end": [10, 30], "processors": [4, 2]})
     >>> job_values(result, "turnaround"), job_values(result, "processors")
     (array([10., 30.]), array([4., 2.]))
@@ -196,7 +196,7 @@ def window(
         seconds, or a share of the time between first and last submission such as ``"10%"``; a warm-up may be
         ``"mser-5"``: the jobs that the rule of White 1997 deletes from the series of waits
 
-    >>> from simmodel.records.result import Result
+    >>> from simmodel.results.result import Result
     >>> result = Result(jobs={"submit": [0, 100], "start": [0, 100], "end": [10, 130], "processors": [1, 1]})
     >>> window(result), window(result, warmup=20, cooldown="10%")
     ((0.0, 130.0), (20.0, 90.0))
@@ -240,7 +240,7 @@ def summary(
     tau
         the bound of the bounded slowdowns, s
 
-    >>> from simmodel.records.result import Result
+    >>> from simmodel.results.result import Result
     >>> nan = float("nan")
     >>> jobs = {"submit": [0, 0, 5], "start": [0, 10, nan], "end": [10, 30, nan], "processors": [4, 2, 9]}
     >>> metrics = summary(Result(jobs=jobs, processors=4))
@@ -314,7 +314,7 @@ def compare(results: Sequence[Result], metrics: Sequence[str] | None = None, **o
     options
         as of :func:`summary`
 
-    >>> from simmodel.records.result import Result
+    >>> from simmodel.results.result import Result
     >>> jobs = {"submit": [0], "start": [2], "end": [9], "processors": [1]}
     >>> for row in compare([Result(name="a", jobs=jobs), Result(name="b", jobs=jobs)], ["wait_mean"]).rows():
     ...     print(row)

@@ -22,8 +22,8 @@ from simmodel.work.table import Table
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from simmodel.records.brokered import BrokerResult
-    from simmodel.records.result import Result
+    from simmodel.results.broker import BrokerResult
+    from simmodel.results.result import Result
 
 __all__ = ["WEEK", "by_cluster", "by_origin", "moved", "moved_turnaround", "side_by_side", "weekly"]
 
@@ -61,7 +61,7 @@ def side_by_side(
         columns ``bin, jobs``, one a result, and ``change`` (0.1 is 10 % more); a last row of all jobs. A bin without
         jobs is left out
 
-    >>> from simmodel.records.result import Result
+    >>> from simmodel.results.result import Result
     >>> jobs = {"submit": [0, 0], "start": [60, 600], "end": [900, 900], "processors": [8, 512]}
     >>> before = Result(jobs=jobs, name="random")
     >>> after = Result(jobs={**jobs, "start": [60, 300]}, name="sgs-t")

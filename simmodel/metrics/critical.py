@@ -13,7 +13,7 @@ from simmodel.work.table import Table
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from simmodel.records.tasks import MachineResult
+    from simmodel.results.machine import MachineResult
 
 __all__ = ["critical_path", "critical_shares"]
 

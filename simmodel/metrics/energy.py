@@ -17,7 +17,7 @@ from simmodel.work.table import Table
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from simmodel.records.result import Result
+    from simmodel.results.result import Result
 
 __all__ = ["Energy", "energy", "node_energy", "power"]
 
@@ -154,7 +154,7 @@ def power(
     idle_power, load_power
         watts a processor, or a node where nodes are identified, instead of those of the places
 
-    >>> from simmodel.records.result import Result
+    >>> from simmodel.results.result import Result
     >>> result = Result(jobs={"submit": [0, 0], "start": [0, 10], "end": [10, 30], "processors": [4, 2]}, processors=4)
     >>> power(result, idle_power=50, load_power=150).values
     array([600., 400.])
@@ -172,7 +172,7 @@ def energy(
 ) -> Energy:
     """Return the energy of all places over the run, in joules; parameters as of :func:`power`.
 
-    >>> from simmodel.records.result import Result
+    >>> from simmodel.results.result import Result
     >>> result = Result(jobs={"submit": [0, 0], "start": [0, 10], "end": [10, 30], "processors": [4, 2]}, processors=4)
     >>> energy(result, idle_power=50, load_power=150)
     Energy(idle=6000.0, load=8000.0)
@@ -201,7 +201,7 @@ def node_energy(result: Result, place: str | None = None, *, model: Model = "lin
         where the nodes of the place are not identified
 
     >>> import numpy as np
-    >>> from simmodel.records.result import Result
+    >>> from simmodel.results.result import Result
     >>> nodes = np.empty(1, dtype=object); nodes[0] = (1,)
     >>> run = {"job": [1], "attempt": [1], "start": [0.0], "end": [10.0], "place": ["rack"], "processors": [8],
     ...        "status": ["completed"], "nodes": nodes}

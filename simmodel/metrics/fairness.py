@@ -11,7 +11,7 @@ from simmodel.records.steps import Steps
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from simmodel.records.result import Result
+    from simmodel.results.result import Result
 
 __all__ = ["discrimination", "jain", "unfairness", "users"]
 
@@ -57,7 +57,7 @@ def discrimination(result: Result) -> NDArray[np.float64]:
     parallel jobs as in G. Sabin and P. Sadayappan, "Unfairness metrics for space-sharing parallel job schedulers",
     JSSPP 2005.
 
-    >>> from simmodel.records.result import Result
+    >>> from simmodel.results.result import Result
     >>> result = Result(jobs={"submit": [0, 0], "start": [0, 10], "end": [10, 20], "processors": [1, 1]})
     >>> discrimination(result)
     array([ 5., -5.])
@@ -94,7 +94,7 @@ def unfairness(result: Result) -> float:
 
     Half the sum of the absolute :func:`discrimination` over the processor-seconds done; nan where nothing ran.
 
-    >>> from simmodel.records.result import Result
+    >>> from simmodel.results.result import Result
     >>> unfairness(Result(jobs={"submit": [0, 0], "start": [0, 10], "end": [10, 20], "processors": [1, 1]}))
     0.25
     """

@@ -22,7 +22,7 @@ from simmodel.work.table import Table
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from simmodel.records.result import Result
+    from simmodel.results.result import Result
 
 __all__ = [
     "MEASURES",
@@ -48,7 +48,7 @@ def measured(result: Result, names: Iterable[str] = tuple(MEASURES), *, tau: flo
     tau
         the bound of the bounded slowdown, s
 
-    >>> from simmodel.records.result import Result
+    >>> from simmodel.results.result import Result
     >>> result = Result(jobs={"submit": [0, 0], "start": [0, 10], "end": [10, 30], "processors": [4, 2]}, processors=4)
     >>> measured(result, ["wait_max", "slowdown_mean"])
     {'wait_max': 10.0, 'slowdown_mean': 1.25}
@@ -71,7 +71,7 @@ def final_scores(results: Sequence[Result], of: Any = "schedtwin") -> NDArray[np
         what :func:`~simmodel.scheduling.objective.objective` takes; on the min-max scale the best of these results has
         0 in each measure and the worst 1; a function gets each result
 
-    >>> from simmodel.records.result import Result
+    >>> from simmodel.results.result import Result
     >>> results = [Result(jobs={"submit": [0], "start": [at], "end": [at + 5], "processors": [1]}) for at in (0, 5, 10)]
     >>> final_scores(results).tolist()
     [0.0, 0.5, 1.0]
@@ -90,7 +90,7 @@ def started_shares(result: Result) -> Table:
     InputError
         where the run was none of a portfolio
 
-    >>> from simmodel.records.result import Result
+    >>> from simmodel.results.result import Result
     >>> jobs = {"submit": [0, 0, 0, 0], "start": [0, 1, 2, float("nan")], "end": [9, 9, 9, float("nan")]}
     >>> jobs |= {"processors": [1, 1, 1, 1], "started_by": ["sjf", "wfp", "sjf", ""]}
     >>> for row in started_shares(Result(jobs=jobs)).rows(): print(row)
@@ -194,7 +194,7 @@ def kiviat(
     ValueError
         where there are fewer than two results or three axes
 
-    >>> from simmodel.records.result import Result
+    >>> from simmodel.results.result import Result
     >>> results = [
     ...     Result(name=f"from {at}", jobs={"submit": [0], "start": [at], "end": [at + 5], "processors": [1]})
     ...     for at in (0, 5, 10)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from simpy.events import Event
 
-    from simmodel.records.tasks import MachineResult
+    from simmodel.results.machine import MachineResult
 
 __all__ = ["busy_seconds", "energy", "link_load", "links", "load", "phase_seconds", "pools", "routes"]
 

@@ -19,7 +19,7 @@ from simmodel.work.table import Table
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from simmodel.records.tasks import MachineResult
+    from simmodel.results.machine import MachineResult
 
 __all__ = [
     "MACHINE_METRICS",

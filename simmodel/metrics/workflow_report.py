@@ -11,7 +11,7 @@ from simmodel.metrics.workflow import MACHINE_METRICS, by_set, summary
 from simmodel.platform.units import show_quantity
 
 if TYPE_CHECKING:
-    from simmodel.records.tasks import MachineResult
+    from simmodel.results.machine import MachineResult
 
 __all__ = ["machine_rows", "machine_text", "number_text", "summary_text", "time_text"]
 

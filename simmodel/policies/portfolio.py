@@ -77,7 +77,7 @@ class Portfolio:
     InputError
         where there is no candidate, two have one label, a name is not known or a number is not possible
 
-    >>> from simmodel.simulate import simulate
+    >>> from simmodel.runs.simulate import simulate
     >>> from simmodel.work.job import Job
     >>> jobs = [Job(processors=4, run=100), Job(submit=1, processors=3, run=900), Job(submit=2, processors=4, run=10)]
     >>> result = simulate(4, jobs, Portfolio(["easy", "sjf+easy"], "slowdown_mean"))

@@ -10,12 +10,12 @@ import numpy as np
 
 from simmodel.records.columns import job_columns
 from simmodel.records.place_tables import Change, change_table, node_table, place_table
-from simmodel.records.result import Result
 from simmodel.records.stretches import Stretch, run_table
 from simmodel.work.table import Table
 from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
+    from simmodel.results.result import Result
     import simpy
     from numpy.typing import NDArray
 
@@ -393,7 +393,7 @@ class JobRecorder:
         columns
             of the expected jobs, as for :meth:`jobs`
         name, processors, places, events, report, decisions, scenario, started, ended
-            as of :class:`~simmodel.records.result.Result`; processors and places default to those of the places
+            as of :class:`~simmodel.results.result.Result`; processors and places default to those of the places
             watched, ``ended`` to now where jobs are still waiting or running
         policy
             what decided; of a portfolio, what it chose and started is kept
@@ -412,6 +412,8 @@ class JobRecorder:
         if ended is None and np.isin(jobs["status"], ("waiting", "running", "suspended", "unsubmitted")).any():
             ended = float(self._env.now)
         given: dict[str, Any] = {"processors": processors, "places": places, "started": started, "ended": ended}
+        from simmodel.results.result import Result
+
         return Result(
             name=name,
             jobs=jobs,

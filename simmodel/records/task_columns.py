@@ -18,7 +18,7 @@ from simmodel.work.taskset import TaskSet
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from simmodel.records.tasks import MachineResult
+    from simmodel.results.machine import MachineResult
 
 __all__ = ["family_seconds", "from_sets", "joined_edges", "recorded_instants", "restored", "runs_by_kind"]
 
@@ -178,7 +178,7 @@ def restored(tables: Mapping[str, Table], about: Mapping[str, Any], **known: Any
         further fields of the result
     """
     from simmodel.platform.toml import from_dict
-    from simmodel.records.tasks import MachineResult
+    from simmodel.results.machine import MachineResult
 
     spec: MachineSpec = from_dict(about["machine"])
     pools = tables["memory"]

@@ -44,7 +44,7 @@ class PIMRank(Processor):
     >>> from simmodel.environment import Environment
     >>> from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
     >>> from simmodel.platform.network import LinkSpec
-    >>> from simmodel.systems.machine import Machine
+    >>> from simmodel.systems.machine.system import Machine
     >>> from simmodel.work.taskset import TaskSet
     >>> spec = MachineSpec(
     ...     pools=[MemoryPoolSpec(name="host"), MemoryPoolSpec(name="mram", size=4e9)],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from simmodel.work.job import OVER, LiveJob
 
 if TYPE_CHECKING:
-    from simmodel.systems.cluster import Cluster
+    from simmodel.systems.cluster.system import Cluster
     from simmodel.work.job import Dependency
 
 __all__ = ["Dependencies"]

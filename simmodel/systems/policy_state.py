@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from simmodel.errors import SnapshotError
-from simmodel.scheduling.snapshot import PolicyState
+from simmodel.snapshots.cluster import PolicyState
 
 if TYPE_CHECKING:
     from simmodel.scheduling.scheduler import Scheduler
@@ -30,7 +30,7 @@ def policy_state(scheduler: Scheduler, known_as: str | None) -> PolicyState:
         where what it remembers is not of plain values
 
     >>> from simmodel.environment import Environment
-    >>> from simmodel.systems.cluster import Cluster
+    >>> from simmodel.systems.cluster.system import Cluster
     >>> policy_state(Cluster(Environment(), 4, "easy").scheduler, "easy").known_as
     'easy'
     """

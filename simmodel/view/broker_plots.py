@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from simmodel.records.brokered import BrokerResult
-    from simmodel.records.result import Result
+    from simmodel.results.broker import BrokerResult
+    from simmodel.results.result import Result
 
 __all__ = ["BrokerPlots", "before_and_after", "flows", "means_by_bin", "weeks"]
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-    from simmodel.records.result import Result
+    from simmodel.results.result import Result
     from simmodel.work.table import Table
 
 __all__ = ["gantt", "pieces", "shares"]

@@ -11,8 +11,8 @@ from simmodel.metrics.batch import summary
 from simmodel.metrics.report import duration, metric_rows
 
 if TYPE_CHECKING:
-    from simmodel.records.result import Result
     from simmodel.records.steps import Steps
+    from simmodel.results.result import Result
 
 __all__ = ["result_html", "sparkline"]
 

@@ -9,7 +9,7 @@ from simmodel.metrics.workflow_report import machine_rows, time_text
 from simmodel.view.html import sparkline
 
 if TYPE_CHECKING:
-    from simmodel.records.tasks import MachineResult
+    from simmodel.results.machine import MachineResult
 
 __all__ = ["machine_html"]
 

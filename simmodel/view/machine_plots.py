@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from simmodel.records.steps import Steps
-    from simmodel.records.tasks import MachineResult
+    from simmodel.results.machine import MachineResult
 
 __all__ = ["MachinePlots", "links", "machine_gantt", "machine_overview", "memory", "phases", "plan"]
 

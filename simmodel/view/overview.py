@@ -17,7 +17,7 @@ from simmodel.view.style import COLOURS, INK, tidy
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from simmodel.records.result import Result
+    from simmodel.results.result import Result
 
 __all__ = ["comparison", "overview"]
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from simmodel.records.result import Result
+    from simmodel.results.result import Result
 
 __all__ = [
     "ResultPlots",
@@ -48,7 +48,7 @@ class ResultPlots:
     result
         the run
 
-    >>> from simmodel.records.result import Result
+    >>> from simmodel.results.result import Result
     >>> result = Result(jobs={"submit": [0, 0], "start": [0, 10], "end": [10, 30], "processors": [4, 2]}, processors=4)
     >>> result.plot.queue().get_ylabel()
     'waiting jobs'

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from simmodel.records.result import Result
+    from simmodel.results.result import Result
 
 __all__ = ["portfolio_page", "radar", "score_over_time", "starts_by_policy"]
 

@@ -15,7 +15,7 @@ from simmodel.view.style import BLUE, COLOURS, GREY, INK, ORANGE, axes, duration
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from simmodel.records.result import Result
+    from simmodel.results.result import Result
 
 __all__ = ["cdf", "power_over_time", "queue", "utilisation", "value_by_bin"]
 

@@ -11,8 +11,8 @@ from simmodel.view.style import COLOURS, GREY, INK, tidy
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from simmodel.experiments.fat import FatCurve
-    from simmodel.experiments.hetsim import SetupStudy
+    from simmodel.studies.fat import FatCurve
+    from simmodel.studies.hetsim import SetupStudy
 
 __all__ = ["fat_curve", "setup_study"]
 
@@ -27,7 +27,7 @@ def setup_study(study: SetupStudy, *, size: tuple[float, float] = (9.0, 3.4)) ->
     size
         inches
 
-    >>> from simmodel.experiments.hetsim import setup_study as run
+    >>> from simmodel.studies.hetsim import setup_study as run
     >>> [text.get_text() for text in setup_study(run(["hrr", "heft"], seeds=2)).axes[0].get_xticklabels()]
     ['slow', 'fast', 'slow, setup', 'fast, setup']
     """
@@ -77,7 +77,7 @@ def fat_curve(curve: FatCurve, *, size: tuple[float, float] | None = None) -> Fi
     size
         inches; default: by the number of panels
 
-    >>> from simmodel.experiments.fat import fat_curve as run
+    >>> from simmodel.studies.fat import fat_curve as run
     >>> found = run(fats=[0.2, 0.8], ccrs=[0.1, 1.0], seeds=2, shape={"n": 20})
     >>> [axes.get_title(loc="left") for axes in fat_curve(found).axes]
     ['CCR 0.1', 'CCR 1', '', '']

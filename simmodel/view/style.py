@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.colors import Colormap, Normalize
 
-    from simmodel.records.result import Result
+    from simmodel.results.result import Result
 
 __all__ = ["BLUE", "COLOURS", "GREY", "INK", "ORANGE", "axes", "duration_axis", "span_axis", "tidy", "time_axis"]
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from simmodel.experiments.outcomes import WhatIf
+    from simmodel.futures.outcomes import WhatIf
 
 __all__ = ["outcomes"]
 

@@ -1,0 +1,1 @@
+"""Forecasts, branches and what-ifs."""

@@ -1,0 +1,180 @@
+"""Work that is still to come in a what-if: given, or drawn from a generator, once a sample."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+import attrs
+import numpy as np
+
+from simmodel.errors import InputError
+from simmodel.metrics.statistics import replication_seeds
+from simmodel.systems.cluster.replay import specs as jobs_of
+from simmodel.work.job import Job
+from simmodel.work.prepare import prepare
+from simmodel.work.transformations import between, shift
+from simmodel.work.workload import Workload
+
+__all__ = ["Arrivals", "draw_arrivals", "with_jobs"]
+
+Arrivals: TypeAlias = Workload | Iterable[Job] | Mapping[str, Any] | Callable[[np.random.Generator], Workload]
+"""A workload or jobs, at the instants that they say; or generator settings or ``function(rng)``, from the snapshot
+on."""
+
+
+def draw_arrivals(
+    arrivals: Arrivals | None,
+    samples: int,
+    seed: int,
+    *,
+    now: float = 0.0,
+    until: float = float("inf"),
+    taken: Iterable[int | str] = (),
+) -> tuple[list[int], list[Workload | None]]:
+    """Return the seed of each sample and the work that arrives in it, ``None`` where there is none.
+
+    Parameters
+    ----------
+    arrivals
+        see :data:`Arrivals`
+    samples
+        how many; a workload that is given is the same in each
+    seed
+        the seed of all of them; the first of more samples are the same
+    now
+        the instant of the snapshot, s: drawn work is submitted that much later than it says
+    until
+        s; what comes later is left out
+    taken
+        ids of jobs that there are: drawn jobs get others
+
+    Raises
+    ------
+    InputError
+        where samples is not a number > 0, or the arrivals are no workload
+
+    >>> from simmodel.generators.arrivals import synthetic
+    >>> def more(rng):
+    ...     return synthetic(3, gap=10.0, run=5.0, processors=4, rng=rng)
+    >>> seeds, drawn = draw_arrivals(more, 2, seed=1, now=100.0, taken=[7])
+    >>> drawn[0]["job"].tolist(), bool(drawn[0]["submit"].min() >= 100)
+    ([8, 9, 10], True)
+    """
+    if not isinstance(samples, int) or samples < 1:
+        raise InputError(f"a number of samples > 0 expected, found {samples!r}")
+    seeds = replication_seeds(samples, seed)
+    if arrivals is None:
+        return seeds, [None] * samples
+    if isinstance(arrivals, Workload) or not (callable(arrivals) or isinstance(arrivals, Mapping)):
+        return seeds, [_cut(_given(arrivals, list(taken)), now, until)] * samples
+    names = list(taken)
+    return seeds, [_cut(_renamed(shift(_drawn(arrivals, each), now), names), now, until) for each in seeds]
+
+
+def _given(arrivals: Workload | Iterable[Job], taken: list[int | str]) -> Workload:
+    if isinstance(arrivals, Workload):
+        _check_names([*taken, *arrivals["job"].tolist()])
+        return arrivals
+    jobs: list[Any] = list(arrivals) if isinstance(arrivals, Iterable) else [arrivals]
+    if not all(isinstance(job, Job) for job in jobs):
+        raise InputError(f"arrivals: a workload, jobs, generator settings or a function expected, found {arrivals!r}")
+    return with_jobs(None, jobs, taken)
+
+
+def _drawn(arrivals: Mapping[str, Any] | Callable[[np.random.Generator], Workload], seed: int) -> Workload:
+    if isinstance(arrivals, Mapping):
+        from simmodel.generators.settings import generate
+
+        return generate(arrivals, seed=seed, source="arrivals")
+    rng = np.random.default_rng(seed)
+    by_name = "rng" in inspect.signature(arrivals).parameters  # as the package's own generators take it
+    workload = arrivals(rng=rng) if by_name else arrivals(rng)  # type: ignore[call-arg]
+    if not isinstance(workload, Workload):
+        raise InputError(f"arrivals: a function that returns a workload expected, found one of {workload!r}")
+    return workload
+
+
+def _renamed(workload: Workload, taken: list[int | str]) -> Workload:
+    """Return the workload with jobs called as no other is."""
+    if not len(workload):
+        return workload
+    before = workload["job"].tolist()
+    numbers = all(isinstance(name, int) for name in before)
+    new: dict[Any, Any] = dict(zip(before, _free(taken if numbers else [*taken, ""]), strict=False))
+    columns: dict[str, Any] = {"job": _column([new[name] for name in before])}
+    if "preceding" in workload:
+        columns["preceding"] = _column([new.get(name, name) for name in workload["preceding"].tolist()])
+    renamed = workload.replace(**columns)
+    if workload.specs is not None:
+        renamed.specs = [_renamed_spec(job, new[name], new) for job, name in zip(workload.specs, before, strict=True)]
+    return renamed
+
+
+def _renamed_spec(job: Job, name: Any, new: Mapping[Any, Any]) -> Job:
+    dependencies = [attrs.evolve(each, job=new.get(each.job, each.job)) for each in job.dependencies]
+    return attrs.evolve(job, id=name, dependencies=dependencies)
+
+
+def _column(names: list[Any]) -> Any:
+    return np.array(names, dtype=object if any(isinstance(name, str) for name in names) else None)
+
+
+def _cut(workload: Workload, now: float, until: float) -> Workload:
+    early = int((workload["submit"] < now).sum())
+    if early:
+        raise InputError(f"arrivals: submissions from {now:g} s on expected, found {early} before")
+    return between(workload, now, np.nextafter(until, np.inf)) if until < np.inf else workload
+
+
+def with_jobs(workload: Workload | None, jobs: Iterable[Job], taken: Iterable[int | str] = ()) -> Workload:
+    """Return a workload with these jobs besides; those without a name get one that is not taken.
+
+    Raises
+    ------
+    InputError
+        where two jobs have one name
+
+    >>> both = with_jobs(Workload({"submit": [5], "run": [10], "processors": [1]}), [Job(run=1), Job(id=7, run=1)])
+    >>> both["job"].tolist(), both["submit"].tolist()
+    ([1, 8, 7], [5.0, 0.0, 0.0])
+    """
+    if workload is None:
+        return Workload.from_jobs(_named(jobs, taken), name="arrivals")
+    specs = workload.specs
+    if specs is None:
+        prepared = prepare(workload, sys.maxsize, "requested", "stop")
+        specs = [job for _, job in jobs_of(workload, prepared)]
+    named = [job.id for job in specs if job.id is not None]
+    return Workload.from_jobs([*specs, *_named(jobs, [*taken, *named])], name=workload.name)
+
+
+def _named(jobs: Iterable[Job], taken: Iterable[int | str]) -> list[Job]:
+    """Return the jobs, each with an id that none of the others and none of those taken has."""
+    jobs = [job if job.id is not None or job.name is None else attrs.evolve(job, id=job.name) for job in jobs]
+    names = [*taken, *(job.id for job in jobs if job.id is not None)]
+    _check_names(names)
+    free = _free(names)
+    return [attrs.evolve(job, id=next(free)) if job.id is None else job for job in jobs]
+
+
+def _check_names(names: Iterable[int | str]) -> None:
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise InputError(f"arrivals: job {name} is in the snapshot, or is there twice")
+
+
+def _free(taken: Iterable[int | str]) -> Iterator[int | str]:
+    """Yield names that are not taken: numbers after the largest; where there are others, texts."""
+    names = set(taken)
+    if all(isinstance(name, int) for name in names):
+        yield from itertools.count(max((int(name) for name in names), default=0) + 1)
+    for i in itertools.count(1):
+        name = f"new {i}"
+        while name in names:
+            name += "'"
+        yield name

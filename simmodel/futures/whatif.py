@@ -1,0 +1,328 @@
+"""What if: the futures of a snapshot under several policies, here or on other processes and machines, by a deadline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Executor
+from contextlib import suppress
+from math import inf, isfinite, nan
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import attrs
+import numpy as np
+
+from simmodel.environment import Environment, quiet_garbage_collector
+from simmodel.errors import InputError, Stalled
+from simmodel.futures.branches import Branch, label
+from simmodel.futures.executors import Ended, OutOfTime, run_all
+from simmodel.futures.outcomes import Outcome, Sample, Starting, WhatIf, scored
+from simmodel.futures.sampling import Arrivals, draw_arrivals, with_jobs
+from simmodel.futures.systems import SYSTEMS, check_branch, job_names, restored, running
+from simmodel.futures.task_outcomes import task_sample
+from simmodel.scheduling.objective import measure
+from simmodel.scheduling.objective import objective as objective_of
+from simmodel.snapshots.cluster import SystemSnapshot
+from simmodel.snapshots.machine import MachineSnapshot
+from simmodel.work.job import Job
+from simmodel.work.table import Table
+
+if TYPE_CHECKING:
+    from simmodel.results.result import Result
+    from simmodel.work.workload import Workload
+
+__all__ = ["Outcome", "Sample", "Starting", "WhatIf", "what_if"]
+
+
+def what_if(
+    snapshot: SystemSnapshot | str | Path,
+    policies: Mapping[str, Any] | Iterable[Any],
+    *,
+    horizon: float | None = None,
+    executor: Executor | None = None,
+    deadline: float | None = None,
+    arrivals: Arrivals | None = None,
+    samples: int = 1,
+    seed: int = 0,
+    objective: Any = "raw:wait_mean",
+    actual: bool = False,
+    results: bool = False,
+    progress: bool = False,
+) -> WhatIf:
+    """Simulate what each policy would make of a snapshot, and return the outcomes side by side.
+
+    The futures know what a scheduler knows: what runs ends when it is expected to, what waits takes the time that it is
+    planned with, and nothing arrives or fails but what ``arrivals`` says.
+
+    Parameters
+    ----------
+    snapshot
+        of a system, or the JSON file of one
+    policies
+        labels and policies, or policies alone: names, policies, functions of a view, or
+        :class:`~simmodel.futures.branches.Branch` values; ``None``: the snapshot's own policy
+    horizon
+        seconds to simulate; default: until all is over
+    executor
+        runs the simulations, where one is given: processes of this machine, a Dask cluster's ``client.get_executor()``
+    deadline
+        wall-clock seconds; what is not finished then is reported as such and not waited for. A simulation
+        itself looks at the clock after each decision: here and in threads one cannot be ended in another way
+    arrivals
+        what is still to come: a workload or jobs at the instants that they say; or ``function(rng)`` that returns a
+        workload, or the settings of a generator, drawn once a sample, from the instant of the snapshot on
+    samples
+        how many futures of each policy; all policies meet the same arrivals
+    seed
+        of all that is drawn
+    objective
+        by which outcomes are compared: what :func:`~simmodel.scheduling.objective.objective` takes; a function gets a
+        :class:`Sample`
+    actual
+        whether work takes its actual run time, which only the snapshot of a simulation has
+    results
+        whether each sample keeps its whole result
+    progress
+        whether to show a bar, one step a simulation
+
+    Raises
+    ------
+    InputError
+        where there is no policy, a name is not known, or a number is not possible; before anything runs
+
+    The snapshot of a machine has tasks in the place of jobs, takes policies alone, and no arrivals; with
+    ``objective=lambda sample: sample.ended`` the least makespan is the best.
+
+    A policy that fails, or takes its worker process down, is reported as ``failed`` and stops nobody else. The outcomes
+    are the same on every executor.
+
+    >>> from simmodel.environment import Environment
+    >>> from simmodel.systems.cluster.system import Cluster
+    >>> from simmodel.work.job import Job
+    >>> env = Environment()
+    >>> cluster = Cluster(env, 4, "fcfs")
+    >>> for processors, requested in ((3, 100), (4, 50), (1, 20)):
+    ...     _ = cluster.submit(Job(processors=processors, run=requested))
+    >>> env.run(until=1)
+    >>> found = what_if(cluster.snapshot(), ["fcfs", "easy"])
+    >>> found["easy"].starts
+    (Starting(job=3, place='batch', at=1.0), Starting(job=2, place='batch', at=100.0))
+    >>> found.best.name, found.decisions
+    ('easy', (Starting(job=3, place='batch', at=1.0),))
+    """
+    if isinstance(snapshot, (str, Path)):
+        snapshot = SystemSnapshot.from_json(snapshot)
+    if not isinstance(snapshot, SystemSnapshot):
+        raise InputError(f"a snapshot, or a file of one, expected, found {snapshot!r}")
+    if snapshot.system not in SYSTEMS:
+        raise InputError(f"a snapshot of a {' or a '.join(SYSTEMS)} expected, found one of a {snapshot.system}")
+    now = float(snapshot.now)  # type: ignore[attr-defined]
+    for what, seconds in (("horizon", horizon), ("deadline", deadline)):
+        if seconds is not None and not (seconds > 0 and isfinite(seconds)):
+            raise InputError(f"{what}: seconds > 0 expected, found {seconds!r}")
+    goal = objective_of(objective)
+    branches = _branches(policies)
+    until = inf if horizon is None else now + horizon
+    seen = snapshot.expected(actual=actual)  # type: ignore[attr-defined]
+    for branch in branches.values():
+        check_branch(seen, branch)
+    names = job_names(seen)
+    for branch in branches.values():
+        if branch.submitted:
+            with_jobs(None, _submitted(branch, now), names)
+    if arrivals is not None and isinstance(seen, MachineSnapshot):
+        raise InputError("no arrivals expected for a machine, whose work is tasks, found some", place="arrivals")
+    seeds, drawn = draw_arrivals(arrivals, samples, seed, now=now, until=until, taken=names)
+    material = _Material(seen, tuple(seeds), tuple(drawn), until, results)
+    tasks = [_Task(branch, sample) for sample in range(samples) for branch in branches.values()]
+    with _Bar(len(tasks), progress) as bar:
+        ended = run_all(_simulate, material, tasks, executor=executor, deadline=deadline, ended=bar.step)
+    n = len(branches)
+    found = [_outcome(name, branch, ended[i::n]) for i, (name, branch) in enumerate(branches.items())]
+    return WhatIf(now, tuple(scored(found, goal)), goal, horizon)
+
+
+def _branches(policies: Mapping[str, Any] | Iterable[Any]) -> dict[str, Branch]:
+    if isinstance(policies, (str, Branch)) or not isinstance(policies, Iterable):
+        raise InputError(f"a list of policies, or labels and policies, expected, found {policies!r}")
+    if isinstance(policies, Mapping):
+        pairs = [(str(name), policy) for name, policy in policies.items()]
+    else:
+        pairs = [(str(each) if isinstance(each, Branch) else label(each), each) for each in policies]
+    found: dict[str, Branch] = {}
+    for name, policy in pairs:
+        if name in found:
+            raise InputError(f"two policies are called {name!r}: give labels that differ, as {{label: policy}}")
+        found[name] = policy if isinstance(policy, Branch) else Branch(policy)
+    if not found:
+        raise InputError("at least one policy expected, found none")
+    return found
+
+
+def _outcome(name: str, branch: Branch, ended: Sequence[Ended]) -> Outcome:
+    """Return what came of a policy, of how its simulations ended."""
+    for status in ("failed", "unfinished"):
+        reasons = [each.reason for each in ended if each.status == status]
+        if reasons:
+            break
+    else:
+        status = "finished"
+    return Outcome(
+        name=name,
+        branch=branch,
+        status=status,  # type: ignore[arg-type]
+        reason=reasons[0] if reasons else "",
+        samples=tuple(each.value if each.status == "finished" else None for each in ended),
+        seconds=sum(each.seconds for each in ended),
+    )
+
+
+class _Bar:
+    """A progress bar, where one is wanted."""
+
+    def __init__(self, steps: int, wanted: bool) -> None:
+        self._bar: Any = None
+        if wanted:
+            try:
+                from tqdm.auto import tqdm
+            except ImportError:
+                raise ImportError("a progress bar needs tqdm: pip install 'simmodel[notebook]'") from None
+            self._bar = tqdm(total=steps, unit="future")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+    def step(self, _task: int, _ended: Ended) -> None:
+        """One more is over."""
+        if self._bar is not None:
+            self._bar.update()
+
+
+# ---------------------------------------------------------------------- one simulation
+
+
+class _Material(NamedTuple):
+    """What all simulations share."""
+
+    snapshot: Any
+    seeds: tuple[int, ...]
+    arrivals: tuple[Workload | None, ...]
+    until: float
+    results: bool
+
+
+class _Task(NamedTuple):
+    branch: Branch
+    sample: int
+
+
+class _Watch:
+    """Ends a simulation that takes longer than it may, in seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        self._until = monotonic() + seconds
+
+    def decided(self, _scheduler: Any, _seconds: float, _decisions: int) -> None:
+        """Look at the clock after each decision."""
+        if monotonic() > self._until:
+            raise OutOfTime
+
+
+def _submitted(branch: Branch, now: float) -> list[Job]:
+    """Return the jobs that a branch submits, each at its instant."""
+    return [attrs.evolve(each.job, submit=now if each.at is None else each.at) for each in branch.submitted]
+
+
+def _simulate(material: _Material, task: _Task, left: float | None) -> Sample:
+    """Simulate one future; what runs in the workers."""
+    snapshot, until = material.snapshot, material.until
+    seed, arrivals = material.seeds[task.sample], material.arrivals[task.sample]
+    branch = task.branch
+    if branch.submitted:
+        arrivals = with_jobs(arrivals, _submitted(branch, snapshot.now), job_names(snapshot))
+    env = Environment(snapshot.now, seed)
+    if left is not None:
+        env.observe(_Watch(left))
+    system = restored(env, snapshot, branch)
+    if arrivals is not None:
+        system.replay(arrivals)
+    with quiet_garbage_collector():
+        if until < inf:
+            env.run(until=until)
+        else:
+            with suppress(Stalled):  # what waits for ever is left waiting
+                env.run()
+    names = job_names(snapshot)
+    if isinstance(snapshot, MachineSnapshot):
+        return task_sample(snapshot, system.result(), until, seed)
+    if arrivals is not None:
+        names += arrivals["job"].tolist()
+    return _sample(snapshot, system.result(), until, seed, material.results, names)
+
+
+def _sample(snapshot: Any, result: Result, until: float, seed: int, keep: bool, given: Sequence[int | str]) -> Sample:
+    """Return what a what-if keeps of a result, in which names are texts where some are numbers and some not."""
+    now = float(snapshot.now)
+    jobs = result.jobs
+    before = {(run.id, run.started) for run in running(snapshot)}
+    begun = {name for name, _ in before}
+    names = _as_given(jobs["job"], given)
+    waited = set(job_names(snapshot)) - begun
+    inside = np.array([name not in begun for name in names], dtype=bool)
+    inside &= ~np.isin(jobs["status"], ("rejected", "unsubmitted", "cancelled"))
+    inside &= jobs["submit"] <= until
+    columns = {name: jobs[name] for name in ("job", "submit", "start", "end", "processors", "requested", "status")}
+    columns["job"] = np.array(names, dtype=object if any(isinstance(name, str) for name in names) else None)
+    columns["waiting"] = np.array([name in waited for name in names], dtype=bool)
+    own = Table(columns).where(inside)
+    started = np.isfinite(own["start"])
+    submit = own["submit"]
+    if "eligible" in jobs:
+        submit = np.where(np.isnan(jobs["eligible"][inside]), submit, jobs["eligible"][inside])
+    run = np.where(started & np.isfinite(own["end"]), own["end"] - own["start"], own["requested"])
+    counts = started | (until < inf)
+    ended = until if until < inf else float(np.nanmax(np.append(jobs["end"], now)))
+    room = result.capacity().integral(now, ended) if ended > now else 0.0
+    measures = measure(
+        submit[counts],
+        own["start"][counts],
+        run[counts],
+        until=ended,
+        busy=result.busy().integral(now, ended) / room if room else nan,
+    )
+    starts = _starts(result, now, given, before)
+    return Sample(
+        jobs=own,
+        starts=starts,
+        now=tuple(each for each in starts if each.at == now),
+        measures=measures,
+        unstarted=int((~started).sum()),
+        ended=ended,
+        seed=seed,
+        result=result if keep else None,
+    )
+
+
+def _as_given(column: Any, given: Sequence[int | str]) -> list[int | str]:
+    """Return the names in a column of jobs as they were given: numbers, or texts."""
+    if column.dtype.kind in "iu":
+        return list(column.tolist())
+    names = {str(name): name for name in given}
+    return [names[str(name)] for name in column.tolist()]
+
+
+def _starts(
+    result: Result, now: float, given: Sequence[int | str], before: set[tuple[Any, float]]
+) -> tuple[Starting, ...]:
+    runs = result.runs
+    starts = runs["start"]
+    rows = np.flatnonzero(starts >= now)
+    rows = rows[np.argsort(starts[rows], kind="stable")]
+    names = _as_given(runs["job"][rows], given)
+    found = zip(names, runs["place"][rows].tolist(), starts[rows].tolist(), strict=True)
+    return tuple(Starting(job, place, at) for job, place, at in found if (job, at) not in before)

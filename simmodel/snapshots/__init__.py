@@ -1,0 +1,1 @@
+"""Snapshots: typed states of systems, and their JSON."""

@@ -1,0 +1,272 @@
+"""Whether the parts of a snapshot fit together: what a file says may have been written by anybody."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from math import inf
+
+from simmodel.errors import InputError, unknown
+from simmodel.snapshots.cluster import Planned, Snapshot, Work
+
+__all__ = ["check"]
+
+_ALLOWED = {
+    "decide_on": ("instant", "event"),
+    "event_order": ("submits-first", "ends-first"),
+    "estimates": ("requested", "exact", "cqsim"),
+    "overrun": ("stop", "continue"),
+}
+_OUTCOMES = ("completed", "timeout")
+
+
+def check(snapshot: Snapshot, source: str | None = None) -> Snapshot:
+    """Return the snapshot if its parts fit together.
+
+    Raises
+    ------
+    InputError
+        one sentence about the first thing that does not
+    """
+    _Check(snapshot, source).run()
+    return snapshot
+
+
+class _Check:
+    def __init__(self, snapshot: Snapshot, source: str | None) -> None:
+        self.snapshot = snapshot
+        self.source = source
+        platform = snapshot.platform
+        self.capacity = {each.name: each.capacity for each in platform.partitions}
+        self.nodes = {each.name: len(each.node_names) for each in platform.partitions if each.nodes}
+        for each in platform.reservations:
+            parent = platform.partition(each.partition)
+            kinds = [kind for kind in parent.nodes for _ in range(kind.count)]
+            if kinds:
+                self.nodes[each.name] = len(each.nodes)
+                numbers = [node if isinstance(node, int) else parent.node_names.index(node) for node in each.nodes]
+                self.capacity[each.name] = sum(kinds[node].cores for node in numbers)
+            else:
+                self.capacity[each.name] = each.processors or 0
+        self.known: dict[int, Work] = {}
+
+    def error(self, message: str, place: str) -> InputError:
+        """Return the error for a place in the document."""
+        return InputError(message, self.source, place)
+
+    def run(self) -> None:
+        """Look at all of it."""
+        for name, allowed in _ALLOWED.items():
+            found = getattr(self.snapshot.options, name)
+            if found not in allowed:
+                raise self.error(f"{' or '.join(map(repr, allowed))} expected, found {found!r}", f"options.{name}")
+        self._works()
+        self._places()
+        self._running()
+        self._references()
+        self._planned()
+
+    # ------------------------------------------------------------------ jobs
+
+    def _each(self) -> Iterator[tuple[str, int, Work]]:
+        snapshot = self.snapshot
+        for i, run in enumerate(snapshot.running):
+            yield "running", i, run.work
+        for name in ("waiting", "held", "blocked", "arrivals"):
+            for i, work in enumerate(getattr(snapshot, name)):
+                yield name, i, work
+
+    def _works(self) -> None:
+        now = self.snapshot.now
+        queues = {queue.name for queue in self.snapshot.platform.queues}
+        for part, i, work in self._each():
+            if work.number in self.known and work.number >= 0:
+                raise self.error(f"numbers that differ expected, found {work.number} twice", f"{part}.number[{i}]")
+            self.known[work.number] = work
+            if (work.submit < now) if part == "arrivals" else (work.submit > now):
+                when = "at or after" if part == "arrivals" else "up to"
+                raise self.error(f"an instant {when} {now:g} s expected, found {work.submit:g}", f"{part}.submit[{i}]")
+            if work.outcome not in _OUTCOMES:
+                raise self.error(
+                    f"{' or '.join(map(repr, _OUTCOMES))} expected, found {work.outcome!r}", f"{part}.outcome[{i}]"
+                )
+            spec = work.spec
+            if spec is not None and spec.queue is not None and queues and str(spec.queue) not in queues:
+                raise self.error(unknown("queue", str(spec.queue), sorted(queues)).message, f"{part}.spec[{i}].queue")
+            if part == "held" and (spec is None or spec.queue is None or not queues):
+                raise self.error("a job of a queue expected: only those are held", f"held.spec[{i}]")
+            if part == "blocked" and (spec is None or not spec.dependencies):
+                raise self.error("a job with dependencies expected: only those are blocked", f"blocked.spec[{i}]")
+            if work.place not in self.capacity and not (part == "arrivals" and spec is not None and not work.place):
+                raise self.error(unknown("place", work.place, self.capacity).message, f"{part}.place[{i}]")
+
+    def _running(self) -> None:
+        now = self.snapshot.now
+        used = dict.fromkeys(self.capacity, 0)
+        for i, run in enumerate(self.snapshot.running):
+            place = run.place
+            if run.started > now:
+                raise self.error(f"an instant up to {now:g} s expected, found {run.started:g}", f"running.started[{i}]")
+            if run.end is not None and run.end < now:
+                raise self.error(f"an instant from {now:g} s on expected, found {run.end:g}", f"running.end[{i}]")
+            if (run.held is not None) != (place in self.nodes):
+                expected = f"nodes of {place}" if place in self.nodes else f"no nodes, {place} has none,"
+                raise self.error(f"{expected} expected, found {run.held}", f"running.held[{i}]")
+            if run.held is not None:
+                for node in run.held.nodes.tolist():
+                    self._node(node, place, f"running.held[{i}]")
+            if not run.released:
+                used[place] += run.work.processors
+                if used[place] > self.capacity[place]:
+                    raise self.error(
+                        f"at most {self.capacity[place]} processors in use on {place} expected, found {used[place]}",
+                        f"running.processors[{i}]",
+                    )
+
+    def _node(self, node: int, place: str, where: str) -> None:
+        if not 0 <= node < self.nodes[place]:
+            raise self.error(f"a node of {place} (0 to {self.nodes[place] - 1}) expected, found {node}", where)
+
+    # ------------------------------------------------------------------ places
+
+    def _places(self) -> None:
+        for i, state in enumerate(self.snapshot.places):
+            where = f"places[{i}]"
+            if state.name not in self.capacity:
+                raise self.error(unknown("place", state.name, self.capacity).message, f"{where}.name")
+            identified = state.name in self.nodes
+            if state.down and isinstance(state.down, int) == identified:
+                raise self.error(
+                    f"{'nodes' if identified else 'processors'} expected, found {state.down}", f"{where}.down"
+                )
+            for node, _ in state.down if identified and state.down else ():
+                self._node(node, state.name, f"{where}.down")
+            for j, (_, _, what, _, why) in enumerate(state.windows):
+                if isinstance(what, int) == identified:
+                    found = f"{'nodes' if identified else 'processors'} expected, found {what}"
+                    raise self.error(found, f"{where}.windows[{j}]")
+                if why and why not in ("maintenance", "not yet open", "closed"):
+                    name = why.removeprefix("reservation ")
+                    if name not in {each.name for each in self.snapshot.platform.reservations}:
+                        raise self.error(f"what a window is for expected, found {why!r}", f"{where}.windows[{j}]")
+        names = {each.name for each in self.snapshot.platform.consumables}
+        for i, (name, _) in enumerate(self.snapshot.consumables):
+            if name not in names:
+                raise self.error(unknown("consumable", name, sorted(names)).message, f"consumables[{i}]")
+
+    # ------------------------------------------------------------------ what names something else
+
+    def _references(self) -> None:
+        snapshot = self.snapshot
+        waiting = {work.number for work in snapshot.waiting}
+        for i, number in enumerate(snapshot.new):
+            if number not in waiting:
+                raise self.error(f"the number of a waiting job expected, found {number}", f"new[{i}]")
+        blocked = {work.number: work for work in snapshot.blocked}
+        for i, (_, _, number, which) in enumerate(snapshot.waits):
+            spec = blocked[number].spec if number in blocked else None
+            if spec is None:
+                raise self.error(f"the number of a blocked job expected, found {number}", f"waits[{i}]")
+            if not which < len(spec.dependencies):
+                raise self.error(f"one of {len(spec.dependencies)} dependencies expected, found {which}", f"waits[{i}]")
+        for name, state in snapshot.streams:
+            if not isinstance(state, dict) or state.get("bit_generator") != "PCG64":
+                raise self.error(f"the state of a PCG64 generator expected, found {state!r}", f"streams.{name}")
+
+    def _planned(self) -> None:
+        """Each thing to come names what is there; what runs ends when it says, and what arrives does so once."""
+        arriving: list[int] = []
+        ending: dict[int, float] = {}
+        for i, each in enumerate(self.snapshot.planned):
+            where = f"planned[{i}]"
+            if each.at < self.snapshot.now:
+                raise self.error(f"an instant from {self.snapshot.now:g} s on expected, found {each.at:g}", where)
+            if each.what not in _KINDS:
+                raise self.error(unknown("what is planned", each.what, _KINDS).message, where)
+            try:
+                fine = _KINDS[each.what](self, each)
+            except (TypeError, ValueError, IndexError, KeyError):
+                fine = False
+            if not fine:
+                raise self.error(f"{each.what!r} and what it is about expected, found {list(each.about)}", where)
+            if each.what == "end":
+                ending[each.about[0]] = each.at
+            elif each.what == "arrivals":
+                arriving += range(each.about[0], each.about[0] + each.about[1])
+            elif each.what == "submission":
+                arriving += each.about
+        for row, run in enumerate(self.snapshot.running):
+            if ending.get(row) != run.end:
+                found = "none" if row not in ending else f"{ending[row]:g} s"
+                expected = "no end" if run.end is None else f"its end at {run.end:g} s"
+                raise self.error(f"{expected} in what is planned expected, found {found}", f"running.end[{row}]")
+        if sorted(arriving) != list(range(len(self.snapshot.arrivals))):
+            raise self.error(
+                f"each of {len(self.snapshot.arrivals)} arrivals planned once expected, found {len(arriving)} plans",
+                "planned",
+            )
+
+    # ------------------------------------------------------------------ what can be planned
+
+    def _end(self, each: Planned) -> bool:
+        (row,) = each.about
+        return type(row) is int and 0 <= row < len(self.snapshot.running)
+
+    def _several(self, each: Planned) -> bool:
+        first, count = map(int, each.about)
+        there = self.snapshot.arrivals
+        return 0 <= first <= first + count <= len(there) and count > 0 and len(self.capacity) == 1
+
+    def _submission(self, each: Planned) -> bool:
+        (row,) = each.about
+        return type(row) is int and row >= 0 and self.snapshot.arrivals[row].spec is not None
+
+    def _cancel(self, each: Planned) -> bool:
+        (number,) = each.about
+        return number in self.known
+
+    def _eligible(self, each: Planned) -> bool:
+        (number,) = each.about
+        return number in {work.number for work in self.snapshot.blocked}
+
+    def _alarm(self, each: Planned) -> bool:
+        return not each.about and each.at < inf
+
+    def _outage(self, each: Planned) -> bool:
+        (number,) = each.about
+        return type(number) is int and 0 <= number < len(self.snapshot.platform.outages)
+
+    def _failure(self, each: Planned) -> bool:
+        number, unit = each.about
+        model = self.snapshot.platform.failures[number]
+        name = self.snapshot.platform.partition(model.partition).name
+        return (
+            type(number) is type(unit) is int and number >= 0 and 0 <= unit < self.nodes.get(name, self.capacity[name])
+        )
+
+    def _window(self, each: Planned) -> bool:
+        name, row = each.about
+        (state,) = (state for state in self.snapshot.places if state.name == name)
+        return type(row) is int and 0 <= row < len(state.windows)
+
+    def _told(self, each: Planned) -> bool:
+        if len(each.about) == 2 and isinstance(each.about[1], int):
+            return self._window(each)
+        return len(each.about) > 1 and all(name in self.capacity for name in each.about[1:])
+
+
+_KINDS: dict[str, Callable[[_Check, Planned], bool]] = {
+    "end": _Check._end,
+    "arrivals": _Check._several,
+    "submission": _Check._submission,
+    "cancel": _Check._cancel,
+    "eligible": _Check._eligible,
+    "alarm": _Check._alarm,
+    "down": _Check._outage,
+    "up": _Check._outage,
+    "fail": _Check._failure,
+    "repair": _Check._failure,
+    "back": _Check._failure,
+    "begin": _Check._window,
+    "over": _Check._window,
+    "told": _Check._told,
+}

@@ -1,0 +1,227 @@
+"""HetSim's experiment with setup costs: Sipht on eight cores and three accelerators, with and without setup.
+
+Each seed draws anew what tasks run and what they send to each other, and how fast each architecture runs each of them;
+all policies meet the same draws, on all four configurations, so that differences are paired.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Executor
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from simmodel.experiments.explore import Exploration, explore
+from simmodel.generators.dressing import dress
+from simmodel.generators.sipht import sipht
+from simmodel.metrics.statistics import Interval
+from simmodel.metrics.tables import text_table
+from simmodel.work.table import Table
+from simmodel.work.taskset import TaskSet
+from simmodel.work.workflow import Workflow
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["CLAIMS", "CONFIGURATIONS", "POLICIES", "Claim", "Drawn", "SetupStudy", "setup_study"]
+
+CONFIGURATIONS = {
+    "slow": "hetsim-slow",
+    "fast": "hetsim-fast",
+    "slow, setup": "hetsim-slow-setup",
+    "fast, setup": "hetsim-fast-setup",
+}
+"""The machine of HetSim's section 5 with slow and fast accelerators, without and with setup: ready platforms."""
+POLICIES = ("hrr", "greedy-et", "greedy-ds", "heft")
+"""The policies of the experiment."""
+
+
+@attrs.frozen
+class Claim:
+    """That the SLR of one policy on one configuration is below that of another.
+
+    ``lower`` and ``higher`` are pairs (configuration, policy).
+    """
+
+    says: str
+    lower: tuple[str, str]
+    higher: tuple[str, str]
+
+
+def _claims() -> tuple[Claim, ...]:
+    found = []
+    for where, order in (
+        ("slow", ("heft", "hrr", "greedy-ds")),
+        ("slow", ("heft", "hrr", "greedy-et")),
+        ("fast", ("heft", "greedy-ds", "hrr")),
+        ("fast", ("heft", "greedy-et", "hrr")),
+        ("slow, setup", ("hrr", "heft", "greedy-ds", "greedy-et")),
+        ("fast, setup", ("hrr", "heft", "greedy-ds", "greedy-et")),
+    ):
+        found += [Claim(f"{a} < {b}", (where, a), (where, b)) for a, b in pairwise(order)]
+    for setup in ("", ", setup"):
+        found += [Claim("slow < fast", (f"slow{setup}", policy), (f"fast{setup}", policy)) for policy in POLICIES]
+    return tuple(dict.fromkeys(found))
+
+
+CLAIMS = _claims()
+"""What HetSim's authors report: without setup HEFT is best, and hRR second with slow accelerators, but behind the
+greedy policies with fast ones; with setup hRR is best, and HEFT is ahead of GreedyDS, that of GreedyET; every SLR rises
+from slow to fast."""
+
+
+@attrs.frozen
+class Drawn:
+    """A graph that is dressed anew for each seed, as HetSim's experiment does; see :func:`~simmodel.generators.dress`.
+
+    >>> Drawn(sipht())(seed=1).name
+    'sipht-29'
+    """
+
+    graph: Workflow | TaskSet
+    options: Mapping[str, Any] = attrs.field(factory=dict)
+
+    def __call__(self, seed: int) -> Workflow:
+        """Return the workflow of a seed."""
+        return dress(self.graph, rng=np.random.default_rng(seed), **self.options)
+
+
+def setup_study(
+    policies: Mapping[str, Any] | Iterable[Any] = POLICIES,
+    *,
+    seeds: int | Iterable[int] = 20,
+    graph: Workflow | TaskSet | None = None,
+    configurations: Mapping[str, Any] = CONFIGURATIONS,
+    draws: Mapping[str, Any] | None = None,
+    executor: Executor | None = None,
+    level: float = 0.95,
+    progress: bool = False,
+    **options: Any,
+) -> SetupStudy:
+    """Run the experiment of HetSim's section 5.
+
+    Parameters
+    ----------
+    policies
+        names, or labels and policies
+    seeds
+        how many, or the seeds themselves
+    graph
+        whose shape is used; default: Sipht with 29 tasks
+    configurations
+        labels and machines
+    draws
+        options of :func:`~simmodel.generators.dressing.dress`, for other run times and data
+    executor
+        runs it, where one is given
+    level
+        confidence of intervals
+    progress
+        whether to show a bar
+    options
+        of :func:`~simmodel.runs.simulate.simulate`: ``contention``, ``overlap``, ``transfers``
+
+    Raises
+    ------
+    InputError
+        a name is not known, or there is nothing to run
+
+    >>> study = setup_study(["hrr", "heft"], seeds=2)
+    >>> print(study.summary())                                                   # doctest: +ELLIPSIS
+    SLR   slow ...
+    hrr   ...
+    heft  ...
+    """
+    found = explore(
+        dict(configurations),
+        {"work": Drawn(sipht() if graph is None else graph, dict(draws or {}))},
+        policies,
+        seeds=seeds,
+        executor=executor,
+        level=level,
+        progress=progress,
+        **options,
+    )
+    return SetupStudy(found)
+
+
+@attrs.frozen(eq=False, repr=False)
+class SetupStudy:
+    """What the experiment found; ``study.exploration`` has every run with all its metrics.
+
+    Parameters
+    ----------
+    exploration
+        the runs: platforms are configurations
+    """
+
+    exploration: Exploration
+
+    @property
+    def configurations(self) -> list[str]:
+        """The labels of the machines."""
+        return self.exploration.labels("platform")
+
+    @property
+    def policies(self) -> list[str]:
+        """The labels of the policies."""
+        return self.exploration.labels("policy")
+
+    def slr(self, configuration: str, policy: str) -> Interval:
+        """Return the mean SLR with its confidence interval."""
+        return self.exploration.interval("slr", (configuration, "work", policy))
+
+    @property
+    def table(self) -> Table:
+        """One row a configuration and policy: ``configuration, policy, slr, low, high, rank``."""
+        columns: dict[str, list[Any]] = {name: [] for name in ("configuration", "policy", "slr", "low", "high", "rank")}
+        for where in self.configurations:
+            means = {policy: self.slr(where, policy) for policy in self.policies}
+            order = sorted(means, key=lambda policy: means[policy].mean)
+            for policy, found in means.items():
+                values = (where, policy, found.mean, found.low, found.high, order.index(policy) + 1)
+                for name, value in zip(columns, values, strict=True):
+                    columns[name].append(value)
+        return Table(columns)
+
+    @property
+    def claims(self) -> Table:
+        """One row a claim of :data:`CLAIMS`: ``configuration, claim, difference, low, high, holds, sure``.
+
+        The difference is that of the mean SLRs, the higher one less the lower one, paired by seed. ``holds``: the means
+        are in this order; ``sure``: zero is below the interval too.
+        """
+        columns: dict[str, list[Any]] = {
+            name: [] for name in ("configuration", "claim", "difference", "low", "high", "holds", "sure")
+        }
+        for claim in CLAIMS:
+            (where, lower), (other, higher) = claim.lower, claim.higher
+            if not {where, other} <= set(self.configurations) or not {lower, higher} <= set(self.policies):
+                continue
+            found = self.exploration.difference("slr", (other, "work", higher), (where, "work", lower))
+            says = claim.says if where == other else f"{lower}: {claim.says}"
+            place = where if where == other else f"{where} and {other}"
+            values = (place, says, found.mean, found.low, found.high, found.mean > 0, found.low > 0)
+            for name, value in zip(columns, values, strict=True):
+                columns[name].append(value)
+        return Table(columns)
+
+    def summary(self) -> str:
+        """Return mean SLRs with the half widths of their intervals as a table of text: a line a policy."""
+        rows = [["SLR", *self.configurations]]
+        for policy in self.policies:
+            found = [self.slr(where, policy) for where in self.configurations]
+            rows.append([policy, *(f"{each.mean:.2f} ± {each.half_width:.2f}" for each in found)])
+        return "\n".join(text_table(rows, left=len(rows[0])))
+
+    def plot(self, **options: Any) -> Figure:
+        """Draw the SLRs with their intervals; options as of :func:`simmodel.view.study_plots.setup_study`."""
+        from simmodel.view.study_plots import setup_study
+
+        return setup_study(self, **options)
+
+    def __repr__(self) -> str:
+        return f"<SetupStudy {repr(self.exploration).removeprefix('<')}"

@@ -1,0 +1,192 @@
+"""The experiment of the CQSim+ papers: one log on two clusters, placed by chance or by simulated turnaround.
+
+The log is that of Theta (ALCF) in 2022. Its 23,722 jobs of at most 2,180 processors run on two clusters of 2,180; waits
+are averaged over all of them but the first and the last 1,000, by size and by the time that users asked for. The second
+experiment slows the second cluster down by 1.3, and compares with a broker that sends 0.6 of the jobs to the first.
+
+With EASY backfilling in the clusters, and the first and last 1,000 jobs simulated though not counted, the figures of
+the second table come out to the last digit for SGS-T. What draws by chance (Random, Share, and ties between equal
+clusters) comes out within two standard deviations of single runs in each bin, and the averages over all jobs within the
+intervals of ten. With conservative backfilling the averages are 10 to 20 % higher, and the changes about the same.
+
+CQSim plans waiting jobs with their actual run times and running ones with what they asked for, stops runs at the time
+asked for, and decides after each single event, ends before submissions: ``estimates="cqsim", decide_on="event",
+event_order="ends-first"``. Its brokers simulate with actual run times: ``by="actual"``.
+
+Source: tables 1 and 2 of the CQSim+ paper (SPEAR group, Illinois Institute of Technology), minutes of average wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from simmodel.errors import InputError
+from simmodel.experiments.brokering import BrokerComparison, compare_brokers
+from simmodel.metrics.tables import text_table
+from simmodel.work.table import Table
+
+if TYPE_CHECKING:
+    from simmodel.work.workload import Workload
+
+__all__ = ["CQSIM", "PAPER", "SETUPS", "Contest", "Setup", "contest", "fitting"]
+
+CQSIM: dict[str, Any] = {"decide_on": "event", "event_order": "ends-first", "estimates": "cqsim", "by": "actual"}
+"""The rules of CQSim and CQSim+, as options of :func:`~simmodel.systems.broker.run.simulate_brokered`."""
+
+
+@attrs.frozen(kw_only=True)
+class Setup:
+    """One of the two experiments: the clusters, the two brokers, and what the paper found.
+
+    Attributes
+    ----------
+    name, clusters, slowdowns, brokers
+        what is compared, in which setting
+    paper
+        average waits in minutes, (first broker, second broker), by size and (``"all"``) over all jobs
+    """
+
+    name: str
+    clusters: tuple[int, ...] = (2180, 2180)
+    slowdowns: tuple[float, ...] = (1.0, 1.0)
+    brokers: tuple[str, str]
+    paper: Mapping[str, tuple[float, float]]
+
+
+PAPER: dict[str, dict[str, tuple[float, float]]] = {
+    "equal": {
+        "(0,128]": (214.6, 131.4),
+        "(128,256]": (558.1, 416.3),
+        "(256,512]": (879.6, 691.6),
+        "(512,1024]": (1748.9, 1465.1),
+        "(1024,inf]": (1741.2, 1301.6),
+        "all": (551.1, 416.2),
+    },
+    "slower": {
+        "(0,128]": (344.0, 218.6),
+        "(128,256]": (952.2, 676.2),
+        "(256,512]": (1456.0, 1185.8),
+        "(512,1024]": (3006.6, 2351.5),
+        "(1024,inf]": (3073.3, 2142.2),
+        "all": (928.6, 681.7),
+    },
+}
+SETUPS: dict[str, Setup] = {
+    "equal": Setup(name="equal", brokers=("random", "sgs-t"), paper=PAPER["equal"]),
+    "slower": Setup(name="slower", slowdowns=(1.0, 1.3), brokers=("share:0.6", "sgs-t"), paper=PAPER["slower"]),
+}
+
+
+def fitting(log: Workload, processors: int = 2180) -> Workload:
+    """Return the jobs of a log that ask for at most so many processors.
+
+    >>> from simmodel.work.workload import Workload
+    >>> log = Workload({"submit": [0, 0], "run": [1, 1], "processors": [2180, 4360]})
+    >>> len(fitting(log))
+    1
+    """
+    asked = log["requested_processors"] if "requested_processors" in log else log["processors"]
+    return log.where(np.where(asked > 0, asked, log["processors"]) <= processors)
+
+
+@attrs.frozen(eq=False, repr=False)
+class Contest:
+    """Two brokers compared as the paper does.
+
+    Attributes
+    ----------
+    setup
+        what was compared
+    comparison
+        both brokers, over their seeds
+    """
+
+    setup: Setup
+    comparison: BrokerComparison
+
+    @property
+    def sizes(self) -> Table:
+        """Mean waits (min) by size as :meth:`BrokerComparison.by`, with ``paper FIRST, paper SECOND, paper change``."""
+        table = self.comparison.by("processors")
+        paper = np.array([self.setup.paper.get(name, (np.nan, np.nan)) for name in table["bin"].tolist()])
+        names = [f"paper {broker}" for broker in self.setup.brokers]
+        columns = dict(zip(names, paper.T, strict=True))
+        return table.with_columns(**columns, **{"paper change": paper[:, 1] / paper[:, 0] - 1})
+
+    @property
+    def walltimes(self) -> Table:
+        """Mean waits (min) by the time asked for."""
+        return self.comparison.by("walltime")
+
+    def summary(self) -> str:
+        """Return both tables as text; figures of the paper stand in brackets."""
+        setup, comparison = self.setup, self.comparison
+        first, second = setup.brokers
+        pairs = zip(setup.clusters, setup.slowdowns, strict=True)
+        clusters = " and ".join(f"{size:,} processors, slowdown {factor:g}" for size, factor in pairs)
+        cells = comparison.cells("processors")
+        cells[0] += [f"({first}", f"{second}", "change)"]
+        for row, paper in zip(cells[1:], self.sizes.rows(), strict=True):
+            values = [paper[f"paper {broker}"] for broker in setup.brokers]
+            row += [f"({values[0]:.1f}", f"{values[1]:.1f}", f"{100 * paper['paper change']:+.1f} %)"]
+        lines = [f"{first} against {second} on {clusters}: mean wait, min (the paper)", *text_table(cells, indent=2)]
+        return "\n".join([*lines, *text_table(comparison.cells("walltime"), indent=2)])
+
+
+def contest(
+    log: Workload,
+    setup: Setup | str = "equal",
+    seeds: int | Iterable[int] = 10,
+    *,
+    edges: int = 1000,
+    simulate_edges: bool = True,
+    policy: Any = "easy",
+    **options: Any,
+) -> Contest:
+    """Run both brokers of a setup on a log, those that draw once a seed, and compare them bin by bin.
+
+    Parameters
+    ----------
+    log
+        the jobs; those that are too large for the clusters are left out
+    setup
+        one of :data:`SETUPS`, by name, or another
+    seeds
+        how many for the brokers that draw, or the seeds themselves
+    edges
+        how many of the first and of the last jobs do not count
+    simulate_edges
+        whether these are simulated all the same
+    policy
+        of the clusters
+    options
+        as of :func:`~simmodel.experiments.brokering.compare_brokers`, beside :data:`CQSIM`; with ``ties="random"``
+        SGS-T draws too
+
+    Raises
+    ------
+    InputError
+        where the setup is not known, or the edges leave no job
+    """
+    if isinstance(setup, str):
+        if setup not in SETUPS:
+            raise InputError(f"a setup expected ({', '.join(SETUPS)}), found {setup!r}")
+        setup = SETUPS[setup]
+    jobs = fitting(log, max(setup.clusters))
+    if not simulate_edges:
+        jobs = jobs.where(slice(edges, len(jobs) - edges))
+    comparison = compare_brokers(
+        list(setup.clusters),
+        jobs,
+        setup.brokers,
+        repeat=seeds,
+        edges=edges if simulate_edges else 0,
+        policy=policy,
+        slowdowns=setup.slowdowns,
+        **{**CQSIM, **options},
+    )
+    return Contest(setup, comparison)

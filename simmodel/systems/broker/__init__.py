@@ -1,0 +1,1 @@
+"""Brokers: jobs handed to one of several systems."""

@@ -1,0 +1,167 @@
+"""From a broker and its clusters to one result."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from simmodel.records.columns import job_columns
+from simmodel.results.broker import BrokerResult, joined, renamed
+from simmodel.work.table import Table
+from simmodel.work.workload import Report
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from simmodel.results.result import Result
+    from simmodel.systems.broker.system import Broker
+
+__all__ = ["broker_result", "submitted"]
+
+_CARRIED = ("user", "group", "queue", "partition")
+_UNHEARD = "unsubmitted"
+
+
+def broker_result(broker: Broker, name: str) -> BrokerResult:
+    """Return what has happened so far to the jobs of a broker and in its clusters."""
+    clusters = {member.name: member.cluster.result(member.name) for member in broker.members}
+    known = submitted(broker)
+    rows = broker.submitted
+    columns: dict[str, NDArray[Any]] = {
+        name: np.full(rows, np.nan) for name in ("start", "end", "requested", "run", "wait", "slowdown", "handed")
+    }
+    status = np.full(rows, "waiting", dtype="<U11")
+    destination = np.full(rows, "", dtype=object)
+    attempts = np.zeros(rows, dtype=np.int32)
+    reason = np.full(rows, "", dtype=object)
+    own: list[Table] = []
+    eligible = known["submit"].copy()
+    for row, at in broker._eligible_at.items():
+        eligible[row] = at
+    for member in broker.members:
+        jobs = clusters[member.name].jobs
+        there, here = np.array(member.handed, dtype=np.int64).reshape(-1, 2).T
+        for column in ("start", "end", "requested", "run"):
+            columns[column][here] = jobs[column][there]
+        columns["wait"][here] = jobs["start"][there] - eligible[here]
+        columns["handed"][here] = jobs["submit"][there]
+        columns["slowdown"][here] = [member.factor(home) for home in known["origin"][here].tolist()]
+        status[here] = jobs["status"][there]
+        attempts[here] = jobs["attempts"][there]
+        destination[here] = member.name
+        rest = np.ones(len(jobs), dtype=bool)
+        rest[there] = False
+        if rest.any():  # jobs of the cluster that the broker knows nothing of
+            mine = jobs.where(rest)
+            extra = {"origin": [member.name] * len(mine), "destination": [member.name] * len(mine)}
+            own.append(
+                mine.with_columns(**extra, asked=mine["requested"], slowdown=np.ones(len(mine)), handed=mine["submit"])
+            )
+    _undelivered(broker, known, status, columns["end"], reason)
+    table: dict[str, Any] = {"job": known["job"], "submit": known["submit"]}
+    table |= {"start": columns["start"], "end": columns["end"], "processors": known["processors"], "status": status}
+    table |= {"requested": np.where(np.isnan(columns["requested"]), known["asked"], columns["requested"])}
+    table |= {key: columns[key] for key in ("run", "wait")}
+    table |= {key: known[key] for key in _CARRIED if key in known}
+    table |= {"attempts": attempts, "origin": known["origin"], "destination": destination.astype(str)}
+    table |= {"asked": known["asked"], "slowdown": columns["slowdown"], "handed": columns["handed"]}
+    if broker._expected:
+        table["expected_start"], table["expected_end"] = np.full((2, rows), np.nan)
+        which = list(broker._expected)
+        table["expected_start"][which] = [estimate.start for estimate in broker._expected.values()]
+        table["expected_end"][which] = [estimate.finish for estimate in broker._expected.values()]
+    if broker._eligible_at:
+        table["eligible"] = eligible
+    if any(reason):
+        table["reason"] = reason
+    jobs = joined([Table(table), *own]) if own else Table(table)
+    return _result(broker, name, clusters, jobs.with_columns(job=_distinct(jobs)))
+
+
+def _distinct(jobs: Table) -> NDArray[Any]:
+    """Return the names of the jobs; where two logs number theirs alike, with the home before them."""
+    names = jobs["job"]
+    if len(set(names.tolist())) == len(names):
+        return names
+    pairs = zip(jobs["origin"].tolist(), names.tolist(), strict=True)
+    return np.array([f"{origin}:{name}" if origin else str(name) for origin, name in pairs], dtype=object)
+
+
+def submitted(broker: Broker) -> dict[str, NDArray[Any]]:
+    """Return what is known of all jobs before anything happens to them, in the order of the broker's rows."""
+    parts = list(broker._tables)
+    for job in broker._alone:
+        columns = job_columns({}, 0, [job])
+        columns["submit"], columns["asked"] = np.array([job.came]), np.array([job._limit])
+        columns["origin"] = np.array(["" if job.home is None else job.home.name])
+        del columns["requested"]
+        parts.append((job.row, Table(columns)))
+    if not parts:
+        names = ("job", "submit", "processors", "asked")
+        return {**{name: np.zeros(0) for name in names}, "origin": np.zeros(0, dtype=str)}
+    table = joined([part for _, part in sorted(parts, key=lambda part: part[0])])
+    return {key: table[key] for key in table}
+
+
+def _undelivered(
+    broker: Broker, submitted: dict[str, NDArray[Any]], status: NDArray[Any], end: NDArray[Any], reason: NDArray[Any]
+) -> None:
+    """Say what became of the jobs that were handed to no cluster."""
+    handed = np.zeros(len(status), dtype=bool)
+    for member in broker.members:
+        handed[[row for _, row in member.handed]] = True
+    status[~handed & (submitted["submit"] > broker.env.now)] = _UNHEARD
+    for row, (state, at, why) in broker._fates.items():
+        status[row], end[row], reason[row] = state, at, why
+
+
+def _called(table: Table, names: dict[str, str]) -> NDArray[Any]:
+    return np.array([names[str(place)] for place in table["place"].tolist()], dtype=object)
+
+
+def _runs(result: Result, cluster: str, jobs: Table, names: dict[str, str]) -> Table:
+    """Return the executions in a cluster, by the names that the jobs have in the table of all."""
+    here = np.flatnonzero((jobs["destination"] == cluster) & np.isfinite(jobs["start"]))
+    if result._runs is None:
+        here = here[np.argsort(jobs["start"][here], kind="stable")]
+        columns = {name: jobs[name][here] for name in ("job", "start", "end", "processors", "status")}
+        nodes = np.full(len(here), None, dtype=object)
+        place = np.full(len(here), next(iter(names.values())), dtype=object)
+        return Table({**columns, "attempt": np.ones(len(here), dtype=np.int32), "place": place, "nodes": nodes})
+    runs = result._runs
+    if jobs["job"].dtype == object:
+        called = {str(name).rpartition(":")[2]: name for name in jobs["job"][here].tolist()}
+        own = np.array([called.get(str(name), name) for name in runs["job"].tolist()], dtype=object)
+        runs = runs.with_columns(job=own)
+    return runs.with_columns(place=_called(runs, names))
+
+
+def _result(broker: Broker, name: str, clusters: dict[str, Result], jobs: Table) -> BrokerResult:
+    places: list[Table] = []
+    runs: list[Table] = []
+    changes: list[Table] = []
+    report = Report()
+    for cluster, result in clusters.items():
+        names = renamed(result, cluster)
+        runs.append(_runs(result, cluster, jobs, names))
+        for table, into in ((result.places, places), (result.changes, changes)):
+            if table is not None:
+                into.append(table.with_columns(place=_called(table, names)))
+        report += result.report
+    report += broker.report
+    everything = joined(runs)
+    open_ended = np.isin(jobs["status"], ("waiting", "running", "suspended", _UNHEARD)).any()
+    options: dict[str, Any] = {"ended": float(broker.env.now)} if open_ended else {}
+    return BrokerResult(
+        name=name,
+        jobs=jobs,
+        clusters=clusters,
+        places=joined(places),
+        runs=everything.where(np.argsort(everything["start"], kind="stable")),
+        changes=joined(changes) if changes else None,
+        processors=sum(result.processors for result in clusters.values()),
+        report=report,
+        decisions=broker.scheduler.timing(),
+        **options,
+    )

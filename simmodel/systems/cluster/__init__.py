@@ -1,0 +1,1 @@
+"""Clusters: jobs on pools of nodes."""

@@ -1,0 +1,201 @@
+"""What changes a cluster at given times or by chance: failures, repairs, maintenance, drains and reservations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from simmodel.systems.cluster.reservations import ReservedNodes, ReservedProcessors
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from simmodel.platform.cluster import OutageSpec
+    from simmodel.resources.pool import Pool
+    from simmodel.systems.cluster.system import Cluster
+
+__all__ = ["Calendar"]
+
+BACK = {"failure": "repair", "drain": "resume", "maintenance": "resume"}
+
+
+class Calendar:
+    """Carries out the outages, failures and reservations of a cluster's description.
+
+    Maintenance and reservations are announced from the first: no job starts that is expected to run into one. A drain
+    lets running jobs end. A failure stops the jobs on what fails: on identified nodes those that run there; where only
+    counts are known, the processors that fail are drawn among all that are up, busy or not.
+
+    Jobs that overran into a reservation are stopped as by a failure when it begins. When it ends, jobs that still run
+    there are cut (``timeout``), and those that wait for it are cancelled. What fails of a partition fails in its
+    reservations too where nodes are identified; where only counts are known reserved processors do not fail.
+
+    In an instant its changes come after the ends of jobs and before submissions.
+
+    Attributes
+    ----------
+    endless
+        whether some of it goes on for ever, so that a run needs another end than that of all events
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._env = cluster.env
+        self._priority = cluster._end_priority + 0.5
+        self.endless = bool(cluster.spec.failures)
+        self._reserved: dict[Pool, list[Any]] = {}
+        for pool in cluster.places:
+            pool.calendar_priority = self._priority
+
+    def begin(self) -> None:
+        """Carry out from now on what the description says."""
+        spec = self._cluster.spec
+        for pool in self._cluster.places:
+            if isinstance(pool, (ReservedNodes, ReservedProcessors)):
+                self._reserve(pool)
+        for number in range(len(spec.outages)):
+            self._outage(number)
+        for number, model in enumerate(spec.failures):
+            for unit in self._pool(model.partition).units:
+                self._wait(number, unit)
+
+    def _pool(self, name: Any) -> Pool:
+        return self._cluster.places[0] if name is None else self._cluster.pools[str(name)]
+
+    def _tell(self, pool: Pool, cause: str) -> None:
+        self._cluster._tell("place_changed", pool, cause)
+
+    def plan(self, at: float, what: str, *about: Any) -> None:
+        """Plan one of the things below for an instant (s), by its name."""
+        call = getattr(self, f"_{what}")
+        self._env.call_at(at, lambda: call(*about), self._priority, (self, what, *about))
+
+    # ------------------------------------------------------------------ failures, maintenance, drains
+
+    def _parts(self, pool: Pool, what: Any) -> list[tuple[Pool, Any]]:
+        """Return the part of a pool, and what of it is reserved, each as (pool, part)."""
+        inside = [(place, place.own_part(what)) for place in self._reserved.get(pool, ())]
+        return [(pool, what), *((place, own) for place, own in inside if own)]
+
+    def _outage_parts(self, number: int) -> list[tuple[Pool, Any]]:
+        outage = self._cluster.spec.outages[number]
+        pool = self._pool(outage.partition)
+        return self._parts(pool, pool.units_of(outage))
+
+    def _outage(self, number: int) -> None:
+        outage: OutageSpec = self._cluster.spec.outages[number]
+        kind, now = outage.kind, self._env.now
+        if outage.until <= now:
+            return
+        parts = self._outage_parts(number)
+        if kind == "maintenance":
+            for place, what in parts:
+                place.announce(outage.at, outage.until, what, self.teller(place, kind), kind)
+            return
+        if outage.at > now:
+            self.plan(outage.at, "down", number)
+        else:  # nothing runs yet; observers are there from the first event on
+            for place, what in parts:
+                place.take_down(what)
+            self.plan(now, "told", kind, *(place.name for place, _ in parts))
+        if outage.until < float("inf"):
+            self.plan(outage.until, "up", number)
+
+    def teller(self, pool: Any, why: str) -> Callable[[bool], None]:
+        """Return what a window of a pool calls, by what it is for."""
+        if why == "maintenance":
+            return lambda away: self._tell(pool, why if away else BACK[why])
+        if why == "not yet open":
+            return lambda _: self._tell(pool, "reservation")
+        if why == "closed":
+            return lambda _: self._close(pool)
+        place = self._cluster.pools[why.removeprefix("reservation ")]
+        return lambda away: self._hand_over(place, away)
+
+    def _told(self, cause: str, *names: str) -> None:
+        for name in names:
+            self._tell(self._cluster.pools[name], cause)
+
+    def _down(self, number: int) -> None:
+        self._take(self._outage_parts(number), self._cluster.spec.outages[number].kind)
+
+    def _up(self, number: int) -> None:
+        self._bring(self._outage_parts(number), BACK[self._cluster.spec.outages[number].kind])
+
+    def _take(self, parts: list[tuple[Pool, Any]], kind: str) -> None:
+        cluster = self._cluster
+        for place, what in parts:
+            place.take_down(what)
+            self._tell(place, kind)
+            if kind == "failure":
+                cluster.fail(place.hit_by(what, self._env.rng(f"{cluster.name}.hits")))
+        cluster._changed()
+
+    def _bring(self, parts: list[tuple[Pool, Any]], cause: str) -> None:
+        for place, what in parts:
+            place.bring_up(what)
+            self._tell(place, cause)
+
+    def _unit(self, number: int, unit: int) -> list[tuple[Pool, Any]]:
+        pool = self._pool(self._cluster.spec.failures[number].partition)
+        return self._parts(pool, pool.unit(unit))
+
+    def _rng(self, number: int) -> np.random.Generator:
+        return self._env.rng(f"{self._cluster.name}.failures.{number}")
+
+    def _wait(self, number: int, unit: int) -> None:
+        model = self._cluster.spec.failures[number]
+        self.plan(self._env.now + model.draw_time_to_failure(self._rng(number)), "fail", number, unit)
+
+    def _fail(self, number: int, unit: int) -> None:
+        self._take(self._unit(number, unit), "failure")
+        model = self._cluster.spec.failures[number]
+        self.plan(self._env.now + model.draw_time_to_repair(self._rng(number)), "repair", number, unit)
+
+    def _repair(self, number: int, unit: int) -> None:
+        self._back(number, unit)
+        self._wait(number, unit)
+
+    def _back(self, number: int, unit: int) -> None:
+        """What failed is back; what-ifs foresee no further failure of it."""
+        self._bring(self._unit(number, unit), "repair")
+
+    # ------------------------------------------------------------------ reservations
+
+    def _reserve(self, place: Any) -> None:
+        spec, parent, now = place.reservation, place.part_of, self._env.now
+        if spec.end <= now:
+            place.take_down(place.own_all)
+            self.plan(now, "told", "reservation", place.name)
+            return
+        self.open(place)
+        # Whoever has to leave leaves first: the others before it opens, its own before they may have its part back.
+        self._announce(place, spec.end, float("inf"), place.own_all, "closed")
+        self._announce(parent, spec.start, spec.end, place.taken, f"reservation {place.name}")
+        if spec.start > now:
+            self._announce(place, now, spec.start, place.own_all, "not yet open")
+
+    def _announce(self, pool: Any, start: float, end: float, what: Any, why: str) -> None:
+        pool.announce(start, end, what, self.teller(pool, why), why)
+
+    def open(self, place: Any) -> None:
+        """Have what fails of the partition of a reservation fail in the reservation too."""
+        self._reserved.setdefault(place.part_of, []).append(place)
+
+    def is_open(self, place: Any) -> bool:
+        """Whether what fails of its partition fails in a reservation too."""
+        return place in self._reserved.get(place.part_of, ())
+
+    def _hand_over(self, place: Any, away: bool) -> None:
+        parent = place.part_of
+        self._tell(parent, "reservation" if away else "resume")
+        if away:
+            self._cluster.fail(parent.in_the_way(place.taken))
+
+    def _close(self, place: Any) -> None:
+        cluster = self._cluster
+        self._tell(place, "resume")
+        cluster._stop_all(list(place.running), "timeout")
+        for job in list(cluster._dependencies._known.values()):
+            if job.place is place and job._run is None:
+                cluster.cancel(job)

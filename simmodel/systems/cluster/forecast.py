@@ -1,0 +1,318 @@
+"""Estimates by simulation: when would this job start and end in this cluster, were it submitted now?
+
+A forecast simulates the cluster from its present state, with the job at the tail of its queue, with nothing else that
+arrives later, and with run times as they are requested (what a scheduler can know) or as they will be (what only a
+simulation knows; CQSim+ does so). The same question is answered once while nothing changes.
+
+Where the queue goes by arrival and only processors count, the future is kept instead of simulated anew, and extended
+as far as needed (see :mod:`simmodel.systems.cluster.unfolding`); what happens is compared with what was foreseen, and
+where it differs the future is begun anew.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import attrs
+from simpy.events import Event
+
+from simmodel.environment import Environment
+from simmodel.errors import InputError
+from simmodel.policies.backfilling import Easy
+from simmodel.policies.ordering import FCFS
+from simmodel.policies.planning import Conservative
+from simmodel.resources.counts import CountPool
+from simmodel.scheduling.protocol import Estimate
+from simmodel.systems.cluster.restore import restore
+from simmodel.systems.cluster.unfolding import Plan, Unfolding, Work
+from simmodel.work.job import LiveJob, Run
+
+if TYPE_CHECKING:
+    from simmodel.systems.cluster.system import Cluster
+
+__all__ = ["By", "Forecast"]
+
+By = Literal["requested", "actual"]
+INFINITY = float("inf")
+_ON_TIME = ("completed", "timeout")
+
+
+class Forecast:
+    """The future of one cluster, as far as somebody asked.
+
+    Parameters
+    ----------
+    cluster
+        whose future
+    by
+        ``"requested"``: every job runs the time that a scheduler expects it to; ``"actual"``: the time that it will run
+    kept
+        whether the future may be kept and extended where it can be; ``False``: simulated anew for each question
+
+    Raises
+    ------
+    InputError
+        where ``by`` is neither of the two
+
+    >>> from simmodel.environment import Environment
+    >>> from simmodel.systems.cluster.system import Cluster
+    >>> from simmodel.work.job import Job
+    >>> env = Environment()
+    >>> cluster = Cluster(env, 4, policy="easy")
+    >>> _ = cluster.submit(Job(processors=3, run=10, requested=60)); env.run(until=1)
+    >>> Forecast(cluster).of(Job(processors=2, run=5, requested=20)).start
+    60.0
+    >>> Forecast(cluster, by="actual").of(Job(processors=2, run=5, requested=20))
+    Estimate(start=10.0, setup=0.0, transfer=0.0, run=5.0)
+    """
+
+    def __init__(self, cluster: Cluster, by: By = "requested", *, kept: bool = True) -> None:
+        if by not in ("requested", "actual"):
+            raise InputError(f"by 'requested' or 'actual' expected, found {by!r}")
+        self.cluster = cluster
+        self.by = by
+        self._actual = by == "actual"
+        self._pool: Any = cluster.places[0]
+        self._each = cluster._by_event
+        self._kind = _kind(cluster) if kept else None
+        self._future: Plan | Unfolding | None = None
+        self._exact = False  # the future is one in which all takes as long as planned
+        self._stale = True
+        self._watches = False
+        self._started: list[tuple[Any, float]] = []  # since the last comparison
+        self._version = -1
+        self._changes = 0  # of the version, that are accounted for
+        self._now = -1.0
+        self._calls = -1
+        self._coming: Any = None  # the job that was added, and is about to be submitted
+        self._answers: list[tuple[Any, float]] = []  # to what was asked in this state
+        self._token: tuple[Any, ...] = ()
+
+    # ------------------------------------------------------------------ questions
+
+    def of(self, spec: Any) -> Estimate:
+        """Return when a :class:`~simmodel.work.job.Job` would start and end, were it submitted now.
+
+        Raises
+        ------
+        ImpossibleWork
+            where no place of the cluster can ever run it
+        """
+        from simmodel.errors import ImpossibleWork
+
+        job, reason = self.cluster._live(spec, self.cluster.submitted)
+        if reason is not None:
+            raise ImpossibleWork(f"{self.cluster.name}: job {job.id}: {reason}")
+        return self.estimate(job)
+
+    def estimate(self, job: LiveJob) -> Estimate:
+        """Return when a job would start, and how long it would run (s), were it submitted now.
+
+        The job says what it would be planned with and run here, and which of the cluster's places it would wait for.
+        """
+        work = self._work(job)
+        return Estimate(self._start(job, work), 0.0, 0.0, work.duration)
+
+    def _work(self, job: LiveJob) -> Work:
+        expected = job._expected
+        return Work(job, job.processors, job.requested, expected, job._duration if self._actual else expected)
+
+    def _start(self, job: LiveJob, work: Work) -> float:
+        if self._kind is not None and _plain(job, work) and self._comes_true(work):
+            assert self._future is not None
+            return self._future.start(self.cluster.env._now, work, self._decided())
+        token = self._state()
+        if token != self._token:
+            self._token = token
+            self._answers.clear()
+        asked = job.place, job.id, job.user, job.priority, work[1:], job.spec
+        for question, answer in self._answers:
+            if question == asked:
+                return answer
+        found = self._simulated(job)
+        self._answers.append((asked, found))
+        return found
+
+    def _simulated(self, job: LiveJob) -> float:
+        """Simulate a copy of the cluster into which the job is submitted, until it starts."""
+        cluster = self.cluster
+        snapshot = cluster.snapshot().expected(actual=True) if self._actual else cluster.snapshot(actual=False)
+        env = Environment(snapshot.now, snapshot.seed)
+        copy = restore(env, snapshot, cluster.scheduler.policy, record=False)
+        guest = _guest(job, copy, self._actual)
+        copy.submitted += 1
+        copy._active += 1
+        copy._take_in(guest)
+        while guest._started is None and env.peek() < INFINITY:
+            env.step()
+        return INFINITY if guest._started is None else float(guest._started)
+
+    def _state(self) -> tuple[Any, ...]:
+        """Return what differs whenever the cluster may have changed."""
+        cluster = self.cluster
+        return (
+            cluster.env._now,
+            cluster.submitted,
+            cluster.scheduler.calls,
+            tuple(pool.version for pool in cluster.places),
+            len(cluster.view.waiting),
+        )
+
+    # ------------------------------------------------------------------ the future that is kept
+
+    def adds(self, job: LiveJob) -> None:
+        """Note that a job is about to be submitted to the cluster; the future that is kept goes on with it."""
+        if self._future is None or self._stale:
+            return
+        work = self._work(job)
+        if self._now == self.cluster.env._now and _plain(job, work) and (not self._exact or _exact(work)):
+            self._future.add(self._now, work, self._decided())
+            self._coming = job
+        else:
+            self._stale = True
+
+    def _comes_true(self, work: Work) -> bool:
+        """Have a future at hand that is the cluster's own, from now on."""
+        now = self.cluster.env._now
+        if not self._watches:
+            self._watches = True
+            self.cluster.env.observe(self)
+        if self._future is not None and not self._stale and (not self._exact or _exact(work)):
+            pool = self._pool
+            if now != self._now:
+                self._now = now
+                self._calls = -1 if self._started and self._started[-1][1] == now else self.cluster.scheduler.calls
+            if self._version + self._changes == pool.version:
+                self._version, self._changes = pool.version, 0
+                started = self._started
+                self._started = []
+                if self._future.come_true(now, started):
+                    return True
+        return self._begin(now, work)
+
+    def _decided(self) -> bool:
+        """Whether the cluster has decided at this instant, so that a submission brings another decision."""
+        return self._calls != self.cluster.scheduler.calls
+
+    def _begin(self, now: float, work: Work) -> bool:
+        """Look at the cluster as it is; ``False`` where it is none whose future can be kept."""
+        cluster, pool = self.cluster, self._pool
+        self._stale = True
+        if not pool.simple or pool.up != pool.capacity or cluster._dependencies._waiting or pool._claims:
+            return False
+        running, waiting = [], []
+        exact = _exact(work)
+        for _, number, processors, run in pool.running.entries():
+            if not isinstance(run, Run) or run.process is not None or run.released:
+                return False
+            end = run.started + run.job._duration if self._actual else run.expected_end
+            if not now < end <= run.expected_end:
+                return False
+            exact = exact and end == run.expected_end
+            running.append((end, number, processors, run.expected_end))
+        for job in cluster.view.waiting:
+            each = self._work(job)
+            if not _plain(job, each):
+                return False
+            exact = exact and _exact(each)
+            waiting.append(each)
+        if self._kind == "fcfs" or (exact and self._kind == "conservative"):
+            if not isinstance(self._future, Plan):
+                self._future = Plan(backfill=self._kind != "fcfs")
+            self._exact = self._kind != "fcfs"
+            if self._kind == "fcfs":  # the expected ends say nothing there
+                running = [(end, number, processors, end) for end, number, processors, _ in running]
+        else:
+            assert self._kind is not None
+            if not isinstance(self._future, Unfolding):
+                self._future = Unfolding(self._kind, each=self._each)
+            self._exact = False
+        self._future.restart(now, pool.free, running, waiting)
+        self._stale = False
+        self._started = []
+        self._version, self._changes = pool.version, 0
+        self._now, self._calls = now, cluster.scheduler.calls
+        return True
+
+    # ------------------------------------------------------------------ what happens
+
+    def job_submitted(self, job: LiveJob) -> None:
+        """Compare a submission with what was foreseen."""
+        if job is self._coming:
+            self._coming = None
+        elif job.place is self._pool:
+            self._stale = True
+
+    def job_started(self, run: Run) -> None:
+        """Keep a start, to be compared with what was foreseen."""
+        if run.place is self._pool and not self._stale:
+            self._started.append((run.job, run.started))
+            self._changes += 1
+
+    def job_ended(self, run: Run, status: str) -> None:
+        """Compare an end with what was foreseen."""
+        if run.place is self._pool and not self._stale:
+            self._changes += 1
+            end = run.started + run.job._duration if self._actual else run.expected_end
+            if status not in _ON_TIME or end != self.cluster.env._now:
+                self._stale = True
+
+    def job_cancelled(self, job: LiveJob) -> None:
+        """Begin anew: a job was withdrawn."""
+        if job.place is self._pool:
+            self._stale = True
+
+    def place_changed(self, place: Any, _cause: str) -> None:
+        """Begin anew: part of the place went or came."""
+        if place is self._pool:
+            self._stale = True
+
+
+def _kind(cluster: Cluster) -> str | None:
+    """Return how jobs overtake each other in the cluster, where its future can be kept."""
+    spec, pool, policy = cluster.spec, cluster.places[0], cluster.scheduler.policy
+    if len(cluster.places) > 1 or not isinstance(pool, CountPool) or cluster._submits_first:
+        return None
+    if spec.queues or spec.outages or spec.failures or spec.reservations or spec.consumables:
+        return None
+    if policy is FCFS:
+        return "fcfs"
+    if type(policy) is Conservative and policy.order is FCFS:
+        return "conservative"
+    if type(policy) is Easy and policy.order is FCFS and policy.candidates is FCFS:
+        return "easy"
+    return None
+
+
+def _guest(job: LiveJob, cluster: Cluster, actual: bool) -> LiveJob:
+    """Return a job as another cluster of the same platform takes it."""
+    duration = job._duration if actual else job._expected
+    index = cluster.submitted - cluster._offset
+    guest = LiveJob(job.id, index, cluster.env._now, job.processors, job.requested, job._expected, duration)
+    guest.seq = cluster.submitted
+    guest.user, guest.priority = job.user, job.priority
+    guest.place = cluster.pools[job.place.name]
+    guest._watched = bool(cluster.usages)
+    if job.spec is not None:
+        guest.spec = attrs.evolve(job.spec, run=duration, body=None, cancel=None, dependencies=())
+        guest.request = guest.place.request_of(guest.spec)
+        guest.rules = None if job.rules is None else cluster.rules[job.rules.spec.name]
+        guest._done = Event(cluster.env)
+        guest._watched = True
+    return guest
+
+
+def _plain(job: LiveJob, work: Work) -> bool:
+    """Whether the job asks for processors and time alone, and ends by its expected end."""
+    spec = job.spec
+    return (
+        0 < work.duration <= work.expected < INFINITY
+        and not job.priority
+        and job.request is None
+        and not job._resumes
+        and (spec is None or spec.body is None)
+    )
+
+
+def _exact(work: Work) -> bool:
+    return work.requested == work.duration == work.expected

@@ -1,0 +1,287 @@
+"""Snapshots of what a real scheduler says: running and waiting jobs as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import inf, isfinite
+from typing import Any
+
+import attrs
+
+from simmodel.environment import Environment
+from simmodel.errors import InputError, unknown
+from simmodel.platform.cluster import ClusterSpec
+from simmodel.resources.allocation import Allocation, Request
+from simmodel.scheduling.usage import Usage
+from simmodel.snapshots.cluster import Snapshot
+from simmodel.systems.cluster.capture import capture
+from simmodel.systems.cluster.system import Cluster
+from simmodel.work.job import Job, LiveJob, Run
+
+__all__ = ["snapshot_of"]
+
+_FIELDS = tuple(field.name for field in attrs.fields(Job) if field.name not in ("body", "cancel"))
+_PLAIN = {"id", "submit", "processors", "run", "requested", "user"}
+_OF_RUNS = ("started", "on", "expected_end")
+HALF_LIFE = 7 * 86400.0
+
+
+def snapshot_of(
+    platform: ClusterSpec | int,
+    *,
+    now: float,
+    running: Iterable[Job | Mapping[str, Any]] = (),
+    waiting: Iterable[Job | Mapping[str, Any]] = (),
+    down: Mapping[str, Any] | None = None,
+    usage: Mapping[Any, float] | None = None,
+    half_life: float | None = None,
+    policy: Any = "fcfs",
+    **options: Any,
+) -> Snapshot:
+    """Return the snapshot of what is known of a cluster (see :meth:`Snapshot.of`)."""
+    if not isinstance(platform, (ClusterSpec, int)) or platform is True:
+        raise InputError(f"a cluster or a number of processors expected, found {platform!r}", None, "platform")
+    _instant(now, "now")
+    cluster = Cluster(Environment(now), platform, policy, begin=False, record=False, **options)
+    builder = _Builder(cluster)
+    runs = list(running)
+    for i, given in enumerate(runs):
+        builder.run(given, f"running[{i}]")
+    for i, given in enumerate(waiting):
+        builder.wait(given, f"waiting[{i}]")
+    cluster.calendar.begin()
+    for name, what in (down or {}).items():
+        builder.down(name, what)
+    builder.queue()
+    snapshot = capture(cluster, actual=False)
+    if usage is not None:
+        snapshot = attrs.evolve(snapshot, usage=(builder.usage(usage, half_life),))
+    return attrs.evolve(snapshot, policy=snapshot.policy._replace(due=True))
+
+
+def _instant(value: Any, place: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not isfinite(value):
+        raise InputError(f"an instant in s expected, found {value!r}", None, place)
+    return float(value)
+
+
+class _Builder:
+    """Puts jobs into a cluster that nothing happens in yet."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.now = cluster.env.now
+        self.names: dict[Any, LiveJob] = {}
+        self.waiting: list[tuple[LiveJob, str]] = []
+
+    def _job(self, given: Any, place: str, more: tuple[str, ...] = ()) -> tuple[LiveJob, dict[str, Any]]:
+        """Return the live job of what is given, and what is said of its execution."""
+        values = given if isinstance(given, Mapping) else self._values(given, place)
+        for name in values:
+            if name not in _FIELDS and name not in more:
+                raise InputError(unknown("key", str(name), (*_FIELDS, *more)).message, None, f"{place}.{name}")
+        about = {name: values[name] for name in more if values.get(name) is not None}
+        asked = {name: value for name, value in values.items() if name in _FIELDS and value is not None}
+        if "requested" not in asked and "run" not in asked:
+            raise InputError("seconds that the job asks for expected, found none", None, f"{place}.requested")
+        asked.setdefault("requested", asked.get("run"))
+        asked["run"] = asked["requested"]
+        spec = self._spec(asked, place)
+        if _instant(spec.submit, f"{place}.submit") > self.now:
+            raise InputError(
+                f"an instant up to now ({self.now:g} s) expected, found {spec.submit:g}", None, f"{place}.submit"
+            )
+        cluster = self.cluster
+        try:
+            job, reason = cluster._live(spec, cluster.submitted)
+        except InputError as error:
+            raise InputError(error.message, None, place) from None
+        if reason is not None:
+            raise InputError(f"a job that can run expected: {reason}", None, place)
+        if job.id in self.names:
+            raise InputError(f"jobs with ids that differ expected, found {job.id!r} twice", None, f"{place}.id")
+        self.names[job.id] = job
+        cluster.submitted += 1
+        cluster._dependencies.know(job)
+        job.submit = float(spec.submit)
+        if set(asked) <= _PLAIN and job.rules is None:
+            job.spec = None  # it says no more than the live job does
+        return job, about
+
+    def _values(self, given: Any, place: str) -> dict[str, Any]:
+        if not isinstance(given, Job):
+            raise InputError(f"a job, or keys with values, expected, found {given!r}", None, place)
+        fields = attrs.fields_dict(Job)
+        values = {name: getattr(given, name) for name in _FIELDS}
+        return {name: value for name, value in values.items() if name == "processors" or value != fields[name].default}
+
+    def _spec(self, asked: dict[str, Any], place: str) -> Job:
+        for name in ("requested", "submit", "memory_per_node", "priority"):
+            value = asked.get(name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or value != value):
+                raise InputError(f"a number expected, found {value!r}", None, f"{place}.{name}")
+        if not asked["requested"] > 0:
+            raise InputError(f"seconds > 0 expected, found {asked['requested']!r}", None, f"{place}.requested")
+        for name in ("processors", "nodes", "cores_per_node", "gpus_per_node"):
+            value = asked.get(name)
+            if value is not None and type(value) is not int:
+                raise InputError(f"a whole number expected, found {value!r}", None, f"{place}.{name}")
+        for name in ("id", "user", "group", "queue", "partition"):
+            value = asked.get(name)
+            if value is not None and type(value) not in (int, str):
+                raise InputError(f"a number or a name expected, found {value!r}", None, f"{place}.{name}")
+        try:
+            return Job(**asked)
+        except (TypeError, ValueError, AttributeError) as error:
+            raise InputError(f"a job expected: {error}", None, place) from None
+
+    def run(self, given: Any, place: str) -> None:
+        """Put a job in that runs."""
+        if not isinstance(given, Mapping):
+            raise InputError(f"keys with values, started among them, expected, found {given!r}", None, place)
+        job, about = self._job(given, place, _OF_RUNS)
+        if "started" not in about:
+            raise InputError("the instant of its start expected, found none", None, f"{place}.started")
+        started = _instant(about["started"], f"{place}.started")
+        if "submit" not in given:
+            job.submit = min(started, self.now)
+        if not job.submit <= started <= self.now:
+            raise InputError(
+                f"an instant from its submission ({job.submit:g} s) to now ({self.now:g} s) expected, "
+                f"found {started:g}",
+                None,
+                f"{place}.started",
+            )
+        end = started + job._expected
+        if "expected_end" in about:
+            end = _instant(about["expected_end"], f"{place}.expected_end")
+            if end < started:
+                raise InputError(
+                    f"an instant after its start ({started:g} s) expected, found {end:g}", None, f"{place}.expected_end"
+                )
+        pool = job.place
+        allocation = self._allocation(job, pool, about.get("on"), place)
+        there = pool.table.fits(allocation) if allocation is not None else job.processors <= pool.free
+        if not there or (job.request is not None and not pool.consumables.fits(job.request.consumables)):
+            raise InputError(f"a job that fits beside the others expected, found {job}", None, place)
+        run = Run(job, pool, started, end, pool.take(job, allocation))
+        pool.running.add(run, job.processors)
+        job._expected = end - started
+        job.state = "running"
+        job._run = run
+        job._started = started
+        job.attempts = 1
+        self.cluster._active += 1
+        for usage in self.cluster.usages:
+            usage.change(job.user, job.processors, self.now)
+        if job.rules is not None:
+            job.rules.runs(job)
+
+    def _allocation(self, job: LiveJob, pool: Any, on: Any, place: str) -> Allocation | None:
+        """Return the parts of nodes that a running job holds."""
+        identified = hasattr(pool, "table")
+        place = f"{place}.on"
+        if not identified:
+            if on is not None:
+                raise InputError(f"no nodes expected: those of {pool.name} are not identified", None, place)
+            return None
+        if on is None:
+            raise InputError(f"the nodes of {pool.name} that it runs on expected, found none", None, place)
+        request: Request = pool._request(job)
+        try:
+            parts = [each if isinstance(each, (tuple, list)) else (each,) for each in on]
+            numbers = {name: number for number, name in enumerate(pool.nodes)}
+            nodes = [pool._number(part[0], numbers) for part in parts]
+            if all(len(part) == 1 for part in parts):
+                rows = self._whole(nodes, request, pool)
+            else:
+                rows = [(node, *part[1:], *(0,) * (4 - len(part))) for node, part in zip(nodes, parts, strict=True)]
+            allocation = Allocation.of(rows)
+        except InputError as error:
+            raise InputError(error.message, None, place) from None
+        except (TypeError, ValueError) as error:
+            raise InputError(f"nodes, or [node, cores, GPUs, bytes] of each, expected: {error}", None, place) from None
+        if not allocation.meets(request):
+            raise InputError(f"{request} expected, found {list(allocation.rows)}", None, place)
+        return allocation
+
+    def _whole(self, nodes: list[int], request: Request, pool: Any) -> list[Any]:
+        """Return what the job gets of each node where only the nodes are given: its cores, or as many as there are."""
+        capacity = pool.table.capacity
+        if request.exclusive:
+            return [(node, capacity[0, node], capacity[1, node], request.memory_per_node) for node in nodes]
+        if request.nodes is not None:
+            return [(node, request.cores_per_node, request.gpus_per_node, request.memory_per_node) for node in nodes]
+        left, rows = request.processors, []
+        for node in nodes:
+            cores = min(left, int(max(0, pool.table.free[0, node])))
+            left -= cores
+            rows.append((node, cores, request.gpus_per_node, request.memory_per_node))
+        return rows
+
+    def wait(self, given: Any, place: str) -> None:
+        """Put a job in that waits; it joins the queue once all are known."""
+        job, _ = self._job(given, place)
+        self.waiting.append((job, place))
+        self.cluster._active += 1
+
+    def down(self, name: str, what: Any) -> None:
+        """Take a part of a place down."""
+        place = f"down.{name}"
+        pool: Any = self.cluster.pools.get(name)
+        if pool is None:
+            raise InputError(unknown("place", str(name), self.cluster.pools).message, None, place)
+        if hasattr(pool, "table"):
+            try:
+                numbers = {node: number for number, node in enumerate(pool.nodes)}
+                pool.take_down(sorted({pool._number(node, numbers) for node in what}))
+            except InputError as error:
+                raise InputError(error.message, None, place) from None
+            except TypeError:
+                raise InputError(f"nodes of {name} expected, found {what!r}", None, place) from None
+        elif type(what) is not int or not 0 <= what <= pool.capacity:
+            raise InputError(f"a number of processors, 0 to {pool.capacity}, expected, found {what!r}", None, place)
+        else:
+            pool.take_down(what)
+
+    def queue(self) -> None:
+        """Have what waits join the queue, be held by a limit, or wait for others."""
+        cluster = self.cluster
+        for job, place in self.waiting:
+            spec = job.spec
+            if spec is None or not spec.dependencies:
+                self._enqueue(job)
+                continue
+            for i, dependency in enumerate(spec.dependencies):
+                if dependency.job not in self.names or dependency.job == job.id:
+                    raise InputError(
+                        f"a job that runs or waits expected, found {dependency.job!r}",
+                        None,
+                        f"{place}.dependencies[{i}]",
+                    )
+            cluster._dependencies.block(job)
+            if job.state == "blocked" and not job._waits_for:
+                self._enqueue(job)
+
+    def _enqueue(self, job: LiveJob) -> None:
+        if job.rules is not None and job.rules.holds(job):
+            job.state = "held"
+        else:
+            self.cluster._queues[job.place].add(job)
+
+    def usage(self, used: Mapping[Any, float], half_life: float | None) -> tuple[float, tuple[Any, ...]]:
+        """Return the record of what users have consumed."""
+        own = self.cluster.usages
+        if half_life is None:
+            half_life = own[0].half_life if own else HALF_LIFE
+        if not isinstance(half_life, (int, float)) or not half_life > 0:
+            raise InputError(f"a half-life > 0 s expected, found {half_life!r}", None, "half_life")
+        record = Usage(half_life)
+        for user, seconds in used.items():
+            if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 <= seconds < inf:
+                raise InputError(f"processor seconds >= 0 expected, found {seconds!r}", None, f"usage.{user}")
+            record._users[user] = float(seconds), 0.0, float(self.now)
+        for pool in self.cluster.places:
+            for run in pool.running:
+                record.change(run.job.user, run.job.processors, self.now)
+        return float(half_life), tuple((user, *map(float, held)) for user, held in record._users.items())

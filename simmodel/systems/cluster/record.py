@@ -1,0 +1,52 @@
+"""The record of a run that goes on from a snapshot: what happened before, as far as jobs that are not over need it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from simmodel.records.columns import join
+
+if TYPE_CHECKING:
+    from simmodel.snapshots.cluster import Snapshot, Work
+
+__all__ = ["columns_of", "works_of"]
+
+_OF_SPECS = ("group", "queue", "partition")
+
+
+def works_of(snapshot: Snapshot) -> list[Work]:
+    """Return all jobs of a snapshot, in the order of submission: the rows of the record."""
+    works = [run.work for run in snapshot.running]
+    works += [*snapshot.waiting, *snapshot.held, *snapshot.blocked, *snapshot.arrivals]
+    return sorted(works, key=lambda work: work.number)
+
+
+def columns_of(snapshot: Snapshot) -> dict[str, Any]:
+    """Return the columns of a snapshot's jobs, as a recorder takes them."""
+    works = works_of(snapshot)
+    columns: dict[str, Any] = {
+        "job": _names([work.id for work in works]),
+        "submit": np.array([work.submit for work in works], dtype=np.float64),
+        "processors": np.array([work.processors for work in works], dtype=np.int64),
+        "requested": np.array([_requested(work) for work in works], dtype=np.float64),
+    }
+    columns["user"] = [work.user for work in works]
+    for name in _OF_SPECS:
+        columns[name] = [None if work.spec is None else getattr(work.spec, name) for work in works]
+    for name in ("user", *_OF_SPECS):
+        if any(value is not None for value in columns[name]):
+            columns[name] = _names(columns[name])
+        else:
+            del columns[name]
+    return columns
+
+
+def _requested(work: Work) -> float:
+    """Return what it asked for: before it was suspended, where it was."""
+    return work.requested if work.past is None or work.past.whole is None else work.past.whole[0]
+
+
+def _names(values: list[Any]) -> Any:
+    return join(np.zeros(0, dtype=np.int64), values)

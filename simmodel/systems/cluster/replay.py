@@ -1,0 +1,158 @@
+"""Logs whose jobs ask for more than processors and time: each becomes a job of its own before it is submitted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from simmodel.work.job import Dependency, Job, LiveJob
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from simmodel.platform.cluster import ClusterSpec
+    from simmodel.systems.cluster.system import Cluster
+    from simmodel.work.prepare import Prepared
+    from simmodel.work.workload import Report, Workload
+
+__all__ = ["Submission", "needs_specs", "note_left_out", "plan_submission", "specs", "submit_specs"]
+
+_DETAILS = ("preceding", "priority", "cancel")
+_OF_NODES = ("gpus_per_node", "memory_per_node")
+
+
+def needs_specs(workload: Workload, platform: ClusterSpec) -> bool:
+    """Whether the jobs ask for more than processors and time, or the platform distinguishes queues or nodes.
+
+    What columns say of nodes matters only to platforms with identified nodes.
+    """
+    return bool(
+        workload.specs is not None
+        or platform.queues
+        or any(partition.nodes for partition in platform.partitions)
+        or any(name in workload and _any(workload[name]) for name in _DETAILS)
+    )
+
+
+def _any(column: Any) -> bool:
+    if column.dtype.kind == "f":
+        return bool((np.nan_to_num(column) > 0).any())
+    if column.dtype.kind in "iu":
+        return bool((column > 0).any())
+    return any(value not in (None, "", -1) for value in column.tolist())
+
+
+def specs(workload: Workload, prepared: Prepared, on_nodes: bool = True) -> Iterator[tuple[int, Job]]:
+    """Yield (row, job) for the rows that can run, in order of submission; of nodes only where ``on_nodes`` says so."""
+    if workload.specs is not None:
+        for row in prepared.rows.tolist():
+            yield row, workload.specs[row]
+        return
+    table = workload.table
+    columns = {name: table[name].tolist() for name in table.names}
+    names = set(columns["job"])
+    for row in prepared.rows.tolist():
+        values = {name: column[row] for name, column in columns.items()}
+        known = {name: value for name, value in values.items() if value is not None and value == value and value != -1}
+        dependencies: tuple[Dependency, ...] = ()
+        preceding = known.get("preceding")
+        if preceding:
+            if preceding in names and preceding != known["job"]:
+                dependencies = (Dependency(preceding, think_time=max(0.0, known.get("think_time", 0.0))),)
+            else:
+                prepared.report.repaired["preceding job not in the log: not waited for"] += 1
+        requested = known.get("requested", 0.0)
+        asked: dict[str, Any] = {name: known.get(name) for name in ("user", "group", "queue", "partition")}
+        asked["processors"] = int(prepared.processors[row])
+        if on_nodes:
+            for name in ("nodes", "cores_per_node", "gpus_per_node"):
+                if known.get(name, 0) > 0:
+                    asked[name] = int(known[name])
+            if "nodes" in asked and "cores_per_node" not in asked:
+                asked["cores_per_node"] = -(-asked["processors"] // asked["nodes"])
+            asked["memory_per_node"] = max(0.0, known.get("memory_per_node", 0.0))
+        yield (
+            row,
+            Job(
+                id=known["job"],
+                submit=max(0.0, values["submit"]),
+                run=values["run"],
+                requested=requested if requested > 0 else None,
+                dependencies=dependencies,
+                priority=known.get("priority", 0.0),
+                cancel=known.get("cancel"),
+                **asked,
+            ),
+        )
+
+
+def note_left_out(workload: Workload, platform: ClusterSpec, report: Report) -> None:
+    """Count the jobs whose GPUs or memory are left out, because the platform describes processors only."""
+    if workload.specs is not None or any(partition.nodes for partition in platform.partitions):
+        return
+    asked = np.zeros(len(workload), dtype=bool)
+    for name in _OF_NODES:
+        if name in workload:
+            asked |= np.nan_to_num(np.asarray(workload[name], dtype=np.float64)) > 0
+    if asked.any():
+        report.repaired["GPUs or memory of nodes asked for: the platform has processors only"] += int(asked.sum())
+
+
+def submit_specs(cluster: Cluster, workload: Workload, prepared: Prepared, first: int = 0) -> None:
+    """Have each job submitted at its instant; what can never run is recorded as rejected, and counted.
+
+    ``first`` is the row that the first of the workload has in the record.
+    """
+    for row, spec in specs(workload, prepared, any(partition.nodes for partition in cluster.spec.partitions)):
+        number = first + row + cluster._offset
+        if workload.specs is None:
+            spec = known_here([cluster], spec, prepared.report)
+        plan_submission(cluster, float(prepared.submit[row]), first + row, number, spec, prepared.report)
+
+
+def known_here(clusters: Sequence[Cluster], spec: Job, report: Report) -> Job:
+    """Return the job of a log without the queue or partition that another machine had and none of these; counted."""
+    ruled = [cluster.rules for cluster in clusters if cluster.rules]
+    if spec.queue is not None and ruled and not any(str(spec.queue) in rules for rules in ruled):
+        report.repaired["queue that the platform does not have: left out"] += 1
+        spec = attrs.evolve(spec, queue=None)
+    parted = [cluster.pools for cluster in clusters if cluster._only_pool is None]
+    if spec.partition is not None and parted and not any(str(spec.partition) in pools for pools in parted):
+        report.repaired["partition that the platform does not have: left out"] += 1
+        spec = attrs.evolve(spec, partition=None)
+    return spec
+
+
+def plan_submission(cluster: Cluster, at: float, row: int, number: int, spec: Job, report: Report) -> None:
+    """Have a job submitted at an instant (s), as this row of the record and this number in the order of submission."""
+    submission = Submission(cluster, at, row, number, spec, report)
+    cluster.env.call_at(at, submission, cluster._submit_priority, (cluster, "submission", submission))
+
+
+class Submission:
+    """Submits one job when called."""
+
+    __slots__ = ("_cluster", "_report", "at", "number", "row", "spec")
+
+    def __init__(self, cluster: Cluster, at: float, row: int, number: int, spec: Job, report: Report) -> None:
+        self._cluster = cluster
+        self.at = at
+        self.number = number
+        self.row = row
+        self.spec = spec
+        self._report = report
+
+    def __call__(self) -> None:
+        """Submit it."""
+        cluster = self._cluster
+        job, reason = cluster._live(self.spec, self.row, self.number)
+        if reason is not None:
+            self._reject(job, reason)
+        else:
+            cluster._take_in(job)
+
+    def _reject(self, job: LiveJob, reason: str) -> None:
+        self._report.rejected[reason.split(" asked for,")[-1].strip()] += 1
+        self._cluster._reject(job, reason)

@@ -1,0 +1,360 @@
+"""From a snapshot to a live cluster that goes on from there."""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Iterator
+from heapq import heappush
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+from simpy.events import Event
+
+from simmodel.errors import InputError
+from simmodel.records.recorder import JobRecorder
+from simmodel.resources.claims import Grant
+from simmodel.resources.counts import COUNTED
+from simmodel.resources.windows import Window
+from simmodel.scheduling.registry import policy as policy_named
+from simmodel.snapshots.cluster import Snapshot, Work
+from simmodel.snapshots.foreseen import expected_end
+from simmodel.systems.cluster.record import columns_of
+from simmodel.systems.cluster.replay import plan_submission
+from simmodel.systems.cluster.system import Cluster
+from simmodel.work.job import LiveJob, Run
+
+if TYPE_CHECKING:
+    from simmodel.environment import Environment
+    from simmodel.snapshots.machine import MachineSnapshot
+
+__all__ = ["Restored", "chosen_policy", "restore", "restoring"]
+
+
+class _Nobody:
+    """Stands where an event would that nobody waits for."""
+
+    def succeed(self, _value: Any) -> None:
+        """Do nothing."""
+
+
+_NOBODY: Any = _Nobody()
+
+
+def chosen_policy(snapshot: Snapshot | MachineSnapshot, policy: Any) -> Any:
+    """Return the policy to go on with: a new one, with nothing remembered yet.
+
+    Raises
+    ------
+    InputError
+        where none is given and that of the snapshot is not known by a name
+    """
+    if policy is None:
+        if snapshot.policy.known_as is None:
+            raise InputError(
+                f"the policy {snapshot.policy.name!r} was given as an object: give it again, to go on from the snapshot"
+            )
+        return policy_named(snapshot.policy.known_as)
+    chosen = policy_named(policy)
+    return chosen.fresh() if chosen is policy and hasattr(chosen, "fresh") else chosen
+
+
+def restore(env: Environment, snapshot: Snapshot, policy: Any = None, *, record: bool = True, rank: int = 1) -> Cluster:
+    """Return a cluster that goes on where a snapshot was taken (see :meth:`Cluster.from_snapshot`)."""
+    restored = restoring(env, snapshot, policy, record=record, rank=rank)
+    if record:
+        restored.cluster._keep_record(restored.recorder(), restored.columns())
+    return restored.cluster
+
+
+def restoring(
+    env: Environment,
+    snapshot: Snapshot,
+    policy: Any = None,
+    *,
+    record: bool = False,
+    rank: int = 1,
+    lean: bool = False,
+) -> Restored:
+    """Return a cluster that goes on where a snapshot was taken, and what its record needs of before.
+
+    ``lean``: nobody will wait for the end of a job that is there already.
+    """
+    if env.now != snapshot.now:
+        raise InputError(f"an environment at {snapshot.now:g} s expected, as the snapshot, found one at {env.now:g} s")
+    chosen = chosen_policy(snapshot, policy)
+    cluster = Cluster(
+        env,
+        snapshot.platform,
+        chosen,
+        **snapshot.options._asdict(),
+        name=snapshot.name,
+        rank=rank,
+        record=record,
+        begin=False,
+    )
+    cluster._known_as = snapshot.policy.known_as if policy is None else policy if isinstance(policy, str) else None
+    restored = Restored(cluster, snapshot, lean)
+    restored.run()
+    return restored
+
+
+class Restored:
+    """A new cluster whose state is built up, part by part, from a snapshot.
+
+    Attributes
+    ----------
+    cluster, snapshot
+        the cluster, and what it is built from
+    runs, jobs
+        what runs; what does not, by its number
+    rows
+        the row in the record of each job by its number
+    """
+
+    def __init__(self, cluster: Cluster, snapshot: Snapshot, lean: bool = False) -> None:
+        self.cluster = cluster
+        self.snapshot = snapshot
+        self.lean = lean
+        self.jobs: dict[int, LiveJob] = {}  # those that do not run, by number
+        self.own = cluster.scheduler.policy_name == snapshot.policy.name
+        self.row = 0
+        self.runs: list[Run] = []
+
+    def run(self) -> None:
+        """Build it up."""
+        cluster, snapshot = self.cluster, self.snapshot
+        works = [run.work for run in snapshot.running]
+        works += [*snapshot.waiting, *snapshot.held, *snapshot.blocked, *snapshot.arrivals]
+        numbers = sorted([work.number for work in works])
+        self.rows = {number: row for row, number in enumerate(numbers)}
+        cluster._active = len(works)
+        cluster.submitted = max(snapshot.submitted, numbers[-1] + 1 if numbers else 0)
+        cluster._offset = cluster.submitted - len(works)
+        for name, state in snapshot.streams:
+            cluster.env.rng(name).bit_generator.state = state
+        self._places()
+        self._running()
+        self._waiting()
+        self._usages()
+        self._plans()
+        self._policy()
+
+    def recorder(self, more: int = 0) -> JobRecorder:
+        """Return a recorder that begins now, knows what runs and waits, and expects so many jobs more."""
+        recorder = JobRecorder(self.cluster.env, len(self.rows) + more, late=True, places=self.cluster.places)
+        for run in self.runs:
+            recorder.carry_over(run.job)
+        for job in self.jobs.values():
+            recorder.carry_over(job)
+        return recorder
+
+    def columns(self) -> dict[str, Any]:
+        """Return the columns of the jobs of the snapshot, as a recorder takes them."""
+        return columns_of(self.snapshot)
+
+    def _live(self, work: Work) -> LiveJob:
+        """Return the live job of a work."""
+        expected, duration = work.expected, work.duration
+        job = LiveJob(
+            work.id,
+            self.rows[work.number],
+            work.submit,
+            work.processors,
+            work.requested,
+            expected,
+            expected if duration is None else duration,
+        )
+        job.seq = work.number
+        job.user = work.user
+        job.priority = work.priority
+        job._outcome = work.outcome
+        cluster = self.cluster
+        place = job.place = cluster._only_pool or cluster.pools[work.place]
+        if duration is None:
+            job._seen = work
+        else:
+            job._work = work
+        if work.spec is not None:
+            spec = job.spec = work.spec
+            job._done = _NOBODY if self.lean else Event(cluster.env)
+            job._watched = True
+            job.request = place.request_of(spec)
+            if spec.queue is not None and cluster.rules:
+                job.rules = cluster.rules[str(spec.queue)]
+        elif cluster.usages:
+            job._watched = True
+        if work.past is not None:
+            past = work.past
+            job._past = past._replace(attempts=0, whole=None, resumes=None)
+            job.attempts = past.attempts
+            job._started = past.last_start
+            if past.whole is not None:
+                requested, planned, whole = past.whole
+                job._whole = requested, planned, planned if whole is None else whole
+            if past.resumes is not None:
+                job._resumes = COUNTED if past.resumes is True else _grant(past.resumes)
+        return job
+
+    # ------------------------------------------------------------------ places and what runs there
+
+    def _places(self) -> None:
+        cluster = self.cluster
+        for state in self.snapshot.places:
+            pool = cluster.pools[state.name]
+            if state.down:
+                pool.take_away(state.down)
+            for start, end, what, begun, why in state.windows:
+                tell = cluster.calendar.teller(pool, why) if why else None
+                window = Window(start, end, what, tell, why)
+                window.begun = begun
+                insort(pool.windows, window)
+            if state.windows:
+                pool.altered()
+            if state.open:
+                cluster.calendar.open(pool)
+
+    def _running(self) -> None:
+        cluster = self.cluster
+        running, runs = self.snapshot.running, self.runs
+        know = cluster._dependencies._known
+        for each in running:
+            job = self._live(each.work)
+            place = job.place
+            if not each.released:
+                grant = place.take(job, each.held)
+            else:
+                grant = COUNTED if each.held is None else _grant(each.held)
+            run = Run(job, place, each.started, each.expected_end, grant)
+            run.released = each.released
+            runs.append(run)
+            if not each.released:
+                place.running.add(run, job.processors)
+            job.state = "running"
+            job._run = run
+            job._started = each.started
+            job.attempts = each.attempt
+            know[job.id] = job
+            if job.rules is not None:
+                job.rules.runs(job)
+        consumables = cluster.places[0].consumables
+        consumables.free.update(self.snapshot.consumables)
+
+    # ------------------------------------------------------------------ what waits
+
+    def _waiting(self) -> None:
+        cluster, snapshot, jobs = self.cluster, self.snapshot, self.jobs
+        queues = cluster._queues
+        known = [run.job for run in self.runs]
+        for work in snapshot.waiting:
+            job = jobs[work.number] = self._live(work)
+            queues[job.place].add(job)
+            known.append(job)
+            if job.rules is not None:
+                job.rules.waits(job)
+        for state, works in (("held", snapshot.held), ("blocked", snapshot.blocked)):
+            for work in works:
+                job = jobs[work.number] = self._live(work)
+                job.state = state
+                known.append(job)
+                if state == "held":
+                    job.rules.held.append(job)
+        if self.own:
+            cluster.view.waiting.forget_new()
+            for number in snapshot.new:
+                job = jobs[number]
+                queues[job.place].new.append(job)
+        cluster._dependencies.restore(
+            known, [(other, what, jobs[n], which) for other, what, n, which in snapshot.waits], snapshot.over
+        )
+
+    def _usages(self) -> None:
+        records = list(self.snapshot.usage)
+        for usage in self.cluster.usages:
+            same = [record for record in records if record[0] == usage.half_life]
+            if same:
+                records.remove(same[0])
+                usage._users.update({user: (used, held, since) for user, used, held, since in same[0][1]})
+            else:
+                for run in self.runs:
+                    usage.change(run.job.user, run.job.processors, self.snapshot.now)
+
+    # ------------------------------------------------------------------ what is to come
+
+    def _plans(self) -> None:
+        cluster, snapshot = self.cluster, self.snapshot
+        self._expected_ends()
+        calendar, jobs = cluster.calendar, self.jobs
+        arrivals = snapshot.arrivals
+        running = {**{job.seq: job for job in (run.job for run in self.runs)}, **jobs}
+        for at, _, what, about in snapshot.planned:
+            if what == "end":
+                self._end(self.runs[about[0]], at)
+            elif what == "arrivals":
+                first, count = about
+                works = arrivals[first : first + count]
+                numbers = {self.rows[work.number]: work.number for work in works}
+                cluster._expect(self._chunks(works), numbers)
+            elif what == "submission":
+                work = arrivals[about[0]]
+                assert work.spec is not None
+                plan_submission(cluster, at, self.rows[work.number], work.number, work.spec, cluster.report)
+            elif what == "cancel":
+                cluster._cancel_at(running[about[0]], at)
+            elif what == "eligible":
+                jobs[about[0]]._waits_for += 1
+                cluster._dependencies.think(jobs[about[0]], at)
+            elif what == "alarm":
+                if self.own:
+                    cluster.scheduler.plan_alarm(at)
+            elif what in ("begin", "over", "told") and isinstance(about[1], int):
+                pool = cluster.pools[about[0]]
+                pool.plan_window(pool.windows[about[1]], what, at)
+            else:
+                calendar.plan(at, what, *about)
+
+    def _expected_ends(self) -> None:
+        """Plan the ends of what runs where the actual ones are not known."""
+        now = self.snapshot.now
+        missing = [run for run, each in zip(self.runs, self.snapshot.running, strict=True) if each.end is None]
+        for run in sorted(missing, key=lambda run: run.expected_end):
+            end = expected_end(now, run.expected_end)
+            if end != run.expected_end:
+                run.job._duration = end - run.started
+            if end < inf:
+                self._end(run, end)
+
+    def _end(self, run: Run, at: float) -> None:
+        cluster = self.cluster
+        run.callbacks = cluster._end_callbacks
+        heappush(cluster.env._queue, (at, cluster._end_priority, next(cluster.env._eid), run))  # type: ignore[misc]
+
+    def _chunks(self, works: tuple[Work, ...]) -> Iterator[list[Any]]:
+        yield [
+            (
+                self.rows[work.number],
+                work.submit,
+                work.processors,
+                work.requested,
+                work.expected,
+                work.expected if work.duration is None else work.duration,
+                work.id,
+                work.user,
+                work.outcome == "timeout",
+            )
+            for work in works
+        ]
+
+    def _policy(self) -> None:
+        scheduler, policy = self.cluster.scheduler, self.snapshot.policy
+        if not self.own:
+            scheduler.wake()
+            return
+        if policy.state is not None and hasattr(scheduler.policy, "restore"):
+            scheduler.policy.restore(policy.state)
+        scheduler._asked_for = policy.asked
+        if policy.due:
+            scheduler.wake()
+
+
+def _grant(held: Any) -> Grant:
+    return Grant(held.processors, tuple(held.nodes.tolist()), held)

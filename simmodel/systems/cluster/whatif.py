@@ -1,0 +1,194 @@
+"""A light what-if: what would happen from now on under another policy, as far as a policy may know."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+from simpy.core import EmptySchedule
+
+from simmodel.environment import Environment
+from simmodel.errors import Stalled
+from simmodel.snapshots.cluster import PolicyState
+from simmodel.systems.cluster.restore import restoring
+from simmodel.work.table import Table
+
+if TYPE_CHECKING:
+    from simmodel.snapshots.cluster import Snapshot
+    from simmodel.systems.cluster.system import Cluster
+    from simmodel.work.job import Run
+
+__all__ = ["Foreseen", "foresee", "simulate_from"]
+
+_NEVER = sys.float_info.max
+
+
+class Foreseen:
+    """What a light what-if found.
+
+    Attributes
+    ----------
+    snapshot
+        what it started from
+    at, ended
+        its first and last instant, in s
+    starts
+        in order: (job, place, instant in s); what was suspended starts where it goes on
+    """
+
+    def __init__(
+        self, snapshot: Snapshot, starts: list[tuple[int, int | str, str, float]], ends: dict[int, float], ended: float
+    ) -> None:
+        self.snapshot = snapshot
+        self.at = snapshot.now
+        self.ended = ended
+        self.starts = [start[1:] for start in starts]
+        self._starts = starts
+        self._ends = ends
+
+    @cached_property
+    def now(self) -> list[tuple[int | str, str]]:
+        """What starts at the very instant of the what-if: (job, place)."""
+        return [(job, place) for job, place, start in self.starts if start == self.at]
+
+    @cached_property
+    def jobs(self) -> Table:
+        """One row a job that ran or waited at first: ``job, submit, start, end, processors, requested, waiting``.
+
+        ``waiting``: it had not started then. Instants in s; nan for what did not happen before the end of the what-if.
+        """
+        snapshot = self.snapshot
+        works = [run.work for run in snapshot.running]
+        running = len(works)
+        works += [*snapshot.waiting, *snapshot.held, *snapshot.blocked]
+        starts = {work.work.number: work.started for work in snapshot.running}
+        for number, _, _, start in self._starts:
+            starts.setdefault(number, start)
+        return Table(
+            {
+                "job": _column([work.id for work in works]),
+                "submit": np.array([work.submit for work in works], dtype=np.float64),
+                "start": np.array([starts.get(work.number, np.nan) for work in works], dtype=np.float64),
+                "end": np.array([self._ends.get(work.number, np.nan) for work in works], dtype=np.float64),
+                "processors": np.array([work.processors for work in works], dtype=np.int64),
+                "requested": np.array([work.requested for work in works], dtype=np.float64),
+                "waiting": np.arange(len(works)) >= running,
+            }
+        )
+
+
+def _column(values: list[Any]) -> Any:
+    return np.array(values, dtype=object if any(isinstance(value, str) for value in values) else np.int64)
+
+
+def foresee(snapshot: Snapshot, policy: Any = None, *, until: float | None = None) -> Foreseen:
+    """Simulate a snapshot to its end, or to an instant (s), and keep starts and ends only.
+
+    What the snapshot holds happens: give it ``snapshot.expected()`` where nothing may be known that a policy does not.
+
+    Parameters
+    ----------
+    snapshot
+        where to start from
+    policy
+        default: that of the snapshot
+    until
+        the instant at which to stop, in s; what happens at it is left out
+
+    >>> from simmodel import Cluster, Job
+    >>> env = Environment(); cluster = Cluster(env, 4)
+    >>> for size in (3, 3, 1): _ = cluster.submit(Job(processors=size, run=5, requested=10))
+    >>> env.run(until=1)
+    >>> foresee(cluster.snapshot(actual=False), "easy").starts
+    [(3, 'batch', 1.0), (2, 'batch', 10.0)]
+    """
+    env = Environment(snapshot.now, snapshot.seed)
+    cluster = restoring(env, snapshot, policy, lean=True).cluster
+    runs: list[Run] = []
+    ends: dict[int, float] = {}
+
+    def ended(run: Run, status: str) -> None:
+        if status not in ("preempted", "requeued"):
+            ends[run.job.seq] = env._now
+
+    cluster._on_started = cluster._hooks["job_resumed"] = (runs.append,)
+    cluster._on_ended = (ended,)
+    endless = any(work.expected == inf for work in (*snapshot.waiting, *snapshot.held, *snapshot.blocked))
+    endless = endless or any(run.expected_end == inf for run in snapshot.running)
+    with _no_collections():
+        _run(cluster, until, endless)
+    starts = [(run.job.seq, run.job.id, run.place.name, run.started) for run in runs]
+    last = float(env._now)
+    if last == _NEVER:
+        last = max([snapshot.now, *(start[3] for start in starts), *ends.values()])
+    return Foreseen(snapshot, starts, ends, last)
+
+
+def _run(cluster: Cluster, until: float | None, endless: bool) -> None:
+    """Run until an instant, or until nothing is left; what waits for ever is left waiting."""
+    env = cluster.env
+    end = cluster.idle() if until is None and cluster.calendar.endless else until
+    if until is None and endless:
+        end = _NEVER  # what has no end does not end at infinity
+    try:
+        if end is not None:
+            env.run(end)
+        else:
+            env._loop()
+    except (EmptySchedule, Stalled):
+        pass
+
+
+@contextmanager
+def _no_collections() -> Iterator[None]:
+    """Leave garbage where it is for a few milliseconds: looking for it costs as much as it is worth."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def simulate_from(
+    cluster: Cluster,
+    policy: Any,
+    *,
+    until: float | None = None,
+    horizon: float | None = None,
+    estimates: str | None = None,
+) -> Foreseen:
+    """Simulate a cluster from now on under a policy, with nothing that a policy may not know: ``view.simulate``.
+
+    Parameters
+    ----------
+    policy
+        a name, a policy or a function of a view
+    until, horizon
+        the instant at which to stop, or the seconds after which; default: when all is over
+    estimates
+        ``"actual"``: with the actual run times of what runs and waits, as some simulators do; default: with what
+        policies reckon with
+    """
+    snapshot = cluster.snapshot().expected(actual=True) if estimates == "actual" else cluster.snapshot(actual=False)
+    if policy is not cluster.scheduler.policy and not isinstance(policy, str):
+        snapshot = attrs.evolve(snapshot, policy=_memory(policy))
+    if horizon is not None:
+        until = min(snapshot.now + horizon, inf if until is None else until)
+    return foresee(snapshot, policy, until=until)
+
+
+def _memory(policy: Any) -> PolicyState:
+    """Return what a candidate remembers, which is not what the policy that decides does."""
+    state = getattr(policy, "state", None)
+    name = getattr(policy, "name", None) or getattr(policy, "__name__", None) or type(policy).__name__
+    return PolicyState(str(name), None, state() if callable(state) else None)

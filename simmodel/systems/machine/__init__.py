@@ -1,0 +1,1 @@
+"""Machines: tasks on processors."""

@@ -1,0 +1,377 @@
+"""How submitted tasks come to life on a machine: their expected run times, their data, and what can never run."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from math import inf
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from simpy.events import Event
+
+from simmodel.errors import ImpossibleWork
+from simmodel.platform.units import show_quantity
+from simmodel.resources.memory import MemoryPool
+from simmodel.work.livetask import LiveData, LiveTask
+from simmodel.work.taskset import TaskSet
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from simmodel.systems.machine.system import Machine
+
+__all__ = ["Kind", "LiveSet", "bring_to_life"]
+
+
+class Kind(NamedTuple):
+    """What decides how long a task runs on a processor, and whether it can."""
+
+    architecture: str
+    type: str
+    cores: int
+    pool: str
+
+
+class _Coming:
+    """Data of a set that have found no room yet, to its pool like a task that only takes so many bytes."""
+
+    inputs: tuple[LiveData, ...] = ()
+    outputs: tuple[LiveData, ...] = ()
+
+    def __init__(self, data: LiveData, pool: MemoryPool, readers: list[LiveTask]) -> None:
+        self.data = data
+        self.pool = pool
+        self.memory = data.size
+        self._children = readers
+
+
+class LiveSet:
+    """A set of tasks that has been submitted to a machine.
+
+    Attributes
+    ----------
+    set, tasks
+        what was submitted, and its live tasks, row by row
+    at
+        the instant of its submission, s
+    speeds
+        tasks x kinds of processors: expected seconds; ``inf`` where a task cannot run
+    left
+        number of tasks that are not done
+    done
+        an event that happens when all are; its value is this
+    """
+
+    def __init__(self, machine: Machine, tasks: TaskSet, at: float) -> None:
+        self.machine = machine
+        self.set = tasks
+        self.at = at
+        self.tasks: list[LiveTask] = []
+        self.data: list[LiveData] = []
+        self.given: list[LiveData] = []  # data that are there before any task has written them
+        self.speeds = np.zeros((0, len(machine.kinds)))
+        self.coming: list[_Coming] = []  # those of them that wait for room
+        self.left = len(tasks)
+        self.done = Event(machine.env)
+        self._above: dict[LiveTask, int] | None = None
+
+    def __repr__(self) -> str:
+        return f"<LiveSet {self.set.name}: {len(self.tasks) - self.left} of {len(self.tasks)} tasks done>"
+
+    def begin(self) -> None:
+        """Have its tasks arrive, each at its instant."""
+        env = self.machine.env
+        if not self.tasks:
+            self.done.succeed(self)
+        groups: dict[float, list[LiveTask]] = {self.at: []}
+        if self.set.submit is None:
+            groups[self.at] = self.tasks
+        else:
+            for task, after in zip(self.tasks, self.set.submit, strict=True):
+                groups.setdefault(self.at + after, []).append(task)
+        for at in sorted(groups):
+            if at <= env.now:
+                self.arrive(at, groups[at])
+            else:
+                for task in groups[at]:
+                    task.submit = at
+                env.call_at(at, lambda at=at, tasks=groups[at]: self.arrive(at, tasks))  # type: ignore[misc]
+
+    def arrive(self, at: float, tasks: list[LiveTask]) -> None:
+        """Have tasks arrive, and at the instant of the submission the data that come with them."""
+        if at == self.at:
+            for data in self.given:
+                self._give(data)
+        self.machine.arrive(tasks)
+
+    def queueable(self, arrived: Sequence[LiveTask]) -> list[LiveTask]:
+        """Return the tasks that can be queued from now on, before they are ready, none before one that it waits for.
+
+        A task that waits for one that has not arrived is held back until that one has: else both could come into one
+        queue, in the wrong order.
+        """
+        if self.set.parents is None:
+            return list(arrived)
+        if self._above is None:
+            self._above = self._count_above()
+        above = self._above
+        free = [(task.index, task) for task in arrived if not above.get(task)]
+        heapq.heapify(free)
+        found = []
+        while free:
+            task = heapq.heappop(free)[1]
+            found.append(task)
+            for child in task._children:
+                above[child] -= 1
+                if not above[child] and child.state == "blocked":  # else it has not arrived
+                    heapq.heappush(free, (child.index, child))
+        return found
+
+    def _count_above(self) -> dict[LiveTask, int]:
+        """Return of each task how many of those that it waits for cannot be queued yet."""
+        known = dict.fromkeys(self.machine.waiting)
+        above: dict[LiveTask, int] = {}
+        for task in self.tasks:
+            if task.place is None and task.state != "done" and task not in known:
+                for child in task._children:
+                    above[child] = above.get(child, 0) + 1
+        return above
+
+    def _give(self, data: LiveData) -> None:
+        """Put data that come with the set into the machine's home, or where there is room, now or once there is."""
+        home = self.machine.home
+        for pool in (home, *(pool for pool in self.machine.pools.values() if pool is not home)):
+            pool.forget_unneeded(data.size)
+            if pool.room_for(data.size):
+                pool.put(data)
+                data.written = True
+                return
+        pool = home if data.size <= home.size else next(p for p in self.machine.pools.values() if data.size <= p.size)
+        self.await_room(data, pool)
+
+    def await_room(self, data: LiveData, pool: MemoryPool) -> None:
+        """Have data that come with the set wait for room in a pool, and their readers wait for them."""
+        coming: Any = _Coming(data, pool, [task for task in self.tasks if data in task.inputs])
+        for task in coming._children:
+            task._missing += 1
+        self.coming.append(coming)
+        claim = self.machine.mover.room.claim(pool, coming)
+
+        def landed(_: Event) -> None:
+            self.coming.remove(coming)
+            if data.copies:  # written anew meanwhile
+                pool.give_back(coming, True)
+            else:
+                pool.land(data)
+                data.written = True
+            self.machine.release(coming)
+
+        assert claim.callbacks is not None
+        claim.callbacks.append(landed)
+
+
+def bring_to_life(machine: Machine, tasks: TaskSet, at: float) -> LiveSet:
+    """Return live tasks for a set, with their expected run times and their data.
+
+    Raises
+    ------
+    ImpossibleWork
+        where no processor can ever run a task, or data fit in no pool that they could be in
+    """
+    live = LiveSet(machine, tasks, at)
+    n = len(tasks)
+    speeds = live.speeds = _speeds(machine, tasks)
+    _fit_memory(machine, tasks, speeds)
+    stuck: list[int] = np.flatnonzero(np.all(speeds == inf, axis=1)).tolist() if n else []
+    if stuck:
+        raise ImpossibleWork(f"{machine.name}: task {tasks.ids[stuck[0]]!r}: {_why_not(machine, tasks, stuck[0])}")
+    data = live.data = [LiveData(tasks.data_name(d), size) for d, size in enumerate(tasks.sizes)]
+    inputs = _rows(tasks.inputs, data, n)
+    outputs = _rows(tasks.outputs, data, n)
+    for read in inputs:
+        for each in read:
+            each.readers += 1
+    for written in outputs:
+        for each in written:
+            each.kept = not each.readers
+    live.given = [data[d] for d in _given(tasks)]
+    _check_given(machine, live)
+    errors: Sequence[float] = [0.0] * n
+    if any(spec.model_error for spec in machine.spec.processors):
+        errors = machine.env.rng(f"{machine.stream}.error").uniform(-1.0, 1.0, n).tolist()
+    base = len(machine.tasks)
+    parents, children = tasks.parents, tasks.children
+    missing = [0] * n if parents is None else [len(found) for found in parents]
+    ids = tasks.ids
+    rows = speeds.tolist()
+    found = live.tasks = [
+        LiveTask(ids[i], tasks, i, base + i, rows[i], errors[i], inputs[i], outputs[i], missing[i], live)
+        for i in range(n)
+    ]
+    if children is not None:
+        for task, below in zip(found, children, strict=True):
+            if below:
+                task._children = [found[i] for i in below]
+    if tasks.families is not None:
+        for task, family in zip(found, tasks.families, strict=True):
+            if family is not None:
+                task.family = family
+    for column in ("cores", "memory", "priority"):
+        values = getattr(tasks, column)
+        if values is not None:
+            for task, value in zip(found, values, strict=True):
+                setattr(task, column, value)
+    machine.draw_loads(found)
+    machine.tasks += found
+    return live
+
+
+def _rows(rows: Sequence[tuple[int, ...]] | None, data: list[LiveData], n: int) -> Sequence[tuple[LiveData, ...]]:
+    if rows is None:
+        return [()] * n
+    if len(data) == 1:  # one object that all read
+        whole = (data[0],)
+        return [whole if row else () for row in rows]
+    made: dict[int, tuple[LiveData, ...]] = {}  # rows that are one tuple are one tuple again
+    found: list[tuple[LiveData, ...]] = []
+    for row in rows:
+        if not row:
+            found.append(())
+        elif len(row) == 1:
+            found.append((data[row[0]],))
+        else:
+            key = id(row)
+            if key not in made:
+                made[key] = tuple([data[d] for d in row])
+            found.append(made[key])
+    return found
+
+
+# ---------------------------------------------------------------------- run times
+
+
+def _speeds(machine: Machine, tasks: TaskSet) -> NDArray[np.float64]:
+    """Return the expected seconds of each task (rows) on each kind of processor; ``inf`` where it cannot run."""
+    n = len(tasks)
+    architectures = {each.name: (i, each) for i, each in enumerate(machine.spec.architectures)}
+    low = np.array([each.performance[0] for each in machine.spec.architectures])
+    high = np.array([each.performance[1] for each in machine.spec.architectures])
+    if np.any(low != high):  # one draw for each task and architecture, of which the interval makes the factor
+        draws = machine.env.rng(f"{machine.stream}.performance").random((n, len(architectures)))
+    else:
+        draws = np.zeros((n, len(architectures)))
+    factors = low + (high - low) * draws
+    run = np.array(tasks.run, dtype=float)
+    found = np.empty((n, len(machine.kinds)))
+    for k, kind in enumerate(machine.kinds):
+        a, architecture = architectures[kind.architecture]
+        column = run / factors[:, a]
+        if tasks.flop is not None and architecture.speed is not None:
+            unknown = np.isnan(column)
+            flop = np.array([np.nan if each is None else each for each in tasks.flop], dtype=float)
+            column[unknown] = (flop / architecture.speed / factors[:, a])[unknown]
+        if tasks.run_on is not None:
+            for i, seconds in enumerate(tasks.run_on):
+                if seconds:
+                    column[i] = seconds.get(kind.architecture, seconds.get(kind.type, column[i]))
+        column[np.isnan(column)] = inf
+        if tasks.implementations is not None:
+            column[[each is not None and kind.type not in each for each in tasks.implementations]] = inf
+        if tasks.cores is not None:
+            column[np.array(tasks.cores, dtype=float) > kind.cores] = inf
+        found[:, k] = column
+    return found
+
+
+def _fit_memory(machine: Machine, tasks: TaskSet, speeds: NDArray[np.float64]) -> None:
+    """Let tasks not run where the pool can never hold what they read and write and their own memory."""
+    sizes = [machine.pools[kind.pool].size for kind in machine.kinds]
+    if min(sizes) >= sum(tasks.sizes) + max(tasks.memory or [0.0], default=0.0):
+        return
+    needs = np.array([_need(tasks, i) for i in range(len(tasks))])
+    for k, size in enumerate(sizes):
+        speeds[needs > size, k] = inf
+
+
+def _need(tasks: TaskSet, i: int) -> float:
+    inputs = tasks.inputs[i] if tasks.inputs else ()
+    outputs = tasks.outputs[i] if tasks.outputs else ()
+    own = tasks.memory[i] if tasks.memory else 0.0
+    return own + sum(tasks.sizes[d] for d in dict.fromkeys((*inputs, *outputs)))
+
+
+def _why_not(machine: Machine, tasks: TaskSet, i: int) -> str:
+    """Say why no processor can ever run a task."""
+    types = machine.spec.types
+    allowed = tasks.implementations[i] if tasks.implementations else None
+    if allowed is not None and not any(each in types for each in allowed):
+        return f"no processor of type {' or '.join(allowed)} can run it; there are {', '.join(types)}"
+    kinds = [kind for kind in machine.kinds if allowed is None or kind.type in allowed]
+    cores = tasks.cores[i] if tasks.cores else 1
+    wide = [kind for kind in kinds if cores <= kind.cores]
+    if not wide:
+        most = max(kind.cores for kind in kinds)
+        return f"no processor that can run it has {cores:g} cores; the largest has {most}"
+    need = _need(tasks, i)
+    pools = {kind.pool: machine.pools[kind.pool] for kind in wide}
+    if all(need > pool.size for pool in pools.values()):
+        reads = (*(tasks.inputs[i] if tasks.inputs else ()), *(tasks.outputs[i] if tasks.outputs else ()))
+        largest = max(reads, key=lambda d: tasks.sizes[d], default=None)
+        what = f"its data and memory, {show_quantity(need, 'B')} in all"
+        if largest is not None:
+            what += f" (the largest: {tasks.data_name(largest)}, {show_quantity(tasks.sizes[largest], 'B')})"
+        sizes = ", ".join(f"{name} has {show_quantity(pool.size, 'B')}" for name, pool in pools.items())
+        return f"{what}, fit in no pool of a processor that can run it: {sizes}"
+    return "no run time is known on any processor that can run it"
+
+
+# ---------------------------------------------------------------------- data that are given
+
+
+def _given(tasks: TaskSet) -> list[int]:
+    """Return the data that some task reads before any other has written them, in order."""
+    if tasks.inputs is None:
+        return []
+    writers: dict[int, list[int]] = {}
+    for i, row in enumerate(tasks.outputs or ()):
+        for d in row:
+            writers.setdefault(d, []).append(i)
+    found: dict[int, None] = {}
+    for i, row in enumerate(tasks.inputs):
+        for d in row:
+            if d not in found and not _written_before(tasks, i, writers.get(d, ())):
+                found[d] = None
+    return sorted(found)
+
+
+def _written_before(tasks: TaskSet, reader: int, writers: Sequence[int]) -> bool:
+    parents = tasks.parents
+    if not writers or parents is None:
+        return False
+    if any(writer in parents[reader] for writer in writers[:4]):
+        return True
+    waiting, seen = [reader], {reader}
+    while waiting:
+        for parent in parents[waiting.pop()]:
+            if parent in writers:
+                return True
+            if parent not in seen:
+                seen.add(parent)
+                waiting.append(parent)
+    return False
+
+
+def _check_given(machine: Machine, live: LiveSet) -> None:
+    most = max(pool.size for pool in machine.pools.values())
+    together, room = sum(data.size for data in live.given), sum(pool.size for pool in machine.pools.values())
+    if together > room * (1 + 1e-12):
+        raise ImpossibleWork(
+            f"{machine.name}: the {len(live.given)} data objects that {live.set.name} begins with, "
+            f"{show_quantity(together, 'B')} in all, do not fit in its pools, {show_quantity(room, 'B')} together"
+        )
+    for data in live.given:
+        if data.size > most:
+            sizes = ", ".join(f"{p.name} has {show_quantity(p.size, 'B')}" for p in machine.pools.values())
+            size = show_quantity(data.size, "B")
+            raise ImpossibleWork(f"{machine.name}: {data.name} ({size}) fits in no pool: {sizes}")

@@ -1,0 +1,223 @@
+"""How data move between the pools of a machine: to those that read them, ahead of time, and out of the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import inf
+from typing import Any, NamedTuple
+
+from simpy.events import Event
+
+from simmodel.environment import Environment
+from simmodel.errors import InputError
+from simmodel.resources.memory import MemoryPool, nearest
+from simmodel.resources.network import Network
+from simmodel.systems.machine.room import RoomMaker
+from simmodel.work.livetask import LiveData, LiveTask
+
+__all__ = ["DataMover", "Flight", "Moved"]
+
+
+class Moved(NamedTuple):
+    """Data that went from one pool to another: bytes, and from when until when (s)."""
+
+    object: str
+    bytes: float
+    source: str
+    destination: str
+    start: float
+    end: float
+    task: Any
+    cause: str
+    objects: int = 1
+
+
+class Flight(NamedTuple):
+    """Data on their way: since when (s), for which task, why, and the event of their arrival.
+
+    ``ends``: the instant of it, where links are not shared.
+    """
+
+    data: LiveData
+    source: MemoryPool
+    pool: MemoryPool
+    since: float
+    task: LiveTask | None
+    cause: str
+    moving: Any
+    ends: float = 0.0
+    number: int = 0
+
+
+class DataMover:
+    """Moves data between pools, over links that they share or have to themselves.
+
+    Parameters
+    ----------
+    env
+        the environment
+    network
+        the links
+    pools
+        by name
+    home
+        where data go that have no other place
+    parallel
+        whether what a task lacks moves at once, or one after another
+    contention
+        whether transfers share the bandwidth of links; else each has every link to itself
+    record
+        whether to keep what moved, in ``moved``
+
+    Observers may have ``data_moved(moved)``, with a :class:`Moved`.
+    """
+
+    def __init__(
+        self,
+        env: Environment,
+        network: Network,
+        pools: Mapping[str, MemoryPool],
+        home: MemoryPool,
+        *,
+        parallel: bool = False,
+        contention: bool = True,
+        record: bool = True,
+    ) -> None:
+        self.env = env
+        self.network = network
+        self.pools = pools
+        self.home = home
+        self.parallel = parallel
+        self.contention = contention
+        self.moved: list[Moved] = []
+        self._numbers = 0
+        self._record = record
+        self._on_moved: tuple[Callable[..., object], ...] = ()
+        self.latency, self.per_byte = self._ways()
+        self.room = RoomMaker(self)
+        env.on_hooks_changed(self._find_hooks)
+
+    def _find_hooks(self) -> None:
+        self._on_moved = self.env.hooks("data_moved")
+
+    def _ways(self) -> tuple[list[list[float]], list[list[float]]]:
+        """Return seconds, and seconds a byte, from each pool to each other one; ``inf`` where no links lead there."""
+        names = list(self.pools)
+        latency = [[0.0] * len(names) for _ in names]
+        per_byte = [[0.0] * len(names) for _ in names]
+        for i, source in enumerate(names):
+            for j, destination in enumerate(names):
+                if i == j:
+                    continue
+                try:
+                    links = [self.network.links[name] for name in self.network.route(source, destination)]
+                except InputError:  # a pool that no processor works on
+                    latency[i][j] = per_byte[i][j] = inf
+                    continue
+                latency[i][j] = sum(link.spec.latency for link in links)
+                per_byte[i][j] = 1.0 / min(link.bandwidth for link in links)
+        return latency, per_byte
+
+    def transfer_time(self, data: LiveData, pool: MemoryPool) -> float:
+        """Return the seconds to move data to a pool, with the links to themselves; 0 where they are there."""
+        best = inf
+        to = pool.index
+        copies = data.copies
+        if not copies:
+            if data.coming is None:
+                return 0.0
+            copies = (data.coming,)
+        for source in copies:
+            if source is pool:
+                return 0.0
+            seconds = self.latency[source.index][to] + data.size * self.per_byte[source.index][to]
+            best = min(best, seconds)
+        return best
+
+    def bring(self, data: LiveData, pool: MemoryPool, task: LiveTask | None, cause: str) -> Event:
+        """Start to move data to a pool that keeps room for them; return the event of their arrival."""
+        arrival = pool.arriving[data]
+        if arrival.under_way:
+            return arrival
+        if data in pool.held:  # written there meanwhile
+            arrival.under_way = True
+            pool.arrived(data)
+            return arrival
+        to = pool.index
+        copies = data.copies
+        source: MemoryPool = copies[0]
+        if len(copies) > 1:
+            ways = zip(self.latency, self.per_byte, strict=True)
+            source = nearest(copies, [latency[to] + data.size * slow[to] for latency, slow in ways])
+        now = self.env._now
+        if self.contention:
+            moving: Any = self.network.transfer(data.size, source=source.name, destination=pool.name)
+            self.send(Flight(data, source, pool, now, task, cause, moving))
+        else:
+            ends = now + self.latency[source.index][to] + data.size * self.per_byte[source.index][to]
+            self.send(Flight(data, source, pool, now, task, cause, self.env.event_at(ends), ends))
+        return arrival
+
+    def send(self, flight: Flight) -> None:
+        """Have data be on their way: the copy at their source is in use until they are there."""
+        data, source, pool = flight.data, flight.source, flight.pool
+        self._numbers = number = self._numbers + 1
+        arrival = pool.arriving[data]
+        arrival.under_way = True
+        arrival.flight = flight._replace(number=number)
+        source.use(data)
+
+        def arrived(_: Event) -> None:
+            source.unuse(data)
+            self._note(flight)
+            if not arrival.stale or data in pool.held:
+                pool.arrived(data)
+            elif arrival.users:  # written anew meanwhile: once more
+                arrival.stale = arrival.under_way = False
+                self.bring(data, pool, flight.task, flight.cause)
+            else:
+                pool.turn_away(data)
+
+        if flight.moving.callbacks is None:  # nothing to move, and no latency
+            arrived(flight.moving)
+        else:
+            flight.moving.callbacks.append(arrived)
+
+    def _note(self, flight: Flight) -> None:
+        if self._record or self._on_moved:
+            data, source, pool, since, task, cause, *_ = flight
+            moved = Moved(data.name, data.size, source.name, pool.name, since, self.env._now, task, cause)
+            if self._record:
+                self.moved.append(moved)
+            for call in self._on_moved:
+                call(moved)
+
+    def fetch_ahead(self, task: LiveTask) -> None:
+        """Begin to move what the task reads to its processor's pool, as far as it is written and there is room."""
+        pool = task.place.pool
+        for data in task.inputs:
+            if data.written and data not in pool.held and data not in pool.arriving:
+                if pool.claims or not pool.room_for(data.size):
+                    return
+                pool.expect(data)
+                self.bring(data, pool, task, "overlap")
+
+    def move_out(self, data: LiveData, pool: MemoryPool) -> None:
+        """Start to move data out of a pool, to the one that takes what must go there, which has room for them."""
+        spill = pool.spill
+        pool.leaving[data] = None
+        spill.expect(data)
+        arrival = self.bring(data, spill, None, "write-back" if spill is self.home else "spill")
+        self.leaves(data, pool, arrival)
+
+    def leaves(self, data: LiveData, pool: MemoryPool, arrival: Event) -> None:
+        """Have a copy forgotten once the data have arrived where they move to, unless it is used again."""
+
+        def gone(_: Event) -> None:
+            del pool.leaving[data]
+            if not pool.held.get(data, 1):
+                pool.forget(data)
+
+        # The data are read where they leave; what brings them takes them out of use before they are forgotten.
+        assert arrival.callbacks is not None
+        arrival.callbacks.append(gone)

@@ -1,0 +1,151 @@
+"""Room in memory pools, for tasks that wait for it: in turn, and data move out of the way where they must."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from simmodel.resources.memory import Claim, MemoryPool
+from simmodel.work.livetask import LiveData, LiveTask
+
+if TYPE_CHECKING:
+    from simmodel.systems.machine.mover import DataMover
+
+__all__ = ["RoomMaker"]
+
+
+class RoomMaker:
+    """Makes room in the pools of a machine for tasks that wait for it.
+
+    In each pool the first that waits is the first to have room. Copies that can be had again are forgotten for it, then
+    data move out to where the pool spills, as far as there is room that nobody waits for; to make that, data move on
+    from there. Where no task uses memory any more and nothing moves, all would wait for ever: then the first that can
+    have room goes before the others.
+
+    Parameters
+    ----------
+    mover
+        what moves data between the pools
+    """
+
+    def __init__(self, mover: DataMover) -> None:
+        self._env = mover.env
+        self._mover = mover
+        self._pools = tuple(mover.pools.values())
+        self._called = False
+
+    def claim(self, pool: MemoryPool, task: LiveTask) -> Claim:
+        """Let a task wait for room; the event happens when it has it, with the data that it must bring."""
+        claim = Claim(self._env, task)
+        pool.claims.append(claim)
+        if len(pool.claims) > 1 or not self._admit(pool, claim):
+            for each in self._pools:
+                each.changed = self._look_again
+            self._look_again()
+        return claim
+
+    def _look_again(self) -> None:
+        """Look at those that wait once what happens now is over."""
+        if not self._called:
+            self._called = True
+            self._env.call_at(self._env._now, self._serve)
+
+    def _serve(self) -> None:
+        for pool in self._pools:
+            while pool.claims:
+                task = pool.claims[0].task
+                if not self._admit(pool, pool.claims[0]):
+                    self._make_way(pool, pool.needs(task), _own(task), ())
+                    break
+        while self._stands() and self._unlock():
+            pass
+        self._called = False
+        if not any(pool.claims for pool in self._pools):
+            for pool in self._pools:
+                pool.changed = None
+
+    def _admit(self, pool: MemoryPool, claim: Claim) -> bool:
+        """Give a task what it needs, if there is room."""
+        task = claim.task
+        missing = pool.take(task)
+        if missing is None:
+            pool.forget_unneeded(pool.needs(task), _own(task))
+            missing = pool.take(task)
+            if missing is None:
+                return False
+        pool.claims.remove(claim)
+        claim.succeed(missing)
+        return True
+
+    def _make_way(
+        self, pool: MemoryPool, amount: float, keep: Collection[LiveData], before: tuple[MemoryPool, ...]
+    ) -> None:
+        """Start to move data out of a pool, the least recently used first, until so many bytes are on their way out."""
+        spill = pool.spill
+        if spill is pool or spill in before or spill.claims:
+            return
+        lacking = pool.used + amount - pool.size - sum(data.size for data in pool.leaving)
+        for data in pool.unused():
+            if lacking <= 0:
+                return
+            if data in keep or data in spill.held or data in spill.arriving or not pool.must_move(data):
+                continue
+            spill.forget_unneeded(data.size)
+            if spill.room_for(data.size):
+                lacking -= data.size
+                self._mover.move_out(data, pool)
+            else:
+                self._make_way(spill, data.size, (), (*before, pool))
+
+    # ------------------------------------------------------------------ where all wait
+
+    def _stands(self) -> bool:
+        """Return whether somebody waits, while no task uses memory and nothing moves."""
+        return any(pool.claims for pool in self._pools) and not any(
+            pool.takers or pool.arriving for pool in self._pools
+        )
+
+    def _unlock(self) -> bool:
+        """Let one task have room, or start to make it, whoever else waits; return whether that was possible."""
+        waiting = [(pool, claim) for pool in self._pools for claim in pool.claims]
+        if any(self._admit(pool, claim) for pool, claim in waiting):
+            return True
+        for pool, claim in waiting:
+            need, keep = pool.needs(claim.task), _own(claim.task)
+            if self._move_all(self._enough(pool, need, keep), pool):
+                return True
+        for pool, claim in waiting:  # make room where they could move to
+            need, keep = pool.needs(claim.task), _own(claim.task)
+            lacking = pool.used + need - pool.size
+            spill = pool.spill
+            if spill.spill is not pool and self._move_all(self._enough(spill, lacking, keep), spill):
+                return True
+        return False
+
+    def _enough(self, pool: MemoryPool, amount: float, keep: Collection[LiveData]) -> list[LiveData]:
+        """Return data that make so much room in a pool by moving out; none where they cannot."""
+        spill = pool.spill
+        if spill is pool:
+            return []
+        lacking = pool.used + amount - pool.size
+        room = spill.size - spill.used
+        room += sum(data.size for data in spill.unused() if not spill.must_move(data) and data not in pool.held)
+        found = []
+        for data in pool.unused():
+            if lacking <= pool.size * 1e-12:
+                break
+            if 0 < data.size <= room and data not in keep and data not in spill.held and pool.must_move(data):
+                found.append(data)
+                lacking -= data.size
+                room -= data.size
+        return found if lacking <= pool.size * 1e-12 else []
+
+    def _move_all(self, chosen: list[LiveData], pool: MemoryPool) -> bool:
+        pool.spill.forget_unneeded(sum(data.size for data in chosen))
+        for data in chosen:
+            self._mover.move_out(data, pool)
+        return bool(chosen)
+
+
+def _own(task: LiveTask) -> tuple[LiveData, ...]:
+    return (*task.inputs, *task.outputs)

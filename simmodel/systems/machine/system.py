@@ -1,0 +1,404 @@
+"""A machine: processors, memory pools and links, a scheduler, and the life of tasks between them."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from simmodel.environment import Environment
+from simmodel.errors import InputError
+from simmodel.platform.machine import MachineSpec, ProcessorSpec
+from simmodel.platform.network import NetworkSpec
+from simmodel.resources.cores import Core
+from simmodel.resources.memory import MemoryPool
+from simmodel.resources.network import Network
+from simmodel.resources.processor import Processor
+from simmodel.scheduling.protocol import Estimate, View
+from simmodel.scheduling.ready import ReadyTasks
+from simmodel.scheduling.registry import policy as policy_named
+from simmodel.scheduling.scheduler import Scheduler
+from simmodel.systems.machine.arrivals import LiveSet, bring_to_life
+from simmodel.systems.machine.build import build_processors
+from simmodel.systems.machine.mover import DataMover
+from simmodel.systems.machine.problem import problem_of
+from simmodel.work.livetask import LiveData, LiveTask
+from simmodel.work.taskset import TaskSet
+from simmodel.work.workflow import Workflow
+
+if TYPE_CHECKING:
+    from simmodel.results.machine import MachineResult
+    from simmodel.snapshots.machine import MachineSnapshot
+
+__all__ = ["Machine"]
+
+_HOOKS = ("task_ready", "task_assigned", "task_ended", "task_stopped")
+
+
+class Machine:
+    """Processors under one scheduler, which run tasks.
+
+    Parameters
+    ----------
+    env
+        the environment
+    spec
+        a :class:`~simmodel.platform.machine.MachineSpec`
+    policy
+        a name, a policy, or a function of a view
+    decide
+        ``"ready"``: the policy decides about tasks whose parents are done; ``"submit"``: about all that are there.
+        Default: as the policy wants (planners decide when tasks are submitted)
+    overlap
+        whether a processor's data are fetched while it is still busy with earlier tasks: each as soon as it is written
+        and its reader has a place, where the processor has DMA and there is room
+    transfers
+        ``"sequential"``: the data that a task still lacks when its turn comes move one after another, in the order
+        in which it names them; ``"parallel"``: all at once
+    contention
+        whether transfers share the bandwidth of links (max-min fair); else each has every link to itself
+    name, rank
+        what reports call it; its turn among schedulers that share an instant
+    record
+        whether to keep what happens, for :meth:`result`
+    begin
+        whether its processors begin to work; those of a snapshot are told what they do first
+
+    Observers may have ``task_ready(task)``, ``task_assigned(task, place)``, ``task_ended(task, place, stamps)``,
+    ``task_stopped(task, place)``, ``data_moved(moved)`` and ``decided(scheduler, seconds, decisions)``.
+
+    >>> from simmodel.platform.machine import ArchitectureSpec, MemoryPoolSpec, ProcessorSpec
+    >>> from simmodel.work.task import Task
+    >>> spec = MachineSpec(
+    ...     pools=[MemoryPoolSpec(name="ram")], architectures=[ArchitectureSpec(name="x86")],
+    ...     processors=[ProcessorSpec(name="core", count=2, type="CPUCore", architecture="x86", pool="ram")])
+    >>> env = Environment(seed=1)
+    >>> machine = Machine(env, spec, policy="hrr")
+    >>> tasks = [Task(id="a", run=3), Task(id="b", run=4), Task(id="c", run=5)]
+    >>> _ = env.run(machine.submit(Workflow(tasks, [("a", "c"), ("b", "c")])).done); env.now
+    9.0
+    """
+
+    def __init__(
+        self,
+        env: Environment,
+        spec: MachineSpec,
+        policy: Any = "hrr",
+        *,
+        decide: Literal["ready", "submit"] | None = None,
+        overlap: bool = False,
+        transfers: Literal["sequential", "parallel"] = "sequential",
+        contention: bool = True,
+        name: str | None = None,
+        rank: int = 2,
+        record: bool = True,
+        begin: bool = True,
+    ) -> None:
+        for option, value, allowed in (
+            ("decide", decide, ("ready", "submit", None)),
+            ("transfers", transfers, ("sequential", "parallel")),
+        ):
+            if value not in allowed:
+                raise InputError(f"{option} {' or '.join(map(repr, allowed))} expected, found {value!r}")
+        if not isinstance(env, Environment):
+            raise InputError(f"an environment of simmodel expected, found {type(env).__module__}.{type(env).__name__}")
+        if not isinstance(spec, MachineSpec):
+            raise InputError(f"a MachineSpec expected (load_platform reads names and files), found {spec!r}")
+        self.env = env
+        self.spec = spec
+        self.name = name or spec.name
+        self.stream = name or "machine"  # so that machines of one kind draw alike, whatever they are called
+        self.network = Network(env, NetworkSpec(links=spec.links))
+        self.pools = {pool.name: MemoryPool(env, pool, i) for i, pool in enumerate(spec.pools)}
+        home = self.pools[str(spec.home)]
+        for pool in self.pools.values():
+            pool.spill = self.pools[pool.spec.spill] if pool.spec.spill is not None else home
+        self.home = home
+        self.mover = DataMover(
+            env,
+            self.network,
+            self.pools,
+            home,
+            parallel=transfers == "parallel",
+            contention=contention,
+            record=record,
+        )
+        self.processors, self.kinds = build_processors(self, overlap)
+        self.places: tuple[Processor, ...] = tuple(self.processors.values())
+        self.waiting = ReadyTasks()
+        self.view = View(env, self.waiting, self.places, f"{self.name}.policy")
+        self.view.estimator = _estimate
+        self.view.problem = lambda tasks=None: problem_of(self, tasks)
+        self.known_as = policy if isinstance(policy, str) else None
+        self.options = {"decide": decide, "overlap": overlap, "transfers": transfers, "contention": contention}
+        policy = policy_named(policy)
+        self.decides_when_ready = (decide or ("submit" if getattr(policy, "plans", False) else "ready")) == "ready"
+        self.scheduler = Scheduler(env, policy, self.view, self, self.name, rank)
+        self.tasks: list[LiveTask] = []
+        self.sets: list[LiveSet] = []
+        self.cut: list[tuple[LiveTask, Processor, tuple[float, ...]]] = []  # executions that were stopped, and stamps
+        self.core_use: list[tuple[str, LiveTask, str, float, float]] = []
+        self._record = record
+        self.done: list[LiveTask] = []
+        self.phases = array("d")  # of those that are done, one after the other
+        self.loads: dict[Any, float] = {}  # of each family: where in the interval of a processor its load time lies
+        self._hooks: dict[str, tuple[Callable[..., object], ...]] = {}
+        self._changed = self.scheduler.wake
+        if begin:
+            for place in self.places:
+                place.begin()
+        env.on_hooks_changed(self._find_hooks)
+        env.register_waits(self)
+
+    def __repr__(self) -> str:
+        over = sum(len(each.set) - each.left for each in self.sets)
+        return f"<Machine {self.name}: {len(self.places)} processors, {over} of {len(self.tasks)} tasks done>"
+
+    def _find_hooks(self) -> None:
+        self._hooks = {name: self.env.hooks(name) for name in _HOOKS}
+        self._on_ready = self._hooks["task_ready"]
+        self._on_assigned = self._hooks["task_assigned"]
+        self._on_ended = self._hooks["task_ended"]
+
+    # ------------------------------------------------------------------ submission
+
+    def submit(self, work: Workflow | TaskSet, at: float | None = None) -> LiveSet:
+        """Submit tasks, now or at an instant; ``submission.done`` is an event that happens when all of them are done.
+
+        Parameters
+        ----------
+        at
+            seconds; default: now
+
+        Raises
+        ------
+        ImpossibleWork
+            where no processor can ever run one of the tasks, or data do not fit in any pool that they could be in
+        InputError
+            where a run time is not known, or a task names a type of processor that is not there
+        """
+        now = self.env._now
+        if at is not None and not now <= at < float("inf"):
+            raise InputError(f"an instant from {now:g} s on expected, found {at!r}", place="at")
+        submission = bring_to_life(self, TaskSet.of(work), now if at is None else at)
+        self.sets.append(submission)
+        submission.begin()
+        return submission
+
+    def arrive(self, tasks: Sequence[LiveTask]) -> None:
+        """Take in tasks that have been submitted and arrive now."""
+        now = self.env._now
+        coming = []
+        for task in tasks:
+            task.submit = now
+            if task._missing:
+                task.state = "blocked"
+                continue
+            task.state = "waiting"
+            task.ready = now
+            for call in self._on_ready:
+                call(task)
+            coming.append(task)
+        if not self.decides_when_ready and tasks:
+            coming = tasks[0].submission.queueable(tasks)
+        if coming:
+            self.waiting.extend(coming)
+            self._changed()
+
+    # ------------------------------------------------------------------ decisions
+
+    def start(self, task: LiveTask, place: Processor, allocation: Any = None) -> None:
+        """Put a task into the queue of a processor, as the policy decided."""
+        task.place = place
+        task.assigned = self.env._now
+        self.waiting.placed()
+        if task.state == "waiting":
+            task.state = "assigned"
+        place.put(task)
+        if place.overlap and task.inputs:
+            self.mover.fetch_ahead(task)
+        for call in self._on_assigned:
+            call(task, place)
+
+    def why_not_preempt(self, task: LiveTask, mode: str) -> str | None:
+        """Say why a running task cannot be stopped so, or ``None``."""
+        if mode not in ("requeue", "suspend"):
+            return f"mode requeue or suspend expected, found {mode!r}"
+        reason: str | None = task.place.why_not_stop(task)
+        return reason
+
+    def preempt(self, task: LiveTask, mode: str = "requeue") -> None:
+        """Stop a task that executes: it waits for a decision again, to start anew or (``suspend``) to go on."""
+        task.place.stop(task, mode, goes_back=True)
+
+    # ------------------------------------------------------------------ what processors tell
+
+    def finished(self, task: LiveTask, processor: Processor, stamps: list[float]) -> None:
+        """A task is done: what waits for it may be ready, and its data are there."""
+        task.state = "done"
+        if self._record:
+            self.done.append(task)
+            self.phases.extend(stamps)
+        for data in task.inputs:
+            data.readers -= 1
+        for data in task.outputs:
+            self._written(data, processor.pool)
+        if task._children:
+            self.release(task)
+        submission = task.submission
+        submission.left -= 1
+        if not submission.left:
+            submission.done.succeed(submission)
+        for call in self._on_ended:
+            call(task, processor, stamps)
+
+    def _written(self, data: LiveData, pool: MemoryPool) -> None:
+        if data.written:
+            data.copies = (pool,)
+            for other in self.pools.values():
+                if other is not pool:
+                    other.written_elsewhere(data)
+        data.written = True
+        if not data.readers:
+            data.kept = True
+
+    def release(self, task: Any) -> None:
+        """Let the children of a task that is done go, where it was their last parent."""
+        now = self.env._now
+        for child in task._children:
+            child._missing -= 1
+            if child.place is not None and child.place.overlap:
+                self.mover.fetch_ahead(child)
+            if child._missing:
+                continue
+            child.ready = now
+            if child.state == "to come":
+                continue
+            for call in self._on_ready:
+                call(child)
+            if child.place is not None:
+                child.state = "assigned"
+                child.place.task_ready(child)
+            else:
+                child.state = "waiting"
+                if self.decides_when_ready:
+                    self.waiting.add(child)
+                self._changed()
+
+    def stopped(self, task: LiveTask, processor: Processor, goes_back: bool) -> None:
+        """A task was stopped before its end."""
+        if self._record and task.stamps is not None:
+            self.cut.append((task, processor, (*task.stamps, self.env._now)))
+        for call in self._hooks["task_stopped"]:
+            call(task, processor)
+        if goes_back:
+            task.place = None
+            task.state = "waiting"
+            self.waiting.again(task)
+            self._changed()
+
+    def held_core(self, core: Core, task: LiveTask, what: str, since: float) -> None:
+        """Take down who held a CPU core without running on it."""
+        if self._record:
+            self.core_use.append((core.name, task, what, since, self.env._now))
+
+    def reconfiguration_time(self, spec: ProcessorSpec, task: LiveTask) -> float:
+        """Return the seconds to load the family of a task: one draw per family and interval."""
+        fixed = task.set.reconfiguration.get(task.family) if task.set.reconfiguration else None
+        if fixed is not None:
+            return fixed
+        least, most = spec.reconfiguration
+        return least if least == most else least + (most - least) * self.loads[task.family]
+
+    def draw_loads(self, tasks: Sequence[LiveTask]) -> None:
+        """Draw, for each family that is new, where in the interval of a processor its reconfiguration lies."""
+        if all(spec.reconfiguration[0] == spec.reconfiguration[1] for spec in self.spec.processors):
+            return
+        new = [family for family in dict.fromkeys(task.family for task in tasks) if family not in self.loads]
+        draws = self.env.rng(f"{self.stream}.reconfiguration").random(len(new))
+        self.loads.update(zip(new, draws.tolist(), strict=True))
+
+    # ------------------------------------------------------------------ results
+
+    def result(self, name: str | None = None) -> MachineResult:
+        """Return what has happened so far; ``name`` is what tables and plots call it.
+
+        Raises
+        ------
+        InputError
+            where the machine was told to keep no record
+        """
+        from simmodel.systems.machine.record import machine_result
+
+        if not self._record:
+            raise InputError(f"{self.name} keeps no record: Machine(record=True) expected")
+        return machine_result(self, name or self.scheduler.policy_name)
+
+    # ------------------------------------------------------------------ snapshots
+
+    def snapshot(self) -> MachineSnapshot:
+        """Return the state of the machine as a plain value, from which a simulation can go on.
+
+        It is to be taken between events; a decision that is due at this instant is still due afterwards.
+
+        Raises
+        ------
+        SnapshotError
+            where a processor of one's own is in the middle of a phase of its own, or the policy cannot be copied
+        """
+        from simmodel.systems.machine.capture import capture_machine
+
+        return capture_machine(self)
+
+    @classmethod
+    def from_snapshot(
+        cls, env: Environment, snapshot: MachineSnapshot, policy: Any = None, *, record: bool = True, rank: int = 2
+    ) -> Machine:
+        """Return a machine that goes on where a snapshot was taken; its record has what was not done then.
+
+        Parameters
+        ----------
+        env
+            an environment whose time is that of the snapshot
+        policy
+            default: that of the snapshot; one of the same name remembers what that one did
+
+        Raises
+        ------
+        InputError
+            where the time is another, or the policy is not known by a name
+
+        >>> from simmodel.platform.library import load_platform
+        >>> machine = Machine(Environment(), load_platform("hetsim-slow"))
+        >>> _ = machine.submit(TaskSet([3.0, 4.0])); machine.env.run(until=2)
+        >>> again = Machine.from_snapshot(Environment(2), machine.snapshot()); again.env.run()
+        >>> again.result().tasks["end"]
+        array([3., 4.])
+        """
+        from simmodel.systems.machine.restore import restore_machine
+
+        return restore_machine(env, snapshot, policy, record=record, rank=rank)
+
+    def waiting_report(self) -> Iterator[str]:
+        """Yield one sentence for each task that is not done, and for data that wait for room."""
+        for submission in self.sets:
+            for coming in submission.coming:
+                yield f"data {coming.data.name} of {submission.set.name} wait for room in {coming.pool}"
+        for task in self.tasks:
+            if task.state == "done":
+                continue
+            where = f" on {task.place.name}" if task.place is not None else ""
+            if task.state == "running":
+                pool = task.place.pool
+                needs = f"{pool.needs(task):g} bytes more, {pool.used:g} of {pool.size:g} are used"
+                yield f"task {task.id} waits for room in pool {pool.name}{where}: {needs}"
+            elif task._missing:
+                yield f"task {task.id} waits for {task._missing} tasks{where}"
+            else:
+                yield f"task {task.id} waits{where or ' for a decision'} since {task.ready:g}"
+
+
+def _estimate(view: View, task: LiveTask, place: Processor) -> Estimate:
+    """Estimate from what a processor is known to have to do; the transfers are taken to have their links alone."""
+    transfer = place.expected_transfer(task, behind=True)
+    return Estimate(place.available, place.expected_setup(task), transfer, place.expected_run(task))
