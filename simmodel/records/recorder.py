@@ -15,10 +15,10 @@ from simmodel.work.table import Table
 from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
-    from simmodel.results.result import Result
     import simpy
     from numpy.typing import NDArray
 
+    from simmodel.results.result import Result
     from simmodel.work.job import LiveJob, Run
 
 __all__ = ["JobRecorder"]
