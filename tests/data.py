@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-FOLDER = Path(os.environ.get("SIMMODEL_DATA", Path(__file__).parents[2] / "shared" / "data"))
+FOLDER = Path(os.environ.get("SIMMODEL_DATA", Path(__file__).parents[2] / "shared" / "data")).absolute()
 
 
 def data_file(name: str) -> Path:

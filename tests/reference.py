@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-FOLDER = Path(os.environ.get("SIMMODEL_REFERENCE", Path(__file__).parents[2] / "shared" / "reference"))
+FOLDER = Path(os.environ.get("SIMMODEL_REFERENCE", Path(__file__).parents[2] / "shared" / "reference")).absolute()
 SHARING = FOLDER / "sharing"
 
 

@@ -206,7 +206,7 @@ def test_pbs():
 def test_pbs_folder_of_days_and_given_zone(tmp_path):
     lines = PBS.split("\n")
     (tmp_path / "20240501").write_text("\n".join(lines[:6]) + "\n")
-    (tmp_path / "20240502.gz").write_bytes(gzip.compress("\n".join(lines[6:]).encode()))
+    (tmp_path / "20240502.gz").write_bytes(gzip.compress("\n".join(lines[6:]).encode(), mtime=0))
     log = read_pbs(tmp_path, timezone="Europe/Paris")
     assert np.array_equal(log["submit"], read_pbs(io.StringIO(PBS))["submit"])
 

@@ -260,7 +260,7 @@ def test_what_cannot_be_written_is_said(folder: Path, capsys: pytest.CaptureFixt
 
 def command(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "simmodel", *arguments], capture_output=True, text=True, timeout=120, **options
+        [sys.executable, "-m", "simmodel", *arguments], capture_output=True, text=True, timeout=600, **options
     )
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gc
-import subprocess
-import sys
 from collections.abc import Generator, Iterator
 from typing import Any
 
@@ -12,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from processes import printed
 
 from simmodel.environment import END, SUBMIT, Environment, Occurrence, quiet_garbage_collector
 from simmodel.errors import Stalled
@@ -189,12 +188,7 @@ def test_streams_look_independent() -> None:
 
 def test_streams_are_the_same_in_every_process() -> None:
     program = "from simmodel.environment import Environment; print(Environment(seed=7).rng('runs').integers(2**62))"
-    answers = {
-        subprocess.run(
-            [sys.executable, "-c", program], env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
-        ).stdout.strip()
-        for seed in ("0", "1", "random")
-    }
+    answers = {printed(program, seed).strip() for seed in ("0", "1", "random")}
     assert answers == {str(Environment(seed=7).rng("runs").integers(2**62))} == {"2953606044344408144"}
 
 

@@ -71,7 +71,7 @@ def test_formats_are_seen(name, seen_by, tmp_path):
     path = tmp_path / f"log{ending}"
     data = CONTENT[name].encode()
     if seen_by == "gzip content" and name != "toml":  # settings are not compressed
-        data = gzip.compress(data)
+        data = gzip.compress(data, mtime=0)
     path.write_bytes(data)
     workload = load_workload(path, format=name if seen_by == "format" else None)
     assert (workload["submit"][0], workload["run"][0], workload["processors"][0]) == (0, 100, 5)

@@ -2,12 +2,11 @@
 
 import ast
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from processes import printed
 
 import simmodel
 
@@ -85,10 +84,6 @@ def test_every_name_a_module_offers_exists(module: Path) -> None:
             assert [name for name in offered if name not in defined] == []
 
 
-def fresh(code: str) -> str:
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT).stdout
-
-
 def test_the_front_door_stays_a_function_whatever_is_imported_first() -> None:
     for first in (
         "simmodel",
@@ -97,20 +92,21 @@ def test_the_front_door_stays_a_function_whatever_is_imported_first() -> None:
         "simmodel.experiments.compare",
     ):
         code = f"import {first}, simmodel; print(callable(simmodel.simulate), callable(simmodel.compare))"
-        assert fresh(code).split() == ["True", "True"]
-    assert fresh("import simmodel.policies; print(simmodel.policies.Easy().name)").split() == ["easy"]
+        assert printed(code).split() == ["True", "True"]
+    assert printed("import simmodel.policies; print(simmodel.policies.Easy().name)").split() == ["easy"]
 
 
 def test_importing_simmodel_imports_nothing_heavy() -> None:
     code = f"import simmodel, sys; print([name for name in {HEAVY} if name in sys.modules])"
-    assert fresh(code).strip() == "[]"
+    assert printed(code).strip() == "[]"
 
 
+LEFT_BY_TOOLS = {".hypothesis", ".ipynb_checkpoints", ".mypy_cache", ".pytest_cache", ".ruff_cache"}
 TEXTS = sorted(
     path
     for folder in ("simmodel", "tests", "benchmarks", "platforms", "workloads", "notebooks", ".ci")
     for path in (ROOT / folder).rglob("*")
-    if path.is_file() and path.suffix not in (".pyc", ".png", ".gz") and ".ipynb_checkpoints" not in path.parts
+    if path.is_file() and path.suffix not in (".pyc", ".png", ".gz") and not LEFT_BY_TOOLS.intersection(path.parts)
 ) + [path for path in ROOT.glob("*") if path.suffix in (".md", ".toml") or path.name == "LICENSE"]
 
 

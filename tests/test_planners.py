@@ -1,8 +1,5 @@
 """Planners on machines: plans that hold, plans behind plans, and plans that know setup, loading and transfers."""
 
-import os
-import subprocess
-import sys
 from itertools import pairwise
 from math import inf
 
@@ -12,6 +9,7 @@ from hypothesis import strategies as st
 from list_cases import apart, problems
 from machines import MB, small_machine
 from oracles import list_scheduling as oracle
+from processes import printed
 
 from simmodel import Environment
 from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
@@ -356,12 +354,6 @@ for name in policies("tasks"):
     done = machine.result().tasks
     print(name, [(p, float(t)) for p, t in zip(done["processor"], done["start"])])
 """
-    outputs = []
-    for seed in ("1", "2"):
-        environment = {**os.environ, "PYTHONHASHSEED": seed}
-        done = subprocess.run(
-            [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
-        )
-        outputs.append(done.stdout)
+    outputs = [printed(program, seed) for seed in ("1", "2")]
     assert outputs[0] == outputs[1]
     assert len(outputs[0].splitlines()) == 14

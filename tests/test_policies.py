@@ -1,8 +1,5 @@
 """Every batch policy, start by start, against brute force on drawn cases."""
 
-import os
-import subprocess
-import sys
 from itertools import pairwise
 
 import numpy as np
@@ -11,6 +8,7 @@ from batch import run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles.batch import ORDERS, Job, simulate
+from processes import printed
 from strategies import cases, to_workload
 
 from simmodel.errors import InputError
@@ -183,7 +181,6 @@ def test_every_policy_that_is_listed_runs_every_job(name):
 
 def test_same_seed_same_result_in_other_processes():
     program = (
-        "import sys; sys.path.insert(0, 'tests')\n"
         "import numpy as np; from batch import run; from simmodel.work.workload import Workload\n"
         "rng = np.random.default_rng(5)\n"
         "w = Workload({'submit': rng.integers(0, 900, 400), 'run': rng.integers(0, 90, 400),\n"
@@ -192,19 +189,9 @@ def test_same_seed_same_result_in_other_processes():
         "for name in ('easy', 'wfp+easy', 'multifactor', 'conservative-keep', 'best-fit', 'window'):\n"
         "    print(name, hash(tuple(run(w, 8, name).starts)))\n"
     )
-    printed = {
-        subprocess.run(
-            [sys.executable, "-c", program],
-            env={**os.environ, "PYTHONHASHSEED": seed},
-            cwd=os.path.dirname(os.path.dirname(__file__)),
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for seed in ("0", "1", "4242")
-    }
-    assert len(printed) == 1
-    assert "window" in printed.pop()
+    found = {printed(program, seed) for seed in ("0", "1", "4242")}
+    assert len(found) == 1
+    assert "window" in found.pop()
 
 
 @pytest.mark.parametrize(

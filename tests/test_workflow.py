@@ -2,8 +2,6 @@
 
 import itertools
 import pickle
-import subprocess
-import sys
 
 import attrs
 import networkx as nx
@@ -11,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from processes import printed
 
 from simmodel.errors import InputError
 from simmodel.work.task import DataObject, RecordedMachine, Task
@@ -251,7 +250,7 @@ def test_networkx_loads_only_for_a_graph() -> None:
         "flow.graph\n"
         "assert 'networkx' in sys.modules"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    printed(code)
 
 
 @st.composite
