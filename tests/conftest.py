@@ -1,8 +1,28 @@
-"""What all tests share."""
+"""What all tests share: the same names, examples and pictures in every process, however busy the machine is."""
 
-from hypothesis import settings
+import os
+import sys
+from collections.abc import Iterator
 
-# A loaded machine is slow, not wrong; hypothesis's own profile for continuous integration says so too.
-settings.register_profile("patient", settings.default, deadline=None)
-if settings.get_current_profile_name() == "default":
-    settings.load_profile("patient")
+import pytest
+from hypothesis import HealthCheck, settings
+from stable_ids import pytest_collection_modifyitems, pytest_generate_tests, pytest_make_parametrize_id
+
+__all__ = ["pytest_collection_modifyitems", "pytest_generate_tests", "pytest_make_parametrize_id"]
+
+os.environ["MPLBACKEND"] = "agg"  # no windows, here and in the processes that tests start
+
+# A loaded machine is slow, not wrong. The examples are the same at each run: what fails, fails for everybody.
+# --hypothesis-profile=search draws new ones each time.
+PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("patient", PATIENT, derandomize=True)
+settings.register_profile("search", PATIENT, print_blob=True)
+settings.load_profile("patient")
+
+
+@pytest.fixture(autouse=True)
+def _no_figure_is_left() -> Iterator[None]:
+    """Close what a test drew: matplotlib warns of many open figures, whichever test opens the last."""
+    yield
+    if pyplot := sys.modules.get("matplotlib.pyplot"):
+        pyplot.close("all")

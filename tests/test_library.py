@@ -112,6 +112,7 @@ def test_what_is_not_there(given, sentence):
         (b"\x7fELF\0", "text expected, found binary data"),
         (b"\x1f\x8b\x08garbage", "cannot be read"),
     ],
+    ids=["empty", "markdown", "binary", "false gzip"],
 )
 def test_content_of_no_format(content, sentence, tmp_path):
     (tmp_path / "file").write_bytes(content)

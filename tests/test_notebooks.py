@@ -27,15 +27,27 @@ def test_a_notebook_is_committed_with_its_outputs(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_runs(path: Path, tmp_path: Path) -> None:
+def test_a_notebook_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nbformat = pytest.importorskip("nbformat")
     nbclient = pytest.importorskip("nbclient")
     pytest.importorskip("ipykernel")
     pytest.importorskip("pandas")
+    matplotlib = pytest.importorskip("matplotlib")
+    pytest.importorskip("matplotlib.font_manager")  # builds the font cache: a notebook would print that it waits for it
+    # The settings of the user who runs it change nothing.
+    monkeypatch.delenv("MPLBACKEND", raising=False)
+    monkeypatch.setenv("MPLCONFIGDIR", matplotlib.get_cachedir())
+    for name in ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR"):
+        monkeypatch.setenv(name, str(tmp_path / name))
     notebook = nbformat.read(path, as_version=4)
     before = [printed(cell) for cell in notebook.cells]
     nbclient.NotebookClient(
-        notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
+        notebook,
+        timeout=1200,
+        startup_timeout=600,
+        iopub_timeout=600,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(tmp_path)}},
     ).execute()
     assert [printed(cell) for cell in notebook.cells] == before
 

@@ -353,6 +353,7 @@ def test_only_mappings_and_specs_are_taken():
         (b'\xef\xbb\xbfkind = "clusters"', "mine.toml, kind: kind 'clusters' is not known; did you mean 'cluster'?"),
         (b"; Version: 2.2\n1 0 0 1 1\n", "mine.toml, line 1: TOML expected: "),
     ],
+    ids=["empty", "no value", "open quote", "latin-1", "byte order mark", "a log"],
 )
 def test_files_that_are_no_platforms(tmp_path, monkeypatch, text, sentence):
     monkeypatch.chdir(tmp_path)

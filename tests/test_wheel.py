@@ -15,10 +15,10 @@ ROOT = Path(__file__).parents[1]
 
 
 def run(*command: str | Path, cwd: Path) -> str:
-    """Run a command with no path of this process's, and return what it prints."""
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "COV"))}
+    """Run a command with no path of this process and no settings of pip, and return what it prints."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "PIP_", "COV"))}
     done = subprocess.run(
-        [str(word) for word in command], cwd=cwd, env=environment, capture_output=True, text=True, timeout=300
+        [str(word) for word in command], cwd=cwd, env=environment, capture_output=True, text=True, timeout=900
     )
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout
@@ -45,6 +45,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         sys.executable,
         "-m",
         "pip",
+        "--isolated",
         "--python",
         python,
         "install",
