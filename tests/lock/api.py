@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from simmodel import (
+    Broker,
     Cluster,
     ClusterSpec,
     Environment,
@@ -41,10 +42,6 @@ from simmodel.formats.hetsim import read_hetsim, write_hetsim
 from simmodel.formats.swf import write_swf
 from simmodel.formats.wfformat import write_wfformat
 from simmodel.generators.settings import generate
-from simmodel.policies.brokers import TIES
-from simmodel.policies.ordering import ORDERS
-from simmodel.scheduling.snapshot import SystemSnapshot
-from simmodel.systems.broker import Broker
 from simmodel.work.ready import ready_names
 
 RENAMED: dict[str, str] = {}
@@ -61,11 +58,7 @@ def named(table: Any, name: str) -> Any:
 
 
 def names_of(kind: str) -> list[str]:
-    """Return the names of all ``platforms``, ``workloads``, ``orders``, ``policies``, ``task policies`` or ``ties``."""
-    if kind == "orders":
-        return list(ORDERS)
-    if kind == "ties":
-        return list(TIES)
+    """Return the names of all ``platforms``, ``workloads``, ``policies`` or ``task policies``."""
     if kind == "policies":
         return list(policy_names("jobs"))
     if kind == "task policies":
@@ -192,7 +185,7 @@ def cut_brokered(
 
 def reread(snapshot: Any) -> Any:
     """Return a snapshot as it comes back from its text."""
-    return SystemSnapshot.from_json(snapshot.to_json())
+    return type(snapshot).from_json(snapshot.to_json())
 
 
 def go_on(snapshot: Any, policy: Any = None, **options: Any) -> Any:

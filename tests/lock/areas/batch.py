@@ -11,6 +11,7 @@ from ..cases import case
 from ..digests import columns, digest, exact, of_jobs, rounded
 
 FEW = ("fcfs", "sjf", "wfp", "easy", "easy-sjbf", "conservative", "conservative-keep", "multifactor", "best-fit")
+ORDERS = ["fcfs", "sjf", "ljf", "smallest", "largest", "wfp", "unicef", "f1", "f2", "f3", "f4", "multifactor"]
 SLOW = ("window", "portfolio")
 
 
@@ -32,7 +33,7 @@ def add() -> None:
                         16, work.log(seed, count), policy, **mode
                     ),
                 )
-    for order in api.names_of("orders"):
+    for order in ORDERS:
         for kind in ("easy", "conservative", "conservative-keep"):
             for name in ("instant", "event, ends first"):
                 case(

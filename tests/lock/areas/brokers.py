@@ -19,6 +19,7 @@ BROKERS = (
     "siloed",
     "share:0.6",
 )
+TIES = ("first", "least-loaded", "home", "random")
 SIZES = {"a": 12, "b": 16, "c": 8}
 SLOWDOWNS: dict[str, Any] = {
     "alike": None,
@@ -62,7 +63,7 @@ def add() -> None:
                     ),
                 )
     for broker in ("sgs-t", "sgs-w", "least-loaded"):
-        for ties in api.names_of("ties"):
+        for ties in TIES:
             for seed in (0, 1):
                 case(
                     "brokers",
