@@ -13,10 +13,10 @@ from collections.abc import Callable
 import numpy as np
 import simpy
 
+from simmodel.catalogue import load_platform
 from simmodel.environment import Environment, quiet_garbage_collector
 from simmodel.generators.dressing import dressed_layered
 from simmodel.generators.tasksets import database
-from simmodel.platform.library import load_platform
 from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.platform.network import LinkSpec
 from simmodel.results.machine import MachineResult

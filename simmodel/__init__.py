@@ -41,16 +41,14 @@ from simmodel.work.table import Table
 from simmodel.work.workload import Report, Workload
 
 if TYPE_CHECKING:
+    from simmodel.catalogue import load_platform, load_workflow, load_workload, task_work
     from simmodel.experiments.brokering import BrokerComparison, compare_brokers
     from simmodel.experiments.compare import Comparison, Replications, compare, replicate
     from simmodel.experiments.explore import Exploration, explore
     from simmodel.experiments.portfolio import Beside, beside, replicate_beside
-    from simmodel.formats.library import load_workflow, load_workload
     from simmodel.futures.branches import Branch, CancelJob, StartJob, SubmitJob
     from simmodel.futures.outcomes import Outcome, WhatIf
     from simmodel.futures.whatif import what_if
-    from simmodel.generators.task_work import task_work
-    from simmodel.platform.library import load_platform
     from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
     from simmodel.platform.network import LinkSpec, NetworkSpec, RouteSpec, SharingModel
     from simmodel.policies.batch_mapping import MaxMin, MinMin, Sufferage
@@ -107,10 +105,10 @@ else:
         "Host": "simmodel.resources.host",
         "LeastLoaded": "simmodel.policies.brokers",
         "LinkSpec": "simmodel.platform.network",
-        "load_platform": "simmodel.platform.library",
+        "load_platform": "simmodel.catalogue",
         "load_result": "simmodel.results.stores",
-        "load_workflow": "simmodel.formats.library",
-        "load_workload": "simmodel.formats.library",
+        "load_workflow": "simmodel.catalogue",
+        "load_workload": "simmodel.catalogue",
         "LookaheadHEFT": "simmodel.policies.planners",
         "LowestTurnaround": "simmodel.policies.brokers",
         "LowestWait": "simmodel.policies.brokers",
@@ -146,7 +144,7 @@ else:
         "SubmitJob": "simmodel.futures.branches",
         "Sufferage": "simmodel.policies.batch_mapping",
         "Task": "simmodel.work.workflow",
-        "task_work": "simmodel.generators.task_work",
+        "task_work": "simmodel.catalogue",
         "TaskSet": "simmodel.work.taskset",
         "what_if": "simmodel.futures.whatif",
         "WhatIf": "simmodel.futures.outcomes",

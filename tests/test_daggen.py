@@ -10,9 +10,9 @@ import pytest
 from data import data_file
 from workflow_documents import TEXT
 
+from simmodel.catalogue import load_workflow
 from simmodel.errors import InputError
 from simmodel.formats.daggen import read_daggen, write_daggen
-from simmodel.formats.library import load_workflow
 from simmodel.work.task import DataObject, Task
 from simmodel.work.workflow import Edge, Workflow
 

@@ -5,9 +5,9 @@ import io
 import pytest
 from data import data_file
 
+from simmodel.catalogue import load_workflow
 from simmodel.errors import InputError
 from simmodel.formats.dax import read_dax
-from simmodel.formats.library import load_workflow
 from simmodel.work.workflow import Edge, Workflow
 
 # name: tasks, edges, levels, families, files, s of work, s of the critical path, roots, sinks, reads of what another

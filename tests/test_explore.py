@@ -11,9 +11,9 @@ import pytest
 from machines import small_machine
 
 from simmodel import InputError, Task, Workflow
+from simmodel.catalogue import task_work
 from simmodel.experiments.compare import replicate
 from simmodel.experiments.explore import Exploration, explore
-from simmodel.generators.task_work import task_work
 from simmodel.runs.simulate import simulate
 
 GPU = {"name": "gpu0", "setup": 10}

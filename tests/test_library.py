@@ -7,12 +7,10 @@ import numpy as np
 import pytest
 from data import data_file
 
+from simmodel.catalogue import FORMATS, load_workload, ready_file, ready_folder, ready_names, task_work_names
 from simmodel.errors import InputError
-from simmodel.formats.library import FORMATS, load_workload
 from simmodel.formats.swf import read_swf, write_swf
 from simmodel.generators.settings import GENERATORS, generate
-from simmodel.generators.task_work import task_work_names
-from simmodel.work.ready import ready_file, ready_folder, ready_names
 from simmodel.work.transformations import offered_load
 
 # name: jobs, processors, offered load

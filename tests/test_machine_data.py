@@ -9,9 +9,9 @@ import pytest
 from data import FOLDER, data_file
 from oracles.machine import Witness, check
 
+from simmodel.catalogue import load_workflow
 from simmodel.environment import Environment
 from simmodel.errors import InputError
-from simmodel.formats.library import load_workflow
 from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.platform.network import LinkSpec
 from simmodel.scheduling.registry import policies

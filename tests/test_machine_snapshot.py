@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from simmodel import Environment, ImpossibleWork, InputError, SnapshotError, Stalled, Task, Workflow, simulate
-from simmodel.platform.library import load_platform
+from simmodel.catalogue import load_platform
 from simmodel.snapshots.machine import MachineSnapshot
 from simmodel.systems.machine.system import Machine
 from simmodel.work.taskset import TaskSet

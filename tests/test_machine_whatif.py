@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from simmodel import Branch, Environment, InputError, Job, Task, Workflow, what_if
-from simmodel.platform.library import load_platform
+from simmodel.catalogue import load_platform
 from simmodel.systems.machine.system import Machine
 from simmodel.work.taskset import TaskSet
 from tests.machines import MB, small_machine

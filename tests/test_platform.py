@@ -11,6 +11,7 @@ from data import data_file
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from simmodel.catalogue import load_platform, platform_names
 from simmodel.errors import InputError, unknown
 from simmodel.formats.swf import read_swf
 from simmodel.platform.cluster import (
@@ -23,7 +24,6 @@ from simmodel.platform.cluster import (
     QueueSpec,
     ReservationSpec,
 )
-from simmodel.platform.library import load_platform, platform_names
 from simmodel.platform.toml import KINDS, from_dict, read_toml, to_dict, write_toml
 from simmodel.runs.simulate import simulate
 from simmodel.work.job import Job

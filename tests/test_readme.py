@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from simmodel import Cluster, Environment
+from simmodel.catalogue import load_workload
 from simmodel.cli import main
-from simmodel.formats.library import load_workload
 from simmodel.formats.swf import write_swf
 
 ROOT = Path(__file__).parents[1]

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from workflow_documents import as_file
 
+from simmodel.catalogue import load_platform
 from simmodel.errors import ImpossibleWork, InputError
 from simmodel.formats.sst_machine import _levels, machine_for, read_sst_scenario
-from simmodel.platform.library import load_platform
 from simmodel.runs.simulate import simulate
 
 

@@ -8,8 +8,8 @@ from data import data_file
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from simmodel.catalogue import load_platform, load_workflow
 from simmodel.errors import InputError
-from simmodel.formats.library import load_workflow
 from simmodel.generators.distributions import exponential
 from simmodel.generators.draws import Streams, amounts, counts, share, whole
 from simmodel.generators.dressing import dress, dressed_layered
@@ -18,7 +18,6 @@ from simmodel.generators.layered import layered
 from simmodel.generators.mixture import mix, mixture
 from simmodel.generators.task_arrivals import arrive, works_over_time
 from simmodel.generators.tasksets import changed, database, random_tasks
-from simmodel.platform.library import load_platform
 from simmodel.work.task import Task
 from simmodel.work.taskset import TaskSet
 from simmodel.work.workflow import Workflow

@@ -9,16 +9,14 @@ from data import data_file
 from hypothesis import given
 from hypothesis import strategies as st
 
+from simmodel.catalogue import load_platform, load_workload, make_work, ready_file, task_work, task_work_names
 from simmodel.errors import ImpossibleWork, InputError
 from simmodel.formats.daggen import write_daggen
 from simmodel.formats.hetsim_config import HetSimConfig
-from simmodel.formats.library import load_workload
 from simmodel.generators.dressing import dress
 from simmodel.generators.layered import layered
-from simmodel.generators.task_work import TASK_KINDS, make_work, task_work, task_work_names
-from simmodel.platform.library import load_platform
+from simmodel.generators.task_kinds import TASK_KINDS
 from simmodel.runs.simulate import simulate
-from simmodel.work.ready import ready_file
 from simmodel.work.taskset import TaskSet
 from simmodel.work.workflow import Workflow
 

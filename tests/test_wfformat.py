@@ -8,8 +8,8 @@ import pytest
 from data import data_file
 from workflow_documents import as_file, wfformat
 
+from simmodel.catalogue import load_workflow
 from simmodel.errors import InputError
-from simmodel.formats.library import load_workflow
 from simmodel.formats.wfformat import VERSIONS, read_wfformat, write_wfformat
 from simmodel.work.task import RecordedMachine, Task
 from simmodel.work.workflow import Edge, Workflow

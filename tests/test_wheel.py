@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from simmodel.work.ready import ready_names
+from simmodel.catalogue import ready_names
 
 ROOT = Path(__file__).parents[1]
 
@@ -68,8 +68,8 @@ def test_the_wheel_replays_a_ready_workload(installed: Path, tmp_path: Path) -> 
 
 def test_the_wheel_carries_types_and_all_that_is_ready(installed: Path, tmp_path: Path) -> None:
     code = (
-        "import simmodel, pathlib; from simmodel.work.ready import ready_names as names\n"
-        "from simmodel.generators.task_work import task_work, task_work_names\n"
+        "import simmodel, pathlib; from simmodel.catalogue import ready_names as names\n"
+        "from simmodel.catalogue import task_work, task_work_names\n"
         "home = pathlib.Path(simmodel.__file__).parent\n"
         "print(home); print((home / 'py.typed').exists())\n"
         "print(*names('platforms')); print(*names('workloads'))\n"

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from workflow_documents import GOOD, TEXT, wfformat
 
+from simmodel.catalogue import WORKFLOW_FORMATS, load_workflow
 from simmodel.errors import InputError
 from simmodel.formats.daggen import read_daggen
 from simmodel.formats.dax import read_dax
-from simmodel.formats.library import WORKFLOW_FORMATS, load_workflow
 from simmodel.formats.sst import read_sst
 from simmodel.formats.wfformat import read_wfformat
 

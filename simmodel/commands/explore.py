@@ -45,11 +45,11 @@ def add(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Run every combination of platforms, workloads, policies and seeds, and compare means with their intervals."""
+    from simmodel.catalogue import load_platform
     from simmodel.errors import InputError, unknown
     from simmodel.experiments.explore import explore
     from simmodel.metrics.batch import METRICS
     from simmodel.metrics.workflow import MACHINE_METRICS
-    from simmodel.platform.library import load_platform
     from simmodel.platform.machine import MachineSpec
 
     check_outputs(options, "table", "samples", "plot")

@@ -42,8 +42,7 @@ def _list_ready(kind: str) -> dict[str, str]:
     """Return the names of ready platforms or workloads with their descriptions."""
     import tomllib
 
-    from simmodel.platform.library import load_platform
-    from simmodel.work.ready import ready_file, ready_names
+    from simmodel.catalogue import load_platform, ready_file, ready_names
 
     described = {}
     for name in ready_names(kind):
@@ -57,7 +56,7 @@ def _list_ready(kind: str) -> dict[str, str]:
 
 
 def _list_formats() -> dict[str, str]:
-    from simmodel.formats.library import FORMATS, WORKFLOW_FORMATS
+    from simmodel.catalogue import FORMATS, WORKFLOW_FORMATS
 
     described = {name: each.description for name, each in {**FORMATS, **WORKFLOW_FORMATS}.items()}
     return {**described, "hetsim": "platforms of HetSim, as XML"}

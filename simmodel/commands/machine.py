@@ -108,8 +108,8 @@ def work_label(workload: str) -> str:
 
 def machine_named(platform: str) -> Any:
     """Return a machine by its name or from a file; raises ``InputError`` where it is something else."""
+    from simmodel.catalogue import load_platform
     from simmodel.errors import InputError
-    from simmodel.platform.library import load_platform
     from simmodel.platform.machine import MachineSpec
 
     spec = load_platform(platform)

@@ -134,7 +134,7 @@ def _factor(text: str) -> float:
 def _log(name: str, align: bool) -> Workload | str:
     if not align:
         return name
-    from simmodel.formats.library import load_workload
+    from simmodel.catalogue import load_workload
     from simmodel.work.transformations import shift
 
     log = load_workload(name)

@@ -142,7 +142,7 @@ def cluster_of(options: argparse.Namespace) -> Any:
     """Return the cluster that ``--platform`` names, and ``None`` where it is not given; machines are refused."""
     if options.platform is None:
         return None
-    from simmodel.platform.library import load_platform
+    from simmodel.catalogue import load_platform
     from simmodel.platform.machine import MachineSpec
 
     platform = load_platform(options.platform)

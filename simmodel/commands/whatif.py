@@ -100,8 +100,7 @@ def _arrivals(given: str | None) -> Any:
     """Return settings, to be drawn from, or the workload of a log."""
     if given is None:
         return None
-    from simmodel.formats.library import load_workload
-    from simmodel.work.ready import ready_file
+    from simmodel.catalogue import load_workload, ready_file
 
     path = ready_file("workloads", given) or Path(given)
     if path.suffix != ".toml":

@@ -107,7 +107,7 @@ def explore(
 
 
 def _platforms(given: Any) -> dict[str, Any]:
-    from simmodel.platform.library import load_platform
+    from simmodel.catalogue import load_platform
 
     found = _labelled("platform", given)
     found = {name: load_platform(each) if isinstance(each, (str, Path)) else each for name, each in found.items()}

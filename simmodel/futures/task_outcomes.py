@@ -25,7 +25,7 @@ def task_sample(snapshot: MachineSnapshot, result: MachineResult, until: float, 
     ``ended`` is the end of the last one, so that ``objective=lambda sample: sample.ended`` compares makespans.
 
     >>> from simmodel.environment import Environment
-    >>> from simmodel.platform.library import load_platform
+    >>> from simmodel.catalogue import load_platform
     >>> from simmodel.systems.machine.system import Machine
     >>> from simmodel.work.taskset import TaskSet
     >>> machine = Machine(Environment(), load_platform("hetsim-slow"))

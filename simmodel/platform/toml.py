@@ -131,7 +131,7 @@ def read_toml(path: str | Path) -> Any:
     InputError
         the file is missing, is not TOML, or does not describe a platform
 
-    >>> from simmodel.work.ready import ready_folder
+    >>> from simmodel.catalogue import ready_folder
     >>> read_toml(ready_folder("platforms") / "kth-sp2.toml").processors
     100
     """

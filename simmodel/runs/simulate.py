@@ -164,7 +164,7 @@ def simulate(platform: Any, workload: Any = None, policy: Any = None, **options:
     if workload is None:
         raise InputError("a workload expected, found none")
     if isinstance(platform, (str, Path)):
-        from simmodel.platform.library import load_platform
+        from simmodel.catalogue import load_platform
 
         platform = load_platform(platform)
     if isinstance(platform, MachineSpec):

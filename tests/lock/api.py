@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from simmodel.scheduling.snapshot import SystemSnapshot
+
 from simmodel import (
     Broker,
     Cluster,
@@ -36,13 +38,13 @@ from simmodel import (
     task_work,
     what_if,
 )
+from simmodel.catalogue import ready_names
 from simmodel.cli import main
 from simmodel.formats.daggen import write_daggen
 from simmodel.formats.hetsim import read_hetsim, write_hetsim
 from simmodel.formats.swf import write_swf
 from simmodel.formats.wfformat import write_wfformat
 from simmodel.generators.settings import generate
-from simmodel.work.ready import ready_names
 
 RENAMED: dict[str, str] = {}
 """Columns and metrics that have another name today than in the recorded figures: ``{recorded: today}``."""

@@ -200,7 +200,7 @@ def workload_of(given: Any) -> tuple[Workload, dict[str, Any] | None]:
     if isinstance(given, Workload):
         return given, None
     if isinstance(given, (str, Path)):
-        from simmodel.formats.library import load_workload
+        from simmodel.catalogue import load_workload
 
         return load_workload(given), {"source": str(given)}
     jobs = list(given) if isinstance(given, Iterable) else [given]
@@ -222,7 +222,7 @@ def platform_of(given: Any, processors: Any, log: Workload) -> ClusterSpec:
             raise InputError(f"a number of processors > 0 expected, found {given}")
         return ClusterSpec.simple(int(given) if processors is None else int(processors))
     if isinstance(given, (str, Path)):
-        from simmodel.platform.library import load_platform
+        from simmodel.catalogue import load_platform
 
         given = load_platform(given)
     if isinstance(given, MachineSpec):

@@ -102,7 +102,7 @@ def run_tasks(
     Stalled
         where tasks wait for what will never happen
 
-    >>> from simmodel.platform.library import load_platform
+    >>> from simmodel.catalogue import load_platform
     >>> run_tasks(load_platform("hetsim-slow"), TaskSet([3.0, 4.0]), "hrr").tasks["end"]
     array([3., 4.])
     """
@@ -177,7 +177,7 @@ def go_on(
     InputError
         where the policy is not known by a name and none is given, or an instant is past
 
-    >>> from simmodel.platform.library import load_platform
+    >>> from simmodel.catalogue import load_platform
     >>> machine = Machine(Environment(), load_platform("hetsim-slow"))
     >>> _ = machine.submit(TaskSet([30.0, 40.0])); machine.env.run(until=2)
     >>> go_on(machine.snapshot(), arrivals=[(5.0, TaskSet([1.0]))]).tasks["end"]
@@ -228,7 +228,7 @@ def _run(machine: Machine, works: Iterable[tuple[float, TaskSet]], until: float 
 def _works(work: Any, spec: MachineSpec, config: HetSimConfig | None, seed: int) -> list[tuple[float, TaskSet]]:
     """Return the task sets with the instants of their submission."""
     if isinstance(work, (str, Path)):
-        from simmodel.generators.task_work import task_work
+        from simmodel.catalogue import task_work
 
         return _works(task_work(work, seed, config=config, machine=spec), spec, None, seed)
     if isinstance(work, (TaskSet, Workflow)):

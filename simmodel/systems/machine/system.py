@@ -368,7 +368,7 @@ class Machine:
         InputError
             where the time is another, or the policy is not known by a name
 
-        >>> from simmodel.platform.library import load_platform
+        >>> from simmodel.catalogue import load_platform
         >>> machine = Machine(Environment(), load_platform("hetsim-slow"))
         >>> _ = machine.submit(TaskSet([3.0, 4.0])); machine.env.run(until=2)
         >>> again = Machine.from_snapshot(Environment(2), machine.snapshot()); again.env.run()

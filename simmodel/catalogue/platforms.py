@@ -6,9 +6,10 @@ import re
 from pathlib import Path
 from typing import Any
 
+from simmodel.catalogue.ready import ready_file, ready_names
 from simmodel.errors import unknown
+from simmodel.formats.hetsim import read_hetsim
 from simmodel.platform.toml import read_toml
-from simmodel.work.ready import ready_file, ready_names
 
 __all__ = ["load_platform", "platform_names"]
 
@@ -54,7 +55,5 @@ def load_platform(name_or_path: str | Path) -> Any:
 
 def _read(path: Path) -> Any:
     if path.name.lower().endswith((".xml", ".xml.gz")):
-        from simmodel.formats.hetsim import read_hetsim
-
         return read_hetsim(path)
     return read_toml(path)

@@ -29,19 +29,19 @@ from typing import Any
 import attrs
 import numpy as np
 
+from simmodel.catalogue.ready import ready_file, ready_names
+from simmodel.catalogue.workflows import load_workflow
 from simmodel.errors import InputError, unknown
 from simmodel.formats.hetsim_config import HetSimConfig
-from simmodel.formats.library import load_workflow
 from simmodel.generators.draws import Streams
 from simmodel.generators.families import only_possible, with_families
 from simmodel.generators.task_arrivals import arrive, works_over_time
 from simmodel.generators.task_kinds import TASK_KINDS, Work
 from simmodel.platform.machine import MachineSpec
-from simmodel.work.ready import ready_file, ready_names
 from simmodel.work.taskset import TaskSet
 from simmodel.work.workflow import Workflow
 
-__all__ = ["TASK_KINDS", "Work", "make_work", "task_work", "task_work_names"]
+__all__ = ["make_work", "task_work", "task_work_names"]
 
 _FAMILIES = ("families", "types", "partial", "reconfiguration")
 _ARRIVALS = ("rate", "gap", "max_delay", "start")

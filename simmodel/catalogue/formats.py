@@ -1,0 +1,168 @@
+"""The formats of workloads and workflows: their names, how a file of each is recognised, and what reads it."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import zlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from simmodel.errors import InputError, unknown
+from simmodel.formats.columns import read_columns
+from simmodel.formats.daggen import read_daggen
+from simmodel.formats.dax import read_dax
+from simmodel.formats.gwf import read_gwf
+from simmodel.formats.pbs import read_pbs
+from simmodel.formats.sacct import read_sacct
+from simmodel.formats.source import decode
+from simmodel.formats.sst import read_sst
+from simmodel.formats.swf import read_swf
+from simmodel.formats.wfformat import read_wfformat
+from simmodel.generators.settings import read_settings
+from simmodel.work.workload import COLUMNS
+
+__all__ = ["FORMATS", "WORKFLOW_FORMATS", "Format", "check_format", "read_file"]
+
+
+@attrs.frozen
+class Format:
+    """A format of workloads or workflows: what it is, the endings of its files, how one knows it, and its reader."""
+
+    description: str
+    endings: tuple[str, ...]
+    is_this: Callable[[list[str]], bool] = attrs.field(repr=False)
+    read: Callable[..., Any] = attrs.field(repr=False)
+
+
+def _is_swf(lines: list[str]) -> bool:
+    return any(line.startswith(";") for line in lines[:1]) or any(_numbers(line) == 18 for line in lines)
+
+
+def _numbers(line: str) -> int:
+    fields = line.split()
+    return len(fields) if all(re.fullmatch(r"-?\d+(\.\d*)?", field) for field in fields) else 0
+
+
+def _is_gwf(lines: list[str]) -> bool:
+    return any(len(line.split("\t")) in (28, 29, 30) for line in lines)
+
+
+def _is_sacct(lines: list[str]) -> bool:
+    return bool(lines) and "|" in lines[0] and "jobid" in lines[0].lower().split("|")
+
+
+def _is_pbs(lines: list[str]) -> bool:
+    return any(re.match(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;\w+;", line) for line in lines)
+
+
+def _is_settings(lines: list[str]) -> bool:
+    return any(re.match(r'\s*generator\s*=\s*"', line) for line in lines)
+
+
+def _is_csv(lines: list[str]) -> bool:
+    return bool(lines) and len(set(re.split(r"[,;\t]", lines[0])) & set(COLUMNS)) >= 2
+
+
+FORMATS: Mapping[str, Format] = {
+    "swf": Format("Standard Workload Format (Parallel Workloads Archive)", (".swf",), _is_swf, read_swf),
+    "gwf": Format("Grid Workloads Format (Grid Workloads Archive)", (".gwf",), _is_gwf, read_gwf),
+    "sacct": Format("Slurm accounting: output of sacct --parsable2", (".sacct",), _is_sacct, read_sacct),
+    "pbs": Format("accounting logs of PBS Professional, OpenPBS and Torque", (".pbs",), _is_pbs, read_pbs),
+    "toml": Format("settings of a generator", (".toml",), _is_settings, read_settings),
+    "csv": Format("a table with named columns", (".csv", ".tsv"), _is_csv, read_columns),
+}
+"""The formats of workloads by name, in the order in which a file's content is tried."""
+
+
+def _has(pattern: str) -> Callable[[list[str]], bool]:
+    return lambda lines: re.search(pattern, "\n".join(lines)) is not None
+
+
+_ADAG = _has(r"<adag\b")
+_DAGGEN = _has(r"(?m)^\s*(strict\s+)?digraph\b|^NODE(_COUNT)? ")
+_WFFORMAT = _has(r'"(schemaVersion|specification)"')
+_SST = _has(r'"execution_time"')
+
+WORKFLOW_FORMATS: Mapping[str, Format] = {
+    "dax": Format("DAX of Pegasus 2.1 and 3.x", (".dax", ".xml"), _ADAG, read_dax),
+    "daggen": Format("DAGGEN, text or DOT", (".daggen", ".dot"), _DAGGEN, read_daggen),
+    "wfformat": Format("WfFormat of WfCommons 1.5 and 1.6", (), _WFFORMAT, read_wfformat),
+    "sst": Format("workflow of the job scheduler of SST", (), _SST, read_sst),
+}
+"""The formats of workflows by name, in the order in which a file's content is tried."""
+
+
+def read_file(
+    path: Path, kind: str, formats: Mapping[str, Format], format: str | None, options: Mapping[str, Any]
+) -> Any:
+    """Return what a file holds, read as the format of this name or as the one that its ending or content shows.
+
+    Parameters
+    ----------
+    path
+        the file
+    kind
+        what errors call it: "workload" or "workflow"
+    formats
+        those that are possible, by name
+    format
+        a name of these; ``None``: seen from the file
+    options
+        handed to the reader
+
+    Raises
+    ------
+    InputError
+        there is no such file, the format is not known, or the reader refuses the file or an option
+    """
+    if not path.exists():
+        raise InputError("no such file", source=str(path))
+    chosen = formats[format] if format else _format_of(path, kind, formats)
+    try:
+        return chosen.read(path, **options)
+    except TypeError as error:
+        if options and "unexpected keyword" in str(error):
+            raise InputError(f"option of the reader expected: {error}", source=str(path)) from None
+        raise
+
+
+def check_format(format: str | None, formats: Mapping[str, Format]) -> None:
+    """Raise :class:`InputError` where a format is not one of these; ``None`` is any.
+
+    >>> check_format("swf", FORMATS)
+    """
+    if format is not None and format not in formats:
+        raise unknown("format", format, formats)
+
+
+def _format_of(path: Path, kind: str, formats: Mapping[str, Format]) -> Format:
+    plain = path.name.lower().removesuffix(".gz")
+    for each in formats.values():
+        if each.endings and plain.endswith(each.endings):
+            return each
+    if path.is_dir() and kind == "workload":
+        return FORMATS["pbs"]
+    lines = _first_lines(path)
+    for each in formats.values():
+        if each.is_this(lines):
+            return each
+    found = f"found {lines[0][:60]!r}" if lines else "found an empty file"
+    raise InputError(f"a {kind} in one of the formats {', '.join(formats)} expected, {found}", source=str(path))
+
+
+def _first_lines(path: Path) -> list[str]:
+    """Return the first lines of a file that are not blank."""
+    try:
+        with path.open("rb") as file:
+            packed = file.read(2) == b"\x1f\x8b"
+        with gzip.open(path, "rb") if packed else path.open("rb") as opened:
+            data = opened.read(1 << 16)
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"cannot be read: {error}", source=str(path)) from None
+    if b"\0" in data:
+        raise InputError("text expected, found binary data", source=str(path))
+    return [line for line in decode(data).splitlines() if line.strip()]
