@@ -9,8 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from simmodel.scheduling.snapshot import SystemSnapshot
-
 from simmodel import (
     Broker,
     Cluster,
