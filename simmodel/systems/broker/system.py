@@ -18,6 +18,7 @@ from simmodel.systems.broker.member import BrokeredJob, Member, Slowdowns, check
 from simmodel.systems.cluster.forecast import By
 from simmodel.systems.cluster.system import Cluster
 from simmodel.systems.dependencies import Dependencies
+from simmodel.systems.system import System
 from simmodel.work.job import OVER, Job, LiveJob, Run
 from simmodel.work.table import Table
 from simmodel.work.workload import Report
@@ -33,7 +34,7 @@ __all__ = ["Broker", "Slowdowns"]
 INFINITY = float("inf")
 
 
-class Broker:
+class Broker(System[BrokeredJob]):
     """Hands each job to one of several clusters, by a policy whose places are the clusters.
 
     The clusters are made in the same environment, each with its own scheduler, speed and size; they may have jobs of
@@ -73,6 +74,8 @@ class Broker:
     >>> [(job.destination.name, job.started) for job in jobs]
     [('a', 0), ('b', 0), ('b', 0)]
     """
+
+    kind = "broker"
 
     def __init__(
         self,

@@ -25,6 +25,7 @@ from simmodel.systems.cluster.execution import Executions
 from simmodel.systems.cluster.limits import QueueRules
 from simmodel.systems.cluster.replay import needs_specs, note_left_out, submit_specs
 from simmodel.systems.dependencies import Dependencies
+from simmodel.systems.system import System
 from simmodel.work.job import OVER, Job, LiveJob, Run
 from simmodel.work.prepare import Estimates, Overrun, Prepared, planned_seconds, prepare
 from simmodel.work.workload import Report
@@ -48,7 +49,7 @@ _HOOKS = (
 )
 
 
-class Cluster(Executions, Snapshots):
+class Cluster(Executions, Snapshots, System[LiveJob]):
     """Nodes under one batch scheduler, which runs jobs.
 
     Parameters
@@ -92,6 +93,8 @@ class Cluster(Executions, Snapshots):
     >>> cluster.result().metrics()["wait_mean"]
     5.0
     """
+
+    kind = "cluster"
 
     def __init__(
         self,

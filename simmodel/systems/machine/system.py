@@ -22,6 +22,7 @@ from simmodel.systems.machine.arrivals import LiveSet, bring_to_life
 from simmodel.systems.machine.build import build_processors
 from simmodel.systems.machine.mover import DataMover
 from simmodel.systems.machine.problem import problem_of
+from simmodel.systems.system import System
 from simmodel.work.livetask import LiveData, LiveTask
 from simmodel.work.taskset import TaskSet
 from simmodel.work.workflow import Workflow
@@ -35,7 +36,7 @@ __all__ = ["Machine"]
 _HOOKS = ("task_ready", "task_assigned", "task_ended", "task_stopped")
 
 
-class Machine:
+class Machine(System[LiveTask]):
     """Processors under one scheduler, which run tasks.
 
     Parameters
@@ -78,6 +79,9 @@ class Machine:
     >>> _ = env.run(machine.submit(Workflow(tasks, [("a", "c"), ("b", "c")])).done); env.now
     9.0
     """
+
+    kind = "machine"
+    work = "tasks"
 
     def __init__(
         self,
