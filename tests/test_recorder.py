@@ -7,6 +7,7 @@ import pytest
 import simpy
 
 from simmodel.records import EventRecorder, JobRecorder, Progress, UsageMeter
+from simmodel.results import Result
 
 NAN = float("nan")
 
@@ -48,7 +49,7 @@ def test_plain_jobs_need_nothing_but_the_table_of_jobs():
     second = stage.at(3).start(job(1))
     stage.at(7).end(first)
     stage.at(9).end(second, "timeout")
-    result = stage.recorder.result(columns(3, user=["a", "b", "c"]), name="plain")
+    result = stage.recorder.record(Result, columns(3, user=["a", "b", "c"]), name="plain")
     assert stage.recorder.runs(result.jobs) is None
     assert result.jobs["start"].tolist()[:2] == [2, 3]
     assert result.jobs["run"].tolist()[:2] == [5, 6]
@@ -64,7 +65,7 @@ def test_a_running_job_and_one_not_yet_submitted():
     stage = Stage(expected=2)
     stage.at(1).start(job(0))
     stage.at(5)
-    result = stage.recorder.result(columns(2, submit=np.array([0.0, 99.0])))
+    result = stage.recorder.record(Result, columns(2, submit=np.array([0.0, 99.0])))
     assert result.jobs["status"].tolist() == ["running", "unsubmitted"]
     assert np.isnan(result.jobs["run"]).all()
     assert result.ended == 5
@@ -111,7 +112,7 @@ def test_a_preempted_job_has_two_executions(keeps, run):
     assert stage.recorder.jobs(columns(1))["status"].tolist() == ["waiting"]
     second = stage.at(10).start(work)
     stage.at(18).end(second)
-    result = stage.recorder.result(columns(1, processors=np.array([2])))
+    result = stage.recorder.record(Result, columns(1, processors=np.array([2])))
     assert result.jobs["start"].tolist() == [1]
     assert result.jobs["end"].tolist() == [18]
     assert result.jobs["run"].tolist() == [run]
@@ -129,7 +130,7 @@ def test_a_requeued_job_that_is_withdrawn_leaves_the_queue():
     stage.at(2).end(run, "requeued")
     stage.at(6).recorder.job_cancelled(work)
     stage.at(20)
-    result = stage.recorder.result(columns(1), ended=20.0)
+    result = stage.recorder.record(Result, columns(1), ended=20.0)
     assert result.jobs["status"].tolist() == ["cancelled"]
     assert result.jobs["attempts"].tolist() == [1]
     assert result.queue_length().integral() == 4
@@ -142,7 +143,7 @@ def test_suspension_splits_an_execution():
     assert stage.recorder.jobs(columns(2))["status"].tolist()[0] == "suspended"
     stage.at(10).recorder.job_resumed(run)
     stage.at(13).end(run)
-    result = stage.recorder.result(columns(2, processors=np.array([3, 1])))
+    result = stage.recorder.record(Result, columns(2, processors=np.array([3, 1])))
     assert result.jobs["run"].tolist()[0] == 7
     assert result.jobs["attempts"].tolist()[0] == 1
     assert result.runs["status"].tolist() == ["suspended", "completed"]
@@ -155,7 +156,7 @@ def test_a_job_cancelled_while_suspended_has_one_stretch():
     run = stage.start(job(0))
     stage.at(4).recorder.job_suspended(run)
     stage.at(9).end(run, "cancelled")
-    result = stage.recorder.result(columns(1))
+    result = stage.recorder.record(Result, columns(1))
     assert result.jobs["status"].tolist() == ["cancelled"]
     assert result.jobs["run"].tolist() == [4]
     assert len(result.runs) == 1
@@ -168,7 +169,7 @@ def test_identified_nodes_are_kept_with_each_execution():
     stage.at(3).start(job(1, 2), nodes=(3,))
     stage.at(5).end(first)
     stage.at(6)
-    result = stage.recorder.result(columns(2, processors=np.array([4, 2])))
+    result = stage.recorder.record(Result, columns(2, processors=np.array([4, 2])))
     assert result.runs["nodes"].tolist() == [(0, 1), (3,)]
     assert result.runs["status"].tolist() == ["completed", "running"]
     assert np.isnan(result.runs["end"][1])
@@ -181,7 +182,7 @@ def test_jobs_of_several_places_say_where_they_ran():
     stage.at(5)
     for run in runs:
         stage.end(run)
-    result = stage.recorder.result(columns(3))
+    result = stage.recorder.record(Result, columns(3))
     assert result.runs["place"].tolist() == ["pool", "gpu", "pool"]
     assert result.busy("gpu").integral() == 5
     assert result.busy().integral() == 15
@@ -206,14 +207,14 @@ def test_places_that_change_are_kept():
     changes = stage.recorder.changes()
     assert changes["processors"].tolist() == [6, 8]
     assert changes["down"].tolist() == [(3,), ()]
-    result = stage.recorder.result(ended=10.0)
+    result = stage.recorder.record(Result, ended=10.0)
     assert result.capacity().integral() == 8 * 10 - 2 * 2
 
 
 def test_nodes_and_powers_come_from_the_description_of_the_place():
     kind = Some(count=2, cores=4, idle_power=100.0, load_power=200.0)
     rack = Some(name="rack", capacity=8, spec=Some(nodes=(kind,), idle_power=0.0, load_power=0.0))
-    result = JobRecorder(simpy.Environment(), places=[rack]).result()
+    result = JobRecorder(simpy.Environment(), places=[rack]).record(Result)
     assert list(result.places.rows()) == [
         {"place": "rack", "processors": 8, "nodes": 2, "idle_power": 100.0, "load_power": 200.0}
     ]

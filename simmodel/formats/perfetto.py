@@ -17,8 +17,8 @@ import numpy as np
 from simmodel.metrics.packing import pack
 
 if TYPE_CHECKING:
+    from simmodel.records.job_record import JobRecord
     from simmodel.records.steps import Steps
-    from simmodel.results.result import Result
     from simmodel.work.table import Table
 
 __all__ = ["counter", "trace_events", "write_events", "write_trace"]
@@ -26,7 +26,7 @@ __all__ = ["counter", "trace_events", "write_events", "write_trace"]
 _MICRO = 1e6
 
 
-def write_trace(result: Result, path: str | Path, *, limit: int = 500_000, points: int = 20_000) -> None:
+def write_trace(result: JobRecord, path: str | Path, *, limit: int = 500_000, points: int = 20_000) -> None:
     """Write the executions of a run as a trace, compressed where the path ends in ``.gz``.
 
     On places that only count processors an execution stands as one slice on the lowest of its rows (as packed by
@@ -43,8 +43,8 @@ def write_trace(result: Result, path: str | Path, *, limit: int = 500_000, point
         values of a counter at most; beyond it averages over equal intervals
 
     >>> import json, pathlib, tempfile
-    >>> from simmodel.results.result import Result
-    >>> result = Result(jobs={"submit": [0], "start": [1], "end": [3], "processors": [2]}, processors=4)
+    >>> from simmodel.records.job_record import JobRecord
+    >>> result = JobRecord(jobs={"submit": [0], "start": [1], "end": [3], "processors": [2]}, processors=4)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_trace(result, folder + "/trace.json")
     ...     events = json.loads(pathlib.Path(folder, "trace.json").read_text())["traceEvents"]
@@ -81,7 +81,7 @@ def _write(file: TextIO, events: Iterable[Mapping[str, Any]], name: str) -> None
     file.write("\n]}\n")
 
 
-def trace_events(result: Result, *, limit: int = 500_000, points: int = 20_000) -> Iterator[dict[str, Any]]:
+def trace_events(result: JobRecord, *, limit: int = 500_000, points: int = 20_000) -> Iterator[dict[str, Any]]:
     """Yield the trace's events as dictionaries; parameters as of :func:`write_trace`."""
     jobs = result.jobs
     ids, first = np.unique(jobs["job"], return_index=True)
@@ -95,7 +95,7 @@ def trace_events(result: Result, *, limit: int = 500_000, points: int = 20_000) 
     yield from counter("processors waited for", result.queued_processors(), 0, points)
 
 
-def _slices(result: Result, runs: Table, row: Any, pid: int, size: int, limit: int) -> Iterator[dict[str, Any]]:
+def _slices(result: JobRecord, runs: Table, row: Any, pid: int, size: int, limit: int) -> Iterator[dict[str, Any]]:
     """Yield the executions of one place; ``row`` is their row in the table of jobs."""
     place = str(result.places["place"][pid - 1])
     start, end = runs["start"], np.where(np.isnan(runs["end"]), result.ended, runs["end"])

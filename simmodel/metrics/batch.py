@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from simmodel.results.result import Result
+    from simmodel.records.job_record import JobRecord
 
 __all__ = [
     "METRICS",
@@ -138,7 +138,7 @@ def per_processor_slowdown(
     return np.maximum(1.0, (waited + ran) / (_floats(processors) * np.maximum(ran, tau)))
 
 
-def job_values(result: Result, value: str, tau: float = TAU) -> NDArray[np.float64]:
+def job_values(result: JobRecord, value: str, tau: float = TAU) -> NDArray[np.float64]:
     """Return one number a job: wait, turnaround, slowdown, bounded_slowdown, per_processor_slowdown or a column.
 
     Waits and turnarounds count from the moment at which dependencies let a job go, where the result knows it.
@@ -148,8 +148,8 @@ def job_values(result: Result, value: str, tau: float = TAU) -> NDArray[np.float
     KeyError
         where the value is neither
 
-    >>> from simmodel.results.result import Result
-    >>> result = Result(jobs={"submit": [0, 0], "start": [0, 10], "end": [10, 30], "processors": [4, 2]})
+    >>> from simmodel.records.job_record import JobRecord
+    >>> result = JobRecord(jobs={"submit": [0, 0], "start": [0, 10], "end": [10, 30], "processors": [4, 2]})
     >>> job_values(result, "turnaround"), job_values(result, "processors")
     (array([10., 30.]), array([4., 2.]))
     """
@@ -183,7 +183,7 @@ def _seconds(cut: float | str | None, span: float, name: str) -> float:
 
 
 def window(
-    result: Result, warmup: float | str | None = None, cooldown: float | str | None = None
+    result: JobRecord, warmup: float | str | None = None, cooldown: float | str | None = None
 ) -> tuple[float, float]:
     """Return the part of a run that metrics look at: the first and last instant in s.
 
@@ -196,8 +196,8 @@ def window(
         seconds, or a share of the time between first and last submission such as ``"10%"``; a warm-up may be
         ``"mser-5"``: the jobs that the rule of White 1997 deletes from the series of waits
 
-    >>> from simmodel.results.result import Result
-    >>> result = Result(jobs={"submit": [0, 100], "start": [0, 100], "end": [10, 130], "processors": [1, 1]})
+    >>> from simmodel.records.job_record import JobRecord
+    >>> result = JobRecord(jobs={"submit": [0, 100], "start": [0, 100], "end": [10, 130], "processors": [1, 1]})
     >>> window(result), window(result, warmup=20, cooldown="10%")
     ((0.0, 130.0), (20.0, 90.0))
     """
@@ -219,7 +219,7 @@ def window(
 
 
 def summary(
-    result: Result,
+    result: JobRecord,
     *,
     warmup: float | str | None = None,
     cooldown: float | str | None = None,
@@ -240,10 +240,10 @@ def summary(
     tau
         the bound of the bounded slowdowns, s
 
-    >>> from simmodel.results.result import Result
+    >>> from simmodel.records.job_record import JobRecord
     >>> nan = float("nan")
     >>> jobs = {"submit": [0, 0, 5], "start": [0, 10, nan], "end": [10, 30, nan], "processors": [4, 2, 9]}
-    >>> metrics = summary(Result(jobs=jobs, processors=4))
+    >>> metrics = summary(JobRecord(jobs=jobs, processors=4))
     >>> metrics["jobs"], metrics["counted"], metrics["status"]
     (3, 2, {'completed': 2, 'waiting': 1})
     >>> metrics["wait_mean"], metrics["makespan"], metrics["bounded_slowdown_mean"]
@@ -302,7 +302,7 @@ def _percentile(values: NDArray[np.float64], percent: float) -> float:
     return float(np.percentile(values, percent)) if len(values) else float("nan")
 
 
-def compare(results: Sequence[Result], metrics: Sequence[str] | None = None, **options: Any) -> Table:
+def compare(results: Sequence[JobRecord], metrics: Sequence[str] | None = None, **options: Any) -> Table:
     """Return a table with one row a result and one column a metric.
 
     Parameters
@@ -314,9 +314,9 @@ def compare(results: Sequence[Result], metrics: Sequence[str] | None = None, **o
     options
         as of :func:`summary`
 
-    >>> from simmodel.results.result import Result
+    >>> from simmodel.records.job_record import JobRecord
     >>> jobs = {"submit": [0], "start": [2], "end": [9], "processors": [1]}
-    >>> for row in compare([Result(name="a", jobs=jobs), Result(name="b", jobs=jobs)], ["wait_mean"]).rows():
+    >>> for row in compare([JobRecord(name="a", jobs=jobs), JobRecord(name="b", jobs=jobs)], ["wait_mean"]).rows():
     ...     print(row)
     {'result': 'a', 'jobs': 1, 'counted': 1, 'wait_mean': 2.0}
     {'result': 'b', 'jobs': 1, 'counted': 1, 'wait_mean': 2.0}

@@ -15,7 +15,7 @@ from simmodel.work.table import Table
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from simmodel.results.result import Result
+    from simmodel.records.job_record import JobRecord
 
 __all__ = ["BINS", "binned", "grouped"]
 
@@ -52,7 +52,7 @@ def _of(values: NDArray[np.float64], function: Callable[[Any], float]) -> float:
 
 
 def binned(
-    result: Result,
+    result: JobRecord,
     by: str = "processors",
     bins: Sequence[float] | None = None,
     value: str = "wait",
@@ -78,9 +78,9 @@ def binned(
     Table
         columns ``bin`` (its name), ``low, high, jobs`` and one named after the value; the row ``outside`` is the last
 
-    >>> from simmodel.results.result import Result
+    >>> from simmodel.records.job_record import JobRecord
     >>> jobs = {"submit": [0, 0, 0], "start": [1, 2, 3], "end": [9, 9, 9], "processors": [128, 129, 130]}
-    >>> table = binned(Result(jobs=jobs), bins=[0, 128, 129])
+    >>> table = binned(JobRecord(jobs=jobs), bins=[0, 128, 129])
     >>> list(zip(table["bin"].tolist(), table["jobs"].tolist(), table["wait"].tolist()))
     [('(0,128]', 1, 1.0), ('(128,129]', 1, 2.0), ('outside', 1, 3.0)]
     """
@@ -114,7 +114,7 @@ def binned(
 
 
 def grouped(
-    result: Result,
+    result: JobRecord,
     by: str = "user",
     values: Sequence[str] = ("wait", "bounded_slowdown"),
     statistic: Statistic = "mean",
@@ -135,9 +135,9 @@ def grouped(
     Table
         columns ``by``, ``jobs``, ``processor_seconds`` (work done) and one for each value
 
-    >>> from simmodel.results.result import Result
+    >>> from simmodel.records.job_record import JobRecord
     >>> jobs = {"submit": [0, 0], "start": [1, 2], "end": [9, 9], "processors": [2, 1], "user": ["ann", "bob"]}
-    >>> for row in grouped(Result(jobs=jobs), values=["wait"]).rows(): print(row)
+    >>> for row in grouped(JobRecord(jobs=jobs), values=["wait"]).rows(): print(row)
     {'user': 'ann', 'jobs': 1, 'processor_seconds': 16.0, 'wait': 1.0}
     {'user': 'bob', 'jobs': 1, 'processor_seconds': 7.0, 'wait': 2.0}
     """

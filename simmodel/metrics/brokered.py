@@ -22,8 +22,8 @@ from simmodel.work.table import Table
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from simmodel.records.job_record import JobRecord
     from simmodel.results.broker import BrokerResult
-    from simmodel.results.result import Result
 
 __all__ = ["WEEK", "by_cluster", "by_origin", "moved", "moved_turnaround", "side_by_side", "weekly"]
 
@@ -32,7 +32,7 @@ _WALLTIME = ("asked", "requested")
 
 
 def side_by_side(
-    results: Sequence[Result],
+    results: Sequence[JobRecord],
     by: str = "processors",
     bins: Sequence[float] | None = None,
     value: str = "wait",
@@ -61,10 +61,10 @@ def side_by_side(
         columns ``bin, jobs``, one a result, and ``change`` (0.1 is 10 % more); a last row of all jobs. A bin without
         jobs is left out
 
-    >>> from simmodel.results.result import Result
+    >>> from simmodel.records.job_record import JobRecord
     >>> jobs = {"submit": [0, 0], "start": [60, 600], "end": [900, 900], "processors": [8, 512]}
-    >>> before = Result(jobs=jobs, name="random")
-    >>> after = Result(jobs={**jobs, "start": [60, 300]}, name="sgs-t")
+    >>> before = JobRecord(jobs=jobs, name="random")
+    >>> after = JobRecord(jobs={**jobs, "start": [60, 300]}, name="sgs-t")
     >>> for row in side_by_side([before, after]).rows(): print(*row.values())
     (0,128] 1 1.0 1.0 0.0
     (256,512] 1 10.0 5.0 -0.5
@@ -200,7 +200,7 @@ def weekly(result: BrokerResult, interval: float = WEEK) -> Table:
     return Table({"week": list(range(weeks)) * count, "start": edges[:-1].tolist() * count, **columns})
 
 
-def _shares(result: Result, edges: NDArray[np.float64]) -> NDArray[np.float64]:
+def _shares(result: JobRecord, edges: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the busy share of a cluster between these instants (s); it is idle before its first and after its last."""
     hours = np.zeros((2, len(edges) - 1))
     for row, steps in zip(hours, (result.busy(), result.capacity()), strict=True):

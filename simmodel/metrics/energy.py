@@ -17,7 +17,7 @@ from simmodel.work.table import Table
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from simmodel.results.result import Result
+    from simmodel.records.job_record import JobRecord
 
 __all__ = ["Energy", "energy", "node_energy", "power"]
 
@@ -57,7 +57,7 @@ class _Group:
     share: float  # of the place's processors
 
 
-def _groups(result: Result, idle_power: float | None, load_power: float | None) -> list[_Group]:
+def _groups(result: JobRecord, idle_power: float | None, load_power: float | None) -> list[_Group]:
     groups = []
     for row in result.places.rows():
         name, processors, count = row["place"], row["processors"], int(row["nodes"])
@@ -80,7 +80,7 @@ def _groups(result: Result, idle_power: float | None, load_power: float | None) 
     return groups
 
 
-def _up(result: Result, group: _Group) -> Steps:
+def _up(result: JobRecord, group: _Group) -> Steps:
     """Units that are up over time."""
     changes = result.changes
     if group.nodes is not None and changes is not None and any(changes["down"].tolist()):
@@ -91,7 +91,7 @@ def _up(result: Result, group: _Group) -> Steps:
     return result.capacity(group.place).scaled(group.share / group.size)
 
 
-def _node_runs(result: Result, place: str) -> Table:
+def _node_runs(result: JobRecord, place: str) -> Table:
     """One row a node of an execution: ``node, start, end, processors``, those divided evenly over its nodes."""
     runs = result.runs.where(result.runs["place"] == place)
     known = np.array([nodes is not None and len(nodes) > 0 for nodes in runs["nodes"].tolist()], dtype=bool)
@@ -122,7 +122,7 @@ def _busy_spans(runs: Table) -> Table:
     return Table({"node": node[begins], "start": start[begins], "end": reach[last]})
 
 
-def _busy(result: Result, group: _Group, model: Model) -> Steps:
+def _busy(result: JobRecord, group: _Group, model: Model) -> Steps:
     """Units that are busy over time: shares of them in the linear model."""
     if group.nodes is not None:
         runs = _node_runs(result, group.place)
@@ -141,7 +141,7 @@ def _check(model: str) -> None:
 
 
 def power(
-    result: Result, *, model: Model = "linear", idle_power: float | None = None, load_power: float | None = None
+    result: JobRecord, *, model: Model = "linear", idle_power: float | None = None, load_power: float | None = None
 ) -> Steps:
     """Return the power of all places over time, in watts.
 
@@ -154,8 +154,9 @@ def power(
     idle_power, load_power
         watts a processor, or a node where nodes are identified, instead of those of the places
 
-    >>> from simmodel.results.result import Result
-    >>> result = Result(jobs={"submit": [0, 0], "start": [0, 10], "end": [10, 30], "processors": [4, 2]}, processors=4)
+    >>> from simmodel.records.job_record import JobRecord
+    >>> jobs = {"submit": [0, 0], "start": [0, 10], "end": [10, 30], "processors": [4, 2]}
+    >>> result = JobRecord(jobs=jobs, processors=4)
     >>> power(result, idle_power=50, load_power=150).values
     array([600., 400.])
     """
@@ -168,12 +169,13 @@ def power(
 
 
 def energy(
-    result: Result, *, model: Model = "linear", idle_power: float | None = None, load_power: float | None = None
+    result: JobRecord, *, model: Model = "linear", idle_power: float | None = None, load_power: float | None = None
 ) -> Energy:
     """Return the energy of all places over the run, in joules; parameters as of :func:`power`.
 
-    >>> from simmodel.results.result import Result
-    >>> result = Result(jobs={"submit": [0, 0], "start": [0, 10], "end": [10, 30], "processors": [4, 2]}, processors=4)
+    >>> from simmodel.records.job_record import JobRecord
+    >>> jobs = {"submit": [0, 0], "start": [0, 10], "end": [10, 30], "processors": [4, 2]}
+    >>> result = JobRecord(jobs=jobs, processors=4)
     >>> energy(result, idle_power=50, load_power=150)
     Energy(idle=6000.0, load=8000.0)
     """
@@ -185,7 +187,7 @@ def energy(
     return total
 
 
-def node_energy(result: Result, place: str | None = None, *, model: Model = "linear") -> Table:
+def node_energy(result: JobRecord, place: str | None = None, *, model: Model = "linear") -> Table:
     """Return what each identified node of a place did: ``node, busy, down`` (s) and ``energy`` (J), in order of nodes.
 
     Parameters
@@ -201,13 +203,13 @@ def node_energy(result: Result, place: str | None = None, *, model: Model = "lin
         where the nodes of the place are not identified
 
     >>> import numpy as np
-    >>> from simmodel.results.result import Result
+    >>> from simmodel.records.job_record import JobRecord
     >>> nodes = np.empty(1, dtype=object); nodes[0] = (1,)
     >>> run = {"job": [1], "attempt": [1], "start": [0.0], "end": [10.0], "place": ["rack"], "processors": [8],
     ...        "status": ["completed"], "nodes": nodes}
     >>> rack = {"place": ["rack"], "processors": [16], "nodes": [2], "idle_power": [100.0], "load_power": [300.0]}
     >>> from simmodel.work.table import Table
-    >>> result = Result(jobs={"submit": [0], "start": [0], "end": [10], "processors": [8]}, processors=16,
+    >>> result = JobRecord(jobs={"submit": [0], "start": [0], "end": [10], "processors": [8]}, processors=16,
     ...                 runs=Table(run), places=Table(rack))
     >>> node_energy(result)["energy"]
     array([1000., 3000.])

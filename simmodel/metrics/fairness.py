@@ -11,7 +11,7 @@ from simmodel.records.steps import Steps
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from simmodel.results.result import Result
+    from simmodel.records.job_record import JobRecord
 
 __all__ = ["discrimination", "jain", "unfairness", "users"]
 
@@ -30,7 +30,7 @@ def jain(values: ArrayLike) -> float:
     return float(amounts.sum() ** 2 / (len(amounts) * squares)) if squares else float("nan")
 
 
-def users(result: Result, values: NDArray[np.float64], counted: NDArray[np.bool_]) -> float:
+def users(result: JobRecord, values: NDArray[np.float64], counted: NDArray[np.bool_]) -> float:
     """Return Jain's index of the users' means of a value; nan where the result knows no users.
 
     Parameters
@@ -46,7 +46,7 @@ def users(result: Result, values: NDArray[np.float64], counted: NDArray[np.bool_
     return jain(np.bincount(which, weights=values) / np.bincount(which))
 
 
-def discrimination(result: Result) -> NDArray[np.float64]:
+def discrimination(result: JobRecord) -> NDArray[np.float64]:
     """Return for each job the processor-seconds it received more (or less) than an equal division would have given.
 
     At each instant the busy processors are divided equally among the jobs in the system (waiting or running); what a
@@ -57,8 +57,8 @@ def discrimination(result: Result) -> NDArray[np.float64]:
     parallel jobs as in G. Sabin and P. Sadayappan, "Unfairness metrics for space-sharing parallel job schedulers",
     JSSPP 2005.
 
-    >>> from simmodel.results.result import Result
-    >>> result = Result(jobs={"submit": [0, 0], "start": [0, 10], "end": [10, 20], "processors": [1, 1]})
+    >>> from simmodel.records.job_record import JobRecord
+    >>> result = JobRecord(jobs={"submit": [0, 0], "start": [0, 10], "end": [10, 20], "processors": [1, 1]})
     >>> discrimination(result)
     array([ 5., -5.])
     """
@@ -79,7 +79,7 @@ def discrimination(result: Result) -> NDArray[np.float64]:
     return found
 
 
-def _received(result: Result) -> NDArray[np.float64]:
+def _received(result: JobRecord) -> NDArray[np.float64]:
     """Processor-seconds that each job had, in all its executions."""
     runs = result.runs
     end = np.where(np.isnan(runs["end"]), result.ended, runs["end"])
@@ -89,13 +89,13 @@ def _received(result: Result) -> NDArray[np.float64]:
     return np.bincount(row, weights=work, minlength=len(result.jobs)).astype(np.float64)
 
 
-def unfairness(result: Result) -> float:
+def unfairness(result: JobRecord) -> float:
     """Return the share of the work done that an equal division would have given to others: 0 is perfectly even.
 
     Half the sum of the absolute :func:`discrimination` over the processor-seconds done; nan where nothing ran.
 
-    >>> from simmodel.results.result import Result
-    >>> unfairness(Result(jobs={"submit": [0, 0], "start": [0, 10], "end": [10, 20], "processors": [1, 1]}))
+    >>> from simmodel.records.job_record import JobRecord
+    >>> unfairness(JobRecord(jobs={"submit": [0, 0], "start": [0, 10], "end": [10, 20], "processors": [1, 1]}))
     0.25
     """
     done = result.busy().integral()

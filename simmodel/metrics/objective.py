@@ -16,13 +16,14 @@ import attrs
 import numpy as np
 
 from simmodel.errors import InputError
+from simmodel.metrics.batch import summary
 from simmodel.scheduling.objective import MEASURES, OBJECTIVES, Objective, comparable, measure, objective
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from simmodel.results.result import Result
+    from simmodel.records.job_record import JobRecord
 
 __all__ = [
     "MEASURES",
@@ -38,7 +39,7 @@ __all__ = [
 ]
 
 
-def measured(result: Result, names: Iterable[str] = tuple(MEASURES), *, tau: float = 10.0) -> dict[str, float]:
+def measured(result: JobRecord, names: Iterable[str] = tuple(MEASURES), *, tau: float = 10.0) -> dict[str, float]:
     """Return measures of the jobs of a result that ran to their end.
 
     Parameters
@@ -48,19 +49,20 @@ def measured(result: Result, names: Iterable[str] = tuple(MEASURES), *, tau: flo
     tau
         the bound of the bounded slowdown, s
 
-    >>> from simmodel.results.result import Result
-    >>> result = Result(jobs={"submit": [0, 0], "start": [0, 10], "end": [10, 30], "processors": [4, 2]}, processors=4)
+    >>> from simmodel.records.job_record import JobRecord
+    >>> jobs = {"submit": [0, 0], "start": [0, 10], "end": [10, 30], "processors": [4, 2]}
+    >>> result = JobRecord(jobs=jobs, processors=4)
     >>> measured(result, ["wait_max", "slowdown_mean"])
     {'wait_max': 10.0, 'slowdown_mean': 1.25}
     """
     wanted = tuple(names)
     jobs = result.jobs.where(result.counted)
-    busy = result.metrics()["utilisation"] if "utilisation" in wanted else math.nan
+    busy = summary(result)["utilisation"] if "utilisation" in wanted else math.nan
     zero = np.zeros(len(jobs))
     return measure(zero, jobs["wait"], jobs["run"], names=wanted, busy=busy, tau=tau)
 
 
-def final_scores(results: Sequence[Result], of: Any = "schedtwin") -> NDArray[np.float64]:
+def final_scores(results: Sequence[JobRecord], of: Any = "schedtwin") -> NDArray[np.float64]:
     """Return the scores of whole runs beside each other, of shape (results,); lower is better.
 
     Parameters
@@ -71,8 +73,9 @@ def final_scores(results: Sequence[Result], of: Any = "schedtwin") -> NDArray[np
         what :func:`~simmodel.scheduling.objective.objective` takes; on the min-max scale the best of these results has
         0 in each measure and the worst 1; a function gets each result
 
-    >>> from simmodel.results.result import Result
-    >>> results = [Result(jobs={"submit": [0], "start": [at], "end": [at + 5], "processors": [1]}) for at in (0, 5, 10)]
+    >>> from simmodel.records.job_record import JobRecord
+    >>> jobs = [{"submit": [0], "start": [at], "end": [at + 5], "processors": [1]} for at in (0, 5, 10)]
+    >>> results = [JobRecord(jobs=each) for each in jobs]
     >>> final_scores(results).tolist()
     [0.0, 0.5, 1.0]
     """
@@ -82,7 +85,7 @@ def final_scores(results: Sequence[Result], of: Any = "schedtwin") -> NDArray[np
     return goal.scores([measured(result, goal.measures, tau=goal.tau) for result in results])
 
 
-def started_shares(result: Result) -> Table:
+def started_shares(result: JobRecord) -> Table:
     """Return how many jobs each policy of a portfolio started: ``policy, jobs, share``, most first.
 
     Raises
@@ -90,10 +93,10 @@ def started_shares(result: Result) -> Table:
     InputError
         where the run was none of a portfolio
 
-    >>> from simmodel.results.result import Result
+    >>> from simmodel.records.job_record import JobRecord
     >>> jobs = {"submit": [0, 0, 0, 0], "start": [0, 1, 2, float("nan")], "end": [9, 9, 9, float("nan")]}
     >>> jobs |= {"processors": [1, 1, 1, 1], "started_by": ["sjf", "wfp", "sjf", ""]}
-    >>> for row in started_shares(Result(jobs=jobs)).rows(): print(row)
+    >>> for row in started_shares(JobRecord(jobs=jobs)).rows(): print(row)
     {'policy': 'sjf', 'jobs': 2, 'share': 0.6666666666666666}
     {'policy': 'wfp', 'jobs': 1, 'share': 0.3333333333333333}
     """
@@ -176,7 +179,7 @@ class Kiviat:
 
 
 def kiviat(
-    results: Sequence[Result], axes: Sequence[str] = OBJECTIVES["schedtwin"].measures, *, tau: float = 10.0
+    results: Sequence[JobRecord], axes: Sequence[str] = OBJECTIVES["schedtwin"].measures, *, tau: float = 10.0
 ) -> Kiviat:
     """Return runs of one workload on axes from the worst of them to the best of them.
 
@@ -194,9 +197,9 @@ def kiviat(
     ValueError
         where there are fewer than two results or three axes
 
-    >>> from simmodel.results.result import Result
+    >>> from simmodel.records.job_record import JobRecord
     >>> results = [
-    ...     Result(name=f"from {at}", jobs={"submit": [0], "start": [at], "end": [at + 5], "processors": [1]})
+    ...     JobRecord(name=f"from {at}", jobs={"submit": [0], "start": [at], "end": [at + 5], "processors": [1]})
     ...     for at in (0, 5, 10)
     ... ]
     >>> kiviat(results).areas.tolist()

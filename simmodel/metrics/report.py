@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from simmodel.metrics.batch import METRICS, summary
 
 if TYPE_CHECKING:
-    from simmodel.results.result import Result
+    from simmodel.records.job_record import JobRecord
 
 __all__ = ["duration", "metric_rows", "metric_text", "summary_text"]
 
@@ -64,12 +64,12 @@ def metric_rows(metrics: dict[str, Any]) -> list[tuple[str, str]]:
     return rows
 
 
-def summary_text(result: Result, **options: Any) -> str:
+def summary_text(result: JobRecord, **options: Any) -> str:
     """Return the metrics of a run as a table of text; options as of :func:`~simmodel.metrics.batch.summary`.
 
-    >>> from simmodel.results.result import Result
+    >>> from simmodel.records.job_record import JobRecord
     >>> jobs = {"submit": [0, 0], "start": [0, 10], "end": [10, 30], "processors": [4, 2]}
-    >>> print(summary_text(Result(name="two jobs", jobs=jobs, processors=4)))
+    >>> print(summary_text(JobRecord(name="two jobs", jobs=jobs, processors=4)))
     two jobs on 4 processors
       jobs         ...
     """

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from simmodel.records.columns import job_columns
+from simmodel.records.job_record import JobRecord
 from simmodel.records.place_tables import Change, change_table, node_table, place_table
 from simmodel.records.stretches import Stretch, run_table
 from simmodel.work.table import Table
@@ -18,10 +19,11 @@ if TYPE_CHECKING:
     import simpy
     from numpy.typing import NDArray
 
-    from simmodel.results.result import Result
     from simmodel.work.job import LiveJob, Run
 
 __all__ = ["JobRecorder"]
+
+Record = TypeVar("Record", bound=JobRecord)
 
 NAN = float("nan")
 
@@ -371,8 +373,9 @@ class JobRecorder:
         """Return what places had from when on: ``time, place, cause, processors, down`` (nodes), or ``None``."""
         return change_table(self._changes)
 
-    def result(
+    def record(
         self,
+        kind: type[Record],
         columns: Mapping[str, Any] | None = None,
         *,
         name: str = "run",
@@ -385,15 +388,17 @@ class JobRecorder:
         started: float | None = None,
         ended: float | None = None,
         policy: Any = None,
-    ) -> Result:
-        """Return the result of the run so far.
+    ) -> Record:
+        """Return the record of the run so far.
 
         Parameters
         ----------
+        kind
+            the class of the record: :class:`~simmodel.records.job_record.JobRecord` or one derived from it
         columns
             of the expected jobs, as for :meth:`jobs`
         name, processors, places, events, report, decisions, scenario, started, ended
-            as of :class:`~simmodel.results.result.Result`; processors and places default to those of the places
+            as of the record; processors and places default to those of the places
             watched, ``ended`` to now where jobs are still waiting or running
         policy
             what decided; of a portfolio, what it chose and started is kept
@@ -412,9 +417,7 @@ class JobRecorder:
         if ended is None and np.isin(jobs["status"], ("waiting", "running", "suspended", "unsubmitted")).any():
             ended = float(self._env.now)
         given: dict[str, Any] = {"processors": processors, "places": places, "started": started, "ended": ended}
-        from simmodel.results.result import Result
-
-        return Result(
+        return kind(
             name=name,
             jobs=jobs,
             runs=self.runs(jobs),

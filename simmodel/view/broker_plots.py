@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from simmodel.records.job_record import JobRecord
     from simmodel.results.broker import BrokerResult
-    from simmodel.results.result import Result
 
 __all__ = ["BrokerPlots", "before_and_after", "flows", "means_by_bin", "weeks"]
 
@@ -80,7 +80,7 @@ def flows(result: BrokerResult, *, ax: Axes | None = None) -> Axes:
 
 
 def means_by_bin(
-    results: Sequence[Result],
+    results: Sequence[JobRecord],
     *,
     by: str = "processors",
     bins: Sequence[float] | None = None,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-    from simmodel.results.result import Result
+    from simmodel.records.job_record import JobRecord
     from simmodel.work.table import Table
 
 __all__ = ["gantt", "pieces", "shares"]
@@ -21,7 +21,7 @@ __all__ = ["gantt", "pieces", "shares"]
 EXACT = 5000  # pieces drawn one by one; more are averaged in an image
 
 
-def pieces(result: Result, place: str | None = None) -> tuple[Table, NDArray[np.int64], NDArray[Any]]:
+def pieces(result: JobRecord, place: str | None = None) -> tuple[Table, NDArray[np.int64], NDArray[Any]]:
     """Return the executions of a place, and for each rectangle of its chart: which execution, ``(low, high)`` rows.
 
     Parameters
@@ -55,7 +55,7 @@ def _spans(nodes: tuple[int, ...]) -> list[tuple[int, int]]:
 
 
 def gantt(
-    result: Result, *, place: str | None = None, colour: str = "wait", scale: bool = True, ax: Axes | None = None
+    result: JobRecord, *, place: str | None = None, colour: str = "wait", scale: bool = True, ax: Axes | None = None
 ) -> Axes:
     """Draw the executions of a place over time.
 
@@ -113,7 +113,7 @@ def _rectangles(ax: Axes, start: Any, end: Any, rows: Any, colours: Any) -> Any:
     return ax.add_collection(PolyCollection(corners, facecolors=colours, edgecolors="white", linewidths=edge))
 
 
-def _image(ax: Axes, result: Result, start: Any, end: Any, rows: Any, values: Any, colours: Any, height: int) -> Any:
+def _image(ax: Axes, result: JobRecord, start: Any, end: Any, rows: Any, values: Any, colours: Any, height: int) -> Any:
     """Draw exact shares of pixels: the colour is the mean over what covers a pixel, the strength how much of it."""
     wide, tall = 1400, min(height, 360)
     x = [(each - result.started) / max(result.ended - result.started, 1e-9) * wide for each in (start, end)]

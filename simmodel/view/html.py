@@ -11,8 +11,8 @@ from simmodel.metrics.batch import summary
 from simmodel.metrics.report import duration, metric_rows
 
 if TYPE_CHECKING:
+    from simmodel.records.job_record import JobRecord
     from simmodel.records.steps import Steps
-    from simmodel.results.result import Result
 
 __all__ = ["result_html", "sparkline"]
 
@@ -47,7 +47,7 @@ def sparkline(steps: Steps, top: float, label: str, colour: str = "#3b6ea5") -> 
     )
 
 
-def result_html(result: Result) -> str:
+def result_html(result: JobRecord) -> str:
     """Return a result as HTML: its name, the utilisation over time, and the metrics."""
     metrics = summary(result)
     rows = "".join(

@@ -17,7 +17,7 @@ from simmodel.view.style import COLOURS, INK, tidy
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from simmodel.results.result import Result
+    from simmodel.records.job_record import JobRecord
 
 __all__ = ["comparison", "overview"]
 
@@ -43,7 +43,7 @@ def _space(fig: Figure, wide: float, high: float) -> None:
     engine.set(w_pad=wide, h_pad=high)
 
 
-def overview(result: Result) -> Figure:
+def overview(result: JobRecord) -> Figure:
     """Draw one run on one page: processors and queue over time, wait by size, and who waited how long.
 
     A run of few executions shows each of them on its processors or nodes, a longer one how many were busy.
@@ -71,7 +71,7 @@ def overview(result: Result) -> Figure:
 
 
 def comparison(
-    results: Sequence[Result],
+    results: Sequence[JobRecord],
     *,
     metrics: Sequence[str] = ("wait_mean", "bounded_slowdown_mean", "utilisation", "queue_length_mean"),
     **options: float | str | None,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from simmodel.results.result import Result
+    from simmodel.records.job_record import JobRecord
 
 __all__ = [
     "ResultPlots",
@@ -54,7 +54,7 @@ class ResultPlots:
     'waiting jobs'
     """
 
-    def __init__(self, result: Result) -> None:
+    def __init__(self, result: JobRecord) -> None:
         self._result = result
 
     def gantt(self, **options: Any) -> Axes:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from simmodel.results.result import Result
+    from simmodel.records.job_record import JobRecord
 
 __all__ = ["portfolio_page", "radar", "score_over_time", "starts_by_policy"]
 
@@ -72,14 +72,14 @@ def _colours(names: Sequence[str]) -> dict[str, str]:
     return {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(names)}
 
 
-def _policies(result: Result) -> list[str]:
+def _policies(result: JobRecord) -> list[str]:
     """The policies of the portfolio in the order in which it has them, and others that started jobs."""
     scores = result.choices
     named = dict.fromkeys(scores["policy"].tolist()) if scores is not None else {}
     return list(named | dict.fromkeys(started_shares(result)["policy"].tolist()))
 
 
-def starts_by_policy(result: Result, *, ax: Axes | None = None) -> Axes:
+def starts_by_policy(result: JobRecord, *, ax: Axes | None = None) -> Axes:
     """Draw how many jobs each policy of a portfolio had started over time, and its share at the end.
 
     Parameters
@@ -106,7 +106,7 @@ def starts_by_policy(result: Result, *, ax: Axes | None = None) -> Axes:
     return tidy(ax, title="jobs started by each policy of the portfolio")
 
 
-def score_over_time(result: Result, *, ax: Axes | None = None) -> Axes:
+def score_over_time(result: JobRecord, *, ax: Axes | None = None) -> Axes:
     """Draw the score of each policy at each choice of a portfolio; below, the policy that was chosen.
 
     Parameters
@@ -149,7 +149,7 @@ def score_over_time(result: Result, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def portfolio_page(result: Result, chart: Kiviat | None = None) -> Figure:
+def portfolio_page(result: JobRecord, chart: Kiviat | None = None) -> Figure:
     """Draw a run under a portfolio on one page: scores, jobs started by each policy, and the radar chart.
 
     Parameters

@@ -15,7 +15,7 @@ from simmodel.view.style import BLUE, COLOURS, GREY, INK, ORANGE, axes, duration
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from simmodel.results.result import Result
+    from simmodel.records.job_record import JobRecord
 
 __all__ = ["cdf", "power_over_time", "queue", "utilisation", "value_by_bin"]
 
@@ -66,7 +66,7 @@ def _levelled(steps: Steps) -> tuple[Steps, str]:
     return Steps(edges[:-1], steps.averages(edges), steps.end), f" (averages over {text})"
 
 
-def utilisation(result: Result, *, place: str | None = None, ax: Axes | None = None) -> Axes:
+def utilisation(result: JobRecord, *, place: str | None = None, ax: Axes | None = None) -> Axes:
     """Draw the busy processors over time, and those that were up.
 
     A long run is shown as exact averages over hours or days.
@@ -91,7 +91,7 @@ def utilisation(result: Result, *, place: str | None = None, ax: Axes | None = N
     return tidy(ax, title=share + note)
 
 
-def queue(result: Result, *, processors: bool = False, ax: Axes | None = None) -> Axes:
+def queue(result: JobRecord, *, processors: bool = False, ax: Axes | None = None) -> Axes:
     """Draw the number of waiting jobs over time, or of the processors that they ask for.
 
     A long run is shown as exact averages over hours or days.
@@ -112,7 +112,7 @@ def queue(result: Result, *, processors: bool = False, ax: Axes | None = None) -
     return tidy(ax, title=f"{what}, {steps.mean():,.3g} on average, {steps.max():,.0f} at most{note}")
 
 
-def power_over_time(result: Result, *, ax: Axes | None = None) -> Axes:
+def power_over_time(result: JobRecord, *, ax: Axes | None = None) -> Axes:
     """Draw the power of all nodes over time, in kW, as :func:`simmodel.metrics.energy.power` finds it."""
     from simmodel.metrics.energy import power
 
@@ -125,7 +125,7 @@ def power_over_time(result: Result, *, ax: Axes | None = None) -> Axes:
 
 
 def value_by_bin(
-    result: Result,
+    result: JobRecord,
     *,
     by: str = "processors",
     bins: Sequence[float] | None = None,
@@ -180,7 +180,7 @@ def _label(low: float, high: float, by: str) -> str:
     return f"> {low:,g}" if np.isinf(high) else f"{low:,g}-{high:,g}"
 
 
-def cdf(results: Result | Sequence[Result], *, value: str = "wait", ax: Axes | None = None) -> Axes:
+def cdf(results: JobRecord | Sequence[JobRecord], *, value: str = "wait", ax: Axes | None = None) -> Axes:
     """Draw the cumulative distribution of a value of the counted jobs, of one result or of several.
 
     Parameters

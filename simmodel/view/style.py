@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.colors import Colormap, Normalize
 
-    from simmodel.results.result import Result
+    from simmodel.records.job_record import JobRecord
 
 __all__ = ["BLUE", "COLOURS", "GREY", "INK", "ORANGE", "axes", "duration_axis", "span_axis", "tidy", "time_axis"]
 
@@ -72,7 +72,7 @@ def tidy(ax: Axes, *, grid: str = "y", title: str = "") -> Axes:
     return ax
 
 
-def time_axis(ax: Axes, result: Result) -> None:
+def time_axis(ax: Axes, result: JobRecord) -> None:
     """Let the x axis of simulated seconds show days, hours, minutes or seconds since the run began."""
     span_axis(ax, result.started, result.ended)
 

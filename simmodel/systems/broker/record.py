@@ -123,13 +123,13 @@ def _called(table: Table, names: dict[str, str]) -> NDArray[Any]:
 def _runs(result: Result, cluster: str, jobs: Table, names: dict[str, str]) -> Table:
     """Return the executions in a cluster, by the names that the jobs have in the table of all."""
     here = np.flatnonzero((jobs["destination"] == cluster) & np.isfinite(jobs["start"]))
-    if result._runs is None:
+    if result.one_run_each:
         here = here[np.argsort(jobs["start"][here], kind="stable")]
         columns = {name: jobs[name][here] for name in ("job", "start", "end", "processors", "status")}
         nodes = np.full(len(here), None, dtype=object)
         place = np.full(len(here), next(iter(names.values())), dtype=object)
         return Table({**columns, "attempt": np.ones(len(here), dtype=np.int32), "place": place, "nodes": nodes})
-    runs = result._runs
+    runs = result.runs
     if jobs["job"].dtype == object:
         called = {str(name).rpartition(":")[2]: name for name in jobs["job"][here].tolist()}
         own = np.array([called.get(str(name), name) for name in runs["job"].tolist()], dtype=object)

@@ -6,7 +6,7 @@ import platform as python_platform
 from collections.abc import Iterable, Sequence
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import attrs
 
@@ -17,6 +17,7 @@ from simmodel.platform.machine import MachineSpec
 from simmodel.records.columns import joined
 from simmodel.records.observers import EventRecorder, Progress
 from simmodel.records.recorder import JobRecorder
+from simmodel.results.result import Result
 from simmodel.scheduling.registry import policy as policy_named
 from simmodel.snapshots.cluster import Snapshot, SystemSnapshot
 from simmodel.systems.cluster.restore import restoring
@@ -24,9 +25,6 @@ from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Job
 from simmodel.work.prepare import Estimates, Overrun
 from simmodel.work.workload import Report, Workload
-
-if TYPE_CHECKING:
-    from simmodel.results.result import Result
 
 __all__ = ["described", "go_on_with_jobs", "inlined", "observe", "platform_of", "run_jobs", "versions", "workload_of"]
 
@@ -79,7 +77,8 @@ def run_jobs(
     columns = {key: log[key] for key in log.table.names if key not in ("wait", "status")}
     columns |= {"processors": prepared.processors, "requested": prepared.requested, "recorded_run": log["run"]}
     del columns["run"]
-    return recorder.result(
+    return recorder.record(
+        Result,
         columns,
         name=name or scheduler.policy_name,
         events=None if event_recorder is None else event_recorder.table(),
@@ -163,7 +162,8 @@ def go_on_with_jobs(
         added |= {"submit": log["submit"], "processors": prepared.processors, "requested": prepared.requested}
         columns = joined(columns, added)
     run_to_end(cluster, until, bar)
-    return recorder.result(
+    return recorder.record(
+        Result,
         columns,
         name=name or cluster.scheduler.policy_name,
         events=None if event_recorder is None else event_recorder.table(),

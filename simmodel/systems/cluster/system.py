@@ -11,6 +11,7 @@ from simmodel.environment import END, SUBMIT, Environment, Occurrence
 from simmodel.errors import ImpossibleWork, InputError
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.records.recorder import JobRecorder
+from simmodel.results.result import Result
 from simmodel.scheduling.protocol import Estimate, View
 from simmodel.scheduling.registry import policy as policy_named
 from simmodel.scheduling.scheduler import Scheduler
@@ -31,7 +32,6 @@ from simmodel.work.prepare import Estimates, Overrun, Prepared, planned_seconds,
 from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
-    from simmodel.results.result import Result
     from simmodel.work.workload import Workload
 
 __all__ = ["Cluster"]
@@ -228,7 +228,8 @@ class Cluster(Executions, Snapshots, System[LiveJob]):
         self._begin_record()
         assert self._recorder is not None
         scheduler = self.scheduler
-        return self._recorder.result(
+        return self._recorder.record(
+            Result,
             self._columns,
             name=name or scheduler.policy_name,
             report=self.report,
