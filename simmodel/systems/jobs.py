@@ -11,6 +11,7 @@ from simpy.events import Event
 from simmodel.environment import SUBMIT, Environment
 from simmodel.errors import ImpossibleWork, InputError
 from simmodel.records.recorder import JobRecorder
+from simmodel.results.result import Result
 from simmodel.scheduling.protocol import View
 from simmodel.scheduling.registry import policy as policy_named
 from simmodel.scheduling.scheduler import Scheduler
@@ -24,7 +25,6 @@ from simmodel.work.workload import Report
 if TYPE_CHECKING:
     from simmodel.resources.allocation import Allocation
     from simmodel.resources.pool import Pool
-    from simmodel.results.result import Result
     from simmodel.work.prepare import Prepared
     from simmodel.work.workload import Workload
 
@@ -251,7 +251,8 @@ class JobSystem(System[LiveJob]):
         if self.recorder is None:
             raise InputError(f"{self.name} keeps no record: record=True expected")
         scheduler = self.scheduler
-        return self.recorder.result(
+        return self.recorder.record(
+            Result,
             name=name or scheduler.policy_name,
             report=self.report,
             decisions=scheduler.timing(),
