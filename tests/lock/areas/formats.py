@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from .. import api, work
+from .. import api, documents, work
 from ..cases import case
 from ..digests import columns, digest, exact, of_jobs, of_tasks
 
@@ -67,10 +67,51 @@ def add() -> None:
             f"{kind} read back",
             lambda kind=kind, name=name, options=options: of_flow(_back(kind, work.flow(1), name, **options)),
         )
+    for name, kind in (
+        ("dirty.swf", "swf"),
+        ("one.swf", "swf"),
+        ("a.gwf", "gwf"),
+        ("a.sacct", "sacct"),
+        ("a.pbs", "pbs"),
+        ("a.csv", "csv"),
+    ):
+        case("formats", f"{name} read", lambda name=name, kind=kind: of_log(_document(name, kind)))
+        case("formats", f"{name} run", lambda name=name: of_jobs(_run_log(name)))
+    for name, kind in (("a.dax", "dax"), ("a.daggen", "daggen"), ("sst.json", "sst"), ("wf.json", "wfformat")):
+        case("formats", f"{name} read", lambda name=name, kind=kind: of_flow(_document(name, kind)))
+    for name in ("a.dax", "wf.json"):
+        case("formats", f"{name} run", lambda name=name: of_tasks(_run_flow(name)))
+    for kind in ("schedule_csv", "perfetto"):
+        for name, make in (("jobs", _jobs), ("tasks", _tasks), ("brokered", _brokered)):
+            case("formats", f"{name} in {kind}", lambda kind=kind, make=make: _as_file(kind, make()))
+    for name in api.names_of("platforms"):
+        if not api.is_cluster(api.platform(name)) and name.startswith("hetsim"):
+            case("formats", f"hetsim of {name}", lambda name=name: _written("hetsim", api.platform(name), "m.xml"))
     for kind in ("csv", "sqlite", "json", "parquet"):
         case("formats", f"jobs in {kind}", lambda kind=kind: of_jobs(_kept(kind, _jobs(), "r")))
         case("formats", f"tasks in {kind}", lambda kind=kind: of_tasks(_kept(kind, _tasks(), "r")))
         case("formats", f"brokered in {kind}", lambda kind=kind: of_jobs(_kept(kind, _brokered(), "r")))
+
+
+def _document(name: str, kind: str) -> Any:
+    Path(name).write_text(documents.files()[name], "utf-8")
+    return api.read(kind, name)
+
+
+def _run_log(name: str) -> Any:
+    Path(name).write_text(documents.files()[name], "utf-8")
+    return api.run_batch(128, name, "easy")
+
+
+def _run_flow(name: str) -> Any:
+    Path(name).write_text(documents.files()[name], "utf-8")
+    return api.run_machine(api.platform("multicore-2x10" if name == "wf.json" else "xeon-2s"), name, "heft")
+
+
+def _as_file(kind: str, result: Any) -> dict[str, Any]:
+    api.store(result, kind, "out")
+    text = Path("out").read_text("utf-8")
+    return {"characters": len(text), "text": digest([text])}
 
 
 def _jobs() -> Any:
