@@ -175,6 +175,7 @@ def test_processes_and_threads_change_nothing(week: Snapshot) -> None:
     assert what_if(week, POLICIES, **{**options, "seed": 4}).outcomes != here.outcomes
 
 
+@pytest.mark.filterwarnings("ignore:Couldn't detect a suitable IP address:RuntimeWarning")  # without a network
 @pytest.mark.parametrize("processes", [False, True])
 def test_dask_changes_nothing(week: Snapshot, processes: bool, tmp_path) -> None:
     distributed = pytest.importorskip("distributed", reason="needs dask: pip install 'simmodel[scale]'")
