@@ -61,8 +61,8 @@ if TYPE_CHECKING:
     from simmodel.resources.network import Network
     from simmodel.resources.processor import Processor
     from simmodel.results.broker import BrokerResult
+    from simmodel.results.loading import load_result
     from simmodel.results.machine import MachineResult
-    from simmodel.results.stores import load_result
     from simmodel.scheduling.objective import Objective, objective
     from simmodel.scheduling.registry import register_family
     from simmodel.snapshots.broker import BrokerSnapshot
@@ -106,7 +106,7 @@ else:
         "LeastLoaded": "simmodel.policies.brokers",
         "LinkSpec": "simmodel.platform.network",
         "load_platform": "simmodel.catalogue",
-        "load_result": "simmodel.results.stores",
+        "load_result": "simmodel.results.loading",
         "load_workflow": "simmodel.catalogue",
         "load_workload": "simmodel.catalogue",
         "LookaheadHEFT": "simmodel.policies.planners",

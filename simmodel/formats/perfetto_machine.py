@@ -21,7 +21,7 @@ from simmodel.records.task_moments import HELD, PHASES, positions
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from simmodel.results.machine import MachineResult
+    from simmodel.records.task_record import TaskRecord
 
 __all__ = ["trace_events", "write_trace"]
 
@@ -29,7 +29,7 @@ _PROCESSORS, _LINKS, _POOLS, _TASKS = 1, 2, 3, 4  # the processes of the trace
 _ROWS = 1000  # a processor or link has so many rows of its own, where it does several things at once
 
 
-def write_trace(result: MachineResult, path: str | Path, *, limit: int = 500_000, points: int = 20_000) -> None:
+def write_trace(result: TaskRecord, path: str | Path, *, limit: int = 500_000, points: int = 20_000) -> None:
     """Write the phases of tasks, transfers and memory use as a trace, compressed where the path ends in ``.gz``.
 
     Parameters
@@ -53,7 +53,7 @@ def write_trace(result: MachineResult, path: str | Path, *, limit: int = 500_000
     write_events(path, trace_events(result, limit=limit, points=points), result.name)
 
 
-def trace_events(result: MachineResult, *, limit: int = 500_000, points: int = 20_000) -> Iterator[dict[str, Any]]:
+def trace_events(result: TaskRecord, *, limit: int = 500_000, points: int = 20_000) -> Iterator[dict[str, Any]]:
     """Yield the trace's events as dictionaries; parameters as of :func:`write_trace`."""
     slices = _Slices(result)
     yield from slices.events(limit)
@@ -113,7 +113,7 @@ def _longest(took: NDArray[np.float64], limit: int) -> NDArray[np.int64]:
 class _Slices:
     """The slices of the processors, and the arrows between them."""
 
-    def __init__(self, result: MachineResult) -> None:
+    def __init__(self, result: TaskRecord) -> None:
         self.result = result
         start, end = result.spans
         first = len(PHASES) - len(HELD)
@@ -211,7 +211,7 @@ class _Slices:
             yield {"ph": "f", "bp": "e", **common, "tid": int(thread[b]), "ts": max(to, at)}
 
 
-def _link_slices(result: MachineResult, limit: int) -> Iterator[dict[str, Any]]:
+def _link_slices(result: TaskRecord, limit: int) -> Iterator[dict[str, Any]]:
     from simmodel.platform.units import show_quantity
 
     table = result.transfers

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.platform.network import LinkSpec
+from simmodel.records.task_record import TaskRecord
 from simmodel.work.taskset import TaskSet
-
-if TYPE_CHECKING:
-    from simmodel.results.machine import MachineResult
 
 __all__ = ["two_kinds"]
 
 
-def two_kinds() -> MachineResult:
+def two_kinds() -> TaskRecord:
     """Return a run of two tasks: ``a`` on a CPU core from 0 to 3; ``b`` reads its 10 bytes on a GPU.
 
     The core sets the GPU up from 3 to 4, the data move until 5, and ``b`` runs until 7.
 
     >>> two_kinds()
-    <MachineResult example: 2 tasks on 2 processors>
+    <TaskRecord example: 2 tasks on 2 processors>
     """
-    from simmodel.results.machine import MachineResult
-
     spec = MachineSpec(
         pools=[MemoryPoolSpec(name="ram"), MemoryPoolSpec(name="hbm", size=16.0)],
         architectures=[ArchitectureSpec(name="x86"), ArchitectureSpec(name="gpu", performance=(1, 4))],
@@ -36,7 +30,7 @@ def two_kinds() -> MachineResult:
         links=[LinkSpec(name="bus", bandwidth=10.0, between=("ram", "hbm"))],
     )
     work = TaskSet([3.0, 4.0], ids=["a", "b"], inputs=[(), (0,)], outputs=[(0,), ()], sizes=[10.0], name="pair")
-    return MachineResult(
+    return TaskRecord(
         spec=spec,
         name="example",
         tasks={

@@ -22,8 +22,8 @@ from simmodel.work.table import Table
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from simmodel.records.broker_record import BrokerRecord
     from simmodel.records.job_record import JobRecord
-    from simmodel.results.broker import BrokerResult
 
 __all__ = ["WEEK", "by_cluster", "by_origin", "moved", "moved_turnaround", "side_by_side", "weekly"]
 
@@ -95,7 +95,7 @@ def side_by_side(
     return Table(columns)
 
 
-def by_origin(result: BrokerResult, values: Sequence[str] = ("wait", "turnaround")) -> Table:
+def by_origin(result: BrokerRecord, values: Sequence[str] = ("wait", "turnaround")) -> Table:
     """Return who went where: jobs, their processor seconds and mean values, by origin and destination.
 
     Parameters
@@ -127,14 +127,14 @@ def by_origin(result: BrokerResult, values: Sequence[str] = ("wait", "turnaround
     return Table(columns)
 
 
-def moved(result: BrokerResult) -> NDArray[np.bool_]:
+def moved(result: BrokerRecord) -> NDArray[np.bool_]:
     """Return which jobs went elsewhere than to the home they came with."""
     origin, destination = result.jobs["origin"], result.jobs["destination"]
     which: NDArray[np.bool_] = (origin != "") & (destination != "") & (origin != destination)
     return which
 
 
-def moved_turnaround(siloed: BrokerResult, brokered: BrokerResult) -> Table:
+def moved_turnaround(siloed: BrokerRecord, brokered: BrokerRecord) -> Table:
     """Return the mean turnaround of moved jobs before (at home) and after, by origin and destination.
 
     Parameters
@@ -171,7 +171,7 @@ def moved_turnaround(siloed: BrokerResult, brokered: BrokerResult) -> Table:
     return Table(columns)
 
 
-def weekly(result: BrokerResult, interval: float = WEEK) -> Table:
+def weekly(result: BrokerRecord, interval: float = WEEK) -> Table:
     """Return for each week and cluster what was submitted there, what was handed over to it, and how busy it was.
 
     Parameters
@@ -219,7 +219,7 @@ def _shares(result: JobRecord, edges: NDArray[np.float64]) -> NDArray[np.float64
     return shares
 
 
-def by_cluster(result: BrokerResult) -> Table:
+def by_cluster(result: BrokerRecord) -> Table:
     """Return one row a cluster and a last one of all.
 
     Returns
@@ -252,7 +252,7 @@ def by_cluster(result: BrokerResult) -> Table:
     return Table(columns)
 
 
-def cluster_cells(result: BrokerResult) -> list[list[str]]:
+def cluster_cells(result: BrokerRecord) -> list[list[str]]:
     """Return the head and the rows of a table of text: one row a cluster, and one of all."""
     rows = [["", "processors", "jobs", "mean wait", "mean turnaround", "utilisation"]]
     for row in by_cluster(result).rows():
@@ -262,6 +262,6 @@ def cluster_cells(result: BrokerResult) -> list[list[str]]:
     return rows
 
 
-def cluster_lines(result: BrokerResult) -> list[str]:
+def cluster_lines(result: BrokerRecord) -> list[str]:
     """Return the same as lines of text."""
     return text_table(cluster_cells(result), indent=2)

@@ -13,7 +13,7 @@ from simmodel.work.table import Table
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from simmodel.results.machine import MachineResult
+    from simmodel.records.task_record import TaskRecord
 
 __all__ = ["critical_path", "critical_shares"]
 
@@ -29,7 +29,7 @@ class _Cause(NamedTuple):
     what: str
 
 
-def critical_path(result: MachineResult) -> Table:
+def critical_path(result: TaskRecord) -> Table:
     """Return what took the time from the first submission to the last end, step by step, in order of time.
 
     From the last end back: a task ran since its data were there, was set up before, and began when its processor was
@@ -78,7 +78,7 @@ def critical_path(result: MachineResult) -> Table:
     )
 
 
-def critical_shares(result: MachineResult) -> dict[str, float]:
+def critical_shares(result: TaskRecord) -> dict[str, float]:
     """Return how much of the time on the critical path each phase took, the greatest first.
 
     >>> from simmodel.metrics._examples import two_kinds
@@ -113,7 +113,7 @@ class _Ends:
 class _Walk:
     """Walks back from the last end."""
 
-    def __init__(self, result: MachineResult) -> None:
+    def __init__(self, result: TaskRecord) -> None:
         self.result = result
         tasks = result.tasks
         self.processor: list[str] = tasks["processor"].tolist()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from simpy.events import Event
 
-    from simmodel.results.machine import MachineResult
+    from simmodel.records.task_record import TaskRecord
 
 __all__ = ["busy_seconds", "energy", "link_load", "links", "load", "phase_seconds", "pools", "routes"]
 
@@ -26,7 +26,7 @@ WORKING = ("setup", "reconfiguration", "transfer", "execution")
 """The phases in which a processor is busy; it stands idle while its task waits for a CPU core or for memory."""
 
 
-def phase_seconds(result: MachineResult) -> NDArray[np.float64]:
+def phase_seconds(result: TaskRecord) -> NDArray[np.float64]:
     """Return phases x processors: the time that tasks spent in each phase where they ran; queueing ones as well.
 
     Processors with cores count the part of them that a task has.
@@ -50,7 +50,7 @@ def phase_seconds(result: MachineResult) -> NDArray[np.float64]:
     return found
 
 
-def _stopped_seconds(result: MachineResult) -> NDArray[np.float64]:
+def _stopped_seconds(result: TaskRecord) -> NDArray[np.float64]:
     """Return the phases in which a task has its processor x processors, of executions that were stopped."""
     table = result.stopped
     where = positions(table["processor"], result.processors["processor"].tolist())
@@ -60,13 +60,13 @@ def _stopped_seconds(result: MachineResult) -> NDArray[np.float64]:
     return np.stack(counted).astype(np.float64)
 
 
-def _own_seconds(result: MachineResult) -> NDArray[np.float64]:
+def _own_seconds(result: TaskRecord) -> NDArray[np.float64]:
     """Return the time that each processor was busy with tasks of its own."""
     seconds = phase_seconds(result)
     return np.asarray(sum(seconds[PHASES.index(name)] for name in WORKING))
 
 
-def busy_seconds(result: MachineResult) -> NDArray[np.float64]:
+def busy_seconds(result: TaskRecord) -> NDArray[np.float64]:
     """Return the time that each processor was busy: set up, reconfigured, fed, executing, or working for others.
 
     A CPU core that sets up another processor while a task of its own is fed is busy once.
@@ -94,7 +94,7 @@ def _together(start: NDArray[np.float64], end: NDArray[np.float64]) -> float:
     return float(np.maximum(end - np.maximum(start, before), 0.0).sum())
 
 
-def load(result: MachineResult) -> Table:
+def load(result: TaskRecord) -> Table:
     """Return a row for each processor: its tasks, how busy it was, the time in each phase, and its energy.
 
     Columns: ``processor, type, tasks, busy`` (time), ``utilisation`` (share of the run), the :data:`PHASES` in which a
@@ -123,12 +123,12 @@ def load(result: MachineResult) -> Table:
     )
 
 
-def _watts(result: MachineResult, busy: NDArray[np.float64]) -> NDArray[np.float64]:
+def _watts(result: TaskRecord, busy: NDArray[np.float64]) -> NDArray[np.float64]:
     idle, full = (result.processors[name].astype(np.float64) for name in ("idle_power", "load_power"))
     return np.asarray(idle * (result.ended - result.started - busy) + full * busy)
 
 
-def energy(result: MachineResult) -> Energy:
+def energy(result: TaskRecord) -> Energy:
     """Return the energy of the run: idle power times idle time, plus load power times busy time, of each processor.
 
     In watts times the machine's time unit: joules where that is a second. ``load`` is what the load added to standing
@@ -145,7 +145,7 @@ def energy(result: MachineResult) -> Energy:
 # ---------------------------------------------------------------------- links
 
 
-def routes(result: MachineResult) -> list[tuple[str, ...]]:
+def routes(result: TaskRecord) -> list[tuple[str, ...]]:
     """Return the links that each transfer of the run took, as the machine's network routes it."""
     from simmodel.resources.routing import Router
 
@@ -160,7 +160,7 @@ def routes(result: MachineResult) -> list[tuple[str, ...]]:
     return ways
 
 
-def links(result: MachineResult) -> Table:
+def links(result: TaskRecord) -> Table:
     """Return a row for each link: ``link, transfers`` (data objects), ``bytes``, ``utilisation`` (of its capacity).
 
     >>> from simmodel.metrics._examples import two_kinds
@@ -186,7 +186,7 @@ def links(result: MachineResult) -> Table:
     )
 
 
-def link_load(result: MachineResult) -> dict[str, Steps]:
+def link_load(result: TaskRecord) -> dict[str, Steps]:
     """Return the load of each link over time, in bytes per time unit.
 
     Where transfers shared bandwidth, they are moved once more over a network of the same links, from their recorded
@@ -210,7 +210,7 @@ def link_load(result: MachineResult) -> dict[str, Steps]:
     return loads
 
 
-def _moved_again(result: MachineResult) -> dict[str, Steps] | None:
+def _moved_again(result: TaskRecord) -> dict[str, Steps] | None:
     """Return the loads of the transfers moved once more; ``None`` where they do not end as they are recorded to end."""
     from simmodel.environment import Environment
     from simmodel.records.network import NetworkRecorder
@@ -247,7 +247,7 @@ def _moved_again(result: MachineResult) -> dict[str, Steps] | None:
     return {link.name: record.load(link.name) for link in result.spec.links}
 
 
-def pools(result: MachineResult) -> Table:
+def pools(result: TaskRecord) -> Table:
     """Return a row for each memory pool: ``pool, size, peak`` (bytes) and ``mean`` (bytes, over the run).
 
     >>> from simmodel.metrics._examples import two_kinds

@@ -19,7 +19,7 @@ from simmodel.work.table import Table
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from simmodel.results.machine import MachineResult
+    from simmodel.records.task_record import TaskRecord
 
 __all__ = [
     "MACHINE_METRICS",
@@ -60,7 +60,7 @@ MACHINE_METRICS = {
 ``energy``: watts times that; ``wall``: seconds of this computer; ``share``; ``B``: bytes."""
 
 
-def makespan(result: MachineResult) -> float:
+def makespan(result: TaskRecord) -> float:
     """Return the time from the first submission to the last end; nan while a task is not done.
 
     >>> from simmodel.metrics._examples import two_kinds
@@ -72,7 +72,7 @@ def makespan(result: MachineResult) -> float:
     return float(result.tasks["end"].max() - result.tasks["submit"].min())
 
 
-def longest_path(result: MachineResult, seconds: NDArray[np.float64]) -> NDArray[np.float64]:
+def longest_path(result: TaskRecord, seconds: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return when each task ends at the earliest, if nothing but its parents and its arrival holds it back.
 
     Parameters
@@ -105,11 +105,11 @@ def _over(a: float, b: float) -> float:
     return a / b if b > 0 else float("nan")
 
 
-def _length(result: MachineResult, seconds: NDArray[np.float64]) -> float:
+def _length(result: TaskRecord, seconds: NDArray[np.float64]) -> float:
     return float(longest_path(result, seconds).max(initial=0.0))
 
 
-def setup_costs(result: MachineResult) -> NDArray[np.float64]:
+def setup_costs(result: TaskRecord) -> NDArray[np.float64]:
     """Return tasks x kinds of processors: expected seconds with setup and reconfiguration; ``inf`` where it cannot run.
 
     Of a kind that reconfigures, a task counts what its task set says of its family, else the middle of the kind's
@@ -131,7 +131,7 @@ def setup_costs(result: MachineResult) -> NDArray[np.float64]:
     return costs
 
 
-def slr(result: MachineResult, *, setup: bool = False) -> float:
+def slr(result: TaskRecord, *, setup: bool = False) -> float:
     """Return makespan over the longest path through the task graph, communication left out.
 
     Parameters
@@ -151,7 +151,7 @@ def slr(result: MachineResult, *, setup: bool = False) -> float:
     return _over(makespan(result), _length(result, costs.min(axis=1)) if len(costs) else 0.0)
 
 
-def best_single(result: MachineResult) -> tuple[str, float]:
+def best_single(result: TaskRecord) -> tuple[str, float]:
     """Return the kind of processor that alone would run all tasks soonest, one after another, and in what time.
 
     Setup and transfers are left out. Where no kind can run all of them: an empty name and nan.
@@ -168,7 +168,7 @@ def best_single(result: MachineResult) -> tuple[str, float]:
     return result.spec.processors[best].name, float(sums[best])
 
 
-def speedup(result: MachineResult) -> float:
+def speedup(result: TaskRecord) -> float:
     """Return the time of the best single processor that can run all tasks, over the makespan; nan where none can.
 
     >>> from simmodel.metrics._examples import two_kinds
@@ -178,7 +178,7 @@ def speedup(result: MachineResult) -> float:
     return _over(best_single(result)[1], makespan(result))
 
 
-def summary(result: MachineResult) -> dict[str, Any]:
+def summary(result: TaskRecord) -> dict[str, Any]:
     """Return the metrics of a run: counts first, then the numbers of :data:`MACHINE_METRICS`, then what has parts.
 
     The efficiency is the speedup over the number of processors; one with several cores counts as many.
@@ -227,7 +227,7 @@ def summary(result: MachineResult) -> dict[str, Any]:
     }
 
 
-def by_set(result: MachineResult) -> Table:
+def by_set(result: TaskRecord) -> Table:
     """Return a row for each task set: ``set, tasks, submit, end, makespan, slr``.
 
     The makespan of a set is from its submission to the end of its last task; of its longest path, as of :func:`slr`.
@@ -249,7 +249,7 @@ def by_set(result: MachineResult) -> Table:
     return Table({"set": sets["set"], "tasks": sets["tasks"], **dict(zip(names, columns, strict=True))})
 
 
-def planned(result: MachineResult) -> Table:
+def planned(result: TaskRecord) -> Table:
     """Return what was planned beside what happened, a row for each planned task, in order of the plan.
 
     Columns: ``task, planned_processor, processor, planned_start, start, planned_end, end, lateness`` (end - planned
@@ -276,13 +276,13 @@ def planned(result: MachineResult) -> Table:
     )
 
 
-def _lateness(result: MachineResult) -> float:
+def _lateness(result: TaskRecord) -> float:
     """How much later the last planned task ended than the plan says; nan where there is none."""
     table = planned(result)
     return float(table["end"].max() - table["planned_end"].max()) if len(table) else float("nan")
 
 
-def against_recorded(result: MachineResult) -> Table:
+def against_recorded(result: TaskRecord) -> Table:
     """Return what happened beside what was recorded, a row for each task whose workflow says when it ran.
 
     Columns: ``task, recorded_start, start, recorded_end, end, recorded_run, run, difference`` (end - recorded end),

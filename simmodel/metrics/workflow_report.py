@@ -11,7 +11,7 @@ from simmodel.metrics.workflow import MACHINE_METRICS, by_set, summary
 from simmodel.platform.units import show_quantity
 
 if TYPE_CHECKING:
-    from simmodel.results.machine import MachineResult
+    from simmodel.records.task_record import TaskRecord
 
 __all__ = ["machine_rows", "machine_text", "number_text", "summary_text", "time_text"]
 
@@ -70,7 +70,7 @@ def machine_text(name: str, value: float, unit: str = "s") -> str:
     return number_text(value)
 
 
-def machine_rows(result: MachineResult, metrics: dict[str, Any] | None = None) -> list[tuple[str, str]]:
+def machine_rows(result: TaskRecord, metrics: dict[str, Any] | None = None) -> list[tuple[str, str]]:
     """Return pairs of label and text: the tasks, then every metric that has a value, then what has parts."""
     found = summary(result) if metrics is None else metrics
     unit = result.time_unit
@@ -101,7 +101,7 @@ def machine_rows(result: MachineResult, metrics: dict[str, Any] | None = None) -
     return rows
 
 
-def summary_text(result: MachineResult) -> str:
+def summary_text(result: TaskRecord) -> str:
     """Return the metrics of a run as a table of text; of several task sets, with a line for each.
 
     >>> from simmodel.metrics._examples import two_kinds

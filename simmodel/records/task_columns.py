@@ -1,16 +1,15 @@
-"""What results of machines take from task sets, as columns over all of their tasks; and the tables that are stored."""
+"""What results of machines take from task sets, as columns over all of their tasks."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from simmodel.platform.machine import MachineSpec
-from simmodel.records.task_moments import MOMENTS
 from simmodel.work.precedence import topological_order
 from simmodel.work.table import Table
 from simmodel.work.taskset import TaskSet
@@ -18,9 +17,7 @@ from simmodel.work.taskset import TaskSet
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from simmodel.results.machine import MachineResult
-
-__all__ = ["family_seconds", "from_sets", "joined_edges", "recorded_instants", "restored", "runs_by_kind"]
+__all__ = ["family_seconds", "from_sets", "joined_edges", "recorded_instants", "runs_by_kind"]
 
 
 def _first_rows(sets: Sequence[TaskSet]) -> list[int]:
@@ -124,90 +121,3 @@ def recorded_instants(sets: Sequence[TaskSet]) -> Table | None:
         return None
     rows, start, end = zip(*found, strict=True)
     return Table({"row": np.array(rows), "start": np.array(start, float), "end": np.array(end, float)})
-
-
-# ---------------------------------------------------------------------- stores
-
-
-def stored_tables(result: MachineResult) -> dict[str, Table]:
-    """Return the tables that a stored result of a machine has; :func:`restored` makes one of them again."""
-    names = _unlike([kind.name for kind in result.spec.processors])
-    tables = {
-        "tasks": result.tasks,
-        "transfers": result.transfers,
-        "memory": _memory_table(result),
-        "cpu_phases": result.cpu_phases,
-        "stopped": result.stopped,
-        "sets": result.set_table,
-        "edges": result.edges,
-        "runs": Table({name: result.kind_runs[:, i] for i, name in enumerate(names)}),
-    }
-    if result.plan is not None:
-        tables["plan"] = result.plan
-    if result.recorded is not None:
-        tables["recorded"] = result.recorded
-    return tables
-
-
-def _unlike(names: Sequence[str]) -> list[str]:
-    """Return names for columns that no database takes for one because of their case."""
-    return [f"{i}_{name}" for i, name in enumerate(names)]
-
-
-def _memory_table(result: MachineResult) -> Table:
-    steps = result.memory.items()
-    return Table(
-        {
-            "pool": np.array([pool for pool, each in steps for _ in range(len(each.times))], dtype=str),
-            "time": np.concatenate([np.zeros(0), *(each.times for _, each in steps)]),
-            "bytes": np.concatenate([np.zeros(0), *(each.values for _, each in steps)]),
-        }
-    )
-
-
-def restored(tables: Mapping[str, Table], about: Mapping[str, Any], **known: Any) -> MachineResult:
-    """Return the result of a machine that stored tables hold; its task sets are not stored, what follows from them is.
-
-    Parameters
-    ----------
-    tables
-        as of :func:`stored_tables`
-    about
-        what stands beside them: ``machine, peaks, families``
-    known
-        further fields of the result
-    """
-    from simmodel.platform.toml import from_dict
-    from simmodel.results.machine import MachineResult
-
-    spec: MachineSpec = from_dict(about["machine"])
-    pools = tables["memory"]
-    memory = {
-        pool.name: (pools["time"][here], pools["bytes"][here])
-        for pool in spec.pools
-        if len(pools) and (here := pools["pool"] == pool.name).any()
-    }
-    tasks = tables["tasks"]
-    result = MachineResult(
-        spec=spec,
-        tasks=tasks.with_columns(**{name: _numbers(tasks[name]) for name in (*MOMENTS, "assigned")}),
-        transfers=tables.get("transfers"),
-        cpu_phases=tables.get("cpu_phases"),
-        stopped=tables.get("stopped"),
-        plan=tables.get("plan"),
-        memory=memory,
-        peaks=about["peaks"],
-        **known,
-    )
-    result.edges = Table({name: column.astype(np.int64) for name, column in tables["edges"].items()})
-    runs = np.stack([_numbers(column) for column in tables["runs"].values()], axis=1)
-    result.kind_runs = runs if np.isnan(runs).all() else np.where(np.isnan(runs), inf, runs)  # JSON has no infinity
-    result.set_table = tables["sets"]
-    result.family_seconds = list(about["families"])
-    result.recorded = tables.get("recorded")
-    return result
-
-
-def _numbers(column: NDArray[Any]) -> NDArray[np.float64]:
-    """Return numbers, where a store may hold nothing at all in a column."""
-    return np.full(len(column), np.nan) if column.dtype.kind == "U" else column.astype(np.float64)

@@ -1,7 +1,8 @@
 """Results: records with tables, metrics, plots and files."""
 
+from simmodel.results.broker import BrokerResult
+from simmodel.results.loading import load_result, read_scenario
 from simmodel.results.machine import MachineResult
 from simmodel.results.result import Result, recorded
-from simmodel.results.stores import load_result, read_scenario
 
-__all__ = ["MachineResult", "Result", "load_result", "read_scenario", "recorded"]
+__all__ = ["BrokerResult", "MachineResult", "Result", "load_result", "read_scenario", "recorded"]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from simmodel.records.job_record import FIRST_COLUMNS, JobRecord
+from simmodel.results.stores import Stored, json_text, meta
 from simmodel.work.table import Table
 from simmodel.work.workload import Report
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Result", "recorded"]
 
 
-class Result(JobRecord):
+class Result(Stored, JobRecord):
     """What happened in a run of jobs, and everything that can be asked of it.
 
     Fields and parameters are those of :class:`~simmodel.records.job_record.JobRecord`.
@@ -30,6 +32,8 @@ class Result(JobRecord):
     >>> round(result.metrics()["utilisation"], 3)
     0.667
     """
+
+    TABLES: ClassVar = ("jobs", "runs", "events", "places", "changes", "choices", "nodes")
 
     # ------------------------------------------------------------------ numbers
 
@@ -52,31 +56,25 @@ class Result(JobRecord):
         rest = [name for name in self.jobs if name not in FIRST_COLUMNS]
         Table({name: self.jobs[name] for name in (*FIRST_COLUMNS, *rest)}).to_csv(path)
 
-    def to_csv(self, folder: str | Path) -> None:
-        """Write one CSV file a table, and ``meta.json``, into a folder (made where it is missing)."""
-        from simmodel.results.stores import write_csv
+    def stored_tables(self) -> dict[str, Table]:
+        """Return everything that a store keeps as tables."""
+        found = {name: getattr(self, name) for name in self.TABLES}
+        return {name: table for name, table in found.items() if table is not None}
 
-        write_csv(self, folder)
+    def stored_meta(self) -> dict[str, Any]:
+        """Return what a store keeps beside the tables."""
+        return {"processors": self.processors}
 
-    def to_parquet(self, folder: str | Path) -> None:
-        """Write one Parquet file a table, and ``meta.json``, into a folder; needs pyarrow."""
-        from simmodel.results.stores import write_parquet
-
-        write_parquet(self, folder)
-
-    def to_sqlite(self, path: str | Path) -> None:
-        """Write an SQLite database with the tables jobs, runs, events, places and so on; replaces the file."""
-        from simmodel.results.stores import write_sqlite
-
-        write_sqlite(self, path)
+    @classmethod
+    def from_stored(cls, tables: Mapping[str, Any], about: Mapping[str, Any], **known: Any) -> Result:
+        """Return the result that stored tables hold, and what :meth:`stored_meta` says; ``known``: further fields."""
+        return cls(processors=about["processors"], **{**tables, **known})
 
     def to_json(self, path: str | Path | None = None, *, jobs: bool = False, **options: Any) -> str:
         """Return metrics, report, decisions and scenario as JSON, and with ``jobs`` their table; a path: write it.
 
         What is not a number is ``null`` there. Options as of :meth:`metrics`.
         """
-        from simmodel.results.stores import json_text, meta
-
         document = {**meta(self), "metrics": self.metrics(**options)}
         if jobs:
             document["jobs"] = {name: column.tolist() for name, column in self.jobs.items()}

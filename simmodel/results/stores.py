@@ -1,43 +1,27 @@
-"""Stores of results: SQLite in one transaction, CSV, Parquet, JSON; and reading them back."""
+"""Stores of results: SQLite in one transaction, CSV, Parquet, JSON."""
 
 from __future__ import annotations
 
-import csv
 import gzip
 import json
 import math
 import sqlite3
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from simmodel import __version__
 from simmodel.errors import InputError
 from simmodel.work.table import Table
-from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
-    from simmodel.results.machine import MachineResult
-    from simmodel.results.result import Result
+    from simmodel.work.workload import Report
 
-__all__ = [
-    "json_text",
-    "load_result",
-    "meta",
-    "plain",
-    "read_scenario",
-    "write_csv",
-    "write_parquet",
-    "write_sqlite",
-    "write_text",
-]
+__all__ = ["LISTS", "Stored", "json_text", "meta", "plain", "pyarrow", "write_text"]
 
-_MACHINE_TABLES = ("tasks", "transfers", "memory", "cpu_phases", "stopped", "sets", "edges", "runs", "plan", "recorded")
-_TABLES = ("jobs", "runs", "events", "places", "changes", "choices", "nodes")
-_LISTS = ("nodes", "down")  # columns of tuples; stored as JSON text
+LISTS = ("nodes", "down")  # columns of tuples; stored as JSON text
 _SQLITE_TYPES = {"f": "REAL", "i": "INTEGER", "u": "INTEGER", "b": "INTEGER"}
 
 
@@ -66,14 +50,59 @@ def plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} cannot be stored as JSON: {value!r}")
 
 
-def meta(result: Result | MachineResult) -> dict[str, Any]:
+class Stored:
+    """What results can be stored as; a class that derives from it says which tables and what beside them."""
+
+    name: str
+    started: float
+    ended: float
+    report: Report
+    decisions: dict[str, float]
+    scenario: dict[str, Any]
+
+    def stored_tables(self) -> dict[str, Table]:
+        """Return everything that a store keeps as tables."""
+        raise NotImplementedError
+
+    def stored_meta(self) -> dict[str, Any]:
+        """Return what a store keeps beside the tables and what all results have."""
+        raise NotImplementedError
+
+    def to_csv(self, folder: str | Path) -> None:
+        """Write one CSV file a table, and ``meta.json``, into a folder (made where it is missing)."""
+        target = _folder(folder)
+        for name, table in _tables(self).items():
+            table.to_csv(target / f"{name}.csv")
+        write_text(target / "meta.json", json.dumps(meta(self), indent=2) + "\n")
+
+    def to_parquet(self, folder: str | Path) -> None:
+        """Write one Parquet file a table, and ``meta.json``, into a folder.
+
+        Raises ``ImportError`` with what to install where pyarrow is absent.
+        """
+        arrow, parquet = pyarrow()
+        target = _folder(folder)
+        for name, table in _tables(self).items():
+            columns = {key: arrow.array(_uniform(column)) for key, column in table.items()}
+            parquet.write_table(arrow.table(columns), target / f"{name}.parquet", compression="zstd")
+        write_text(target / "meta.json", json.dumps(meta(self), indent=2) + "\n")
+
+    def to_sqlite(self, path: str | Path) -> None:
+        """Write an SQLite database with one table for each of the result's and a table ``meta``, in one transaction.
+
+        A file that exists is replaced. The table meta has a row a key, with JSON as its value. Raises ``InputError``
+        where something that is not a file has this name.
+        """
+        _write_sqlite(self, path)
+
+
+def meta(result: Stored) -> dict[str, Any]:
     """Return what a stored result keeps beside its tables, ready for JSON; ``scenario`` repeats the run."""
-    own = result.stored_meta() if _of_machine(result) else {"processors": result.processors}
     document: dict[str, Any] = plain(
         {
             "simmodel": __version__,
             "name": result.name,
-            **own,
+            **result.stored_meta(),
             "started": result.started,
             "ended": result.ended,
             "report": {
@@ -88,20 +117,21 @@ def meta(result: Result | MachineResult) -> dict[str, Any]:
     return document
 
 
-def _of_machine(result: Result | MachineResult) -> TypeGuard[MachineResult]:
-    return hasattr(result, "stored_tables")
+def _tables(result: Stored) -> dict[str, Table]:
+    """Return the tables of a result, with columns of tuples as JSON text."""
+    return {name: _with_texts(table) for name, table in result.stored_tables().items()}
 
 
-def _tables(result: Result | MachineResult) -> dict[str, Table]:
-    """Return the tables that exist, with columns of tuples as JSON text."""
-    found = result.stored_tables() if _of_machine(result) else {name: getattr(result, name) for name in _TABLES}
-    return {name: _with_texts(table) for name, table in found.items() if table is not None}
+def _folder(folder: str | Path) -> Path:
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    return target
 
 
 def _with_texts(table: Table) -> Table:
     columns = {}
     for name, column in table.items():
-        if name in _LISTS and column.dtype == object:
+        if name in LISTS and column.dtype == object:
             texts = np.empty(len(column), dtype=object)
             texts[:] = [None if value is None else json.dumps(list(value)) for value in column]
             columns[name] = texts
@@ -131,12 +161,7 @@ def json_text(document: Mapping[str, Any], path: str | Path | None = None, *, co
     return text
 
 
-def write_sqlite(result: Result | MachineResult, path: str | Path) -> None:
-    """Write the tables jobs, runs, events, places, changes, choices and meta to an SQLite file, in one transaction.
-
-    A file that exists is replaced. The table meta has a row a key, with JSON as its value. Raises ``InputError`` where
-    something that is not a file has this name.
-    """
+def _write_sqlite(result: Stored, path: str | Path) -> None:
     target = Path(path)
     if target.exists() and not target.is_file():
         raise InputError("a file to write expected, found a folder or a device", source=str(path))
@@ -161,29 +186,6 @@ def write_sqlite(result: Result | MachineResult, path: str | Path) -> None:
         connection.close()
 
 
-def write_csv(result: Result | MachineResult, folder: str | Path) -> None:
-    """Write ``jobs.csv``, ``runs.csv`` and so on, and ``meta.json``, into a folder."""
-    target = Path(folder)
-    target.mkdir(parents=True, exist_ok=True)
-    for name, table in _tables(result).items():
-        table.to_csv(target / f"{name}.csv")
-    write_text(target / "meta.json", json.dumps(meta(result), indent=2) + "\n")
-
-
-def write_parquet(result: Result | MachineResult, folder: str | Path) -> None:
-    """Write ``jobs.parquet``, ``runs.parquet`` and so on, and ``meta.json``, into a folder.
-
-    Raises ``ImportError`` with what to install where pyarrow is absent.
-    """
-    arrow, parquet = _pyarrow()
-    target = Path(folder)
-    target.mkdir(parents=True, exist_ok=True)
-    for name, table in _tables(result).items():
-        columns = {key: arrow.array(_uniform(column)) for key, column in table.items()}
-        parquet.write_table(arrow.table(columns), target / f"{name}.parquet", compression="zstd")
-    write_text(target / "meta.json", json.dumps(meta(result), indent=2) + "\n")
-
-
 def _uniform(column: np.ndarray[Any, Any]) -> Any:
     """Return a column of one kind of value: what mixes becomes text."""
     values = column.tolist() if column.dtype == object else []
@@ -192,167 +194,11 @@ def _uniform(column: np.ndarray[Any, Any]) -> Any:
     return [None if value is None else str(value) for value in values]
 
 
-def _pyarrow() -> tuple[Any, Any]:
+def pyarrow() -> tuple[Any, Any]:
+    """Return pyarrow and its module of Parquet; raises ``ImportError`` with what to install where it is absent."""
     try:
-        import pyarrow
-        import pyarrow.parquet
+        import pyarrow as arrow
+        from pyarrow import parquet
     except ImportError:
         raise ImportError("Parquet needs pyarrow: pip install 'simmodel[notebook]'") from None
-    return pyarrow, pyarrow.parquet
-
-
-# ---------------------------------------------------------------------- reading back
-
-
-def read_scenario(path: str | Path) -> dict[str, Any]:
-    """Return the scenario that a stored result carries: platform, workload, policy, options, seed and versions.
-
-    Parameters
-    ----------
-    path
-        an SQLite file, a JSON file (``.gz`` or not), or a folder of CSV or Parquet files
-
-    Raises
-    ------
-    InputError
-        where it is none of them, or holds no scenario
-    """
-    source = str(path)
-    document = _read_meta(Path(path))
-    scenario = document.get("scenario")
-    if not isinstance(scenario, dict) or not scenario:
-        raise InputError("a stored result with its scenario expected, found one without", source=source)
-    return scenario
-
-
-def load_result(path: str | Path) -> Any:
-    """Return a stored result: an SQLite file, a JSON file with its tables, or a folder of CSV or Parquet files.
-
-    It is a :class:`~simmodel.results.result.Result`, or a :class:`~simmodel.results.machine.MachineResult`.
-
-    Raises
-    ------
-    InputError
-        where it is none of them, or holds no table of jobs or tasks
-    """
-    from simmodel.results.result import Result
-
-    source = Path(path)
-    document = _read_meta(source)
-    of_machine = document.get("kind") == "machine"
-    main, names = ("tasks", _MACHINE_TABLES) if of_machine else ("jobs", _TABLES)
-    tables: dict[str, Any] = {}
-    if source.is_dir():
-        for name in names:
-            if (file := source / f"{name}.parquet").exists():
-                tables[name] = _read_parquet(file)
-            elif (file := source / f"{name}.csv").exists():
-                tables[name] = _read_csv(file)
-    elif "jobs" in document or "tables" in document:
-        stored = document["tables"] if of_machine else {"jobs": document["jobs"]}
-        tables = {
-            name: Table({key: _column(key, values) for key, values in columns.items()})
-            for name, columns in stored.items()
-        }
-    elif _is_sqlite(source):
-        tables = _read_sqlite(source, names)
-    if main not in tables:
-        raise InputError(f"a table of {main} expected, found none", source=str(path))
-    counts = document.get("report", {})
-    report = Report(**{kind: Counter(counts.get(kind, {})) for kind in ("skipped", "repaired", "rejected")})
-    known = {key: document[key] for key in ("name", "started", "ended", "decisions", "scenario")}
-    if of_machine:
-        from simmodel.records.task_columns import restored
-
-        return restored(tables, document, report=report, **known)
-    return Result(report=report, processors=document["processors"], **tables, **known)
-
-
-def _is_sqlite(path: Path) -> bool:
-    with open(path, "rb") as file:
-        return file.read(16) == b"SQLite format 3\x00"
-
-
-def _read_meta(path: Path) -> dict[str, Any]:
-    source = str(path)
-    if not path.exists():
-        raise InputError("no such file or folder", source=source)
-    if path.is_dir():
-        if not (path / "meta.json").exists():
-            raise InputError("a folder with meta.json expected, found none in it", source=source)
-        path = path / "meta.json"
-    elif _is_sqlite(path):
-        connection = sqlite3.connect(path)
-        try:
-            return {key: json.loads(value) for key, value in connection.execute("SELECT key, value FROM meta")}
-        except sqlite3.DatabaseError as error:
-            raise InputError(
-                f"a stored result expected, found a database without it ({error})", source=source
-            ) from None
-        finally:
-            connection.close()
-    opener = gzip.open if source.endswith(".gz") else open
-    try:
-        with opener(path, "rt", encoding="utf-8") as file:
-            document = json.load(file)
-    except (ValueError, OSError) as error:
-        raise InputError(f"an SQLite file, JSON or a folder of tables expected, found {error}", source=source) from None
-    if not isinstance(document, dict) or "simmodel" not in document:
-        raise InputError("a stored result expected, found JSON of another kind", source=source)
-    return document
-
-
-def _column(name: str, values: list[Any]) -> np.ndarray[Any, Any]:
-    """Make a column of what a store holds: numbers where all are, nan where nothing stands, else text."""
-    column: np.ndarray[Any, Any]
-    if name in _LISTS and not all(isinstance(value, (int, float)) for value in values):
-        column = np.empty(len(values), dtype=object)
-        column[:] = [None if value in (None, "") else tuple(json.loads(value)) for value in values]
-        return column
-    known = [value for value in values if value is not None and value != ""]
-    if all(isinstance(value, (int, float)) for value in known) and known:
-        return np.array([math.nan if value is None or value == "" else value for value in values])
-    return np.array(
-        ["" if value is None else str(value) for value in values], dtype=object if name == "reason" else None
-    )
-
-
-def _read_sqlite(path: Path, names: Sequence[str]) -> dict[str, Table]:
-    connection = sqlite3.connect(path)
-    tables = {}
-    try:
-        present = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        for name in names:
-            if name in present:
-                cursor = connection.execute(f'SELECT * FROM "{name}"')
-                keys = [entry[0] for entry in cursor.description]
-                columns = list(zip(*cursor, strict=True)) or [()] * len(keys)
-                tables[name] = Table({key: _column(key, list(c)) for key, c in zip(keys, columns, strict=True)})
-    finally:
-        connection.close()
-    return tables
-
-
-def _read_csv(path: Path) -> Table:
-    with open(path, encoding="utf-8", newline="") as file:
-        rows = list(csv.reader(file))
-    names, columns = rows[0], list(zip(*rows[1:], strict=True)) or [()] * len(rows[0])
-    return Table({name: _column(name, _numbers(list(c), name)) for name, c in zip(names, columns, strict=True)})
-
-
-def _numbers(texts: list[str], name: str) -> list[Any]:
-    """Return texts as numbers where all that is there is a number."""
-    if name in _LISTS and any(text.startswith("[") for text in texts):
-        return texts
-    for kind in (int, float):
-        try:
-            return [kind(text) if text != "" else "" for text in texts]
-        except ValueError:
-            continue
-    return texts
-
-
-def _read_parquet(path: Path) -> Table:
-    _, parquet = _pyarrow()
-    table = parquet.read_table(path)
-    return Table({name: _column(name, table.column(name).to_pylist()) for name in table.column_names})
+    return arrow, parquet

@@ -252,6 +252,6 @@ class Scenario:
 
 def load_scenario(path: str | Path) -> Scenario:
     """Return the scenario of a stored result (SQLite, JSON, or a folder of CSV or Parquet files)."""
-    from simmodel.results.stores import read_scenario
+    from simmodel.results.loading import read_scenario
 
     return Scenario(read_scenario(path))

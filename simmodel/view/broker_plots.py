@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from simmodel.records.broker_record import BrokerRecord
     from simmodel.records.job_record import JobRecord
-    from simmodel.results.broker import BrokerResult
 
 __all__ = ["BrokerPlots", "before_and_after", "flows", "means_by_bin", "weeks"]
 
 
-def weeks(result: BrokerResult, *, value: str = "utilisation", interval: float = WEEK, ax: Axes | None = None) -> Axes:
+def weeks(result: BrokerRecord, *, value: str = "utilisation", interval: float = WEEK, ax: Axes | None = None) -> Axes:
     """Draw the utilisation of each cluster week by week, or the jobs ``submitted`` or ``handed`` to it.
 
     Parameters
@@ -53,7 +53,7 @@ def weeks(result: BrokerResult, *, value: str = "utilisation", interval: float =
     return tidy(ax, title=result.name)
 
 
-def flows(result: BrokerResult, *, ax: Axes | None = None) -> Axes:
+def flows(result: BrokerRecord, *, ax: Axes | None = None) -> Axes:
     """Draw how many jobs went from which home to which cluster.
 
     Parameters
@@ -113,7 +113,7 @@ def means_by_bin(
     return tidy(ax)
 
 
-def before_and_after(siloed: BrokerResult, brokered: BrokerResult, *, ax: Axes | None = None) -> Axes:
+def before_and_after(siloed: BrokerRecord, brokered: BrokerRecord, *, ax: Axes | None = None) -> Axes:
     """Draw the mean turnaround of moved jobs before (at home) and after.
 
     Parameters
@@ -146,7 +146,7 @@ def before_and_after(siloed: BrokerResult, brokered: BrokerResult, *, ax: Axes |
 class BrokerPlots(ResultPlots):
     """The pictures of one result of a broker, as ``result.plot``."""
 
-    _result: BrokerResult
+    _result: BrokerRecord
 
     def weekly(self, value: str = "utilisation", **options: Any) -> Axes:
         """Draw a value of each cluster week by week; options as of :func:`weeks`."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-    from simmodel.results.machine import MachineResult
+    from simmodel.records.task_record import TaskRecord
 
 __all__ = ["LEGEND", "PHASE_COLOURS", "machine_gantt", "machine_time_axis", "used_processors"]
 
@@ -45,7 +45,7 @@ LEGEND = (
 )
 
 
-def machine_time_axis(ax: Axes, result: MachineResult) -> None:
+def machine_time_axis(ax: Axes, result: TaskRecord) -> None:
     """Let the x axis show the machine's time since the run began."""
     start, end = result.started, max(result.ended, result.started + 1e-9)
     unit = result.time_unit
@@ -68,7 +68,7 @@ def machine_time_axis(ax: Axes, result: MachineResult) -> None:
 class _Pieces:
     """Rectangles of a Gantt chart: rows, instants, and which phase of :data:`PHASES` (one more: work for others)."""
 
-    def __init__(self, result: MachineResult) -> None:
+    def __init__(self, result: TaskRecord) -> None:
         table = result.processors
         cores = np.maximum(table["cores"].astype(np.int64), 1)
         self.first = np.concatenate([[0], np.cumsum(cores)])
@@ -112,7 +112,7 @@ class _Pieces:
         self.start, self.end = np.concatenate(begin), np.concatenate(stop)
         self.phase = np.concatenate(phase)
 
-    def _lanes(self, result: MachineResult, shown: NDArray[np.int64], cores: NDArray[np.int64]) -> tuple[Any, Any]:
+    def _lanes(self, result: TaskRecord, shown: NDArray[np.int64], cores: NDArray[np.int64]) -> tuple[Any, Any]:
         """Return the lowest and highest row of each task: the processor's, or some of its cores."""
         bottom = self.first[result.placed[shown]].astype(np.float64)
         top = bottom + 1.0
@@ -129,7 +129,7 @@ class _Pieces:
 
 
 def machine_gantt(
-    result: MachineResult,
+    result: TaskRecord,
     *,
     processors: Sequence[str] | None = None,
     labels: bool | None = None,
@@ -193,7 +193,7 @@ def machine_gantt(
     return ax
 
 
-def used_processors(result: MachineResult) -> list[int]:
+def used_processors(result: TaskRecord) -> list[int]:
     """Return the rows of the processors that pictures show: all, but of more than 24 those that did something."""
     count = len(result.processors)
     used = np.unique(result.placed[result.placed >= 0])
@@ -224,7 +224,7 @@ def _bars(ax: Axes, start: Any, end: Any, low: Any, high: Any, phase: Any) -> No
     ax.add_collection(PolyCollection(corners, facecolors=colours, edgecolors="white", linewidths=edges))
 
 
-def _image(ax: Axes, result: MachineResult, start: Any, end: Any, low: Any, high: Any, phase: Any, rows: int) -> None:
+def _image(ax: Axes, result: TaskRecord, start: Any, end: Any, low: Any, high: Any, phase: Any, rows: int) -> None:
     """Draw how much of its time each row spent in which phase, pixel column by pixel column, from the bottom up."""
     from matplotlib.colors import to_rgb
 
@@ -253,7 +253,7 @@ def _image(ax: Axes, result: MachineResult, start: Any, end: Any, low: Any, high
     )
 
 
-def _names(ax: Axes, result: MachineResult, start: Any, end: Any, low: Any, high: Any, task: Any) -> None:
+def _names(ax: Axes, result: TaskRecord, start: Any, end: Any, low: Any, high: Any, task: Any) -> None:
     """Write the names of tasks into their bars, where they fit."""
     figure: Any = ax.figure
     width = ax.get_position().width * figure.get_size_inches()[0] * 72

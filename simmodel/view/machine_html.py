@@ -9,12 +9,12 @@ from simmodel.metrics.workflow_report import machine_rows, time_text
 from simmodel.view.html import sparkline
 
 if TYPE_CHECKING:
-    from simmodel.results.machine import MachineResult
+    from simmodel.records.task_record import TaskRecord
 
 __all__ = ["machine_html"]
 
 
-def machine_html(result: MachineResult) -> str:
+def machine_html(result: TaskRecord) -> str:
     """Return a result as HTML: its name, the busy processors over time, and the metrics.
 
     >>> from simmodel.metrics._examples import two_kinds

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from simmodel.records.steps import Steps
-    from simmodel.results.machine import MachineResult
+    from simmodel.records.task_record import TaskRecord
 
 __all__ = ["MachinePlots", "links", "machine_gantt", "machine_overview", "memory", "phases", "plan"]
 
@@ -59,7 +59,7 @@ def _unit_of(most: float) -> tuple[float, str]:
     return scale, show_quantity(scale, "B").lstrip("1")
 
 
-def memory(result: MachineResult, *, pools: Sequence[str] | None = None, ax: Axes | None = None) -> Axes:
+def memory(result: TaskRecord, *, pools: Sequence[str] | None = None, ax: Axes | None = None) -> Axes:
     """Draw how many bytes of each memory pool are used over time.
 
     Parameters
@@ -87,7 +87,7 @@ def memory(result: MachineResult, *, pools: Sequence[str] | None = None, ax: Axe
     return tidy(ax)
 
 
-def links(result: MachineResult, *, names: Sequence[str] | None = None, ax: Axes | None = None) -> Axes:
+def links(result: TaskRecord, *, names: Sequence[str] | None = None, ax: Axes | None = None) -> Axes:
     """Draw the load of links over time, as part of their bandwidth.
 
     Parameters
@@ -119,7 +119,7 @@ def links(result: MachineResult, *, names: Sequence[str] | None = None, ax: Axes
     return tidy(ax)
 
 
-def phases(result: MachineResult, *, ax: Axes | None = None) -> Axes:
+def phases(result: TaskRecord, *, ax: Axes | None = None) -> Axes:
     """Draw how much time each processor spent in each phase, as stacked bars; what is missing it stood idle.
 
     >>> from simmodel.metrics._examples import two_kinds
@@ -153,7 +153,7 @@ def phases(result: MachineResult, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def plan(result: MachineResult, *, ax: Axes | None = None) -> Axes:
+def plan(result: TaskRecord, *, ax: Axes | None = None) -> Axes:
     """Draw a planner's plan above what happened, processor by processor.
 
     Raises
@@ -229,7 +229,7 @@ _HEADLINE = ("makespan", "slr", "speedup", "utilisation", "energy")
 _WORDS = {"slr": "SLR", "speedup": "speedup", "utilisation": "busy"}
 
 
-def machine_overview(result: MachineResult) -> Figure:
+def machine_overview(result: TaskRecord) -> Figure:
     """Draw a run on one page: what each processor did, and below it the memory pools and the links."""
     try:
         import matplotlib.pyplot as plt
@@ -277,11 +277,11 @@ class MachinePlots:
         the run
 
     >>> from simmodel.metrics._examples import two_kinds
-    >>> two_kinds().plot.memory().get_ylabel()
+    >>> MachinePlots(two_kinds()).memory().get_ylabel()
     'memory (B)'
     """
 
-    def __init__(self, result: MachineResult) -> None:
+    def __init__(self, result: TaskRecord) -> None:
         self._result = result
 
     def gantt(self, **options: Any) -> Axes:

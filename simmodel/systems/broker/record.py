@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from simmodel.records.broker_record import joined, renamed
 from simmodel.records.columns import job_columns
-from simmodel.results.broker import BrokerResult, joined, renamed
+from simmodel.results.broker import BrokerResult
 from simmodel.work.table import Table
 from simmodel.work.workload import Report
 

@@ -1,0 +1,176 @@
+"""Stored results, read back."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import math
+import sqlite3
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from simmodel.errors import InputError
+from simmodel.results.machine import MachineResult
+from simmodel.results.result import Result
+from simmodel.results.stores import LISTS, pyarrow
+from simmodel.work.table import Table
+from simmodel.work.workload import Report
+
+__all__ = ["load_result", "read_scenario"]
+
+
+def read_scenario(path: str | Path) -> dict[str, Any]:
+    """Return the scenario that a stored result carries: platform, workload, policy, options, seed and versions.
+
+    Parameters
+    ----------
+    path
+        an SQLite file, a JSON file (``.gz`` or not), or a folder of CSV or Parquet files
+
+    Raises
+    ------
+    InputError
+        where it is none of them, or holds no scenario
+    """
+    source = str(path)
+    document = _read_meta(Path(path))
+    scenario = document.get("scenario")
+    if not isinstance(scenario, dict) or not scenario:
+        raise InputError("a stored result with its scenario expected, found one without", source=source)
+    return scenario
+
+
+def load_result(path: str | Path) -> Result | MachineResult:
+    """Return a stored result: an SQLite file, a JSON file with its tables, or a folder of CSV or Parquet files.
+
+    It is a :class:`~simmodel.results.result.Result`, or a :class:`~simmodel.results.machine.MachineResult`.
+
+    Raises
+    ------
+    InputError
+        where it is none of them, or holds no table of jobs or tasks
+    """
+    source = Path(path)
+    document = _read_meta(source)
+    kind: type[Result] | type[MachineResult] = MachineResult if document.get("kind") == "machine" else Result
+    tables = _read_tables(source, document, kind.TABLES)
+    main = kind.TABLES[0]
+    if main not in tables:
+        raise InputError(f"a table of {main} expected, found none", source=str(path))
+    counts = document.get("report", {})
+    report = Report(**{kind: Counter(counts.get(kind, {})) for kind in ("skipped", "repaired", "rejected")})
+    known = {key: document[key] for key in ("name", "started", "ended", "decisions", "scenario")}
+    return kind.from_stored(tables, document, report=report, **known)
+
+
+def _read_tables(source: Path, document: Mapping[str, Any], names: Sequence[str]) -> dict[str, Table]:
+    """Return the tables of a store: of a folder of files, of JSON, or of a database."""
+    tables: dict[str, Table] = {}
+    if source.is_dir():
+        for name in names:
+            if (file := source / f"{name}.parquet").exists():
+                tables[name] = _read_parquet(file)
+            elif (file := source / f"{name}.csv").exists():
+                tables[name] = _read_csv(file)
+    elif "jobs" in document or "tables" in document:
+        stored = document["tables"] if "tables" in document else {"jobs": document["jobs"]}
+        for name, columns in stored.items():
+            tables[name] = Table({key: _column(key, values) for key, values in columns.items()})
+    elif _is_sqlite(source):
+        tables = _read_sqlite(source, names)
+    return tables
+
+
+def _is_sqlite(path: Path) -> bool:
+    with open(path, "rb") as file:
+        return file.read(16) == b"SQLite format 3\x00"
+
+
+def _read_meta(path: Path) -> dict[str, Any]:
+    source = str(path)
+    if not path.exists():
+        raise InputError("no such file or folder", source=source)
+    if path.is_dir():
+        if not (path / "meta.json").exists():
+            raise InputError("a folder with meta.json expected, found none in it", source=source)
+        path = path / "meta.json"
+    elif _is_sqlite(path):
+        connection = sqlite3.connect(path)
+        try:
+            return {key: json.loads(value) for key, value in connection.execute("SELECT key, value FROM meta")}
+        except sqlite3.DatabaseError as error:
+            raise InputError(
+                f"a stored result expected, found a database without it ({error})", source=source
+            ) from None
+        finally:
+            connection.close()
+    opener = gzip.open if source.endswith(".gz") else open
+    try:
+        with opener(path, "rt", encoding="utf-8") as file:
+            document = json.load(file)
+    except (ValueError, OSError) as error:
+        raise InputError(f"an SQLite file, JSON or a folder of tables expected, found {error}", source=source) from None
+    if not isinstance(document, dict) or "simmodel" not in document:
+        raise InputError("a stored result expected, found JSON of another kind", source=source)
+    return document
+
+
+def _column(name: str, values: list[Any]) -> np.ndarray[Any, Any]:
+    """Make a column of what a store holds: numbers where all are, nan where nothing stands, else text."""
+    column: np.ndarray[Any, Any]
+    if name in LISTS and not all(isinstance(value, (int, float)) for value in values):
+        column = np.empty(len(values), dtype=object)
+        column[:] = [None if value in (None, "") else tuple(json.loads(value)) for value in values]
+        return column
+    known = [value for value in values if value is not None and value != ""]
+    if all(isinstance(value, (int, float)) for value in known) and known:
+        return np.array([math.nan if value is None or value == "" else value for value in values])
+    return np.array(
+        ["" if value is None else str(value) for value in values], dtype=object if name == "reason" else None
+    )
+
+
+def _read_sqlite(path: Path, names: Sequence[str]) -> dict[str, Table]:
+    connection = sqlite3.connect(path)
+    tables = {}
+    try:
+        present = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        for name in names:
+            if name in present:
+                cursor = connection.execute(f'SELECT * FROM "{name}"')
+                keys = [entry[0] for entry in cursor.description]
+                columns = list(zip(*cursor, strict=True)) or [()] * len(keys)
+                tables[name] = Table({key: _column(key, list(c)) for key, c in zip(keys, columns, strict=True)})
+    finally:
+        connection.close()
+    return tables
+
+
+def _read_csv(path: Path) -> Table:
+    with open(path, encoding="utf-8", newline="") as file:
+        rows = list(csv.reader(file))
+    names, columns = rows[0], list(zip(*rows[1:], strict=True)) or [()] * len(rows[0])
+    return Table({name: _column(name, _numbers(list(c), name)) for name, c in zip(names, columns, strict=True)})
+
+
+def _numbers(texts: list[str], name: str) -> list[Any]:
+    """Return texts as numbers where all that is there is a number."""
+    if name in LISTS and any(text.startswith("[") for text in texts):
+        return texts
+    for kind in (int, float):
+        try:
+            return [kind(text) if text != "" else "" for text in texts]
+        except ValueError:
+            continue
+    return texts
+
+
+def _read_parquet(path: Path) -> Table:
+    _, parquet = pyarrow()
+    table = parquet.read_table(path)
+    return Table({name: _column(name, table.column(name).to_pylist()) for name in table.column_names})

@@ -1,0 +1,70 @@
+"""The tables in which the record of a machine is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from simmodel.work.table import Table
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from simmodel.platform.machine import MachineSpec
+    from simmodel.records.task_record import TaskRecord
+
+__all__ = ["memory_steps", "numbers", "stored_tables"]
+
+
+def stored_tables(record: TaskRecord) -> dict[str, Table]:
+    """Return the tables that a stored result of a machine has."""
+    names = _unlike([kind.name for kind in record.spec.processors])
+    tables = {
+        "tasks": record.tasks,
+        "transfers": record.transfers,
+        "memory": _memory_table(record),
+        "cpu_phases": record.cpu_phases,
+        "stopped": record.stopped,
+        "sets": record.set_table,
+        "edges": record.edges,
+        "runs": Table({name: record.kind_runs[:, i] for i, name in enumerate(names)}),
+    }
+    if record.plan is not None:
+        tables["plan"] = record.plan
+    if record.recorded is not None:
+        tables["recorded"] = record.recorded
+    return tables
+
+
+def _unlike(names: Sequence[str]) -> list[str]:
+    """Return names for columns that no database takes for one because of their case."""
+    return [f"{i}_{name}" for i, name in enumerate(names)]
+
+
+def _memory_table(record: TaskRecord) -> Table:
+    steps = record.memory.items()
+    return Table(
+        {
+            "pool": np.array([pool for pool, each in steps for _ in range(len(each.times))], dtype=str),
+            "time": np.concatenate([np.zeros(0), *(each.times for _, each in steps)]),
+            "bytes": np.concatenate([np.zeros(0), *(each.values for _, each in steps)]),
+        }
+    )
+
+
+def memory_steps(stored: Table, spec: MachineSpec) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
+    """Return times and bytes of each pool that a stored table of memory has rows of."""
+    return {
+        pool.name: (stored["time"][here], stored["bytes"][here])
+        for pool in spec.pools
+        if len(stored) and (here := stored["pool"] == pool.name).any()
+    }
+
+
+def numbers(column: NDArray[Any]) -> NDArray[np.float64]:
+    """Return numbers, where a store may hold nothing at all in a column."""
+    return np.full(len(column), np.nan) if column.dtype.kind == "U" else column.astype(np.float64)
