@@ -138,6 +138,7 @@ class Environment(simpy.Environment):
         self._waits: list[Waits] = []
         self._withdrawn = 0
         self._at_end: list[tuple[int, int, _WakeUp]] = []  # asked for at the end of this instant, a heap
+        self._leaving = False
         super().__init__(initial_time)
         # SimPy binds early what stands in type(self) alone; a subclass would pay for each look-up (15 %).
         for name in _BOUND:
@@ -171,6 +172,21 @@ class Environment(simpy.Environment):
         """
         return _WakeUp(self, call, rank)
 
+    def leave(self) -> None:
+        """Have :meth:`run` return ``None`` after this callback of :meth:`at_instant_end`; the next ``run`` goes on.
+
+        The clock stays, and what else was asked for at the end of this instant is still to come.
+
+        >>> env = Environment()
+        >>> decide = env.at_instant_end(env.leave)
+        >>> _ = env.call_at(2, decide); _ = env.call_at(3, lambda: print("called at", env.now))
+        >>> env.run(); env.now
+        2
+        >>> env.run()
+        called at 3
+        """
+        self._leaving = True
+
     def event_at(self, at: float) -> Event:
         """Return an event that happens at an instant (s) that is not past, to the last digit of it.
 
@@ -199,7 +215,7 @@ class Environment(simpy.Environment):
         heappush(self._queue, (max(at, self._now), priority, next(self._eid), planned))  # type: ignore[misc]
         return planned
 
-    def withdraw(self, occurrence: Occurrence) -> None:
+    def withdraw(self, occurrence: Occurrence | Event) -> None:
         """Take a scheduled occurrence back: it will not fire, and the clock will not stop at its time.
 
         It costs O(1) on average: what was withdrawn is swept out of the queue before it is half of it.
@@ -328,6 +344,7 @@ class Environment(simpy.Environment):
             events ran out while work waits that a resource of simmodel knows of, or before ``until`` happened (then
             with the processes that are alive); a ``RuntimeError``, as SimPy raises there
         """
+        own = until is not None and not isinstance(until, Event)
         if until is not None:
             if not isinstance(until, Event):
                 at = until if isinstance(until, int) else float(until)
@@ -340,12 +357,15 @@ class Environment(simpy.Environment):
             elif until.processed:
                 return until.value
             until.callbacks.append(StopSimulation.callback)
+        self._leaving = False
         try:
             if getattr(self.step, "__func__", None) is Environment.step:  # no subclass and nobody's tracing replaced it
                 self._loop()
             else:
-                while True:
+                while not self._leaving:
                     self.step()
+            if until is not None:
+                self._forget_stop(until, own)
         except StopSimulation as stop:
             return stop.args[0]
         except EmptySchedule:
@@ -358,6 +378,13 @@ class Environment(simpy.Environment):
                 raise Stalled(f"no events are left at {self._now}, and {len(waiters)} wait:", tuple(waiters)) from None
         return None
 
+    def _forget_stop(self, until: Event, own: bool) -> None:
+        """Take back what would end a run that has been left before its end."""
+        if own:
+            self.withdraw(until)
+        elif until.callbacks is not None:
+            until.callbacks.remove(StopSimulation.callback)
+
     def _loop(self) -> None:
         # SimPy's step() inlined: the call costs as much as the rest of it.
         queue = self._queue
@@ -366,6 +393,8 @@ class Environment(simpy.Environment):
         while queue or at_end:
             if at_end and not (queue and queue[0][0] <= self._now):
                 pop(at_end)[2].fire()
+                if self._leaving:
+                    return
                 continue
             now, _, _, event = pop(queue)
             callbacks: Any = event.callbacks

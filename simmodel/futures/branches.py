@@ -197,9 +197,7 @@ class _Following:
             env.call_at(env.now if cancel.at is None else cancel.at, _Withdrawal(system, cancel.job))
 
     def _wake(self) -> None:
-        scheduler = self._system.scheduler
-        scheduler._asked_for = True
-        scheduler.wake()
+        self._system.scheduler.wake_anyway()
 
     def restore(self, values: Any) -> None:
         """Give the first policy what it remembers."""

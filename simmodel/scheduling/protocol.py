@@ -17,14 +17,12 @@ if TYPE_CHECKING:
 __all__ = [
     "Decision",
     "Estimate",
-    "Evict",
     "OrderLike",
     "Place",
     "Policy",
     "Preempt",
     "Reserve",
     "Start",
-    "Transfer",
     "View",
     "WakeAt",
 ]
@@ -66,25 +64,7 @@ class WakeAt(NamedTuple):
     reason: str | None = None
 
 
-class Transfer(NamedTuple):
-    """Copy or move a file from one storage to another."""
-
-    file: Any
-    source: Any
-    destination: Any
-    mode: Literal["copy", "move"] = "copy"
-    reason: str | None = None
-
-
-class Evict(NamedTuple):
-    """Remove a file from a place."""
-
-    file: Any
-    place: Any
-    reason: str | None = None
-
-
-Decision = Start | Preempt | Reserve | WakeAt | Transfer | Evict
+Decision = Start | Preempt | Reserve | WakeAt
 
 
 class Estimate(NamedTuple):

@@ -1,36 +1,67 @@
-"""The scheduler process: it wakes, asks the policy, checks what it decided and has it applied."""
+"""The scheduler: it wakes, asks the policy, checks each decision and has the system carry it out.
+
+A scheduler can also be answered from outside (:attr:`Scheduler.external`): by a learning agent, a twin, a debugger.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol
 
-from simmodel.errors import PolicyError
+from simmodel.errors import InputError, PolicyError
 from simmodel.scheduling.protocol import Decision, Preempt, Reserve, Start, View, WakeAt
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
 
-__all__ = ["Executive", "Scheduler"]
+__all__ = ["Carry", "Executive", "Preempts", "Scheduler", "carry_preempt"]
 
 _NOT_STARTED = ("waiting", "blocked")  # where a place queues, what is still blocked may be handed to it too
+
+
+Carry = Callable[[Any], str | None]
+"""Carries a decision out, or changes nothing and says why it cannot."""
 
 
 class Executive(Protocol):
     """What carries decisions out: a cluster, a machine, a broker."""
 
-    def why_not_preempt(self, job: Any, mode: str) -> str | None:
-        """Say why running work cannot be stopped so, or ``None``."""
+    @property
+    def carries(self) -> Mapping[type, Carry]:
+        """What carries out each type of decision beside ``Start``, ``Reserve`` and ``WakeAt``.
+
+        A function takes the decision, carries it out and returns ``None``; where that cannot be done it changes nothing
+        and returns the reason, which becomes a :class:`~simmodel.errors.PolicyError`.
+        """
         ...
 
     def start(self, job: Any, place: Any, allocation: Any = None) -> None:
-        """Start waiting work at a place."""
+        """Start waiting work at a place; the scheduler has checked that it can."""
+        ...
+
+
+class Preempts(Protocol):
+    """A system that can stop running work."""
+
+    def why_not_preempt(self, job: Any, mode: str) -> str | None:
+        """Say why running work cannot be stopped so, or ``None``."""
         ...
 
     def preempt(self, job: Any, mode: str) -> None:
         """Stop running work."""
         ...
+
+
+def carry_preempt(system: Preempts, decision: Preempt) -> str | None:
+    """Stop running work, or say why it cannot be stopped: an entry of :attr:`Executive.carries`."""
+    job = decision.work
+    if getattr(job, "state", None) != "running":
+        return f"running work expected, found {job!r}"
+    reason = system.why_not_preempt(job, decision.mode)
+    if reason is None:
+        system.preempt(job, decision.mode)
+    return reason
 
 
 class Scheduler:
@@ -50,15 +81,53 @@ class Scheduler:
         what errors and records call it
     rank
         its turn among schedulers that share an instant: broker 0, cluster 1, machine 2
+    by_event
+        whether it decides inside each submission and each end (``decide_on="event"``)
 
     Attributes
     ----------
+    carries
+        what carries out each type of decision; a new type gets its function here, or in the system's ``carries``
+    question
+        the view while a decision is awaited from outside, else ``None``
+    asked_for
+        whether the policy is to be asked even if nothing waits
+    alarms
+        the instants (s) at which the scheduler will wake
     seconds, calls, slowest, decisions
         wall-clock time spent inside the policy in all, how often it was asked, the longest (s), what it decided
+
+    Answered from outside, ``fcfs`` as a loop:
+
+    >>> from simmodel.environment import Environment
+    >>> from simmodel.systems.cluster.system import Cluster
+    >>> from simmodel.work.job import Job
+    >>> env = Environment()
+    >>> cluster = Cluster(env, 4)
+    >>> first, second = cluster.submit(Job(processors=4, run=10)), cluster.submit(Job(processors=2, run=5))
+    >>> scheduler = cluster.scheduler
+    >>> scheduler.external = True
+    >>> env.run()
+    >>> while (view := scheduler.question) is not None:
+    ...     place = view.places[0]
+    ...     scheduler.apply(Start(job, place) for job in view.waiting if place.fits(job))
+    ...     scheduler.close()
+    ...     env.run()
+    1
+    1
+    >>> first.started, second.started
+    (0, 10.0)
     """
 
     def __init__(
-        self, env: Environment, policy: Any, view: View, executive: Executive, name: str = "scheduler", rank: int = 1
+        self,
+        env: Environment,
+        policy: Any,
+        view: View,
+        executive: Executive,
+        name: str = "scheduler",
+        rank: int = 1,
+        by_event: bool = False,
     ) -> None:
         self.env = env
         self.view = view
@@ -69,11 +138,22 @@ class Scheduler:
             raise TypeError(f"a policy with decide(view), or a function of a view, expected, found {policy!r}")
         self._ask: Callable[[View], Iterable[Decision] | None] = decide
         self._executive = executive
+        self.carries: dict[type, Carry] = {
+            Start: self._carry_start,
+            Reserve: self._carry_reserve,
+            WakeAt: self._carry_wake,
+            **executive.carries,
+        }
         self.wake = env.at_instant_end(self.decide, rank)
         self._queueing = frozenset(place for place in view.places if place.queues)
-        self._asked_for = False  # by the policy: then it is woken though nothing waits
+        self._by_event = by_event
+        self._external = False
+        self.question: View | None = None
+        self._answered = (0.0, 0)  # the open question: seconds and decisions so far
+        self._nothing_waited = False  # when it was opened
+        self.asked_for = False
         self._deciding = False
-        self._alarms: set[float] = set()
+        self.alarms: set[float] = set()
         self.seconds = 0.0
         self.slowest = 0.0
         self.fastest = float("inf")
@@ -92,7 +172,7 @@ class Scheduler:
     @property
     def due(self) -> bool:
         """Whether a decision is to be made at this instant, or is being made."""
-        return self._deciding or self.wake.armed
+        return self._deciding or self.wake.armed or self.question is not None
 
     def timing(self) -> dict[str, float]:
         """Return how often the policy was asked, and the seconds inside it: in all, mean, least and most."""
@@ -115,10 +195,13 @@ class Scheduler:
             return
         waiting = self.view.waiting
         if not waiting:
-            if not self._asked_for:
+            if not self.asked_for:
                 waiting.forget_new()
                 return
-            self._asked_for = False
+            self.asked_for = self._external  # an open question may still be copied into a snapshot
+        if self._external:
+            self._open()
+            return
         clock = perf_counter
         spent = 0.0
         count = 0
@@ -133,7 +216,7 @@ class Scheduler:
                     spent += clock() - begin
                     count += 1
                     if type(decision) is Start:
-                        # What nearly all decisions are; _refuse says what is wrong with the others.
+                        # What nearly all decisions are, inlined from _carry_start.
                         job, place, _, allocation = decision
                         if (
                             job.state == "waiting"
@@ -142,9 +225,9 @@ class Scheduler:
                         ) or (place in self._queueing and job.state in _NOT_STARTED and place.can_run(job)):
                             start(job, place, allocation)
                         else:
-                            self._refuse(job, place)
+                            raise self._error(self._why_not_start(job, place), job, place)
                     else:
-                        self._apply(decision)
+                        self._carry(decision)
                     begin = clock()
         except PolicyError:
             close = getattr(decisions, "close", None)
@@ -166,6 +249,106 @@ class Scheduler:
         for hook in self._decided:
             hook(self, spent, count)
 
+    # ------------------------------------------------------------------ answers from outside
+
+    @property
+    def external(self) -> bool:
+        """Whether decisions come from outside: instead of asking the policy, the scheduler has ``env.run()`` return.
+
+        The question is then open: ``question`` is the view, and decisions are given to :meth:`apply` or left to
+        :meth:`ask`, until :meth:`close`. A question that is still open at the next one is closed by it.
+
+        Raises
+        ------
+        InputError
+            where it is set for a scheduler that decides inside submissions and ends (``decide_on="event"``)
+        """
+        return self._external
+
+    @external.setter
+    def external(self, value: bool) -> None:
+        if value and self._by_event:
+            raise InputError(
+                f"{self.name}: with decide_on='event' decisions fall inside submissions and cannot be made from outside"
+            )
+        if not value and self.question is not None:
+            self.close()
+        self._external = value
+
+    def _open(self) -> None:
+        if self.question is not None:
+            self.close()
+        self.question = self.view
+        self._nothing_waited = not self.view.waiting
+        self._answered = 0.0, 0
+        self.env.leave()
+
+    def apply(self, decisions: Iterable[Decision] | None) -> int:
+        """Carry decisions out, each at once and with the scheduler's checks; return their number.
+
+        May be called several times while a question is open.
+
+        Raises
+        ------
+        InputError
+            no question is open
+        PolicyError
+            a decision cannot be carried out; those before it have been, and the question stays open
+        """
+        if self.question is None:
+            raise InputError(f"{self.name}: no decision is awaited")
+        clock = perf_counter
+        spent, before = self._answered
+        count = before
+        self._deciding = True
+        begin = clock()
+        try:
+            for decision in decisions or ():
+                spent += clock() - begin
+                self._carry(decision)
+                count += 1
+                begin = clock()
+        except PolicyError:
+            close = getattr(decisions, "close", None)
+            if close is not None:
+                close()
+            raise
+        finally:
+            self._deciding = False
+            self._answered = spent, count
+        self._answered = spent + clock() - begin, count
+        return count - before
+
+    def ask(self) -> int:
+        """Have the scheduler's own policy answer the open question; return the number of its decisions.
+
+        Raises as :meth:`apply`.
+        """
+        if self.question is None:
+            raise InputError(f"{self.name}: no decision is awaited")
+        begin = perf_counter()
+        decisions = self._ask(self.view)
+        spent, count = self._answered
+        self._answered = spent + perf_counter() - begin, count
+        return self.apply(decisions)
+
+    def close(self) -> None:
+        """Close the open question, if there is one: what waits still waits, and ``env.run()`` goes on."""
+        if self.question is None:
+            return
+        self.question = None
+        spent, count = self._answered
+        if self._nothing_waited:
+            self.asked_for = False
+        self.view.waiting.forget_new()
+        self.seconds += spent
+        self.calls += 1
+        self.decisions += count
+        self.slowest = max(spent, self.slowest)
+        self.fastest = min(spent, self.fastest)
+        for hook in self._decided:
+            hook(self, spent, count)
+
     # ------------------------------------------------------------------ checks
 
     def _error(self, message: str, job: Any = None, place: Any = None) -> PolicyError:
@@ -173,60 +356,76 @@ class Scheduler:
         where = "" if place is None else str(getattr(place, "name", place))
         return PolicyError(message, self.policy_name, work, where, float(self.env.now))
 
-    def _refuse(self, job: Any, place: Any) -> None:
-        """Say what is wrong with a start."""
+    def _carry(self, decision: Any) -> None:
+        """Have a decision carried out, or say what is wrong with it."""
+        carry = self.carries.get(type(decision))
+        if carry is None:
+            names = ", ".join(each.__name__ for each in self.carries)
+            raise self._error(f"a decision ({names}) expected, found {decision!r}")
+        reason = carry(decision)
+        if reason is not None:
+            work = getattr(decision, "work", None)
+            raise self._error(reason, work, getattr(decision, "place", None) or getattr(work, "place", None))
+
+    def _carry_start(self, decision: Start) -> str | None:
+        job, place, _, allocation = decision
+        if (
+            getattr(job, "state", None) == "waiting"
+            and job.place is place
+            and (place.fits(job) if allocation is None else place.accepts(job, allocation))
+        ) or (place in self._queueing and job.state in _NOT_STARTED and place.can_run(job)):
+            self._executive.start(job, place, allocation)
+            return None
+        return self._why_not_start(job, place)
+
+    def _why_not_start(self, job: Any, place: Any) -> str:
         if place not in self.view.places:
-            names = ", ".join(each.name for each in self.view.places)
-            raise self._error(f"a place of this scheduler expected ({names})", job, place)
+            return f"a place of this scheduler expected ({', '.join(each.name for each in self.view.places)})"
         expected = _NOT_STARTED if place.queues else _NOT_STARTED[:1]
         if getattr(job, "state", None) not in expected:
-            raise self._error(f"{' or '.join(expected)} work expected, found {job!r}", job, place)
+            return f"{' or '.join(expected)} work expected, found {job!r}"
         reason = place.why_not(job)
         if reason is not None:
-            raise self._error(f"the place can never run it: {reason}", job, place)
+            return f"the place can never run it: {reason}"
         if job.place is not place:
-            raise self._error(f"the job waits for {job.place.name}", job, place)
-        raise self._error(
+            return f"the job waits for {job.place.name}"
+        return (
             f"{job.processors} processors and {job.requested:g} s asked for do not fit: "
-            f"{place.free} of {place.capacity} are free",
-            job,
-            place,
+            f"{place.free} of {place.capacity} are free"
         )
 
-    def _apply(self, decision: Any) -> None:
-        if isinstance(decision, Reserve):
-            job, place, at, _ = decision
-            if at < self.env.now:
-                raise self._error(f"a promise for a time to come expected, found {at:g}", job, place)
-            for hook in self._promised:
-                hook(job, place, at)
-            self.wake_at(at)
-        elif isinstance(decision, WakeAt):
-            self.wake_at(decision.at)
-        elif isinstance(decision, Preempt):
-            job = decision.work
-            if getattr(job, "state", None) != "running":
-                raise self._error(f"running work expected, found {job!r}", job)
-            reason = self._executive.why_not_preempt(job, decision.mode)
-            if reason is not None:
-                raise self._error(reason, job, job.place)
-            self._executive.preempt(job, decision.mode)
-        else:
-            raise self._error(f"a decision (Start, Preempt, Reserve, WakeAt) expected, found {decision!r}")
+    def _carry_reserve(self, decision: Reserve) -> str | None:
+        job, place, at, _ = decision
+        if at < self.env.now:
+            return f"a promise for a time to come expected, found {at:g}"
+        for hook in self._promised:
+            hook(job, place, at)
+        self.wake_at(at)
+        return None
+
+    def _carry_wake(self, decision: WakeAt) -> str | None:
+        self.wake_at(decision.at)
+        return None
+
+    # ------------------------------------------------------------------ waking
+
+    def wake_anyway(self) -> None:
+        """Decide at the end of this instant, even if nothing waits."""
+        self.asked_for = True
+        self.wake()
 
     def wake_at(self, at: float) -> None:
         """Decide at an instant (s) even if nothing else happens then; an instant that is past is ignored."""
         now = self.env._now
-        if at <= now or at in self._alarms or at == float("inf"):
+        if at <= now or at in self.alarms or at == float("inf"):
             return
         self.plan_alarm(at)
 
     def plan_alarm(self, at: float) -> None:
         """Decide at an instant (s), which may be this one."""
-        self._alarms.add(at)
+        self.alarms.add(at)
         self.env.call_at(at, lambda: self._alarm(at), what=(self, "alarm"))
 
     def _alarm(self, at: float) -> None:
-        self._alarms.discard(at)
-        self._asked_for = True
-        self.wake()
+        self.alarms.discard(at)
+        self.wake_anyway()

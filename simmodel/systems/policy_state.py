@@ -41,4 +41,4 @@ def policy_state(scheduler: Scheduler, known_as: str | None) -> PolicyState:
             values = json.loads(json.dumps(values))
         except (TypeError, ValueError) as error:
             raise SnapshotError(f"policy {scheduler.policy_name} cannot be copied: {error}") from None
-    return PolicyState(scheduler.policy_name, known_as, values, scheduler.due, scheduler._asked_for)
+    return PolicyState(scheduler.policy_name, known_as, values, scheduler.due, scheduler.asked_for)

@@ -207,7 +207,7 @@ def restore(
     own = broker.scheduler.policy_name == snapshot.policy.name
     if own and snapshot.policy.state is not None and hasattr(broker.scheduler.policy, "restore"):
         broker.scheduler.policy.restore(snapshot.policy.state)
-    broker.scheduler._asked_for = own and snapshot.policy.asked
+    broker.scheduler.asked_for = own and snapshot.policy.asked
     if snapshot.waiting and (snapshot.policy.due or not own):
         broker.scheduler.wake()
     return broker

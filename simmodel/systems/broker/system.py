@@ -12,7 +12,7 @@ from simmodel.environment import Environment, Occurrence
 from simmodel.errors import ImpossibleWork, InputError
 from simmodel.policies.brokers import broker_policy
 from simmodel.scheduling.protocol import Estimate, View
-from simmodel.scheduling.scheduler import Scheduler
+from simmodel.scheduling.scheduler import Carry, Scheduler
 from simmodel.systems.broker.arrivals import BrokerQueue, Source, Values, replay_workload
 from simmodel.systems.broker.member import BrokeredJob, Member, Slowdowns, check_members, set_slowdowns
 from simmodel.systems.cluster.forecast import By
@@ -101,7 +101,7 @@ class Broker(System[BrokeredJob]):
         self.view = View(env, self._queue, self.members, f"{name}.policy")
         self.view.estimator = self._estimate
         chosen = broker_policy(policy, ties=ties)
-        self.scheduler = Scheduler(env, chosen, self.view, self, name, rank)
+        self.scheduler = Scheduler(env, chosen, self.view, self, name, rank, self.members[0].cluster._by_event)
         self._destinations = getattr(chosen, "destinations", None)
         first = self.members[0].cluster
         self._by_event = first._by_event
@@ -126,6 +126,11 @@ class Broker(System[BrokeredJob]):
         self._expected: dict[int, Estimate] = {}
         env.observe(self)
         env.register_waits(self)
+
+    @property
+    def carries(self) -> Mapping[type, Carry]:
+        """What it carries out beside starts: nothing; in particular a broker takes nothing back."""
+        return {}
 
     def __repr__(self) -> str:
         return f"<Broker {self.name}: {len(self._queue)} waiting, {', '.join(self._named)}>"
@@ -257,14 +262,6 @@ class Broker(System[BrokeredJob]):
         else:
             job.estimates[place] = estimate
         return estimate
-
-    def why_not_preempt(self, job: LiveJob, mode: str) -> str | None:
-        """Say why a broker takes nothing back."""
-        return "a broker takes nothing back"
-
-    def preempt(self, job: LiveJob, mode: str) -> None:
-        """Never called: a broker takes nothing back."""
-        raise NotImplementedError
 
     def start(self, job: BrokeredJob, place: Member, allocation: Any = None) -> None:
         """Hand a job to a cluster."""

@@ -351,7 +351,7 @@ class Restored:
             return
         if policy.state is not None and hasattr(scheduler.policy, "restore"):
             scheduler.policy.restore(policy.state)
-        scheduler._asked_for = policy.asked
+        scheduler.asked_for = policy.asked
         if policy.due:
             scheduler.wake()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from simpy.events import Event
@@ -12,9 +13,9 @@ from simmodel.errors import ImpossibleWork, InputError
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.records.recorder import JobRecorder
 from simmodel.results.result import Result
-from simmodel.scheduling.protocol import Estimate, View
+from simmodel.scheduling.protocol import Estimate, Preempt, View
 from simmodel.scheduling.registry import policy as policy_named
-from simmodel.scheduling.scheduler import Scheduler
+from simmodel.scheduling.scheduler import Carry, Scheduler, carry_preempt
 from simmodel.scheduling.usage import Usage
 from simmodel.scheduling.waiting import MergedQueues, WaitingQueue
 from simmodel.snapshots.cluster import Options, Past
@@ -151,7 +152,7 @@ class Cluster(Executions, Snapshots, System[LiveJob]):
         self._submit_priority = END if self._submits_first else SUBMIT
         self._known_as = policy if isinstance(policy, str) else None
         policy = policy_named(policy)
-        self.scheduler = Scheduler(env, policy, self.view, self, self.name, rank)
+        self.scheduler = Scheduler(env, policy, self.view, self, self.name, rank, self._by_event)
         self._tries_every_submission = getattr(policy, "tries_every_submission", False)
         self._changed: Callable[[], None] = self._decide_now if self._by_event else self.scheduler.wake
         for pool in self.places:
@@ -169,6 +170,11 @@ class Cluster(Executions, Snapshots, System[LiveJob]):
         if begin:
             self.calendar.begin()
         self.view.simulate = self._simulate
+
+    @property
+    def carries(self) -> Mapping[type, Carry]:
+        """What it carries out beside starts: ``Preempt``."""
+        return {Preempt: partial(carry_preempt, self)}
 
     def __repr__(self) -> str:
         return f"<Cluster {self.name}: {len(self.view.waiting)} waiting, {self._active} jobs not over>"

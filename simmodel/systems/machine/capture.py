@@ -78,7 +78,7 @@ def capture_machine(machine: Machine) -> MachineSnapshot:
         order=_order(machine, tasks, number, of),
         loads=tuple((family, share) for family, share in machine.loads.items() if isinstance(family, str)),
         streams=tuple((name, dict(each.bit_generator.state)) for name, each in sorted(machine.env._streams.items())),
-        alarms=tuple(sorted(machine.scheduler._alarms)),
+        alarms=tuple(sorted(machine.scheduler.alarms)),
     )
 
 

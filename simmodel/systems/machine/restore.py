@@ -285,6 +285,6 @@ class _Restored:
             return
         if given.state is not None and hasattr(scheduler.policy, "restore"):
             scheduler.policy.restore(given.state)
-        scheduler._asked_for = given.asked
+        scheduler.asked_for = given.asked
         if given.due:
             scheduler.wake()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from simmodel.environment import Environment
@@ -14,10 +15,10 @@ from simmodel.resources.cores import Core
 from simmodel.resources.memory import MemoryPool
 from simmodel.resources.network import Network
 from simmodel.resources.processor import Processor
-from simmodel.scheduling.protocol import Estimate, View
+from simmodel.scheduling.protocol import Estimate, Preempt, View
 from simmodel.scheduling.ready import ReadyTasks
 from simmodel.scheduling.registry import policy as policy_named
-from simmodel.scheduling.scheduler import Scheduler
+from simmodel.scheduling.scheduler import Carry, Scheduler, carry_preempt
 from simmodel.systems.machine.arrivals import LiveSet, bring_to_life
 from simmodel.systems.machine.build import build_processors
 from simmodel.systems.machine.mover import DataMover
@@ -153,6 +154,11 @@ class Machine(System[LiveTask]):
                 place.begin()
         env.on_hooks_changed(self._find_hooks)
         env.register_waits(self)
+
+    @property
+    def carries(self) -> Mapping[type, Carry]:
+        """What it carries out beside starts: ``Preempt``."""
+        return {Preempt: partial(carry_preempt, self)}
 
     def __repr__(self) -> str:
         over = sum(len(each.set) - each.left for each in self.sets)
