@@ -6,7 +6,7 @@ itself: a broker stands over systems of any kind.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, TypeVar
 
 from simpy.events import Event
@@ -16,7 +16,7 @@ from simmodel.errors import SnapshotError
 if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.scheduling.protocol import View
-    from simmodel.scheduling.scheduler import Scheduler
+    from simmodel.scheduling.scheduler import Carry, Scheduler
     from simmodel.snapshots.cluster import SystemSnapshot
 
 __all__ = ["System"]
@@ -83,14 +83,6 @@ class System(Generic[Live]):
         """Withdraw work that waits, or stop what runs; what is over stays as it is."""
         raise NotImplementedError
 
-    def why_not_preempt(self, work: Live, mode: str) -> str | None:
-        """Say why running work cannot be stopped so, or ``None``."""
-        return f"a {self.kind} takes nothing back"
-
-    def preempt(self, work: Live, mode: str) -> None:
-        """Stop running work, which goes back to the queue."""
-        raise NotImplementedError
-
     def why_not(self, work: Any) -> str | None:
         """Say why no place of the system can ever run the work, or ``None``; a pure question."""
         raise NotImplementedError
@@ -110,6 +102,15 @@ class System(Generic[Live]):
         raise NotImplementedError
 
     # ------------------------------------------------------------------ what follows
+
+    @property
+    def carries(self) -> Mapping[type, Carry]:
+        """What carries out each type of decision beside ``Start``, ``Reserve`` and ``WakeAt``: nothing else.
+
+        A function takes the decision and returns ``None``, or says why it cannot be carried out; a system that stops
+        running work has ``{Preempt: partial(carry_preempt, self)}``.
+        """
+        return {}
 
     def can_run(self, work: Any) -> bool:
         """Whether the system could ever run the work; a pure question."""
