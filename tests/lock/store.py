@@ -22,7 +22,10 @@ def compute(area: str, names: list[str] | None = None) -> dict[str, Any]:
     for name, make in cases.AREAS[area].items():
         if names is None or name in names:
             with tempfile.TemporaryDirectory() as folder, inside(folder):
-                made[name] = json.loads(json.dumps(make()))
+                try:
+                    made[name] = json.loads(json.dumps(make()))
+                except Exception as error:  # said beside the cases that differ
+                    made[name] = {"error": _error(error)}
     return made
 
 
@@ -32,8 +35,15 @@ def compute_texts(area: str, names: list[str] | None = None) -> dict[str, str]:
     for name, make in cases.TEXTS[area].items():
         if names is None or name in names:
             with tempfile.TemporaryDirectory() as folder, inside(folder):
-                made[name] = make().rstrip("\n") + "\n"
+                try:
+                    made[name] = make().rstrip("\n") + "\n"
+                except Exception as error:
+                    made[name] = f"ERROR {_error(error)}\n"
     return made
+
+
+def _error(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
 
 
 def recorded(area: str) -> dict[str, Any]:
@@ -83,6 +93,9 @@ def renew(pattern: str = "*") -> list[str]:
         if not names and (set(old) <= set(made) or not fnmatchcase(area, pattern)):
             continue
         new = compute(area, names)
+        failed = [name for name, figure in new.items() if "error" in figure]
+        if failed:
+            raise RuntimeError(f"{area}/{failed[0]}: {new[failed[0]]['error']}")
         kept = {name: new.get(name, old.get(name)) for name in made}
         kept = {name: figure for name, figure in kept.items() if figure is not None}
         changed += [f"{area}/{line}" for line in differences({k: v for k, v in old.items() if k in names}, new)]
@@ -95,6 +108,8 @@ def renew(pattern: str = "*") -> list[str]:
             if name not in made:
                 (RECORDED_TEXTS / f"{area}.{name}.txt").unlink()
         for name, text in compute_texts(area, names).items():
+            if text.startswith("ERROR "):
+                raise RuntimeError(f"{area}/{name}: {text}")
             if before.get(name) != text:
                 changed.append(f"text {area}/{name}")
                 (RECORDED_TEXTS / f"{area}.{name}.txt").write_text(text, "utf-8")
