@@ -13,7 +13,7 @@ from heapq import heapify, heappop, heappush
 from numbers import Integral
 from threading import Lock
 from time import monotonic, sleep
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 import simpy
@@ -344,19 +344,12 @@ class Environment(simpy.Environment):
             events ran out while work waits that a resource of simmodel knows of, or before ``until`` happened (then
             with the processes that are alive); a ``RuntimeError``, as SimPy raises there
         """
-        own = until is not None and not isinstance(until, Event)
-        if until is not None:
-            if not isinstance(until, Event):
-                at = until if isinstance(until, int) else float(until)
-                if not at > self._now:  # nor nan
-                    raise ValueError(f"until ({at}) must be greater than the current simulation time")
-                until = Event(self)
-                until._ok = True
-                until._value = None
-                self.schedule(until, URGENT, at - self._now)
-            elif until.processed:
-                return until.value
-            until.callbacks.append(StopSimulation.callback)
+        own = until is not None and not hasattr(until, "callbacks")  # live work is an event to type checkers alone
+        event = cast("Event | None", self._until(cast("float", until)) if own else until)
+        if event is not None:
+            if event.processed:
+                return event.value
+            event.callbacks.append(StopSimulation.callback)
         self._leaving = False
         try:
             if getattr(self.step, "__func__", None) is Environment.step:  # no subclass and nobody's tracing replaced it
@@ -364,15 +357,15 @@ class Environment(simpy.Environment):
             else:
                 while not self._leaving:
                     self.step()
-            if until is not None:
-                self._forget_stop(until, own)
+            if event is not None:
+                self._forget_stop(event, own)
         except StopSimulation as stop:
             return stop.args[0]
         except EmptySchedule:
             waiters = self.waiting_report()
-            if until is not None:
+            if event is not None:
                 waiters += self._stuck_processes()
-                message = f'No scheduled events left but "until" event was not triggered: {until}'
+                message = f'No scheduled events left but "until" event was not triggered: {event}'
                 raise Stalled(message, tuple(waiters)) from None
             if waiters:
                 raise Stalled(f"no events are left at {self._now}, and {len(waiters)} wait:", tuple(waiters)) from None
@@ -384,6 +377,17 @@ class Environment(simpy.Environment):
             self.withdraw(until)
         elif until.callbacks is not None:
             until.callbacks.remove(StopSimulation.callback)
+
+    def _until(self, instant: float) -> Event:
+        """Return an event that comes before all others of an instant."""
+        at = instant if isinstance(instant, int) else float(instant)
+        if not at > self._now:  # nor nan
+            raise ValueError(f"until ({at}) must be greater than the current simulation time")
+        event = Event(self)
+        event._ok = True
+        event._value = None
+        self.schedule(event, URGENT, at - self._now)
+        return event
 
     def _loop(self) -> None:
         # SimPy's step() inlined: the call costs as much as the rest of it.

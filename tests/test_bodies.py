@@ -72,10 +72,10 @@ def test_a_body_may_run_a_workflow_of_jobs_of_its_own():
 
     def body(env, job, grant):
         parts = [inner.submit(Job(run=10)) for _ in range(4)]
-        yield env.all_of([part.done for part in parts])
+        yield env.all_of(parts)
 
     job = outer.submit(Job(processors=8, body=body))
-    env.run(job.done)
+    env.run(job)
     assert env.now == 20
 
 

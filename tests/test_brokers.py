@@ -183,9 +183,9 @@ def test_a_script_submits_to_a_broker_and_waits() -> None:
         first = broker.submit(Job(processors=4, run=10))
         second = broker.submit(Job(processors=4, requested=30, body=body))
         third = broker.submit(Job(processors=1, run=30, cancel=12))
-        yield second.done
+        yield second
         seen.append((env.now, second.state, second.destination.name))
-        yield first.done & third.done
+        yield first & third
         seen.append((env.now, first.state, third.state))
         broker.cancel(first)  # over: nothing happens
 

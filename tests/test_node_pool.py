@@ -169,9 +169,9 @@ def test_a_suspended_job_goes_on_where_it_was():
         yield env.timeout(5)
         cluster.preempt(first, "suspend")
         other = cluster.submit(Job(run=20, requested=20, processors=2, priority=1))
-        yield other.done
+        yield other
         assert env.now == 25
-        yield first.done
+        yield first
 
     env.process(user())
     env.run()

@@ -200,7 +200,7 @@ def test_jobs_and_claims_share_a_pool():
     def submit():
         yield env.timeout(1)
         job = cluster.submit(Job(processors=2, run=5))
-        yield job.done
+        yield job
         assert (job.started, env.now) == (10, 15)
 
     env.run(env.process(submit()))

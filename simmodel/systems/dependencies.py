@@ -22,6 +22,7 @@ class Dependencies:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+        self.env = cluster.env
         self._known: dict[Any, LiveJob] = {}
         self._waiting: dict[tuple[Any, str], list[tuple[LiveJob, Dependency]]] = {}
         self.blocked = False  # whether any job has ever waited for another
@@ -75,7 +76,7 @@ class Dependencies:
         if not as_hoped:
             cluster.cancel(job)
         elif dependency.think_time > 0:
-            self.think(job, cluster.env.now + dependency.think_time)
+            self.think(job, self.env.now + dependency.think_time)
         else:
             self._one_less(job)
 

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from simpy.events import Event
-
 from simmodel.environment import SUBMIT, Environment
 from simmodel.errors import ImpossibleWork, InputError
 from simmodel.records.recorder import JobRecorder
@@ -103,7 +101,7 @@ class JobSystem(System[LiveJob]):
     # ------------------------------------------------------------------ submission
 
     def submit(self, work: Job) -> LiveJob:
-        """Submit a job now, whatever its ``submit`` says.
+        """Submit a job now, whatever its ``submit`` says; the job is an event that happens when it is over.
 
         Raises
         ------
@@ -128,7 +126,6 @@ class JobSystem(System[LiveJob]):
         job = LiveJob(name, index, float(self.env.now), spec.processors, limit, limit, min(run, limit))
         job.spec, job.user, job.priority = spec, spec.user, spec.priority
         job._outcome = "timeout" if limit < run else "completed"
-        job._done = Event(self.env)
         reasons = []
         for place in self.places:
             job.place = place
@@ -200,7 +197,8 @@ class JobSystem(System[LiveJob]):
 
     def over(self, job: LiveJob) -> None:
         """Note that a job is over, however it ended."""
-        job._done.succeed(job)
+        if job.event is not None:
+            job.event.succeed(job)
         self._one_over()
         for call in self.changed:
             call()

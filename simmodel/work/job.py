@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import attrs
 
 from simmodel.environment import Occurrence
+from simmodel.work.live import LiveWork
 
 if TYPE_CHECKING:
     import simpy
     from simpy.events import Event
+
+    from simmodel.environment import Environment
 
 __all__ = ["OVER", "Dependency", "Job", "LiveJob", "Run"]
 
@@ -154,8 +157,8 @@ class Job:
             object.__setattr__(self, "processors", self.nodes * max(1, self.cores_per_node))
 
 
-class LiveJob:
-    """A submitted job: what a policy may know of it, and where it stands.
+class LiveJob(LiveWork):
+    """A submitted job: what a policy may know of it, and where it stands; an event that happens when it is over.
 
     Attributes
     ----------
@@ -179,7 +182,6 @@ class LiveJob:
     """
 
     __slots__ = (
-        "_done",
         "_duration",
         "_expected",
         "_next",
@@ -220,6 +222,7 @@ class LiveJob:
         expected: float,
         duration: float,
     ) -> None:
+        self.event = None
         self.id = id
         self.index = index
         self.seq = index
@@ -249,14 +252,19 @@ class LiveJob:
     # was suspended (its seconds before that: requested, expected, duration).
     _prev: LiveJob | None
     _next: LiveJob | None
-    _done: Event
     _waits_for: int
     _whole: tuple[float, float, float]
 
     @property
-    def done(self) -> Event:
-        """An event that happens when the job is over; its value is the job (see ``state`` for how it ended)."""
-        return self._done
+    def over(self) -> bool:
+        """Whether nothing more will happen to it."""
+        return self.state in OVER
+
+    @property
+    def env(self) -> Environment:  # type: ignore[override]
+        """The environment of its place."""
+        env: Environment = self.place.env
+        return env
 
     @property
     def group(self) -> int | str | None:

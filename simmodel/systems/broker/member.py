@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
-from simpy.events import Event
 
 from simmodel.errors import InputError
 from simmodel.scheduling.protocol import Estimate
@@ -56,6 +55,12 @@ class BrokeredJob(LiveJob):
         self._limit = limit  # seconds asked for, on a cluster without a slowdown
         self._length = length  # seconds it will run there
         self._others: Any = None  # the dependencies among the jobs it came with
+
+    @property
+    def env(self) -> Environment:  # type: ignore[override]
+        """The environment of the broker."""
+        env: Environment = self._others.env
+        return env
 
 
 class Member:
@@ -245,8 +250,6 @@ class Member:
             for name in ("requested", "_expected", "_duration", "place", "request", "rules", "priority"):
                 setattr(job, name, getattr(guest, name))
             job._watched = True
-            if not hasattr(job, "_done"):
-                job._done = Event(cluster.env)
         if cluster.overrun == "stop" and job._length > job._limit and (spec is None or spec.body is None):
             job._outcome = "timeout"
         job.index, job.seq = index, number

@@ -147,7 +147,7 @@ class Broker(System[BrokeredJob]):
         return found
 
     def submit(self, spec: Job, home: Any = None) -> BrokeredJob:
-        """Submit a job now, whatever its ``submit`` says; ``job.done`` is an event that happens when it is over.
+        """Submit a job now, whatever its ``submit`` says; the job is an event that happens when it is over.
 
         Parameters
         ----------
@@ -180,7 +180,6 @@ class Broker(System[BrokeredJob]):
         job = BrokeredJob(name, row, self.env._now, spec.processors, limit, length)
         job.spec, job.user, job.priority, job.home = spec, spec.user, spec.priority, home
         job._others = family
-        job._done = Event(self.env)
         job._watched = True
         return job
 
@@ -291,8 +290,8 @@ class Broker(System[BrokeredJob]):
         self._fates[job.row] = "cancelled", float(self.env._now), ""
         for hook in self.env.hooks("job_cancelled"):
             hook(job)
-        if job.spec is not None and hasattr(job, "_done"):
-            job._done.succeed(job)
+        if job.event is not None:
+            job.event.succeed(job)
 
     # ------------------------------------------------------------------ what happens in the clusters
 

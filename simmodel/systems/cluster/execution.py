@@ -161,8 +161,8 @@ class Executions:
             timer = self._cancellations.pop(job, None)
             if timer is not None and timer.callbacks is not None:
                 self.env.withdraw(timer)
-            if job.spec is not None:
-                job._done.succeed(job)
+        if job.event is not None:
+            job.event.succeed(job)
         if self._idle is not None and not self._active and not self._idle.triggered:
             self._idle.succeed()
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
-from simpy.events import Event
 
 from simmodel.environment import Environment
 from simmodel.errors import InputError
@@ -297,7 +296,6 @@ def _guest(job: LiveJob, cluster: Cluster, actual: bool) -> LiveJob:
         guest.spec = attrs.evolve(job.spec, run=duration, body=None, cancel=None, dependencies=())
         guest.request = guest.place.request_of(guest.spec)
         guest.rules = None if job.rules is None else cluster.rules[job.rules.spec.name]
-        guest._done = Event(cluster.env)
         guest._watched = True
     return guest
 

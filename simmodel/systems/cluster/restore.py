@@ -8,8 +8,6 @@ from heapq import heappush
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from simpy.events import Event
-
 from simmodel.errors import InputError
 from simmodel.records.recorder import JobRecorder
 from simmodel.resources.claims import Grant
@@ -28,16 +26,6 @@ if TYPE_CHECKING:
     from simmodel.snapshots.machine import MachineSnapshot
 
 __all__ = ["Restored", "chosen_policy", "restore", "restoring"]
-
-
-class _Nobody:
-    """Stands where an event would that nobody waits for."""
-
-    def succeed(self, _value: Any) -> None:
-        """Do nothing."""
-
-
-_NOBODY: Any = _Nobody()
 
 
 def chosen_policy(snapshot: Snapshot | MachineSnapshot, policy: Any) -> Any:
@@ -73,12 +61,8 @@ def restoring(
     *,
     record: bool = False,
     rank: int = 1,
-    lean: bool = False,
 ) -> Restored:
-    """Return a cluster that goes on where a snapshot was taken, and what its record needs of before.
-
-    ``lean``: nobody will wait for the end of a job that is there already.
-    """
+    """Return a cluster that goes on where a snapshot was taken, and what its record needs of before."""
     if env.now != snapshot.now:
         raise InputError(f"an environment at {snapshot.now:g} s expected, as the snapshot, found one at {env.now:g} s")
     chosen = chosen_policy(snapshot, policy)
@@ -93,7 +77,7 @@ def restoring(
         begin=False,
     )
     cluster._known_as = snapshot.policy.known_as if policy is None else policy if isinstance(policy, str) else None
-    restored = Restored(cluster, snapshot, lean)
+    restored = Restored(cluster, snapshot)
     restored.run()
     return restored
 
@@ -111,10 +95,9 @@ class Restored:
         the row in the record of each job by its number
     """
 
-    def __init__(self, cluster: Cluster, snapshot: Snapshot, lean: bool = False) -> None:
+    def __init__(self, cluster: Cluster, snapshot: Snapshot) -> None:
         self.cluster = cluster
         self.snapshot = snapshot
-        self.lean = lean
         self.jobs: dict[int, LiveJob] = {}  # those that do not run, by number
         self.own = cluster.scheduler.policy_name == snapshot.policy.name
         self.row = 0
@@ -176,7 +159,6 @@ class Restored:
             job._work = work
         if work.spec is not None:
             spec = job.spec = work.spec
-            job._done = _NOBODY if self.lean else Event(cluster.env)
             job._watched = True
             job.request = place.request_of(spec)
             if spec.queue is not None and cluster.rules:

@@ -87,7 +87,7 @@ class Cluster(Executions, Snapshots, System[LiveJob]):
     >>> def user(env):
     ...     first = cluster.submit(Job(processors=3, run=10))
     ...     second = cluster.submit(Job(processors=2, run=5))
-    ...     yield second.done
+    ...     yield second
     ...     print(first.state, second.started, env.now)
     >>> _ = env.process(user(env)); env.run()
     completed 10.0 15.0
@@ -195,7 +195,7 @@ class Cluster(Executions, Snapshots, System[LiveJob]):
     # ------------------------------------------------------------------ submission
 
     def submit(self, spec: Job) -> LiveJob:
-        """Submit a job now, whatever its ``submit`` says; ``job.done`` is an event that happens when it is over.
+        """Submit a job now, whatever its ``submit`` says; the job is an event that happens when it is over.
 
         Raises
         ------
@@ -298,7 +298,6 @@ class Cluster(Executions, Snapshots, System[LiveJob]):
         job.user, job.priority = spec.user, spec.priority
         if self.overrun == "stop" and limit < run:
             job._outcome = "timeout"
-        job._done = Event(self.env)
         job._watched = True
         if spec.queue is not None and self.rules:
             rules = self.rules.get(str(spec.queue))

@@ -110,7 +110,7 @@ def foresee(snapshot: Snapshot, policy: Any = None, *, until: float | None = Non
     [(3, 'batch', 1.0), (2, 'batch', 10.0)]
     """
     env = Environment(snapshot.now, snapshot.seed)
-    cluster = restoring(env, snapshot, policy, lean=True).cluster
+    cluster = restoring(env, snapshot, policy).cluster
     runs: list[Run] = []
     ends: dict[int, float] = {}
 
