@@ -32,6 +32,7 @@ from simmodel.policies.preemption import Preemptive
 from simmodel.policies.window import Window
 from simmodel.results.result import Result, recorded
 from simmodel.runs.simulate import Scenario, load_scenario, simulate
+from simmodel.scheduling.observer import Observer
 from simmodel.scheduling.protocol import Preempt, Reserve, Start, View, WakeAt
 from simmodel.scheduling.registry import policies as policy_names
 from simmodel.scheduling.registry import policy, register_policy
@@ -218,6 +219,7 @@ __all__ = [
     "NetworkSpec",
     "NodeSpec",
     "Objective",
+    "Observer",
     "Order",
     "OutageSpec",
     "Outcome",

@@ -13,7 +13,7 @@ from heapq import heapify, heappop, heappush
 from numbers import Integral
 from threading import Lock
 from time import monotonic, sleep
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 import simpy
@@ -30,6 +30,9 @@ __all__ = [
     "Occurrence",
     "RealtimeEnvironment",
     "Waits",
+    "heard",
+    "hook",
+    "is_hook",
     "quiet_garbage_collector",
 ]
 
@@ -72,6 +75,33 @@ def _fire(call: Call) -> None:
 
 
 _FIRE = (_fire,)
+
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def hook(method: F) -> F:
+    """Mark an empty method of a base class as a hook that :meth:`Environment.hooks` skips until it is overridden."""
+    method.is_hook = True  # type: ignore[attr-defined]
+    return method
+
+
+def is_hook(method: object) -> bool:
+    """Whether a method is an empty one that :func:`hook` marked."""
+    return getattr(method, "is_hook", False)
+
+
+def heard(observer: object, name: str) -> Callable[..., object] | None:
+    """Return what an observer does at a hook, ``None`` where it does nothing.
+
+    >>> class Base:
+    ...     @hook
+    ...     def light_on(self, room): "A light was switched on."
+    >>> heard(Base(), "light_on") is heard(Base(), "light_off") is None
+    True
+    """
+    found = getattr(observer, name, None)
+    return None if is_hook(found) else found
 
 
 class Waits(Protocol):
@@ -279,8 +309,8 @@ class Environment(simpy.Environment):
     def observe(self, observer: object) -> None:
         """Add an observer: an object of which each method named like a hook is called when that happens.
 
-        Hooks exist for what systems announce (``job_started`` and so on, listed with each system); an observer
-        implements those it wants.
+        Hooks exist for what systems announce: see :class:`~simmodel.scheduling.observer.Observer`, the base class that
+        lists them. Any object with methods of these names will do.
 
         >>> class Watch:
         ...     def light_on(self, room): print(room)
@@ -304,7 +334,8 @@ class Environment(simpy.Environment):
         """Return what observers have for a hook: a tuple that is empty, and false, where nobody listens."""
         found = self._hooks.get(name)
         if found is None:
-            found = tuple(getattr(observer, name) for observer in self._observers if hasattr(observer, name))
+            calls = (heard(observer, name) for observer in self._observers)
+            found = tuple(call for call in calls if call is not None)
             self._hooks[name] = found
         return found
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import simpy
 
+from simmodel.environment import heard
 from simmodel.records import EventRecorder, JobRecorder, Progress, UsageMeter
 from simmodel.results import Result
 
@@ -89,7 +90,7 @@ def test_jobs_that_nobody_expected_grow_the_columns():
 
 def test_expected_and_unexpected_jobs_share_a_table():
     stage = Stage(expected=1)
-    assert not hasattr(stage.recorder, "job_submitted")
+    assert heard(stage.recorder, "job_submitted") is None
     stage.end(stage.at(1).start(job(0)))
     run = stage.start(job(2, 2, user="eve", group=None))
     stage.recorder.job_rejected(job(1, 99), "too large")

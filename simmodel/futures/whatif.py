@@ -23,6 +23,7 @@ from simmodel.futures.systems import SYSTEMS, check_branch, job_names, restored,
 from simmodel.futures.task_outcomes import task_sample
 from simmodel.scheduling.objective import measure
 from simmodel.scheduling.objective import objective as objective_of
+from simmodel.scheduling.observer import Observer
 from simmodel.snapshots.cluster import SystemSnapshot
 from simmodel.snapshots.machine import MachineSnapshot
 from simmodel.work.job import Job
@@ -30,6 +31,7 @@ from simmodel.work.table import Table
 
 if TYPE_CHECKING:
     from simmodel.results.result import Result
+    from simmodel.scheduling.scheduler import Scheduler
     from simmodel.work.workload import Workload
 
 __all__ = ["Outcome", "Sample", "Starting", "WhatIf", "what_if"]
@@ -221,13 +223,13 @@ class _Task(NamedTuple):
     sample: int
 
 
-class _Watch:
+class _Watch(Observer):
     """Ends a simulation that takes longer than it may, in seconds."""
 
     def __init__(self, seconds: float) -> None:
         self._until = monotonic() + seconds
 
-    def decided(self, _scheduler: Any, _seconds: float, _decisions: int) -> None:
+    def decided(self, _scheduler: Scheduler, _seconds: float, _decisions: int) -> None:
         """Look at the clock after each decision."""
         if monotonic() > self._until:
             raise OutOfTime

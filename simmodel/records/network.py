@@ -9,6 +9,7 @@ import numpy as np
 
 from simmodel.errors import InputError
 from simmodel.records.steps import Steps
+from simmodel.scheduling.observer import Observer
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["NetworkRecorder"]
 
 
-class NetworkRecorder:
+class NetworkRecorder(Observer):
     """Keeps the load of each link and every transfer, from now on.
 
     Parameters

@@ -8,17 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from simmodel.scheduling.observer import Observer
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
     import simpy
 
+    from simmodel.resources.taskplace import TaskPlace
+    from simmodel.scheduling.protocol import Place
     from simmodel.work.job import LiveJob, Run
+    from simmodel.work.livetask import LiveTask
 
 __all__ = ["EventRecorder", "Progress", "UsageMeter"]
 
 
-class EventRecorder:
+class EventRecorder(Observer):
     """Keeps a row for each state change, with the state of its place right after it.
 
     Parameters
@@ -39,14 +43,14 @@ class EventRecorder:
     [2.0, 'started', 7, 'pool', 1.0, 0, 1, '']
     """
 
-    def __init__(self, env: simpy.Environment, places: Sequence[Any] = ()) -> None:
+    def __init__(self, env: simpy.Environment, places: Sequence[Place] = ()) -> None:
         self._env = env
         self._places = tuple(places)
         self._waiting: set[int] = set()
         self._running: set[int] = set()
         self._rows: list[tuple[float, str, Any, str, float, int, int, str]] = []
 
-    def _add(self, event: str, job: Any, place: Any, detail: str = "") -> None:
+    def _add(self, event: str, job: LiveJob | None, place: Place | None, detail: str = "") -> None:
         watched = self._places if place is None else (place,)
         self._rows.append(
             (
@@ -85,7 +89,7 @@ class EventRecorder:
         self._waiting.discard(job.index)
         self._add("withdrawn", job, None)
 
-    def job_promised(self, job: LiveJob, place: Any, at: float) -> None:
+    def job_promised(self, job: LiveJob, place: Place, at: float) -> None:
         """Keep ``promised`` with the instant promised, in s."""
         self._add("promised", job, place, f"{at:.15g}")
 
@@ -112,7 +116,7 @@ class EventRecorder:
         self._running.add(run.job.index)
         self._add("resumed", run.job, run.place)
 
-    def place_changed(self, place: Any, cause: str) -> None:
+    def place_changed(self, place: Place, cause: str) -> None:
         """Keep ``changed`` with the cause."""
         self._add("changed", None, place, cause)
 
@@ -129,7 +133,7 @@ class EventRecorder:
         return Table(table)
 
 
-class UsageMeter:
+class UsageMeter(Observer):
     """Integrates busy processors, running jobs and waiting jobs at events, where no table of jobs is wanted.
 
     Parameters
@@ -213,7 +217,7 @@ class UsageMeter:
         return self._mean("_waiting_area")
 
 
-class Progress:
+class Progress(Observer):
     """Shows how many jobs or tasks are over, in a tqdm bar that is drawn at most ten times a second.
 
     Parameters
@@ -269,7 +273,7 @@ class Progress:
         if status not in ("preempted", "requeued"):
             self._over()
 
-    def task_ended(self, _task: Any, _place: Any, _phases: Any) -> None:
+    def task_ended(self, _task: LiveTask, _place: TaskPlace, _stamps: Sequence[float]) -> None:
         """Count a task that is done."""
         self._over()
 

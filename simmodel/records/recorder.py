@@ -12,6 +12,7 @@ from simmodel.records.columns import job_columns
 from simmodel.records.job_record import JobRecord
 from simmodel.records.place_tables import Change, change_table, node_table, place_table
 from simmodel.records.stretches import Stretch, run_table
+from simmodel.scheduling.observer import Observer
 from simmodel.work.table import Table
 from simmodel.work.workload import Report
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     import simpy
     from numpy.typing import NDArray
 
+    from simmodel.scheduling.protocol import Place
     from simmodel.work.job import LiveJob, Run
 
 __all__ = ["JobRecorder"]
@@ -47,7 +49,7 @@ RUNNING, TIMEOUT, CANCELLED, LOST = CODES["running"], CODES["timeout"], CODES["c
 REJECTED, SUSPENDED, UNSUBMITTED = CODES["rejected"], CODES["suspended"], CODES["unsubmitted"]
 
 
-class JobRecorder:
+class JobRecorder(Observer):
     """Fills one row a job: when it started and ended, and how.
 
     An observer: give it to ``env.observe``. One row an execution is kept only where it says more than the row of the
@@ -210,7 +212,7 @@ class JobRecorder:
         self._suspended.discard(index)
         self._resumed[index] = self._env.now
 
-    def place_changed(self, place: Any, cause: str) -> None:
+    def place_changed(self, place: Place, cause: str) -> None:
         """Note what a place has from now on: ``place.up`` where there is such a thing, else ``place.capacity``."""
         up = getattr(place, "up", None)
         down = getattr(place, "down_nodes", ())

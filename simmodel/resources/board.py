@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from simpy.events import Event
 
@@ -12,7 +12,7 @@ from simmodel.resources.cores import Core
 from simmodel.resources.memory import MemoryPool
 from simmodel.work.livetask import LiveData, LiveTask
 
-__all__ = ["STAMPS", "Board", "Mover", "Room"]
+__all__ = ["STAMPS", "Board", "Moved", "Mover", "Room"]
 
 STAMPS = (
     "taken",
@@ -25,6 +25,20 @@ STAMPS = (
     "end",
 )
 """The instants of a task on its processor, in order; how many of them there are says which phase it is in."""
+
+
+class Moved(NamedTuple):
+    """Data that went from one pool to another: bytes, and from when until when (s)."""
+
+    object: str
+    bytes: float
+    source: str
+    destination: str
+    start: float
+    end: float
+    task: LiveTask | None
+    cause: str
+    objects: int = 1
 
 
 class Room(Protocol):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from simmodel.environment import SUBMIT, Environment
+from simmodel.environment import SUBMIT, Environment, heard
 from simmodel.errors import ImpossibleWork, InputError
 from simmodel.records.recorder import JobRecorder
 from simmodel.results.result import Result
@@ -217,7 +217,7 @@ class JobSystem(System[LiveJob]):
         """Tell observers, and the system's own record."""
         for call in self.env.hooks(hook):
             call(*what)
-        own = getattr(self.recorder, hook, None)
+        own = heard(self.recorder, hook)
         if own is not None:
             own(*what)
 

@@ -21,6 +21,7 @@ from simmodel.policies.backfilling import Easy
 from simmodel.policies.ordering import FCFS
 from simmodel.policies.planning import Conservative
 from simmodel.resources.counts import CountPool
+from simmodel.scheduling.observer import Observer
 from simmodel.scheduling.protocol import Estimate
 from simmodel.systems.cluster.restore import restore
 from simmodel.systems.cluster.unfolding import Plan, Unfolding, Work
@@ -36,7 +37,7 @@ INFINITY = float("inf")
 _ON_TIME = ("completed", "timeout")
 
 
-class Forecast:
+class Forecast(Observer):
     """The future of one cluster, as far as somebody asked.
 
     Parameters

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from simpy.events import Event
 
-from simmodel.environment import END, SUBMIT, Environment, Occurrence
+from simmodel.environment import END, SUBMIT, Environment, Occurrence, heard
 from simmodel.errors import ImpossibleWork, InputError
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.records.recorder import JobRecorder
@@ -181,9 +181,8 @@ class Cluster(Executions, Snapshots, System[LiveJob]):
 
     def _find_hooks(self) -> None:
         own = self._recorder
-        self._hooks = {
-            name: self.env.hooks(name) + ((getattr(own, name),) if hasattr(own, name) else ()) for name in _HOOKS
-        }
+        kept = {name: heard(own, name) for name in _HOOKS}
+        self._hooks = {name: self.env.hooks(name) + ((call,) if call else ()) for name, call in kept.items()}
         self._on_submitted = self._hooks["job_submitted"]
         self._on_started = self._hooks["job_started"]
         self._on_ended = self._hooks["job_ended"]

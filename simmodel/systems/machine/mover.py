@@ -10,26 +10,13 @@ from simpy.events import Event
 
 from simmodel.environment import Environment
 from simmodel.errors import InputError
+from simmodel.resources.board import Moved
 from simmodel.resources.memory import MemoryPool, nearest
 from simmodel.resources.network import Network
 from simmodel.systems.machine.room import RoomMaker
 from simmodel.work.livetask import LiveData, LiveTask
 
-__all__ = ["DataMover", "Flight", "Moved"]
-
-
-class Moved(NamedTuple):
-    """Data that went from one pool to another: bytes, and from when until when (s)."""
-
-    object: str
-    bytes: float
-    source: str
-    destination: str
-    start: float
-    end: float
-    task: Any
-    cause: str
-    objects: int = 1
+__all__ = ["DataMover", "Flight"]
 
 
 class Flight(NamedTuple):

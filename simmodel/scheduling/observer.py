@@ -1,0 +1,190 @@
+"""Observers: what systems announce, one method a hook."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from simmodel.environment import hook, is_hook
+
+if TYPE_CHECKING:
+    from simmodel.resources.board import Moved
+    from simmodel.resources.flow import Flow
+    from simmodel.resources.host import Execution
+    from simmodel.resources.links import Link
+    from simmodel.resources.sharing import Channel
+    from simmodel.resources.taskplace import TaskPlace
+    from simmodel.resources.transfer import Transfer
+    from simmodel.scheduling.protocol import Place
+    from simmodel.scheduling.scheduler import Scheduler
+    from simmodel.work.job import LiveJob, Run
+    from simmodel.work.livetask import LiveTask
+
+__all__ = ["Observer"]
+
+_OTHERWISE = frozenset({"decide"})  # close to ``decided``, but what every policy has
+
+
+class Observer:
+    """Hears what systems announce: override the hooks that you want, and give it to ``env.observe``.
+
+    Hooks that are not overridden are never called, so they cost nothing. A hook is told right after the change, at
+    ``env.now`` (s), and must not change the system it watches. Other methods are allowed, but one whose name is close
+    to a hook's is taken for a typing error. To add hooks, for instance those of another kind of system, declare empty
+    methods with :func:`~simmodel.environment.hook` in a subclass.
+
+    Raises
+    ------
+    TypeError
+        when a subclass has a public method that is no hook, but close to one
+
+    >>> from simmodel import Cluster, Environment, Job
+    >>> class Starts(Observer):
+    ...     def job_started(self, run): print(run.job.id, "starts on", run.place.name, "at", run.started)
+    >>> env = Environment(); env.observe(Starts())
+    >>> cluster = Cluster(env, 4)
+    >>> for _ in range(2): _ = cluster.submit(Job(processors=3, run=10))
+    >>> env.run()
+    1 starts on batch at 0
+    2 starts on batch at 10.0
+    >>> class Wrong(Observer):
+    ...     def job_start(self, run): pass
+    Traceback (most recent call last):
+    ...
+    TypeError: Wrong.job_start is no hook; did you mean job_started? Begin the name of a helper with an underscore
+    """
+
+    __slots__ = ()
+    HOOKS: ClassVar[set[str]] = set()
+    """The names of all hooks."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        own = {name: each for name, each in vars(cls).items() if callable(each) and not name.startswith("_")}
+        Observer.HOOKS.update(name for name, each in own.items() if is_hook(each))
+        for name in own.keys() - Observer.HOOKS - _OTHERWISE:
+            if close := get_close_matches(name, sorted(Observer.HOOKS), n=1, cutoff=0.8):
+                raise TypeError(
+                    f"{cls.__name__}.{name} is no hook; did you mean {close[0]}? "
+                    f"Begin the name of a helper with an underscore"
+                )
+
+    # ------------------------------------------------------------------ schedulers
+
+    @hook
+    def decided(self, scheduler: Scheduler, seconds: float, decisions: int, /) -> None:
+        """The policy has answered: wall-clock seconds that it took, and how many decisions it made."""
+
+    # ------------------------------------------------------------------ jobs: clusters and other systems that run them
+
+    @hook
+    def job_submitted(self, job: LiveJob, /) -> None:
+        """A job was submitted."""
+
+    @hook
+    def job_eligible(self, job: LiveJob, /) -> None:
+        """Nothing holds a job back any more: what it had to come after has come."""
+
+    @hook
+    def job_rejected(self, job: LiveJob, reason: str, /) -> None:
+        """A job can never run anywhere, for this reason."""
+
+    @hook
+    def job_promised(self, job: LiveJob, place: Place, at: float, /) -> None:
+        """The policy reserved a place for a job from an instant on (s)."""
+
+    @hook
+    def job_started(self, run: Run, /) -> None:
+        """A job was started."""
+
+    @hook
+    def job_ended(self, run: Run, status: str, /) -> None:
+        """An execution ended: completed, timeout, failed, cancelled, lost, or preempted or requeued to run again."""
+
+    @hook
+    def job_suspended(self, run: Run, /) -> None:
+        """A job was suspended."""
+
+    @hook
+    def job_resumed(self, run: Run, /) -> None:
+        """A job that was suspended goes on."""
+
+    @hook
+    def job_cancelled(self, job: LiveJob, /) -> None:
+        """A job was withdrawn while it waited."""
+
+    @hook
+    def place_changed(self, place: Place, cause: str, /) -> None:
+        """A place has more or less than before: a failure, an outage, a reservation, or the end of one."""
+
+    @hook
+    def job_handed(self, job: LiveJob, place: Place, /) -> None:
+        """A broker handed a job to one of its places."""
+
+    # ------------------------------------------------------------------ tasks: machines
+
+    @hook
+    def task_ready(self, task: LiveTask, /) -> None:
+        """All that a task waits for is done."""
+
+    @hook
+    def task_assigned(self, task: LiveTask, place: TaskPlace, /) -> None:
+        """The policy assigned a task to a processor."""
+
+    @hook
+    def task_ended(self, task: LiveTask, place: TaskPlace, stamps: Sequence[float], /) -> None:
+        """A task is done; ``stamps`` are its instants, see :data:`~simmodel.resources.board.STAMPS`."""
+
+    @hook
+    def task_stopped(self, task: LiveTask, place: TaskPlace, /) -> None:
+        """A task was stopped before its end."""
+
+    @hook
+    def data_moved(self, moved: Moved, /) -> None:
+        """A data object went from one memory pool to another."""
+
+    # ------------------------------------------------------------------ networks, hosts and other fluid resources
+
+    @hook
+    def transfer_started(self, transfer: Transfer, /) -> None:
+        """A transfer began, with its latency."""
+
+    @hook
+    def transfer_ended(self, transfer: Transfer, /) -> None:
+        """A transfer is over; ``transfer.status`` says how."""
+
+    @hook
+    def link_load_changed(self, link: Link, /) -> None:
+        """The load of a link is another (``link.load``, bytes/s)."""
+
+    @hook
+    def link_changed(self, link: Link, /) -> None:
+        """The bandwidth of a link is another, or it went down or came up."""
+
+    @hook
+    def execution_started(self, execution: Execution, /) -> None:
+        """A computation began on a host."""
+
+    @hook
+    def execution_ended(self, execution: Execution, /) -> None:
+        """A computation on a host is over."""
+
+    @hook
+    def host_load_changed(self, channel: Channel, /) -> None:
+        """The load of a host is another (``channel.load``, flop/s)."""
+
+    @hook
+    def flow_started(self, flow: Flow, /) -> None:
+        """A flow of a :class:`~simmodel.resources.fluid.Fluid` of no particular kind began."""
+
+    @hook
+    def flow_ended(self, flow: Flow, /) -> None:
+        """A flow of a :class:`~simmodel.resources.fluid.Fluid` of no particular kind is over."""
+
+    @hook
+    def channel_load_changed(self, channel: Channel, /) -> None:
+        """The load of a channel of a :class:`~simmodel.resources.fluid.Fluid` of no particular kind is another."""
+
+
+Observer.HOOKS.update(name for name, each in vars(Observer).items() if is_hook(each))
