@@ -243,7 +243,7 @@ def test_decisions_that_cannot_be():
     assert wrong(too_much) == message
     assert "job 1 on batch: waiting work expected, found <job 1: 3 processors, 10 s requested, running>" in wrong(twice)
     assert "a place of this scheduler expected (batch)" in wrong(elsewhere)
-    assert "a decision (Start, Preempt, Reserve, WakeAt) expected, found 'start something'" in wrong(nonsense)
+    assert "a decision (Start, Reserve, WakeAt, Preempt) expected, found 'start something'" in wrong(nonsense)
     assert "running work expected" in wrong(not_running)
     assert "a promise for a time to come expected, found -1" in wrong(past)
 
