@@ -16,6 +16,7 @@ from simmodel.experiments.compare import compare, replicate
 from simmodel.metrics.objective import OBJECTIVES, Kiviat, final_scores, kiviat, measured, started_shares
 from simmodel.metrics.report import duration
 from simmodel.metrics.statistics import Interval, mean_interval, paired_difference
+from simmodel.metrics.tables import text_table
 from simmodel.policies.portfolio import Portfolio
 from simmodel.results.result import Result
 from simmodel.scheduling.objective import MEASURES, Objective
@@ -127,7 +128,7 @@ class Beside:
             cells = [_text(axis, row[axis]) for axis in self.chart.axes]
             share = "" if row["started"] != row["started"] else f"{100 * row['started']:.0f} %"
             rows.append([row["policy"], *cells, f"{row['area']:.2f}", f"{row['score']:.4g}", share])
-        return _aligned(rows)
+        return "\n".join(text_table(rows))
 
     def document(self) -> dict[str, Any]:
         """Return it as plain values, for JSON."""
@@ -148,15 +149,6 @@ def _text(measure: str, value: float) -> str:
     if MEASURES[measure][0] == "s":
         return duration(value)
     return f"{100 * value:.1f} %" if measure == "utilisation" else f"{value:.3g}"
-
-
-def _aligned(rows: list[list[str]]) -> str:
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = [
-        "  ".join(f"{cell:<{width}}" if i == 0 else f"{cell:>{width}}" for i, (cell, width) in enumerate(pairs))
-        for pairs in (list(zip(row, widths, strict=True)) for row in rows)
-    ]
-    return "\n".join(line.rstrip() for line in lines)
 
 
 # ---------------------------------------------------------------------- many workloads
@@ -282,7 +274,7 @@ class BesideSamples:
                     f"{self.samples[f'area {name}'].mean():.2f}",
                 ]
             )
-        return _aligned(rows)
+        return "\n".join(text_table(rows))
 
     def __repr__(self) -> str:
         return f"<BesideSamples: {len(self.samples)} seeds of {', '.join(self.names)}>"

@@ -171,12 +171,6 @@ class Kiviat:
         columns = {axis: self.values[:, i] for i, axis in enumerate(self.axes)}
         return Table({"policy": np.array(self.names, dtype=str), **columns, "area": self.areas})
 
-    def plot(self, **options: Any) -> Any:
-        """Draw it; options as of :func:`simmodel.view.radar.radar`."""
-        from simmodel.view.radar import radar
-
-        return radar(self, **options)
-
 
 def kiviat(
     results: Sequence[JobRecord], axes: Sequence[str] = OBJECTIVES["schedtwin"].measures, *, tau: float = 10.0

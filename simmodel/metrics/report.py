@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from simmodel.metrics.batch import METRICS, summary
+from simmodel.metrics.tables import text_table
 
 if TYPE_CHECKING:
     from simmodel.records.job_record import JobRecord
@@ -78,7 +79,5 @@ def summary_text(result: JobRecord, **options: Any) -> str:
     if result.decisions.get("count"):
         count, mean = result.decisions["count"], result.decisions.get("mean", math.nan)
         rows.append(("decisions of the policy", f"{count:,.0f}, {1e6 * mean:.3g} microseconds each"))
-    width = max(len(label) for label, _ in rows)
-    lines = [f"{result.name} on {result.processors:,} processors"]
-    lines += [f"  {label:<{width}}  {text}" for label, text in rows]
+    lines = [f"{result.name} on {result.processors:,} processors", *text_table(rows, left=2, indent=2)]
     return "\n".join(lines + [f"  {line}" for line in result.report.lines()])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from simmodel.metrics.critical import critical_shares
 from simmodel.metrics.report import duration
+from simmodel.metrics.tables import text_table
 from simmodel.metrics.workflow import MACHINE_METRICS, by_set, summary
 from simmodel.platform.units import show_quantity
 
@@ -114,8 +115,7 @@ def summary_text(result: TaskRecord) -> str:
     rows = machine_rows(result)
     count = len(result.processors)
     lines = [f"{result.name} on {result.spec.name}: {count} processor{'' if count == 1 else 's'}"]
-    width = max(len(label) for label, _ in rows)
-    lines += [f"  {label:<{width}}  {text}" for label, text in rows]
+    lines += text_table(rows, left=2, indent=2)
     sets = by_set(result)
     if 1 < len(sets) <= 20:
         lines.append("")

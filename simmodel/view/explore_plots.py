@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -15,15 +15,45 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from simmodel.experiments.explore import Exploration
+    from simmodel.metrics.statistics import Interval
 
-__all__ = ["exploration"]
+__all__ = ["Explored", "exploration"]
 
 _PANELS = ("slr", "makespan", "bounded_slowdown_mean", "wait_mean")
 _MARKS = "osD^vPX"
 
 
-def exploration(found: Exploration, metrics: Sequence[str] | None = None, *, log: bool = False) -> Figure:
+class Explored(Protocol):
+    """What is drawn of an exploration: see :class:`~simmodel.experiments.explore.Exploration`."""
+
+    @property
+    def units(self) -> Mapping[str, str | None]:
+        """The unit of time of each platform, ``None`` for clusters."""
+        ...
+
+    @property
+    def metrics(self) -> list[str]:
+        """What was measured."""
+        ...
+
+    def labels(self, axis: str, /) -> list[str]:
+        """Return the labels of an axis: platform, workload or policy."""
+        ...
+
+    def shown(self, metrics: Sequence[str] | None = None, /) -> list[str]:
+        """Return the metrics to show."""
+        ...
+
+    def interval(self, metric: str, cell: tuple[str, str, str], /) -> Interval:
+        """Return the confidence interval of the mean of a metric in a cell: platform, workload and policy."""
+        ...
+
+    def title(self, metric: str, /) -> str:
+        """Return the title of a metric."""
+        ...
+
+
+def exploration(found: Explored, metrics: Sequence[str] | None = None, *, log: bool = False) -> Figure:
     """Draw means with their intervals: a panel a metric, a group a platform and workload, a colour a policy.
 
     Parameters
@@ -67,12 +97,12 @@ def exploration(found: Exploration, metrics: Sequence[str] | None = None, *, log
     return fig
 
 
-def _usual(found: Exploration) -> list[str]:
+def _usual(found: Explored) -> list[str]:
     known = [name for name in _PANELS if name in found.metrics]
     return known[:1] if "slr" in known else known[1:] or known or found.metrics[:1]
 
 
-def _groups(found: Exploration) -> list[tuple[str, str, str]]:
+def _groups(found: Explored) -> list[tuple[str, str, str]]:
     """Return platform, workload and what stands below them."""
     platforms, workloads = found.labels("platform"), found.labels("workload")
     groups = []
@@ -84,7 +114,7 @@ def _groups(found: Exploration) -> list[tuple[str, str, str]]:
 
 
 def _panel(
-    ax: Axes, found: Exploration, name: str, groups: Sequence[tuple[str, str, str]], policies: Sequence[str], log: bool
+    ax: Axes, found: Explored, name: str, groups: Sequence[tuple[str, str, str]], policies: Sequence[str], log: bool
 ) -> None:
     room = 0.8 / max(len(policies), 1)
     for number, policy in enumerate(policies):
@@ -117,7 +147,7 @@ def _panel(
     ax.tick_params(axis="x", length=0)
 
 
-def _values(ax: Axes, found: Exploration, name: str) -> None:
+def _values(ax: Axes, found: Explored, name: str) -> None:
     units = set(found.units.values())
     machines = MACHINE_METRICS.get(name, ("", ""))[0]
     kind: Any = machines if units != {None} else METRICS.get(name, ("", ""))[0]

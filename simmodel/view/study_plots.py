@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -11,13 +12,57 @@ from simmodel.view.style import COLOURS, GREY, INK, tidy
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from simmodel.studies.fat import FatCurve
-    from simmodel.studies.hetsim import SetupStudy
+    from simmodel.metrics.statistics import Interval
 
-__all__ = ["fat_curve", "setup_study"]
+__all__ = ["Bars", "Curves", "fat_curve", "setup_study"]
 
 
-def setup_study(study: SetupStudy, *, size: tuple[float, float] = (9.0, 3.4)) -> Figure:
+class Bars(Protocol):
+    """What is drawn of SLRs by configuration: see :class:`~simmodel.studies.hetsim.SetupStudy`."""
+
+    @property
+    def policies(self) -> list[str]:
+        """What the policies are called."""
+        ...
+
+    @property
+    def configurations(self) -> list[str]:
+        """What the configurations are called."""
+        ...
+
+    def slr(self, configuration: str, policy: str, /) -> Interval:
+        """Return the mean SLR with its confidence interval."""
+        ...
+
+
+class Curves(Protocol):
+    """What is drawn of SLRs by the shape of graphs: see :class:`~simmodel.studies.fat.FatCurve`."""
+
+    @property
+    def policies(self) -> list[str]:
+        """What the policies are called."""
+        ...
+
+    @property
+    def fats(self) -> Sequence[float]:
+        """Shapes of graphs, from 0 (a chain) to 1 (all side by side)."""
+        ...
+
+    @property
+    def ccrs(self) -> Sequence[float]:
+        """Ratios of communication to computation."""
+        ...
+
+    def slr(self, fat: float, ccr: float, policy: str, /) -> Interval:
+        """Return the mean SLR with its confidence interval."""
+        ...
+
+    def difference(self, fat: float, ccr: float, first: str, second: str, /) -> Interval:
+        """Return the mean of the first policy's SLR less the second's, with its confidence interval."""
+        ...
+
+
+def setup_study(study: Bars, *, size: tuple[float, float] = (9.0, 3.4)) -> Figure:
     """Draw mean SLRs as bars with their intervals: a group a configuration, a colour a policy.
 
     Parameters
@@ -65,7 +110,7 @@ def setup_study(study: SetupStudy, *, size: tuple[float, float] = (9.0, 3.4)) ->
     return fig
 
 
-def fat_curve(curve: FatCurve, *, size: tuple[float, float] | None = None) -> Figure:
+def fat_curve(curve: Curves, *, size: tuple[float, float] | None = None) -> Figure:
     """Draw the SLR over the shape of graphs: a panel a CCR, a line a policy with its interval.
 
     Where there are two policies, below it the SLR of the second less that of the first, paired.
@@ -105,7 +150,7 @@ def fat_curve(curve: FatCurve, *, size: tuple[float, float] | None = None) -> Fi
     return fig
 
 
-def _differences(curve: FatCurve, panels: Any) -> None:
+def _differences(curve: Curves, panels: Any) -> None:
     first, second = curve.policies
     for ax, ccr in zip(panels, curve.ccrs, strict=True):
         found = [curve.difference(fat, ccr, second, first) for fat in curve.fats]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -14,13 +14,53 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from simmodel.futures.outcomes import WhatIf
+    from simmodel.metrics.statistics import Interval
 
-__all__ = ["outcomes"]
+__all__ = ["Future", "Futures", "outcomes"]
+
+
+class Future(Protocol):
+    """What is drawn of one future: see :class:`~simmodel.futures.outcomes.Outcome`."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        ...
+
+    @property
+    def status(self) -> str:
+        """How it ended: finished, unfinished or failed."""
+        ...
+
+    @property
+    def counted(self) -> Sequence[int]:
+        """The samples that are compared."""
+        ...
+
+    def values(self, name: str, /) -> Any:
+        """Return a measure of each sample, as an array."""
+        ...
+
+    def interval(self, name: str, /) -> Interval:
+        """Return the confidence interval of the mean of a measure."""
+        ...
+
+
+class Futures(Protocol):
+    """What is drawn of a what-if: see :class:`~simmodel.futures.outcomes.WhatIf`."""
+
+    @property
+    def best(self) -> Future | None:
+        """The future with the lowest score."""
+        ...
+
+    def __iter__(self) -> Iterator[Future]: ...
+
+    def __len__(self) -> int: ...
 
 
 def outcomes(
-    found: WhatIf, measures: Sequence[str] = ("wait_mean", "wait_max", "bounded_slowdown_mean", "utilisation")
+    found: Futures, measures: Sequence[str] = ("wait_mean", "wait_max", "bounded_slowdown_mean", "utilisation")
 ) -> Figure:
     """Draw measures as bars, one a policy, the best one dark; several samples with 95 % confidence intervals.
 
@@ -45,7 +85,7 @@ def outcomes(
     return figure
 
 
-def _bars(ax: Axes, found: WhatIf, name: str) -> None:
+def _bars(ax: Axes, found: Futures, name: str) -> None:
     best = found.best
     longest = 0.0
     for y, outcome in enumerate(found):
