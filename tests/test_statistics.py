@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -25,10 +25,17 @@ def test_quantiles_of_t(freedom, probability):
 
 
 @given(st.floats(0.001, 0.999), st.floats(0.5, 500))
+@example(probability=0.5000000000000001, freedom=1.0)
+@example(probability=0.2499999999999999, freedom=0.5)
 def test_quantiles_are_symmetric_and_agree(probability, freedom):
     found = t_quantile(probability, freedom)
     assert found == pytest.approx(stats.t.ppf(probability, freedom), rel=1e-7, abs=1e-9)
     assert t_quantile(1 - probability, freedom) == pytest.approx(-found, rel=1e-6, abs=1e-9)
+
+
+def test_quantiles_next_to_the_median_keep_their_digits():
+    assert t_quantile(0.5000000000000001, 1.0) == pytest.approx(np.pi * 2**-53, rel=1e-9)
+    assert t_quantile(0.5 - 1e-9, 1.0) == pytest.approx(-np.pi * 1e-9, rel=1e-7)
 
 
 def test_interval_of_a_mean():

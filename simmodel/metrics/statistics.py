@@ -91,6 +91,11 @@ def _t_tail(t: float, freedom: float) -> float:
     return 0.5 * _incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t * t))
 
 
+def _t_centre(t: float, freedom: float) -> float:
+    """The probability that Student's t lies between 0 and t >= 0, exact also where it is tiny."""
+    return 0.5 * _incomplete_beta(0.5, freedom / 2, t * t / (freedom + t * t))
+
+
 def t_quantile(probability: float, freedom: float) -> float:
     """Return the quantile of Student's t distribution.
 
@@ -108,18 +113,21 @@ def t_quantile(probability: float, freedom: float) -> float:
         raise ValueError(f"a probability between 0 and 1 expected, found {probability}")
     if not freedom > 0:
         raise ValueError(f"degrees of freedom > 0 expected, found {freedom}")
-    if probability < 0.5:
-        return -t_quantile(1 - probability, freedom)
-    tail = 1 - probability
+    tail, centre = min(probability, 1 - probability), abs(probability - 0.5)
+
+    def beyond(t: float) -> bool:
+        """Whether the quantile's distance from 0 is at most t; near the median the tail says it to few digits."""
+        return _t_tail(t, freedom) <= tail if tail < 0.25 else _t_centre(t, freedom) >= centre
+
     low, high = 0.0, 1.0
-    while _t_tail(high, freedom) > tail:
+    while not beyond(high):
         low, high = high, 2 * high
     while (middle := (low + high) / 2) not in (low, high):
-        if _t_tail(middle, freedom) > tail:
-            low = middle
-        else:
+        if beyond(middle):
             high = middle
-    return high if tail < 0.5 else 0.0
+        else:
+            low = middle
+    return math.copysign(high, probability - 0.5) if centre else 0.0
 
 
 # ---------------------------------------------------------------------- intervals

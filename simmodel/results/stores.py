@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simmodel import __version__
 from simmodel.errors import InputError
+from simmodel.records.versions import versions
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def meta(result: Stored) -> dict[str, Any]:
     """Return what a stored result keeps beside its tables, ready for JSON; ``scenario`` repeats the run."""
     document: dict[str, Any] = plain(
         {
-            "simmodel": __version__,
+            "simmodel": versions()["simmodel"],
             "name": result.name,
             **result.stored_meta(),
             "started": result.started,

@@ -11,9 +11,10 @@ import attrs
 from simmodel.errors import InputError
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.platform.machine import MachineSpec
+from simmodel.records.versions import versions
 from simmodel.snapshots.cluster import SystemSnapshot, snapshot_of_document
 from simmodel.snapshots.machine import MachineSnapshot
-from simmodel.systems.cluster.run import go_on_with_jobs, run_jobs, versions, workload_of
+from simmodel.systems.cluster.run import go_on_with_jobs, run_jobs, workload_of
 from simmodel.work.job import Job
 from simmodel.work.prepare import Estimates, Overrun
 from simmodel.work.workload import Workload

@@ -14,13 +14,14 @@ from simmodel.errors import InputError
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.platform.toml import from_dict
 from simmodel.records.observers import Progress
+from simmodel.records.versions import versions
 from simmodel.scheduling.registry import policy as policy_named
 from simmodel.snapshots.broker import BrokerSnapshot
 from simmodel.snapshots.cluster import snapshot_of_document
 from simmodel.systems.broker.member import Slowdowns
 from simmodel.systems.broker.system import Broker
 from simmodel.systems.cluster.forecast import By
-from simmodel.systems.cluster.run import described, inlined, observe, platform_of, versions, workload_of
+from simmodel.systems.cluster.run import described, inlined, observe, platform_of, workload_of
 from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Job
 from simmodel.work.prepare import Estimates, Overrun

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform as python_platform
 from collections.abc import Iterable, Sequence
 from numbers import Integral
 from pathlib import Path
@@ -17,6 +16,7 @@ from simmodel.platform.machine import MachineSpec
 from simmodel.records.columns import joined
 from simmodel.records.observers import EventRecorder, Progress
 from simmodel.records.recorder import JobRecorder
+from simmodel.records.versions import versions
 from simmodel.results.result import Result
 from simmodel.scheduling.registry import policy as policy_named
 from simmodel.snapshots.cluster import Snapshot, SystemSnapshot
@@ -26,7 +26,7 @@ from simmodel.work.job import Job
 from simmodel.work.prepare import Estimates, Overrun
 from simmodel.work.workload import Report, Workload
 
-__all__ = ["described", "go_on_with_jobs", "inlined", "observe", "platform_of", "run_jobs", "versions", "workload_of"]
+__all__ = ["described", "go_on_with_jobs", "inlined", "observe", "platform_of", "run_jobs", "workload_of"]
 
 INLINE = 100_000  # jobs of a workload that no file holds, kept in the scenario itself
 
@@ -246,18 +246,3 @@ def inlined(log: Workload) -> dict[str, Any]:
         described["columns"] = {key: log[key].tolist() for key in log.table.names}
         described["processors"] = log.processors
     return described
-
-
-def versions() -> dict[str, str]:
-    """Return the versions of what a result depends on."""
-    import numpy
-    import simpy
-
-    from simmodel import __version__
-
-    return {
-        "simmodel": __version__,
-        "simpy": simpy.__version__,
-        "numpy": numpy.__version__,
-        "python": python_platform.python_version(),
-    }
