@@ -21,9 +21,9 @@ from simmodel import Cluster, Environment, Workload
 from simmodel.environment import quiet_garbage_collector
 from simmodel.formats.swf import read_swf
 from simmodel.futures.whatif import what_if
+from simmodel.runs.simulate import simulate
 from simmodel.snapshots.cluster import Snapshot
 from simmodel.studies.metascheduling import CQSIM, fitting
-from simmodel.systems.broker.run import simulate_brokered
 from simmodel.systems.cluster.whatif import foresee
 
 DATA = Path(os.environ.get("SIMMODEL_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -92,7 +92,7 @@ def broker() -> None:
         for _ in range(2):
             gc.collect()
             tenths = Tenths(len(log))
-            simulate_brokered([2180, 2180], log, chosen, policy=policy, observers=[tenths], **options)
+            simulate([2180, 2180], log, chosen, policies=policy, observers=[tenths], **options)
             tenths.marks.append(time.process_time())
             if best is None or tenths.marks[-1] - tenths.marks[0] < best.marks[-1] - best.marks[0]:
                 best = tenths

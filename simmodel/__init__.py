@@ -31,7 +31,8 @@ from simmodel.policies.planning import Conservative, ConservativeKeep
 from simmodel.policies.preemption import Preemptive
 from simmodel.policies.window import Window
 from simmodel.results.result import Result, recorded
-from simmodel.runs.simulate import Scenario, load_scenario, simulate
+from simmodel.runs.scenario import Scenario, load_scenario
+from simmodel.runs.simulate import simulate, start
 from simmodel.scheduling.observer import Observer
 from simmodel.scheduling.protocol import Preempt, Reserve, Start, View, WakeAt
 from simmodel.scheduling.registry import policies as policy_names
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from simmodel.futures.branches import Branch, CancelJob, StartJob, SubmitJob
     from simmodel.futures.outcomes import Outcome, WhatIf
     from simmodel.futures.whatif import what_if
+    from simmodel.platform.broker import BrokerSpec
     from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
     from simmodel.platform.network import LinkSpec, NetworkSpec, RouteSpec, SharingModel
     from simmodel.policies.batch_mapping import MaxMin, MinMin, Sufferage
@@ -64,13 +66,13 @@ if TYPE_CHECKING:
     from simmodel.results.broker import BrokerResult
     from simmodel.results.loading import load_result
     from simmodel.results.machine import MachineResult
+    from simmodel.runs.simulation import Simulation
     from simmodel.scheduling.objective import Objective, objective
     from simmodel.scheduling.registry import register_family
     from simmodel.snapshots.broker import BrokerSnapshot
     from simmodel.snapshots.cluster import Snapshot
     from simmodel.snapshots.machine import MachineSnapshot
     from simmodel.studies.metascheduling import contest
-    from simmodel.systems.broker.run import simulate_brokered
     from simmodel.systems.broker.system import Broker
     from simmodel.systems.cluster.forecast import Forecast
     from simmodel.systems.machine.system import Machine
@@ -139,7 +141,8 @@ else:
         "Share": "simmodel.policies.brokers",
         "SharingModel": "simmodel.platform.network",
         "Siloed": "simmodel.policies.brokers",
-        "simulate_brokered": "simmodel.systems.broker.run",
+        "BrokerSpec": "simmodel.platform.broker",
+        "Simulation": "simmodel.runs.simulation",
         "Snapshot": "simmodel.snapshots.cluster",
         "StartJob": "simmodel.futures.branches",
         "SubmitJob": "simmodel.futures.branches",
@@ -177,6 +180,7 @@ __all__ = [
     "BrokerComparison",
     "BrokerResult",
     "BrokerSnapshot",
+    "BrokerSpec",
     "CancelJob",
     "Cluster",
     "ClusterSpec",
@@ -245,6 +249,7 @@ __all__ = [
     "SharingModel",
     "Siloed",
     "SimmodelError",
+    "Simulation",
     "Snapshot",
     "SnapshotError",
     "Stalled",
@@ -280,7 +285,7 @@ __all__ = [
     "replicate",
     "replicate_beside",
     "simulate",
-    "simulate_brokered",
+    "start",
     "task_work",
     "what_if",
 ]

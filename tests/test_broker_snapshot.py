@@ -15,7 +15,6 @@ from simmodel.policies.brokers import Broking, RoundRobin
 from simmodel.runs.simulate import simulate
 from simmodel.snapshots.broker import BrokerSnapshot
 from simmodel.snapshots.cluster import SystemSnapshot
-from simmodel.systems.broker.run import simulate_brokered
 from simmodel.systems.broker.system import Broker
 from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Dependency, Job
@@ -50,7 +49,7 @@ def test_a_run_that_is_cut_and_continued_is_the_uncut_run(case: Case, name: str,
     assert read == snapshot
     assert hash(read) == hash(snapshot)
     left = np.flatnonzero(~np.isin(broker.result().jobs["status"], ("completed", "timeout", "rejected")))
-    rest = simulate_brokered(read)
+    rest = simulate(read)
     for column in COLUMNS:
         kind = {"equal_nan": True} if whole[column].dtype.kind == "f" else {}
         assert np.array_equal(whole[column][left], rest.jobs[column], **kind), column
@@ -82,15 +81,15 @@ def test_a_snapshot_says_what_there_is() -> None:
 def test_what_a_what_if_may_see_of_it() -> None:
     _, broker = example()
     seen = broker.snapshot().expected()
-    result = simulate_brokered(seen)
+    result = simulate(seen)
     assert result.jobs["end"].tolist()[:1] == [20]
-    assert simulate_brokered(broker.snapshot()).jobs["end"].tolist()[:1] == [10]
+    assert simulate(broker.snapshot()).jobs["end"].tolist()[:1] == [10]
 
 
 def test_one_may_go_on_with_another_broker_other_policies_and_stop_before_the_end() -> None:
     _, broker = example("random")
     snapshot = broker.snapshot()
-    result = simulate_brokered(snapshot, broker="least-loaded", policy="fcfs", until=12, name="other")
+    result = simulate(snapshot, policy="least-loaded", policies="fcfs", until=12, name="other")
     assert result.name == "other"
     assert "waiting" in result.jobs["status"].tolist() or "running" in result.jobs["status"].tolist()
     later = Environment(5)
@@ -104,19 +103,19 @@ def test_one_may_go_on_with_another_broker_other_policies_and_stop_before_the_en
 
 def test_jobs_that_come_besides_and_the_usual_front_door() -> None:
     snapshot = example("round-robin")[1].snapshot()
-    assert simulate(snapshot).jobs["end"].tolist() == simulate_brokered(snapshot).jobs["end"].tolist()
+    assert simulate(snapshot).jobs["end"].tolist() == simulate(snapshot).jobs["end"].tolist()
     more = [Job(id="late", submit=100, processors=4, run=10), Job(id="later", submit=100, processors=4, run=10)]
-    result = simulate(snapshot, "siloed", arrivals={"b": more})
+    result = simulate(snapshot, {"b": more}, "siloed")
     assert result.jobs["start"].tolist()[-2:] == [100, 110]
     assert set(result.jobs["destination"].tolist()[-2:]) == {"b"}
     with pytest.raises(
         InputError, match="arrivals at or after 5 s, the instant of the snapshot, expected, found job 1"
     ):
-        simulate(snapshot, arrivals=[Job(submit=1, run=1)])
-    with pytest.raises(InputError, match="arrivals go with a snapshot"):
-        simulate_brokered([4, 4], more, arrivals=more)
+        simulate(snapshot, [Job(submit=1, run=1)])
+    with pytest.raises(InputError, match="option 'arrivals' is not known"):
+        simulate([4, 4], more, arrivals=more)
     drawn = [
-        simulate(example("random")[1].snapshot(), seed=seed, arrivals=more * 8).jobs["destination"].tolist()
+        simulate(example("random")[1].snapshot(), more * 8, seed=seed).jobs["destination"].tolist()
         for seed in (1, 1, 2)
     ]
     assert drawn[0] == drawn[1] != drawn[2]
@@ -136,8 +135,8 @@ def test_jobs_that_a_policy_holds_are_kept() -> None:
     snapshot = broker.snapshot()
     assert [(each.id, each.home) for each in snapshot.waiting] == [("x", "b")]
     with pytest.raises(InputError, match="the broker 'later' was given as an object: give it again"):
-        simulate_brokered(snapshot)
-    result = simulate_brokered(SystemSnapshot.from_json(snapshot.to_json()), broker="siloed")
+        simulate(snapshot)
+    result = simulate(SystemSnapshot.from_json(snapshot.to_json()), policy="siloed")
     assert (result.jobs["destination"][0], result.jobs["start"][0], result.jobs["wait"][0]) == ("b", 5, 5)
 
 
@@ -171,7 +170,7 @@ def test_jobs_that_come_after_others_wait_on(cut: float, apart: bool) -> None:
     env, broker = broker_of()
     env.run(until=cut)
     over = np.isin(broker.result().jobs["status"], ("completed", "timeout", "cancelled"))
-    rest = simulate_brokered(SystemSnapshot.from_json(broker.snapshot().to_json()))
+    rest = simulate(SystemSnapshot.from_json(broker.snapshot().to_json()))
     for column in ("start", "end", "status", "wait", "destination"):
         kind = {"equal_nan": True} if whole[column].dtype.kind == "f" else {}
         assert np.array_equal(whole[column][~over], rest.jobs[column], **kind), column
@@ -219,17 +218,15 @@ def test_wrong_json_is_one_sentence(text, sentence) -> None:
 
 def test_a_snapshot_that_contradicts_itself_is_refused() -> None:
     with pytest.raises(InputError, match="handed to a as number 99, is not there"):
-        simulate_brokered(BrokerSnapshot.from_json(change(handed__number=[99, 0, 1, 2])))
+        simulate(BrokerSnapshot.from_json(change(handed__number=[99, 0, 1, 2])))
     with pytest.raises(InputError, match="rows that differ expected, found 4 jobs in 3 rows"):
-        simulate_brokered(BrokerSnapshot.from_json(change(handed__row=[0, 0, 1, 2])))
+        simulate(BrokerSnapshot.from_json(change(handed__row=[0, 0, 1, 2])))
     snapshot = example()[1].snapshot()
     with pytest.raises(InputError, match="an environment at 5 s expected, as the snapshot, found one at 0 s"):
         Broker.from_snapshot(Environment(), snapshot)
     with pytest.raises(InputError, match="policies of clusters expected \\(a, b\\), found one of 'c'"):
         Broker.from_snapshot(Environment(5), snapshot, policies={"c": "easy"})
-    with pytest.raises(InputError, match="a snapshot, and no workload, expected"):
-        simulate_brokered(snapshot, [Job(run=1)])
-    with pytest.raises(InputError, match="until > 5 s, the instant of the snapshot, expected, found 5"):
-        simulate_brokered(snapshot, until=5)
+    with pytest.raises(InputError, match="until > 5 s, the present instant, expected, found 5"):
+        simulate(snapshot, until=5)
     with pytest.raises(InputError, match="a system expected"):
         SystemSnapshot.from_json(change(system="grid"))

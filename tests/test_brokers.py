@@ -23,9 +23,9 @@ from simmodel.policies.brokers import (
     Share,
     broker_policy,
 )
-from simmodel.runs.simulate import Scenario, load_scenario, simulate
+from simmodel.runs.scenario import Scenario, load_scenario
+from simmodel.runs.simulate import simulate
 from simmodel.scheduling.protocol import Start
-from simmodel.systems.broker.run import simulate_brokered
 from simmodel.systems.broker.system import Broker
 from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Job
@@ -40,7 +40,7 @@ def went(result):
 
 
 def two(jobs, broker, sizes=(4, 4), **options):
-    return simulate_brokered(dict(zip("ab", sizes, strict=True)), {"a": jobs}, broker, **options)
+    return simulate(dict(zip("ab", sizes, strict=True)), {"a": jobs}, broker, **options)
 
 
 # ---------------------------------------------------------------------- each by hand
@@ -101,7 +101,7 @@ def test_ties_go_by_a_named_rule() -> None:
     jobs = [Job(processors=1, run=10), Job(submit=1, processors=1, run=10)]
     assert [place for place, _ in went(two(jobs, "sgs-t"))] == ["a", "a"]
     assert [place for place, _ in went(two(jobs, "sgs-t", ties="least-loaded"))] == ["a", "b"]
-    home = simulate_brokered({"a": 4, "b": 4}, {"b": jobs}, "sgs-w", ties="home")
+    home = simulate({"a": 4, "b": 4}, {"b": jobs}, "sgs-w", ties="home")
     assert set(home.jobs["destination"].tolist()) == {"b"}
     last = two(jobs, LowestTurnaround(lambda view, job, places: places[-1]))
     assert [place for place, _ in went(last)] == ["b", "b"]
@@ -114,17 +114,17 @@ def test_ties_go_by_a_named_rule() -> None:
 
 def test_slowdowns_by_hand() -> None:
     jobs = [Job(processors=4, run=10, requested=20)]
-    both = {"clusters": {"a": 4, "b": 4}, "broker": RoundRobin()}
+    both = {"platform": {"a": 4, "b": 4}, "policy": RoundRobin()}
     logs = {"a": jobs, "b": jobs, None: jobs}
-    result = simulate_brokered(workload=logs, slowdowns=(1, 1.5), **both)
+    result = simulate(workload=logs, slowdowns=(1, 1.5), **both)
     assert result.jobs["destination"].tolist() == ["a", "b", "a"]
     assert result.jobs["run"].tolist() == [10, 15, 10]
     assert result.jobs["requested"].tolist() == [20, 30, 20]
     assert result.jobs["asked"].tolist() == [20, 20, 20]
     assert result.jobs["slowdown"].tolist() == [1, 1.5, 1]
-    named = simulate_brokered(workload=logs, slowdowns={"a": 2}, **both)
+    named = simulate(workload=logs, slowdowns={"a": 2}, **both)
     assert named.jobs["run"].tolist() == [20, 10, 20]
-    pairs = simulate_brokered(workload=logs, slowdowns={("b", "b"): 3, ("b", "a"): 4, "a": 2}, **both)
+    pairs = simulate(workload=logs, slowdowns={("b", "b"): 3, ("b", "a"): 4, "a": 2}, **both)
     assert pairs.jobs["run"].tolist() == [20, 30, 20]
 
 
@@ -157,7 +157,7 @@ def test_a_job_goes_only_where_it_can_run() -> None:
         Job(nodes=1, cores_per_node=1, gpus_per_node=3, run=5),
     ]
     for broker in ("sgs-t", "random", "least-loaded", "round-robin"):
-        result = simulate_brokered(clusters, jobs, broker)
+        result = simulate(clusters, jobs, broker)
         assert result.jobs["destination"].tolist() == ["gpu", "gpu", "parts", "parts", "", ""]
         assert result.jobs["status"].tolist() == ["completed"] * 4 + ["rejected"] * 2
         assert sum(result.report.rejected.values()) == 2
@@ -334,7 +334,7 @@ def test_jobs_of_the_clusters_own_stand_in_the_table_too() -> None:
 
 def test_logs_that_number_their_jobs_alike_stay_apart() -> None:
     log = Workload({"job": [1, 2], "submit": [0.0, 0.0], "run": [5.0, 9.0], "processors": [4, 4]})
-    result = simulate_brokered({"a": 4, "b": 4}, [log, log], "siloed")
+    result = simulate({"a": 4, "b": 4}, [log, log], "siloed")
     assert result.jobs["job"].tolist() == ["a:1", "a:2", "b:1", "b:2"]
     assert result.runs["job"].tolist() == ["a:1", "b:1", "a:2", "b:2"]
     assert result.clusters["a"].jobs["job"].tolist() == [1, 2]
@@ -353,7 +353,7 @@ def jobs_of_two_weeks():
 
 def test_tables_of_who_went_where_and_how_busy_it_was() -> None:
     logs = [Workload(columns, processors=8) for columns in jobs_of_two_weeks()]
-    siloed, brokered = (simulate_brokered({"a": 8, "b": 8}, logs, broker) for broker in ("siloed", "sgs-t"))
+    siloed, brokered = (simulate({"a": 8, "b": 8}, logs, broker) for broker in ("siloed", "sgs-t"))
     flows = by_origin(brokered)
     assert flows["jobs"].sum() == 160
     where = Counter(zip(brokered.jobs["origin"].tolist(), brokered.jobs["destination"].tolist(), strict=True))
@@ -383,7 +383,7 @@ def test_tables_of_who_went_where_and_how_busy_it_was() -> None:
 
 def test_a_result_of_a_broker_is_looked_at_as_any_other() -> None:
     logs = [Workload(columns, processors=8) for columns in jobs_of_two_weeks()]
-    result = simulate_brokered({"a": 8, "b": 8}, logs, "sgs-t", name="ours")
+    result = simulate({"a": 8, "b": 8}, logs, "sgs-t", name="ours")
     assert "a " in result.summary()
     assert "utilisation" in result.summary()
     assert result._repr_html_().count("<table>") == 2
@@ -401,14 +401,14 @@ def test_a_result_of_a_broker_is_looked_at_as_any_other() -> None:
     result.plot.clusters()
     with pytest.raises(ValueError, match="submitted or handed expected"):
         result.plot.weekly("nothing")
-    assert result.scenario["broker"] == "sgs-t"
+    assert result.scenario["policy"] == "sgs-t"
     assert result.decisions["count"] > 0
 
 
 def test_a_run_is_repeated_from_what_it_saved(tmp_path) -> None:
     logs = [Workload(columns, processors=8) for columns in jobs_of_two_weeks()]
-    options = {"slowdowns": {("a", "b"): 1.5, "a": 2}, "estimates": "cqsim", "by": "actual", "ties": "home"}
-    first = simulate_brokered({"a": 8, "b": 8}, logs, "sgs-w", policy={"a": "fcfs", "b": "easy"}, **options)
+    options = {"slowdowns": {("a", "b"): 1.5, "a": 2}, "estimates": "cqsim", "by": "actual"}
+    first = simulate({"a": 8, "b": 8}, logs, "sgs-w", policies={"a": "fcfs", "b": "easy"}, **options)
     first.to_sqlite(tmp_path / "run.sqlite")
     again = load_scenario(tmp_path / "run.sqlite").run()
     assert went(again) == went(first)
@@ -419,18 +419,18 @@ def test_a_run_is_repeated_from_what_it_saved(tmp_path) -> None:
         broker.submit(Job(processors=3, run=10))
     env.run(until=5)
     rest = simulate(broker.snapshot())
-    assert went(Scenario(rest.scenario).run()) == went(rest)
-    own = simulate_brokered([4, 4], [Job(run=1)], RoundRobin(), policy=lambda view: (), until=5)
-    with pytest.raises(InputError, match="the broker 'round-robin' was given as an object"):
-        Scenario(own.scenario).run()
+    assert went(Scenario.from_document(rest.scenario).run()) == went(rest)
+    own = simulate([4, 4], [Job(run=1)], RoundRobin(), policies=lambda view: (), until=5)
+    with pytest.raises(InputError, match="the policy 'round-robin' was given as an object"):
+        Scenario.from_document(own.scenario).run()
     with pytest.raises(InputError, match="the policies of c1, c2 were given as objects"):
-        Scenario(own.scenario).run(policy="sgs-t")
-    with pytest.raises(InputError, match="what arrived is not in the scenario"):
-        Scenario(simulate(broker.snapshot(), arrivals=[Job(submit=9, run=1)]).scenario).run()
+        Scenario.from_document(own.scenario).run(policy="sgs-t")
+    with pytest.raises(InputError, match="made in Python or is large"):
+        Scenario.from_document(simulate(broker.snapshot(), [Job(submit=9, run=1)]).scenario).run()
 
 
 def test_a_random_broker_is_repeated_with_seeds() -> None:
-    runs = replicate(simulate_brokered, 3, clusters=[4, 4], workload=[Job(run=5, processors=3)] * 6, broker="random")
+    runs = replicate(simulate, 3, platform=[4, 4], workload=[Job(run=5, processors=3)] * 6, policy="random")
     assert len(runs.samples) == 3
 
 
@@ -458,15 +458,14 @@ JOB = [Job(run=1)]
         (lambda: two(JOB, "sgs-t", slowdowns={"c": 2}), "slowdowns of clusters expected \\(a, b\\), found one of 'c'"),
         (lambda: two(JOB, "sgs-t", slowdowns=(1, 0)), "a slowdown > 0 expected for b, found 0"),
         (lambda: two(JOB, "sgs-t", by="guess"), "by 'requested' or 'actual' expected"),
-        (lambda: simulate_brokered([], JOB), "at least one cluster expected, found none"),
-        (lambda: simulate_brokered(4, JOB), "a list of clusters, or clusters by name, expected, found 4"),
-        (lambda: simulate_brokered([4, -1], JOB), "a number of processors > 0 expected, found -1"),
-        (lambda: simulate_brokered({"a": 4}, {"b": JOB}), "by the name of their cluster expected \\(a\\), found 'b'"),
-        (lambda: simulate_brokered([4], [JOB, JOB]), "at most 1 workloads expected, one a cluster, found 2"),
-        (lambda: simulate_brokered([4, 4], JOB, "siloed"), "a home cluster of each job expected under siloed"),
-        (lambda: simulate_brokered([4, 4], None), "a workload expected, found none"),
-        (lambda: simulate_brokered({"a": 4, "b": 4}, JOB, policy={"a": "easy"}), "a policy of each cluster expected"),
-        (lambda: simulate_brokered([4, 4], JOB, policy="esay"), "policy 'esay' is not known; did you mean 'easy'"),
+        (lambda: simulate([], JOB), "places: at least one expected, found none"),
+        (lambda: simulate([4, -1], JOB), "a number of processors > 0 expected, found -1"),
+        (lambda: simulate({"a": 4}, {"b": JOB}), "by the name of their place expected \\(a\\), found 'b'"),
+        (lambda: simulate([4], [JOB, JOB]), "at most 1 workloads expected, one a place, found 2"),
+        (lambda: simulate([4, 4], JOB, "siloed"), "a home cluster of each job expected under siloed"),
+        (lambda: simulate([4, 4], None), "a workload expected, found none"),
+        (lambda: simulate({"a": 4, "b": 4}, JOB, policies={"a": "easy"}), "a policy of each place expected"),
+        (lambda: simulate([4, 4], JOB, policies="esay"), "policy 'esay' is not known; did you mean 'easy'"),
     ],
 )
 def test_wrong_input_is_one_sentence(call, sentence) -> None:

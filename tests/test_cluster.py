@@ -367,7 +367,7 @@ def test_a_run_may_stop_in_the_middle():
 
 
 def test_a_scenario_repeats_the_run(tmp_path):
-    from simmodel.runs.simulate import load_scenario
+    from simmodel.runs.scenario import load_scenario
 
     result = simulate("small", "lublin-128-week", "sjf+easy", processors=128, estimates="exact")
     result.to_sqlite(tmp_path / "run.sqlite")

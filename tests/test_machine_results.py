@@ -21,6 +21,7 @@ from simmodel.formats.perfetto_machine import trace_events
 from simmodel.metrics.processors import busy_seconds, link_load
 from simmodel.metrics.workflow import MACHINE_METRICS, longest_path
 from simmodel.records.task_moments import FIRST_COLUMNS
+from simmodel.results.loading import read_scenario
 from simmodel.results.machine import MachineResult
 from simmodel.results.stores import plain
 from simmodel.runs.simulate import simulate
@@ -142,7 +143,7 @@ def test_what_is_stored_comes_back(result: MachineResult, tmp_path: Path, kind: 
     assert list(again.critical_path().rows()) == list(result.critical_path().rows())
     assert list(again.planned().rows()) == list(result.planned().rows())
     assert again.memory["n0"].values.tolist() == result.memory["n0"].values.tolist()
-    assert load_scenario(tmp_path / name).values == plain(result.scenario)
+    assert read_scenario(tmp_path / name) == plain(result.scenario)
 
 
 def test_a_scenario_repeats_the_run(result: MachineResult, tmp_path: Path) -> None:
@@ -152,7 +153,7 @@ def test_a_scenario_repeats_the_run(result: MachineResult, tmp_path: Path) -> No
     drawn = simulate("hetsim-slow-setup", "layered:n=20", "hrr", seed=3, overlap=True)
     drawn.to_json(tmp_path / "drawn.json")
     scenario = load_scenario(tmp_path / "drawn.json")
-    assert scenario.workload() == "layered:n=20"
+    assert scenario.workload == "layered:n=20"
     assert scenario.run().tasks["end"].tolist() == drawn.tasks["end"].tolist()
     assert scenario.run(seed=4).tasks["end"].tolist() != drawn.tasks["end"].tolist()
 

@@ -140,7 +140,7 @@ def test_the_phases_go_on_where_they_were() -> None:
 def test_another_policy_and_more_work() -> None:
     machine = two_tasks()
     machine.env.run(until=5)
-    on = simulate(machine.snapshot(), "greedy-et", arrivals=[(20.0, TaskSet([7.0], ids=["x"]))])
+    on = simulate(machine.snapshot(), [(20.0, TaskSet([7.0], ids=["x"]))], "greedy-et")
     assert row(on, "c", "processor") == ("cpu0",)
     assert row(on, "x", "start", "end") == (60, 67)
     assert simulate(machine.snapshot(), until=50).tasks["status"].tolist() == ["done", "running"]
@@ -170,7 +170,7 @@ def test_a_policy_that_has_no_name_is_given_again() -> None:
     machine.env.run(until=3)
     with pytest.raises(InputError, match="'Placed' was given as an object: give it again"):
         simulate(machine.snapshot())
-    assert simulate(machine.snapshot(), Placed({"t": "cpu0"})).tasks["end"].tolist() == [10]
+    assert simulate(machine.snapshot(), policy=Placed({"t": "cpu0"})).tasks["end"].tolist() == [10]
 
 
 @pytest.mark.parametrize(("change", "message"), [

@@ -540,11 +540,11 @@ def test_wrong_texts_get_one_sentence(text, sentence):
 
 
 def test_a_named_portfolio_can_be_repeated():
-    from simmodel.runs.simulate import Scenario
+    from simmodel.runs.scenario import Scenario
 
     jobs = busy_until_100((1, 50), (90, 10))
     result = simulate(4, jobs, "portfolio(easy, sjf+easy, objective=slowdown_mean)")
     assert result.name == "portfolio"
-    again = Scenario({**result.scenario}).run(workload=None) if "columns" in result.scenario["workload"] else None
-    assert again is None or again.jobs["start"].tolist() == result.jobs["start"].tolist()
+    again = Scenario.from_document(result.scenario).run(workload=jobs)
+    assert again.jobs["start"].tolist() == result.jobs["start"].tolist()
     assert result.scenario["policy"] == "portfolio(easy, sjf+easy, objective=slowdown_mean)"

@@ -20,7 +20,8 @@ from simmodel.platform.cluster import (
     ReservationSpec,
 )
 from simmodel.policies import Easy, Preemptive
-from simmodel.runs.simulate import Scenario, simulate
+from simmodel.runs.scenario import Scenario
+from simmodel.runs.simulate import simulate
 from simmodel.scheduling.protocol import Start
 from simmodel.snapshots.cluster import Snapshot
 from simmodel.systems.cluster.system import Cluster
@@ -291,12 +292,12 @@ def test_simulate_takes_another_policy_more_jobs_and_an_end():
     cluster = at(5, [Job(id=1, processors=3, run=10), Job(id=2, processors=4, run=10)])
     snapshot = cluster.snapshot()
     more = [Job(id=3, submit=6, processors=1, run=4), Job(id=4, submit=7, processors=9, run=4)]
-    assert simulate(snapshot, arrivals=more).jobs["start"].tolist()[:3] == [0, 10, 20]
-    eager = simulate(snapshot, "easy", arrivals=more)
+    assert simulate(snapshot, more).jobs["start"].tolist()[:3] == [0, 10, 20]
+    eager = simulate(snapshot, more, "easy")
     assert eager.jobs["start"].tolist()[:3] == [0, 10, 6]
     assert eager.jobs["status"].tolist()[3] == "rejected"
     assert eager.report.rejected["larger than the machine"] == 1
-    assert simulate(snapshot, policy="easy", arrivals=more).jobs["end"].tolist()[:3] == [10, 20, 10]
+    assert simulate(snapshot, more, policy="easy").jobs["end"].tolist()[:3] == [10, 20, 10]
     stopped = simulate(snapshot, until=8)
     assert stopped.jobs["status"].tolist() == ["running", "waiting"]
     assert stopped.ended == 8
@@ -304,8 +305,8 @@ def test_simulate_takes_another_policy_more_jobs_and_an_end():
 
 def test_a_run_that_went_on_can_be_repeated():
     cluster = at(5, [Job(id=1, processors=3, run=10), Job(id=2, processors=4, run=10)])
-    result = simulate(cluster.snapshot(), "easy", arrivals=Workload({"submit": [6], "run": [4], "processors": [1]}))
-    scenario = Scenario(json.loads(result.to_json())["scenario"])
+    result = simulate(cluster.snapshot(), Workload({"submit": [6], "run": [4], "processors": [1]}), "easy")
+    scenario = Scenario.from_document(json.loads(result.to_json())["scenario"])
     assert scenario.run().jobs["start"].tolist() == result.jobs["start"].tolist() == [0, 10, 6]
     assert scenario.run(policy="fcfs").jobs["start"].tolist() == [0, 10, 20]
 
@@ -325,7 +326,7 @@ def test_the_policy_has_to_be_given_again_where_it_has_no_name():
     cluster = at(5, [Job(id=1, processors=3, run=10), Job(id=2, processors=4, run=10)], policy=Preemptive(Easy("sjf")))
     with pytest.raises(InputError, match=r"the policy 'preemptive sjf\+easy' was given as an object: give it again"):
         simulate(cluster.snapshot())
-    assert simulate(cluster.snapshot(), Preemptive(Easy("sjf"))).jobs["start"].tolist() == [0, 10]
+    assert simulate(cluster.snapshot(), policy=Preemptive(Easy("sjf"))).jobs["start"].tolist() == [0, 10]
 
 
 def test_promises_go_on():
@@ -359,14 +360,14 @@ def test_wrong_calls_get_one_sentence():
     with pytest.raises(InputError, match="an environment at 5 s expected, as the snapshot, found one at 0 s"):
         Cluster.from_snapshot(Environment(), snapshot)
     with pytest.raises(InputError, match=r"arrivals at or after 5 s, the instant of the snapshot, .* job 9"):
-        simulate(snapshot, arrivals=[Job(id=9, submit=4, run=1)])
-    with pytest.raises(InputError, match="at most one policy"):
-        simulate(snapshot, "easy", policy="fcfs")
+        simulate(snapshot, [Job(id=9, submit=4, run=1)])
+    with pytest.raises(InputError, match="workload 'easy' is not known"):
+        simulate(snapshot, "easy")
     with pytest.raises(InputError, match="until > 5 s"):
         simulate(snapshot, until=5)
     with pytest.raises(InputError, match="policy 'esay' is not known"):
-        simulate(snapshot, "esay")
-    with pytest.raises(TypeError):
+        simulate(snapshot, policy="esay")
+    with pytest.raises(InputError, match="a snapshot has its options; found 'processors'"):
         simulate(snapshot, processors=3)
 
 

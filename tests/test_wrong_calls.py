@@ -23,7 +23,6 @@ from simmodel import (
     load_platform,
     load_workload,
     simulate,
-    simulate_brokered,
 )
 
 PROBE = load_workload("probe-4")
@@ -38,10 +37,10 @@ FLOW = Workflow([Task(id="a", run=10)])
         (lambda: simulate(12.5, PROBE), "a number of processors, a name or a path expected, found 12.5"),
         (lambda: simulate(12, 3), "a workload, jobs, a name or a path expected, found 3"),
         (lambda: simulate(12, PROBE, processors="4"), "a number of processors > 0 expected, found '4'"),
-        (lambda: simulate(12, PROBE, until=nan), "until (nan) must be greater than the current simulation time"),
+        (lambda: simulate(12, PROBE, until=nan), "until > 0 s, the present instant, expected, found nan"),
         (lambda: simulate(12, PROBE, seed=-1), "seed: a whole number from 0 on, or None, expected, found -1"),
         (lambda: simulate("hetsim-slow", FLOW, seed=1.5), "expected, found 1.5"),
-        (lambda: simulate_brokered([16, "hetsim-slow"], PROBE), "a cluster expected, found the machine 'hetsim-slow'"),
+        (lambda: simulate([16, "hetsim-slow"], PROBE), "places that all run jobs, or tasks, expected"),
         (lambda: Cluster(Environment(), "theta"), "a number of processors expected, found 'theta'"),
         (lambda: Cluster(Environment(), NODE), "a number of processors expected, found <MachineSpec"),
         (lambda: Cluster(simpy.Environment(), 4), "an environment of simmodel expected, found simpy.core.Environment"),
@@ -68,8 +67,8 @@ def test_wrong_calls_get_one_sentence(call: Callable[[], Any], message: str) -> 
 
 
 def test_a_machine_is_no_cluster() -> None:
-    with pytest.raises(InputError, match="hetsim"):
-        simulate_brokered({"a": NODE}, PROBE)
+    with pytest.raises(InputError, match="machines run tasks, not jobs"):
+        simulate({"a": NODE}, PROBE)
 
 
 @pytest.mark.parametrize("number", [np.int64(12), np.uint8(12)])

@@ -16,8 +16,8 @@ from simmodel.metrics.brokered import by_origin, cluster_lines, moved_turnaround
 from simmodel.metrics.statistics import Interval, mean_interval, replication_seeds
 from simmodel.metrics.tables import text_table
 from simmodel.policies.brokers import broker_policy
+from simmodel.runs.simulate import simulate
 from simmodel.scheduling.labels import labelled
-from simmodel.systems.broker.run import simulate_brokered
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def compare_brokers(
     Parameters
     ----------
     clusters, workload, options
-        as of :func:`~simmodel.systems.broker.run.simulate_brokered`; ``ties`` goes to those brokers that compare
+        as of :func:`~simmodel.runs.simulate.simulate`; ``ties`` goes to those brokers that compare
     brokers
         names or objects, or both with labels as ``{label: broker}``
     repeat
@@ -132,7 +132,7 @@ def _draws(broker: Any) -> bool:
 
 def _run(call: tuple[Any, ...]) -> tuple[dict[str, Table], BrokerResult | None]:
     clusters, workload, broker, options, edges, bins, first = call
-    result = inner_jobs(simulate_brokered(clusters, workload, broker, **options), edges)
+    result = inner_jobs(simulate(clusters, workload, broker, **options), edges)
     tables = {}
     for by in BINNED:
         table = side_by_side([result], by, bins.get(by))

@@ -119,14 +119,14 @@ def what_if(
         raise InputError(f"a snapshot, or a file of one, expected, found {snapshot!r}")
     if snapshot.system not in SYSTEMS:
         raise InputError(f"a snapshot of a {' or a '.join(SYSTEMS)} expected, found one of a {snapshot.system}")
-    now = float(snapshot.now)  # type: ignore[attr-defined]
+    now = float(snapshot.now)
     for what, seconds in (("horizon", horizon), ("deadline", deadline)):
         if seconds is not None and not (seconds > 0 and isfinite(seconds)):
             raise InputError(f"{what}: seconds > 0 expected, found {seconds!r}")
     goal = objective_of(objective)
     branches = _branches(policies)
     until = inf if horizon is None else now + horizon
-    seen = snapshot.expected(actual=actual)  # type: ignore[attr-defined]
+    seen = snapshot.expected(actual=actual)
     for branch in branches.values():
         check_branch(seen, branch)
     names = job_names(seen)

@@ -21,13 +21,14 @@ from cattrs import AttributeValidationNote, ClassValidationError, Converter, For
 from cattrs.gen import make_dict_structure_fn
 
 from simmodel.errors import InputError, unknown
+from simmodel.platform.broker import BrokerSpec, Slowdown
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.platform.machine import MachineSpec
 from simmodel.platform.units import parse_quantity
 
 __all__ = ["KINDS", "from_dict", "read_toml", "to_dict", "write_toml"]
 
-KINDS: dict[str, type[Any]] = {"cluster": ClusterSpec, "machine": MachineSpec}
+KINDS: dict[str, type[Any]] = {"cluster": ClusterSpec, "machine": MachineSpec, "broker": BrokerSpec}
 """What ``kind`` at the top of a document may be, and the class of the spec that it stands for."""
 
 # The units in which a text may give a field; the first that can read it does.
@@ -69,6 +70,10 @@ def to_dict(spec: Any) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, BrokerSpec):
+        own = {"name": value.name} if value.name != "broker" else {}
+        slow = {"slowdowns": _plain(value.slowdowns)} if value.slowdowns else {}
+        return {**own, "places": {name: to_dict(each) for name, each in value.places.items()}, **slow}
     if attrs.has(type(value)):
         given = {field.name: (getattr(value, field.name), field.default) for field in attrs.fields(type(value))}
         return {
@@ -194,7 +199,33 @@ def _converter() -> Converter:
     converter.register_structure_hook_func(_made_from(Mapping), _keys)
     converter.register_structure_hook_factory(_made_from(tuple), lambda cls: _list_of(cls, converter))
     converter.register_structure_hook_factory(attrs.has, lambda cls: _spec_of(cls, converter))
+    converter.register_structure_hook(BrokerSpec, lambda value, _: _broker(value, converter))
     return converter
+
+
+def _broker(value: Any, converter: Converter) -> BrokerSpec:
+    """Return a broker; its places are descriptions of any kind."""
+    if not isinstance(value, Mapping):
+        raise InputError(f"keys with values expected, found {value!r}")
+    values = dict(value)
+    for key in values:
+        if key not in ("name", "places", "slowdowns"):
+            raise InputError(unknown("key", key, ("name", "places", "slowdowns")).message, place=key)
+    if "name" in values:
+        values["name"] = converter.structure(values["name"], str)
+    if not isinstance(values.get("places"), Mapping):
+        raise InputError("descriptions by name expected", place="places")
+    places = {}
+    for name, each in values["places"].items():
+        try:
+            places[name] = from_dict(each)
+        except InputError as error:
+            raise _inside(f"places.{name}", error) from None
+    try:
+        slowdowns = converter.structure(values.get("slowdowns", ()), tuple[Slowdown, ...])
+    except InputError as error:
+        raise _inside("slowdowns", error) from None
+    return BrokerSpec(**{**values, "places": places, "slowdowns": slowdowns})
 
 
 def _made_from(origin: Any) -> Callable[[Any], bool]:

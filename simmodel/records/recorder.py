@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from simmodel.records.columns import job_columns
+from simmodel.records.columns import job_columns, joined
 from simmodel.records.job_record import JobRecord
 from simmodel.records.place_tables import Change, change_table, node_table, place_table
 from simmodel.records.stretches import Stretch, run_table
@@ -94,6 +94,7 @@ class JobRecorder(Observer):
     ) -> None:
         self._env = env
         self._expected = expected
+        self._columns: Mapping[str, Any] = {}
         self._places = tuple(places)
         self._start = array("d", [NAN]) * expected
         self._end = array("d", [NAN]) * expected
@@ -116,7 +117,34 @@ class JobRecorder(Observer):
         self._changes: list[Change] = []
         self._bind()
         if late or (late is None and not expected):
-            self.job_submitted = self._submitted
+            self.hear_submissions()
+
+    @property
+    def hears_submissions(self) -> bool:
+        """Whether jobs beyond the expected ones are known as soon as they are submitted."""
+        return hasattr(self, "job_submitted")
+
+    def hear_submissions(self) -> None:
+        """Hear of every submission from now on, so that jobs beyond the expected ones are known at once."""
+        self.job_submitted = self._submitted
+
+    def expect(self, columns: Mapping[str, Any]) -> bool:
+        """Add rows for jobs that are known before they are submitted; ``False`` where others stand behind them already.
+
+        Parameters
+        ----------
+        columns
+            ``job, submit, processors, requested`` of these jobs, and whatever else is to be carried along
+        """
+        if self._late:
+            return False
+        count = len(columns["job"])
+        self._columns = joined(self._columns, columns) if self._expected else dict(columns)
+        self._expected += count
+        self._start.extend(array("d", [NAN]) * count)
+        self._end.extend(array("d", [NAN]) * count)
+        self._code.extend(bytes(count))
+        return True
 
     # ------------------------------------------------------------------ the hooks of every job
 
@@ -274,11 +302,13 @@ class JobRecorder(Observer):
         Parameters
         ----------
         columns
-            of the expected jobs: ``job, submit, processors, requested`` and whatever else is to be carried along
+            of the expected jobs: ``job, submit, processors, requested`` and whatever else is to be carried along;
+            default: as :meth:`expect` was given them
         """
+        columns = self._columns if columns is None else columns
         count = len(self._start)
         late = [self._late[row] for row in range(self._expected, count)]
-        given = job_columns(columns or {}, self._expected, late)
+        given = job_columns(columns, self._expected, late)
         submit = given.pop("submit").astype(np.float64, copy=False)
         start, end = np.array(self._start), np.array(self._end)
         attempts = np.isfinite(start).astype(np.int32)

@@ -90,7 +90,7 @@ class BrokerSnapshot(SystemSnapshot):
     streams
         random streams of the broker by name, with their states
 
-    ``simulate_brokered(snapshot)`` goes on from it, and so does :meth:`Broker.from_snapshot
+    ``simulate(snapshot)`` goes on from it, and so does :meth:`Broker.from_snapshot
     <simmodel.systems.broker.system.Broker.from_snapshot>`.
     """
 
@@ -118,6 +118,16 @@ class BrokerSnapshot(SystemSnapshot):
         waiting = sum(len(cluster.waiting) for cluster in self.clusters) + len(self.waiting) + len(self.blocked)
         names = ", ".join(cluster.name for cluster in self.clusters)
         return f"<BrokerSnapshot of {names} at {self.now:g} s: {running} running, {waiting} waiting>"
+
+    @property
+    def unfinished(self) -> int:
+        """How many jobs it holds."""
+        own = len(self.waiting) + len(self.blocked) + sum(map(len, self.arrivals))
+        return own + sum(cluster.unfinished for cluster in self.clusters)
+
+    def reseeded(self) -> Self:
+        """Return the snapshot without its random streams, and without those of its clusters."""
+        return attrs.evolve(self, streams=(), clusters=tuple(each.reseeded() for each in self.clusters))
 
     def expected(self, *, actual: bool = False) -> BrokerSnapshot:
         """Return what a what-if may see, as :meth:`simmodel.snapshots.cluster.Snapshot.expected` does."""

@@ -179,6 +179,13 @@ class SystemSnapshot:
     """
 
     system: ClassVar[str]
+    now: float
+    seed: int
+
+    @property
+    def unfinished(self) -> int:
+        """How many jobs or tasks it holds."""
+        raise NotImplementedError
 
     def values(self) -> dict[str, Any]:
         """Return the contents as JSON can hold them."""
@@ -188,6 +195,14 @@ class SystemSnapshot:
     def of_values(cls, values: Mapping[str, Any], source: str | None = None) -> Self:
         """Return the snapshot of such contents."""
         raise NotImplementedError
+
+    def expected(self, *, actual: bool = False) -> Any:
+        """Return what a what-if may see: expected ends, and nothing that nobody knows yet."""
+        raise NotImplementedError
+
+    def reseeded(self) -> Self:
+        """Return the snapshot without its random streams: those of another seed begin anew."""
+        return attrs.evolve(self, streams=())  # type: ignore[misc]
 
     @cached_property
     def digest(self) -> str:
@@ -311,6 +326,11 @@ class Snapshot(SystemSnapshot):
             f"{len(self.arrivals)} to arrive>"
         )
 
+    @property
+    def unfinished(self) -> int:
+        """How many jobs it holds."""
+        return sum(map(len, (self.running, self.waiting, self.held, self.blocked, self.arrivals)))
+
     def values(self) -> dict[str, Any]:
         """Return the contents as JSON can hold them."""
         from simmodel.snapshots.codec import values_of
@@ -390,7 +410,7 @@ class Snapshot(SystemSnapshot):
             **options,
         )
 
-    def expected(self, *, actual: bool = False) -> Snapshot:
+    def expected(self, *, actual: bool = False) -> Any:
         """Return what a what-if may see: no arrivals, failures or cancellations to come, and no actual run times.
 
         What runs is expected to end when a policy expects it to, and just after now where that is past; what waits is

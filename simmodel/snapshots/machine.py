@@ -81,6 +81,11 @@ class MachineSnapshot(SystemSnapshot):
             f"{running} of them on processors>"
         )
 
+    @property
+    def unfinished(self) -> int:
+        """How many tasks it holds."""
+        return len(self.tasks["id"])
+
     def expected(self, *, actual: bool = False) -> MachineSnapshot:
         """Return what a what-if may see: no work to come, and run times without the error of their model.
 

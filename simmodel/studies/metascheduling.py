@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["CQSIM", "PAPER", "SETUPS", "Contest", "Setup", "contest", "fitting"]
 
 CQSIM: dict[str, Any] = {"decide_on": "event", "event_order": "ends-first", "estimates": "cqsim", "by": "actual"}
-"""The rules of CQSim and CQSim+, as options of :func:`~simmodel.systems.broker.run.simulate_brokered`."""
+"""The rules of CQSim and CQSim+, as options of :func:`~simmodel.runs.simulate.simulate`."""
 
 
 @attrs.frozen(kw_only=True)

@@ -109,6 +109,11 @@ class Dependencies:
             job._waits_for += 1
             self._wait(job, job.spec.dependencies[which], what)
 
+    def blocked_jobs(self) -> Iterator[LiveJob]:
+        """Yield the jobs that wait for others, in the order in which they became known."""
+        if self.blocked:
+            yield from (job for job in self._known.values() if job.state == "blocked")
+
     def waiting_report(self) -> Iterator[str]:
         """Yield one sentence for each job that is blocked."""
         for (name, what), waiting in self._waiting.items():

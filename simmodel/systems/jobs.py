@@ -141,7 +141,7 @@ class JobSystem(System[LiveJob]):
         self.waiting.add(job)
         self.scheduler.wake()
 
-    def replay(self, workload: Workload) -> Prepared:
+    def replay(self, workload: Workload, home: str | None = None) -> Prepared:
         """Submit the jobs of a workload, each at its instant; returns what was repaired and rejected."""
         prepared = prepare(workload, max(int(place.capacity) for place in self.places))
         self.report += workload.report + prepared.report

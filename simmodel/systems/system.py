@@ -6,18 +6,20 @@ itself: a broker stands over systems of any kind.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, TypeVar
 
 from simpy.events import Event
 
-from simmodel.errors import SnapshotError
+from simmodel.errors import InputError, SnapshotError
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.scheduling.protocol import View
     from simmodel.scheduling.scheduler import Carry, Scheduler
     from simmodel.snapshots.cluster import SystemSnapshot
+    from simmodel.work.prepare import Prepared
+    from simmodel.work.workload import Workload
 
 __all__ = ["System"]
 
@@ -65,15 +67,23 @@ class System(Generic[Live]):
 
     # ------------------------------------------------------------------ what a kind of system writes
 
-    def submit(self, work: Any) -> Any:
-        """Submit work now; what is returned is an event that happens when the work is over.
+    submit: Callable[..., Any]
+    """``submit(work)``: submit work now; what is returned is an event that happens when the work is over."""
+
+    def replay(self, workload: Workload, home: str | None = None) -> Prepared:
+        """Submit the jobs of a workload, each at its instant; returns what was repaired and rejected.
+
+        Parameters
+        ----------
+        home
+            the place that they belong to, by name, where places are systems
 
         Raises
         ------
-        ImpossibleWork
-            where no place can ever run it
+        InputError
+            where the system runs no jobs, or has no such place
         """
-        raise NotImplementedError
+        raise InputError(f"{self.name} is a {self.kind}, which runs {self.work}; found a workload of jobs")
 
     def start(self, work: Live, place: Any, allocation: Any = None) -> None:
         """Start waiting work at a place, which the scheduler has found to fit."""
@@ -129,6 +139,21 @@ class System(Generic[Live]):
         self._active -= 1
         if self._idle is not None and not self._active and not self._idle.triggered:
             self._idle.succeed()
+
+    @property
+    def unfinished(self) -> int:
+        """How many jobs or tasks were submitted, or are still to arrive, and are not over."""
+        return self._active
+
+    def policies_below(self) -> dict[str, str | None]:
+        """Return the names of the policies of the places, where these are systems; ``None``: given as objects."""
+        return {}
+
+    def present(self) -> Iterator[Live]:
+        """Yield the live work that was submitted and is not over: what runs, then what waits."""
+        for run in self.view.running:
+            yield run.work  # type: ignore[misc]
+        yield from self.view.waiting
 
     @property
     def endless(self) -> bool:

@@ -32,7 +32,6 @@ from simmodel import (
     replicate,
     replicate_beside,
     simulate,
-    simulate_brokered,
     task_work,
     what_if,
 )
@@ -109,7 +108,9 @@ def run_machine(spec: Any, work: Any, policy: Any, **options: Any) -> Any:
 
 
 def run_brokered(clusters: Any, work: Any, broker: Any, **options: Any) -> Any:
-    return simulate_brokered(clusters, work, broker, **options)
+    if "policy" in options:
+        options["policies"] = options.pop("policy")
+    return simulate(clusters, work, broker, **options)
 
 
 class Promises:
@@ -190,7 +191,7 @@ def reread(snapshot: Any) -> Any:
 
 def go_on(snapshot: Any, policy: Any = None, **options: Any) -> Any:
     """Return the result of a run that goes on from a snapshot."""
-    return simulate(snapshot, policy, **options)
+    return simulate(snapshot, options.pop("arrivals", None), policy, **options)
 
 
 def save_snapshot(snapshot: Any, path: str) -> None:

@@ -41,7 +41,7 @@ def capture(broker: Broker) -> BrokerSnapshot:
         now=float(env._now),
         seed=env.seed,
         clusters=tuple(member.cluster.snapshot() for member in broker.members),
-        policy=policy_state(broker.scheduler, broker._known_as),
+        policy=policy_state(broker.scheduler, broker.known_as),
         ties=broker._ties,
         by=broker.by,
         slowdowns=tuple(

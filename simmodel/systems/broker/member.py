@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from simmodel.errors import InputError
+from simmodel.platform.broker import Slowdowns
 from simmodel.scheduling.protocol import Estimate
 from simmodel.systems.cluster.forecast import By, Forecast
 from simmodel.work.job import Job, LiveJob
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from simmodel.systems.cluster.system import Cluster
 
 __all__ = ["BrokeredJob", "Member", "Slowdowns", "check_members", "set_slowdowns"]
-
-Slowdowns = Sequence[float] | Mapping[str, float] | Mapping[tuple[str, str], float] | None
 
 INFINITY = float("inf")
 

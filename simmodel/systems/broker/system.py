@@ -115,7 +115,7 @@ class Broker(System[BrokeredJob]):
         self._tables: list[tuple[int, Table]] = []  # first row, what is known of the jobs from there on
         self.report = Report()
         self._adopted: dict[LiveJob, Dependencies] = {}  # jobs that a snapshot held, and their families
-        self._known_as = policy if isinstance(policy, str) else None
+        self.known_as = policy if isinstance(policy, str) else None
         self._ties = ties if isinstance(ties, str) else None
         self._alone: list[BrokeredJob] = []  # submitted one by one
         self._own = Dependencies(self)  # type: ignore[arg-type]
@@ -336,6 +336,15 @@ class Broker(System[BrokeredJob]):
             if not self._active:
                 self._idle.succeed()
         return self._idle
+
+    def policies_below(self) -> dict[str, str | None]:
+        """Return the names of the policies of the places; ``None``: given as objects."""
+        return {member.name: member.cluster.known_as for member in self.members}
+
+    @property
+    def endless(self) -> bool:
+        """Whether events go on in a place though all jobs are over."""
+        return any(member.cluster.endless for member in self.members)
 
     def waiting_report(self) -> Iterator[str]:
         """Yield one sentence for each job that waits for the broker."""

@@ -65,7 +65,7 @@ def capture(cluster: Cluster, actual: bool) -> Snapshot:
         seed=env.seed if actual else 0,
         platform=cluster.spec,
         options=cluster.options,
-        policy=policy_state(cluster.scheduler, cluster._known_as),
+        policy=policy_state(cluster.scheduler, cluster.known_as),
         running=running,
         waiting=tuple(waiting),
         held=tuple(held),

@@ -50,7 +50,7 @@ def restore(env: Environment, snapshot: Snapshot, policy: Any = None, *, record:
     """Return a cluster that goes on where a snapshot was taken (see :meth:`Cluster.from_snapshot`)."""
     restored = restoring(env, snapshot, policy, record=record, rank=rank)
     if record:
-        restored.cluster._keep_record(restored.recorder(), restored.columns())
+        restored.cluster._keep_record(restored.recorder())
     return restored.cluster
 
 
@@ -76,7 +76,7 @@ def restoring(
         record=record,
         begin=False,
     )
-    cluster._known_as = snapshot.policy.known_as if policy is None else policy if isinstance(policy, str) else None
+    cluster.known_as = snapshot.policy.known_as if policy is None else policy if isinstance(policy, str) else None
     restored = Restored(cluster, snapshot)
     restored.run()
     return restored
@@ -122,18 +122,15 @@ class Restored:
         self._plans()
         self._policy()
 
-    def recorder(self, more: int = 0) -> JobRecorder:
-        """Return a recorder that begins now, knows what runs and waits, and expects so many jobs more."""
-        recorder = JobRecorder(self.cluster.env, len(self.rows) + more, late=True, places=self.cluster.places)
+    def recorder(self) -> JobRecorder:
+        """Return a recorder that begins now, and knows what runs and waits."""
+        recorder = JobRecorder(self.cluster.env, late=False, places=self.cluster.places)
+        recorder.expect(columns_of(self.snapshot))
         for run in self.runs:
             recorder.carry_over(run.job)
         for job in self.jobs.values():
             recorder.carry_over(job)
         return recorder
-
-    def columns(self) -> dict[str, Any]:
-        """Return the columns of the jobs of the snapshot, as a recorder takes them."""
-        return columns_of(self.snapshot)
 
     def _live(self, work: Work) -> LiveJob:
         """Return the live job of a work."""

@@ -139,8 +139,8 @@ class Cluster(Executions, Snapshots, System[LiveJob]):
         self._record = record
         self._recorder: JobRecorder | None = None
         self._since: float | None = None
-        self._columns: dict[str, Any] = {}  # of jobs that the record knows from a snapshot
         self.report = Report()  # of jobs that a snapshot had still to arrive
+        self._reports: list[Report] = []  # of replays
         self._active = 0  # submitted and not over
         self._sources: list[Arrivals] = []
         self._idle: Event | None = None
@@ -150,7 +150,7 @@ class Cluster(Executions, Snapshots, System[LiveJob]):
         self._submits_first = self._by_event and event_order == "submits-first"
         self._end_priority = SUBMIT if self._submits_first else END
         self._submit_priority = END if self._submits_first else SUBMIT
-        self._known_as = policy if isinstance(policy, str) else None
+        self.known_as = policy if isinstance(policy, str) else None
         policy = policy_named(policy)
         self.scheduler = Scheduler(env, policy, self.view, self, self.name, rank, self._by_event)
         self._tries_every_submission = getattr(policy, "tries_every_submission", False)
@@ -214,10 +214,15 @@ class Cluster(Executions, Snapshots, System[LiveJob]):
         self._take_in(job)
         return job
 
-    def _begin_record(self) -> None:
-        """Keep what happens to jobs, from the first of them on."""
-        if self._record and self._recorder is None:
-            self._recorder = JobRecorder(self.env, late=True, places=self.places)
+    def _begin_record(self, expected: Mapping[str, Any] | None = None) -> None:
+        """Keep what happens to jobs, from the first of them on; of a workload, ``expected`` are its columns."""
+        if not self._record:
+            return
+        if self._recorder is None:
+            self._recorder = JobRecorder(self.env, late=False, places=self.places)
+            self._find_hooks()
+        if (expected is None or not self._recorder.expect(expected)) and not self._recorder.hears_submissions:
+            self._recorder.hear_submissions()
             self._find_hooks()
 
     def result(self, name: str | None = None) -> Result:
@@ -235,28 +240,30 @@ class Cluster(Executions, Snapshots, System[LiveJob]):
         scheduler = self.scheduler
         return self._recorder.record(
             Result,
-            self._columns,
             name=name or scheduler.policy_name,
-            report=self.report,
+            report=sum(self._reports, Report()) + self.report,
             decisions=scheduler.timing(),
             policy=scheduler.policy,
             started=self._since,
         )
 
-    def _keep_record(self, recorder: JobRecorder, columns: dict[str, Any]) -> None:
+    def _keep_record(self, recorder: JobRecorder) -> None:
         """Go on with a record that begins now, of jobs that are known already."""
-        self._recorder, self._columns, self._since = recorder, columns, float(self.env.now)
+        self._recorder, self._since = recorder, float(self.env.now)
         self._find_hooks()
 
-    def replay(self, workload: Workload) -> Prepared:
+    def replay(self, workload: Workload, home: str | None = None) -> Prepared:
         """Submit the jobs of a workload, each at its instant; returns what was repaired and rejected.
 
         Jobs that can never run are recorded as rejected and counted. A job whose row names a preceding job waits for
         the end of that one and then its think time.
         """
-        self._begin_record()
+        if home is not None:
+            raise InputError(f"{self.name} is a cluster, whose jobs have no home; found {home!r}")
         largest = max(pool.capacity for pool in self.places)
         prepared = prepare(workload, largest, self.estimates, self.overrun)
+        self._reports += [workload.report, prepared.report]
+        self._begin_record(_columns_of(workload, prepared))
         note_left_out(workload, self.spec, prepared.report)
         first = self.submitted - self._offset
         names = workload["job"].tolist() if prepared.rejected else []
@@ -433,6 +440,18 @@ class Cluster(Executions, Snapshots, System[LiveJob]):
                 self._idle.succeed()
         return self._idle
 
+    @property
+    def endless(self) -> bool:
+        """Whether events go on though all jobs are over: failures, outages, reservations."""
+        return bool(self.calendar.endless or self.spec.outages or self.spec.reservations)
+
+    def present(self) -> Iterator[LiveJob]:
+        """Yield the jobs that were submitted and are not over: running, waiting, held by a limit, blocked."""
+        yield from super().present()
+        for rules in self.rules.values():
+            yield from rules.held
+        yield from self._dependencies.blocked_jobs()
+
     # ------------------------------------------------------------------ who is stuck
 
     def waiting_report(self) -> Iterator[str]:
@@ -453,6 +472,16 @@ def _estimate(view: View, job: LiveJob, place: Any) -> Estimate:
     """Estimate by the expected ends of what runs, as if the job were next."""
     at, _ = place.profile().earliest(job, job.requested)
     return Estimate(at, 0.0, 0.0, job.requested)
+
+
+def _columns_of(workload: Workload, prepared: Prepared) -> dict[str, Any]:
+    """Return what the record keeps of the jobs of a workload."""
+    columns = {name: workload[name] for name in workload.table.names if name not in ("wait", "status", "run")}
+    return columns | {
+        "processors": prepared.processors,
+        "requested": prepared.requested,
+        "recorded_run": workload["run"],
+    }
 
 
 def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:

@@ -328,6 +328,11 @@ class Machine(System[LiveTask]):
         draws = self.env.rng(f"{self.stream}.reconfiguration").random(len(new))
         self.loads.update(zip(new, draws.tolist(), strict=True))
 
+    @property
+    def unfinished(self) -> int:
+        """How many tasks were submitted, or are still to arrive, and are not done."""
+        return sum(each.left for each in self.sets)
+
     # ------------------------------------------------------------------ results
 
     def result(self, name: str | None = None) -> MachineResult:

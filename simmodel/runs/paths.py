@@ -1,0 +1,142 @@
+"""Paths into a value: attributes by a dot, items by ``[0]``, ``['any name']`` or, where names are unique, ``.name``.
+
+``changed`` returns the value with several of its parts exchanged; each value on the way is made anew once, with all
+that changes in it, so that checks see no state between.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from simmodel.errors import InputError, unknown
+
+__all__ = ["changed", "look_up", "parsed"]
+
+_PART = re.compile(r"""\.?(?P<name>[^.\[\]'"]+)|\[(?P<index>-?\d+)\]|\[(?P<quote>['"])(?P<item>.*?)(?P=quote)\]""")
+Part = str | int
+
+
+def parsed(path: str) -> tuple[Part, ...]:
+    """Return the parts of a path: names, and numbers of items.
+
+    Raises
+    ------
+    InputError
+        where it is no path
+
+    >>> parsed("partitions[0].nodes['big one'].cores")
+    ('partitions', 0, 'nodes', 'big one', 'cores')
+    """
+    parts: list[Part] = []
+    at = 0
+    while at < len(path):
+        match = _PART.match(path, at)
+        if match is None or (match["name"] and (path[at] == ".") != bool(parts)):
+            raise InputError(f"path {path!r}: names with dots, [number] or ['name'] expected at {path[at:]!r}")
+        parts.append(int(match["index"]) if match["index"] else match["name"] or match["item"])
+        at = match.end()
+    if not parts:
+        raise InputError("an empty path: names with dots, [number] or ['name'] expected")
+    return tuple(parts)
+
+
+def _key(value: Any, part: Part, path: str) -> Part:
+    """Return the field, key or number of an item that a part of a path stands for."""
+    if isinstance(value, Mapping):
+        if part in value:
+            return part
+        raise InputError(f"{path}: {unknown('name', str(part), map(str, value)).message}")
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        if isinstance(part, int):
+            if -len(value) <= part < len(value):
+                return part % len(value)
+            raise InputError(f"{path}: there are {len(value)} items, found [{part}]")
+        found = [i for i, each in enumerate(value) if getattr(each, "name", None) == part]
+        if len(found) == 1:
+            return found[0]
+        names = [str(getattr(each, "name", i)) for i, each in enumerate(value)]
+        if found:
+            raise InputError(f"{path}: {len(found)} items are called {part!r}: give the number of one")
+        raise InputError(f"{path}: {unknown('name', str(part), names).message}")
+    if attrs.has(type(value)):
+        fields = [field.alias or field.name for field in attrs.fields(type(value)) if field.init]
+        if part in fields:
+            return part
+        raise InputError(f"{path}: {unknown('field', str(part), fields).message}")
+    raise InputError(f"{path}: {value!r} has no parts, found {part!r}")
+
+
+def _child(value: Any, key: Part) -> Any:
+    return getattr(value, str(key)) if attrs.has(type(value)) else value[key]
+
+
+def look_up(value: Any, path: str) -> Any:
+    """Return what a path leads to.
+
+    Raises
+    ------
+    InputError
+        where it leads nowhere
+
+    >>> from simmodel.platform.cluster import ClusterSpec, NodeSpec, PartitionSpec
+    >>> spec = ClusterSpec(partitions=[PartitionSpec(name="cpu", nodes=[NodeSpec(count=2, cores=8)])])
+    >>> look_up(spec, "partitions.cpu.nodes[0].cores")
+    8
+    """
+    for part in parsed(path):
+        value = _child(value, _key(value, part, path))
+    return value
+
+
+def changed(value: Any, changes: Mapping[str, Any]) -> Any:
+    """Return a value with the parts at several paths exchanged.
+
+    Raises
+    ------
+    InputError
+        where a path leads nowhere, two contradict each other, or the new value is not possible
+
+    >>> from simmodel.platform.cluster import ClusterSpec
+    >>> changed(ClusterSpec.simple(16), {"partitions[0].processors": 32}).processors
+    32
+    """
+    tree: dict[Part, Any] = {}
+    for path, new in changes.items():
+        node, here = tree, value
+        *way, last = parsed(path)
+        for part in way:
+            key = _key(here, part, path)
+            here = _child(here, key)
+            node = node.setdefault(key, {})
+            if isinstance(node, _New):
+                raise InputError(f"{path}: what stands above it is exchanged too")
+        key = _key(here, last, path)
+        if key in node:
+            raise InputError(f"{path}: it is exchanged twice")
+        node[key] = _New(new)
+    return _rebuilt(value, tree)
+
+
+@attrs.frozen
+class _New:
+    value: Any
+
+
+def _rebuilt(value: Any, tree: Any) -> Any:
+    if isinstance(tree, _New):
+        return tree.value
+    children = {key: _rebuilt(_child(value, key), below) for key, below in tree.items()}
+    if isinstance(value, Mapping):
+        return {**value, **children}
+    if isinstance(value, Sequence):
+        return type(value)(children.get(i, each) for i, each in enumerate(value))  # type: ignore[call-arg]
+    try:
+        return attrs.evolve(value, **children)
+    except InputError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{', '.join(map(str, children))}: {error}") from None

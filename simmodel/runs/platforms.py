@@ -1,0 +1,59 @@
+"""What users give as a platform: numbers, names, files, descriptions, several of them, or a snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from simmodel.catalogue import load_platform
+from simmodel.errors import InputError
+from simmodel.platform.broker import BrokerSpec
+from simmodel.platform.cluster import ClusterSpec
+from simmodel.snapshots.cluster import SystemSnapshot
+from simmodel.systems.kinds import kind_of
+
+__all__ = ["GivenPlatform", "platform_of"]
+
+GivenPlatform = Any
+"""What stands for a platform: a description of any kind of system, a number of processors, a ready name or a file;
+several of these, by name or as a list (a broker); a snapshot; ``None`` (the cluster that the log was recorded on)."""
+
+
+def platform_of(given: GivenPlatform) -> Any:
+    """Return the description, or the snapshot, that users give as a platform; ``None`` stays ``None``.
+
+    Raises
+    ------
+    InputError
+        where it is neither
+
+    >>> platform_of(16).processors
+    16
+    >>> list(platform_of({"a": 4, "b": 8}).places)
+    ['a', 'b']
+    """
+    if given is None or isinstance(given, SystemSnapshot) or kind_of(given) is not None:
+        return given
+    if isinstance(given, int | np.integer) and not isinstance(given, bool):
+        if given <= 0:
+            raise InputError(f"a number of processors > 0 expected, found {given}")
+        return ClusterSpec.simple(int(given))
+    if isinstance(given, (str, Path)):
+        return load_platform(given)
+    if isinstance(given, Mapping):
+        return BrokerSpec(places={str(name): _place(each) for name, each in given.items()})
+    if isinstance(given, Iterable):
+        specs = [_place(each) for each in given]
+        own = [str(spec.name) for spec in specs]
+        names = own if len(set(own)) == len(own) > 1 else [f"c{i}" for i in range(1, len(own) + 1)]
+        return BrokerSpec(places=dict(zip(names, specs, strict=True)))
+    raise InputError(f"a platform, a number of processors, a name or a path expected, found {given!r}")
+
+
+def _place(given: GivenPlatform) -> Any:
+    if given is None or isinstance(given, SystemSnapshot):
+        raise InputError(f"a platform, a number of processors, a name or a path expected, found {given!r}")
+    return platform_of(given)

@@ -1,0 +1,315 @@
+"""A scenario: platform, workload, policies, options and seed of a run as one value, to be changed and repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import EllipsisType
+from typing import Any, Self
+
+import attrs
+
+from simmodel.environment import Environment
+from simmodel.errors import InputError
+from simmodel.platform.options import NoOptions, Options
+from simmodel.platform.toml import from_dict, to_dict
+from simmodel.records.versions import versions
+from simmodel.results.loading import read_scenario
+from simmodel.runs.paths import changed, look_up, parsed
+from simmodel.runs.platforms import GivenPlatform, platform_of
+from simmodel.runs.simulation import Simulation
+from simmodel.scheduling.registry import policy as policy_named
+from simmodel.snapshots.cluster import SystemSnapshot, snapshot_of_document
+from simmodel.systems.kinds import Kind, kind_named, kind_of, kind_of_snapshot
+from simmodel.systems.submissions import INLINE, GivenWork, Submissions, read_submissions, submissions_of_document
+from simmodel.systems.system import System
+
+__all__ = ["Missing", "Scenario", "load_scenario"]
+
+
+@attrs.frozen
+class Missing:
+    """Stands in a scenario for what its document does not hold; ``message`` says what to give instead."""
+
+    message: str
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class Scenario:
+    """All that a run is made of.
+
+    Parameters
+    ----------
+    platform
+        a description of any kind of system, or a snapshot to go on from; ``None``: the cluster that the log was
+        recorded on. Numbers, names, files and several platforms are taken as :func:`~simmodel.runs.simulate.simulate`
+        takes them
+    workload
+        what is submitted; after a snapshot, besides its own arrivals
+    policy
+        of the system itself; default: that of its kind, or of the snapshot
+    policies
+        of the places below, where they are systems: one for all, or by name
+    options
+        those of the kind of system
+    seed
+        of all random streams; ``None``: another one each time; left out: 0, or the streams of the snapshot
+    until
+        the instant (s) at which to stop; default: when all work is over
+    inputs
+        what completes the platform or the workload when the run starts: ``processors``, ``config``
+
+    Raises
+    ------
+    InputError
+        where a value is not possible
+
+    >>> from simmodel.work.job import Job
+    >>> small = Scenario(platform=2, workload=[Job(processors=2, run=5), Job(processors=2, run=5)])
+    >>> small.run().jobs["end"]
+    array([ 5., 10.])
+    >>> small.evolve({"partitions[0].processors": 4, "policy": "easy"}).run().jobs["end"]
+    array([5., 5.])
+    """
+
+    platform: Any = attrs.field(converter=platform_of)
+    workload: Any = None
+    policy: Any = None
+    policies: Any = None
+    options: Options = attrs.field()
+    seed: int | EllipsisType | None = ...
+    until: float | None = None
+    inputs: Mapping[str, Any] = attrs.field(factory=dict)
+
+    @options.default
+    def _options_default(self) -> Options:
+        return NoOptions() if isinstance(self.platform, (SystemSnapshot, Missing)) else self.kind.options()
+
+    @classmethod
+    def of(
+        cls, platform: GivenPlatform, workload: GivenWork | None = None, policy: Any = None, **options: Any
+    ) -> Scenario:
+        """Return the scenario of what :func:`~simmodel.runs.simulate.simulate` takes.
+
+        >>> Scenario.of(4, "probe-4", "easy", overrun="continue").options.overrun
+        'continue'
+        """
+        spec = platform_of(platform)
+        own = {name: options.pop(name) for name in ("policies", "seed", "until") if name in options}
+        if isinstance(spec, SystemSnapshot):
+            for name in options:
+                raise InputError(f"a snapshot has its options; found {name!r}")
+            return cls(platform=spec, workload=workload, policy=policy, **own)
+        kind = _kind(spec)
+        inputs = {name: options.pop(name) for name in kind.inputs if name in options}
+        given = kind.read_options(options)
+        return cls(platform=spec, workload=workload, policy=policy, options=given, inputs=inputs, **own)
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of system that runs."""
+        return _kind(self.platform)
+
+    def __repr__(self) -> str:
+        return f"<Scenario of a {self.kind.name} under {self.policy or self.kind.policy}>"
+
+    # ------------------------------------------------------------------ parts by path
+
+    def _path(self, path: str) -> str:
+        if parsed(path)[0] in _FIELDS:
+            return path
+        return f"platform{path}" if path.startswith("[") else f"platform.{path}"
+
+    def get(self, path: str) -> Any:
+        """Return the part at a path: ``"seed"``, ``"partitions[0].nodes[0].cores"``, ``"places.fast.name"``.
+
+        Attributes go by a dot, items by ``[0]``, ``['any name']`` or, where names are unique, ``.name``; a first part
+        that is no field of the scenario is looked up in its platform.
+
+        Raises
+        ------
+        InputError
+            where the path leads nowhere
+        """
+        return look_up(self, self._path(path))
+
+    def evolve(self, changes: Mapping[str, Any] | None = None, /, **fields: Any) -> Scenario:
+        """Return the scenario with the parts at several paths exchanged; it is checked once, with all of them.
+
+        Raises
+        ------
+        InputError
+            where a path leads nowhere, or the new scenario is not possible
+
+        >>> Scenario(platform=4, workload="probe-4").evolve({"seed": 3, "options.overrun": "continue"}).seed
+        3
+        """
+        new: Scenario = changed(self, {self._path(path): each for path, each in {**(changes or {}), **fields}.items()})
+        return new
+
+    # ------------------------------------------------------------------ running
+
+    def start(self, **options: Any) -> Simulation:
+        """Return the simulation, ready to be run; options as of :class:`~simmodel.runs.simulation.Simulation`."""
+        for given in (self.platform, self.workload, self.policy, self.policies):
+            for each in given.values() if isinstance(given, Mapping) else (given,):
+                if isinstance(each, Missing):
+                    raise InputError(each.message)
+        snapshot = self.platform if isinstance(self.platform, SystemSnapshot) else None
+        if snapshot is not None:
+            system, work = self._restored(snapshot)
+            described: dict[str, Any] = _snapshot_document(snapshot)
+        else:
+            system, work, spec = self._built()
+            described = {"platform": to_dict(spec)}
+        simulation = Simulation(system, until=self.until, **options)
+        if work is not None:
+            simulation.submit(work)
+        simulation.scenario = {
+            "kind": self.kind.name,
+            **described,
+            "workload": None if work is None else work.document(),
+            **self._chosen(system),
+            "options": self.options.values(),
+            "seed": system.env.seed if snapshot is None else None if self.seed is ... else self.seed,
+            "until": self.until,
+            "versions": versions(),
+        }
+        return simulation
+
+    def _built(self) -> tuple[System[Any], Submissions, Any]:
+        if self.workload is None:
+            raise InputError("a workload expected, found none")
+        kind = self.kind
+        env = Environment(seed=0 if self.seed is ... else self.seed)
+        work, spec = kind.read_work(self.workload, self.platform, env.seed, self.inputs)
+        policy = kind.policy if self.policy is None else self.policy
+        return kind.build(env, spec, unused(policy), self.options, policies=self.policies), work, spec
+
+    def _restored(self, snapshot: SystemSnapshot) -> tuple[System[Any], Submissions | None]:
+        kind = kind_of_snapshot(snapshot)
+        if isinstance(self.seed, int):
+            env, snapshot = Environment(snapshot.now, self.seed), snapshot.reseeded()
+        else:
+            env = Environment(snapshot.now, snapshot.seed)
+        policy = None if self.policy is None else unused(self.policy)
+        system = kind.restore(env, snapshot, policy, policies=self.policies)
+        if self.workload is None:
+            return system, None
+        names = [str(place.name) for place in system.places] if kind.homes else []
+        return system, read_submissions(system.work, self.workload, homes=names, seed=env.seed)
+
+    def _chosen(self, system: System[Any]) -> dict[str, Any]:
+        """Return the policies as a document keeps them: names, ``None`` for objects."""
+        chosen = {"policy": system.known_as, "policy_called": system.scheduler.policy_name}
+        below = system.policies_below()
+        return {**chosen, "policies": below} if below else chosen
+
+    def run(self, **changes: Any) -> Any:
+        """Run it and return the result.
+
+        Changes are fields of the scenario, options of its kind, or what :meth:`start` takes.
+        """
+        scenario, options = self._with(changes)
+        return scenario.start(**options).run().result()
+
+    def _with(self, changes: dict[str, Any]) -> tuple[Scenario, dict[str, Any]]:
+        fields: dict[str, Any] = {name: changes.pop(name) for name in _FIELDS if name in changes}
+        watching: dict[str, Any] = {name: changes.pop(name) for name in _WATCHING if name in changes}
+        if changes:
+            options = {**self.options.values(), **changes}
+            fields["options"] = self.kind.read_options(options)
+        return attrs.evolve(self, **fields), watching
+
+    # ------------------------------------------------------------------ documents
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Self:
+        """Return the scenario that a result keeps under ``scenario``.
+
+        What the document does not hold (objects, large workloads) stands there as :class:`Missing`, and is to be given
+        to :meth:`run`.
+
+        >>> from simmodel.work.workload import Workload
+        >>> log = Workload({"submit": [0, 0], "run": [5, 5], "processors": [2, 2]})
+        >>> Scenario.from_document(Scenario(platform=2, workload=log).run().scenario).run().jobs["end"]
+        array([ 5., 10.])
+        """
+        kind = kind_named(document["kind"])
+        platform, options = _platform_of_document(document, kind)
+        seed = document["seed"]
+        return cls(
+            platform=platform,
+            workload=_workload_of_document(document, kind, platform),
+            policy=_policy_of_document(document),
+            policies=_policies_of_document(document),
+            options=options,
+            seed=... if seed is None else seed,
+            until=document["until"],
+        )
+
+
+_FIELDS = tuple(field.name for field in attrs.fields(Scenario))
+_WATCHING = ("events", "observers", "progress", "name")
+
+
+def unused(policy: Any) -> Any:
+    """Return a policy with nothing remembered; a name stays a name."""
+    chosen = policy if isinstance(policy, str) else policy_named(policy)
+    return chosen.fresh() if hasattr(chosen, "fresh") else chosen
+
+
+def _kind(platform: Any) -> Kind:
+    if isinstance(platform, SystemSnapshot):
+        return kind_of_snapshot(platform)
+    found = kind_of(platform)
+    return kind_named("cluster") if found is None else found
+
+
+def _snapshot_document(snapshot: SystemSnapshot) -> dict[str, Any]:
+    return {"snapshot": snapshot.document() if snapshot.unfinished <= INLINE else {"digest": snapshot.digest}}
+
+
+def _platform_of_document(document: Mapping[str, Any], kind: Kind) -> tuple[Any, Options]:
+    if "snapshot" not in document:
+        return from_dict(document["platform"]), kind.options.of(document["options"])
+    if "format" in document["snapshot"]:
+        return snapshot_of_document(document["snapshot"]), NoOptions()
+    said = "the snapshot is large, and is not in the scenario: simulate(snapshot, ...) repeats the run"
+    return Missing(said), NoOptions()
+
+
+def _workload_of_document(document: Mapping[str, Any], kind: Kind, platform: Any) -> Any:
+    if document["workload"] is None:
+        return None
+    try:
+        return submissions_of_document(kind.work_of(platform), document["workload"])
+    except InputError as error:
+        return Missing(error.message)
+
+
+def _policy_of_document(document: Mapping[str, Any]) -> Any:
+    if document["policy"] is not None:
+        return document["policy"]
+    called = document["policy_called"]
+    return Missing(f"the policy {called!r} was given as an object: give it to run(policy=...)")
+
+
+def _policies_of_document(document: Mapping[str, Any]) -> Any:
+    if "policies" not in document:
+        return None
+    objects = [name for name, each in document["policies"].items() if each is None]
+    if objects:
+        return Missing(f"the policies of {', '.join(objects)} were given as objects: give them to run(policies=...)")
+    return dict(document["policies"])
+
+
+def load_scenario(path: str | Path) -> Scenario:
+    """Return the scenario of a stored result (SQLite, JSON, or a folder of CSV or Parquet files).
+
+    Raises
+    ------
+    InputError
+        where the file is no result, or holds no scenario
+    """
+    return Scenario.from_document(read_scenario(path))

@@ -1,0 +1,127 @@
+"""A simulation: a system, its environment and its work, ready to be run, stepped, asked and copied."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+from simmodel.environment import quiet_garbage_collector
+from simmodel.errors import InputError
+from simmodel.records.observers import EventRecorder, Progress
+
+if TYPE_CHECKING:
+    from simmodel.environment import Environment
+    from simmodel.snapshots.cluster import SystemSnapshot
+    from simmodel.systems.submissions import Submissions
+    from simmodel.systems.system import System
+
+__all__ = ["Simulation"]
+
+
+class Simulation:
+    """A system that can be run, stepped from decision to decision, asked for its result, and copied.
+
+    :func:`start` makes one of a platform and a workload; a system that a script has built is taken as it is.
+
+    Parameters
+    ----------
+    system
+        the system; its environment goes with it
+    until
+        the instant (s) at which :meth:`run` stops; default: when all work is over
+    events
+        whether to keep a row for each state change of jobs
+    observers
+        objects with hooks; one that is a class is called with the environment
+    progress
+        whether to show a progress bar
+    name
+        what tables and plots call the run; default: the policy
+
+    >>> from simmodel.environment import Environment
+    >>> from simmodel.systems.cluster.system import Cluster
+    >>> from simmodel.work.job import Job
+    >>> cluster = Cluster(Environment(), 4)
+    >>> jobs = [cluster.submit(Job(processors=3, run=10)) for _ in range(2)]
+    >>> Simulation(cluster).run().result().jobs["start"]
+    array([ 0., 10.])
+    """
+
+    def __init__(
+        self,
+        system: System[Any],
+        *,
+        until: float | None = None,
+        events: bool = False,
+        observers: Sequence[Any] = (),
+        progress: bool = False,
+        name: str | None = None,
+    ) -> None:
+        env = system.env
+        if until is not None and not until > env.now:
+            raise InputError(f"until > {env.now:g} s, the present instant, expected, found {until!r}")
+        self.system = system
+        self.until = until
+        self.name = name
+        self.scenario: dict[str, Any] = {}
+        self._bar: Progress | None = None
+        self._wants_bar = progress
+        self._events: EventRecorder | None = None
+        if events:
+            if system.work != "jobs":
+                raise InputError("events: rows of state changes of jobs, found tasks, whose instants the result has")
+            self._events = EventRecorder(env, list(system.places))
+            self._events.take_over(system.present())
+            env.observe(self._events)
+        for observer in observers:
+            env.observe(observer(env) if isinstance(observer, type) else observer)
+
+    @property
+    def env(self) -> Environment:
+        """The environment."""
+        return self.system.env
+
+    def __repr__(self) -> str:
+        return f"<Simulation of {self.system!r} at {self.env.now:g} s>"
+
+    def submit(self, work: Submissions) -> None:
+        """Have work submitted, each part at its instant."""
+        if self._wants_bar:
+            self._bar = Progress(self.system.unfinished + len(work), work.title, unit=work.what)
+            self.env.observe(self._bar)
+        work.submit_to(self.system)
+
+    # ------------------------------------------------------------------ time
+
+    def run(self, until: float | None = None) -> Self:
+        """Run until an instant (s); default: that of the simulation, else until all work is over.
+
+        Raises
+        ------
+        Stalled
+            where work waits for what will never happen
+        """
+        end: Any = self.until if until is None else until
+        if end is None and self.system.endless:
+            end = self.system.idle()
+        try:
+            with quiet_garbage_collector():
+                self.env.run(until=end)
+        finally:
+            if self._bar is not None:
+                self._bar.close()
+        return self
+
+    # ------------------------------------------------------------------ what there is to see
+
+    def result(self, name: str | None = None) -> Any:
+        """Return what has happened so far; ``name`` is what tables and plots call it."""
+        result = self.system.result(name or self.name)
+        if self._events is not None:
+            result.events = self._events.table()
+        result.scenario = dict(self.scenario)
+        return result
+
+    def snapshot(self) -> SystemSnapshot:
+        """Return the state of the system as a plain value, from which a simulation can go on."""
+        return self.system.snapshot()

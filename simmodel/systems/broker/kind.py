@@ -1,0 +1,147 @@
+"""Brokers as a kind of system."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
+
+import attrs
+
+from simmodel.errors import InputError, unknown
+from simmodel.platform.broker import BrokerSpec, Slowdowns
+from simmodel.platform.options import BrokerOptions, Options
+from simmodel.scheduling.registry import policy as policy_named
+from simmodel.snapshots.broker import BrokerSnapshot
+from simmodel.systems.broker.system import Broker
+from simmodel.systems.kinds import Kind, kind_of, register_kind
+from simmodel.systems.submissions import read_submissions
+from simmodel.systems.system import System
+
+if TYPE_CHECKING:
+    from simmodel.environment import Environment
+    from simmodel.systems.submissions import GivenWork, Submissions
+
+__all__ = ["BROKER", "BrokerKind"]
+
+
+@attrs.frozen(kw_only=True)
+class BrokerKind(Kind):
+    """The kind of brokers: they run what their places run, and their places take policies and options of their own."""
+
+    homes = True
+
+    def work_of(self, spec: BrokerSpec) -> Literal["jobs", "tasks"]:
+        """Return what all places run.
+
+        Raises
+        ------
+        InputError
+            where some run jobs and some tasks
+        """
+        found = {_kind(each).work_of(each): name for name, each in spec.places.items()}
+        if len(found) > 1:
+            raise InputError(
+                f"places that all run jobs, or tasks, expected: {found['jobs']} runs jobs, {found['tasks']} tasks"
+            )
+        return next(iter(found))
+
+    def read_options(self, values: Mapping[str, Any]) -> Options:
+        """Return the options of the broker, with those of its places."""
+        return BrokerOptions.of(values)
+
+    def read_work(
+        self, given: GivenWork, spec: Any, seed: int, inputs: Mapping[str, Any] = MappingProxyType({})
+    ) -> tuple[Submissions, Any]:
+        """Return the workloads with their homes, and the broker with the slowdowns that are given."""
+        slowdowns: Slowdowns = inputs.get("slowdowns")
+        if slowdowns is not None:
+            spec = attrs.evolve(spec, slowdowns=slowdowns)
+        return read_submissions(self.work_of(spec), given, homes=list(spec.places), seed=seed), spec
+
+    def build(
+        self,
+        env: Environment,
+        spec: BrokerSpec,
+        policy: Any,
+        options: Options,
+        *,
+        policies: Any = None,
+        name: str | None = None,
+    ) -> System[Any]:
+        """Return a broker over places that are built from their descriptions, each with its policy and options."""
+        assert isinstance(options, BrokerOptions)
+        chosen = _policies(policies, spec)
+        known: set[str] = set()
+        places: list[Any] = []
+        for place, below in spec.places.items():
+            kind = _kind(below)
+            mine = {key: value for key, value in options.below.items() if key in kind.options.names()}
+            known.update(kind.options.names())
+            own = chosen[place]
+            deeper = own if isinstance(below, BrokerSpec) and isinstance(own, Mapping) else None
+            plain = (None if deeper is not None else own) or _default(kind)
+            places.append(kind.build(env, below, plain, kind.read_options(mine), policies=deeper, name=place))
+        for key in options.below:
+            if key not in known:
+                raise unknown("option", key, [*BrokerOptions.names()[:-1], *sorted(known)])
+        return Broker(
+            env, places, policy, slowdowns=_factors(spec), by=options.by, ties=options.ties, name=name or spec.name
+        )
+
+    def restore(self, env: Environment, snapshot: Any, policy: Any = None, *, policies: Any = None) -> System[Any]:
+        """Return a broker that goes on from a snapshot; policies are those of its places, by name or one for all."""
+        names = [place.name for place in snapshot.clusters]
+        given = {} if policies is None else _by_name(policies, names)
+        return Broker.from_snapshot(env, snapshot, policy, given)
+
+
+def _kind(spec: Any) -> Kind:
+    found = kind_of(spec)
+    if found is None:
+        raise InputError(f"a description of a place expected, found {spec!r}")
+    return found
+
+
+def _factors(spec: BrokerSpec) -> Slowdowns:
+    return {(each.home, each.place) if each.home is not None else each.place: each.factor for each in spec.slowdowns}
+
+
+def _default(kind: Kind) -> str:
+    """Return the policy of a place that is given none: clusters under brokers backfill, as in the CQSim+ papers."""
+    return "easy" if kind.name == "cluster" else kind.policy
+
+
+def _policies(given: Any, spec: BrokerSpec) -> dict[str, Any]:
+    """Return the policy of each place, unused; ``None``: the default of its kind."""
+    return dict.fromkeys(spec.places) if given is None else _by_name(given, list(spec.places))
+
+
+def _by_name(given: Any, names: list[str]) -> dict[str, Any]:
+    if isinstance(given, Mapping):
+        if set(given) != set(names):
+            raise InputError(f"a policy of each place expected ({', '.join(names)}), found {', '.join(given)}")
+        by_name = dict(given)
+    else:
+        by_name = dict.fromkeys(names, given)
+    return {
+        name: each if isinstance(each, (str, Mapping)) or each is None else _unused(policy_named(each))
+        for name, each in by_name.items()
+    }
+
+
+def _unused(policy: Any) -> Any:
+    return policy.fresh() if hasattr(policy, "fresh") else policy
+
+
+BROKER = register_kind(
+    BrokerKind(
+        name="broker",
+        spec=BrokerSpec,
+        system=Broker,
+        snapshot=BrokerSnapshot,
+        options=BrokerOptions,
+        inputs=("slowdowns",),
+        policy="sgs-t",
+    )
+)

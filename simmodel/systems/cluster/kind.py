@@ -1,0 +1,61 @@
+"""Clusters as a kind of system."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Integral
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from simmodel.errors import InputError
+from simmodel.platform.cluster import ClusterSpec
+from simmodel.platform.options import ClusterOptions
+from simmodel.snapshots.cluster import Snapshot
+from simmodel.systems.cluster.system import Cluster
+from simmodel.systems.kinds import Kind, register_kind
+from simmodel.systems.submissions import Logs, read_submissions
+
+if TYPE_CHECKING:
+    from simmodel.systems.submissions import GivenWork, Submissions
+
+__all__ = ["CLUSTER", "ClusterKind"]
+
+
+@attrs.frozen(kw_only=True)
+class ClusterKind(Kind):
+    """The kind of clusters: a log may say on which one it was recorded, and its processors may be others."""
+
+    def read_work(
+        self, given: GivenWork, spec: Any, seed: int, inputs: Mapping[str, Any] = MappingProxyType({})
+    ) -> tuple[Submissions, Any]:
+        """Return the workload, and the cluster: where none is given, the one that the log was recorded on."""
+        work = read_submissions("jobs", given)
+        assert isinstance(work, Logs)
+        processors = inputs.get("processors")
+        if processors is not None:
+            if isinstance(processors, bool) or not isinstance(processors, Integral) or int(processors) <= 0:
+                raise InputError(f"a number of processors > 0 expected, found {processors!r}")
+            processors = int(processors)
+        elif spec is None:
+            log = work.logs[0].workload
+            processors = log.processors
+            if processors is None:
+                raise InputError(f"{log.name} does not say how many processors its machine has: give a number of them")
+        if spec is None:
+            assert processors is not None
+            return work, ClusterSpec.simple(int(processors))
+        return work, spec if processors is None else spec.with_processors(processors)
+
+
+CLUSTER = register_kind(
+    ClusterKind(
+        name="cluster",
+        spec=ClusterSpec,
+        system=Cluster,
+        snapshot=Snapshot,
+        options=ClusterOptions,
+        inputs=("processors",),
+    )
+)

@@ -1,0 +1,173 @@
+"""The kinds of system: what simulations, scenarios, what-ifs, brokers and commands know about each.
+
+A kind is registered once; nothing outside asks which one it deals with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import attrs
+
+from simmodel.errors import InputError, unknown
+from simmodel.platform.options import NoOptions, Options
+from simmodel.platform.toml import KINDS as SPECS
+from simmodel.snapshots.cluster import SystemSnapshot
+from simmodel.systems.submissions import read_submissions
+
+if TYPE_CHECKING:
+    from simmodel.environment import Environment
+    from simmodel.systems.submissions import GivenWork, Submissions
+    from simmodel.systems.system import System
+
+__all__ = ["Kind", "kind_named", "kind_of", "kind_of_snapshot", "kinds", "register_kind"]
+
+_BUILT_IN = {
+    "cluster": "simmodel.systems.cluster.kind",
+    "machine": "simmodel.systems.machine.kind",
+    "broker": "simmodel.systems.broker.kind",
+}
+_KINDS: dict[str, Kind] = {}
+
+
+@attrs.frozen(kw_only=True)
+class Kind:
+    """A kind of system.
+
+    Parameters
+    ----------
+    name
+        how descriptions and snapshots give it
+    spec, system, snapshot
+        the classes of its description, of the live system and of its snapshot (``None``: it has none)
+    options
+        the class of the options that its systems take besides a policy
+    inputs
+        what simulate() takes besides, to complete the description or the workload
+    policy
+        the policy of systems that are given none
+    work
+        what it runs: ``"jobs"`` or ``"tasks"``
+    """
+
+    homes: ClassVar[bool] = False
+    """Whether work may belong to one of the places."""
+
+    name: str
+    spec: type[Any]
+    system: type[System[Any]]
+    snapshot: type[SystemSnapshot] | None = None
+    options: type[Options] = NoOptions
+    inputs: tuple[str, ...] = ()
+    policy: str = "fcfs"
+    work: Literal["jobs", "tasks"] = "jobs"
+
+    def read_options(self, values: Mapping[str, Any]) -> Options:
+        """Return the options that a user gives by name; raises ``InputError`` where one is not known."""
+        return self.options.of(values)
+
+    def work_of(self, spec: Any) -> Literal["jobs", "tasks"]:
+        """Return what a system of a description runs."""
+        return self.work
+
+    def read_work(
+        self, given: GivenWork, spec: Any, seed: int, inputs: Mapping[str, Any] = MappingProxyType({})
+    ) -> tuple[Submissions, Any]:
+        """Return what users give as a workload of a system, and its description as that and the inputs complete it."""
+        return read_submissions(self.work_of(spec), given, seed=seed), spec
+
+    def build(
+        self,
+        env: Environment,
+        spec: Any,
+        policy: Any,
+        options: Options,
+        *,
+        policies: Any = None,
+        name: str | None = None,
+    ) -> System[Any]:
+        """Return a live system.
+
+        Parameters
+        ----------
+        policies
+            of the places below, where they are systems: one for all, or by name
+        name
+            what reports call it; default: as its description says
+        """
+        _no_places(policies, self.name)
+        given = {"name": name} if name is not None else {}
+        return self.system(env, spec, policy, **given, **options.values())  # type: ignore[call-arg]
+
+    def restore(self, env: Environment, snapshot: Any, policy: Any = None, *, policies: Any = None) -> System[Any]:
+        """Return a live system that goes on from a snapshot, under the snapshot's policy unless another is given."""
+        _no_places(policies, self.name)
+        return self.system.from_snapshot(env, snapshot, policy)
+
+
+def _no_places(policies: Any, kind: str) -> None:
+    if policies is not None:
+        raise InputError(f"policies: the places of a {kind} take none; a policy is its own")
+
+
+def register_kind(kind: Kind) -> Kind:
+    """Make a kind of system known: to simulate(), scenarios, what-ifs, brokers, documents and commands.
+
+    Raises
+    ------
+    ValueError
+        where another kind has its name
+    """
+    if _KINDS.get(kind.name, kind) is not kind or (kind.name in _BUILT_IN and type(kind) is Kind):
+        raise ValueError(f"kind {kind.name!r} is registered already")
+    _KINDS[kind.name] = kind
+    SPECS[kind.name] = kind.spec
+    return kind
+
+
+def kinds() -> dict[str, Kind]:
+    """Return all kinds by name.
+
+    >>> sorted(kinds())[:3]
+    ['broker', 'cluster', 'machine']
+    """
+    return {name: kind_named(name) for name in dict.fromkeys([*_BUILT_IN, *_KINDS])}
+
+
+def kind_named(name: str) -> Kind:
+    """Return the kind of a name.
+
+    Raises
+    ------
+    InputError
+        where there is none
+
+    >>> kind_named("machine").policy
+    'hrr'
+    """
+    if name not in _KINDS and name in _BUILT_IN:
+        import_module(_BUILT_IN[name])
+    if name not in _KINDS:
+        raise unknown("kind", name, dict.fromkeys([*_BUILT_IN, *_KINDS]))
+    return _KINDS[name]
+
+
+def kind_of(spec: Any) -> Kind | None:
+    """Return the kind of system that a description describes, ``None`` where it is no description.
+
+    >>> from simmodel.platform.cluster import ClusterSpec
+    >>> kind_of(ClusterSpec.simple(4)).name
+    'cluster'
+    """
+    for name, cls in SPECS.items():
+        if type(spec) is cls:
+            return kind_named(name)
+    return None
+
+
+def kind_of_snapshot(snapshot: SystemSnapshot) -> Kind:
+    """Return the kind of system that a snapshot is of."""
+    return kind_named(snapshot.system)

@@ -1,0 +1,53 @@
+"""Machines as a kind of system."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from simmodel.formats.hetsim_config import read_hetsim_config
+from simmodel.platform.machine import MachineSpec
+from simmodel.platform.options import MachineOptions
+from simmodel.snapshots.machine import MachineSnapshot
+from simmodel.systems.kinds import Kind, register_kind
+from simmodel.systems.machine.system import Machine
+from simmodel.systems.submissions import read_submissions
+
+if TYPE_CHECKING:
+    from simmodel.systems.submissions import GivenWork, Submissions
+
+__all__ = ["MACHINE", "MachineKind"]
+
+
+@attrs.frozen(kw_only=True)
+class MachineKind(Kind):
+    """The kind of machines: a configuration of HetSim may say what work is drawn from, and complete the machine."""
+
+    def read_work(
+        self, given: GivenWork, spec: Any, seed: int, inputs: Mapping[str, Any] = MappingProxyType({})
+    ) -> tuple[Submissions, Any]:
+        """Return the work, and the machine with the reconfiguration that a configuration says."""
+        config = inputs.get("config")
+        if isinstance(config, (str, Path)):
+            config = read_hetsim_config(config)
+        if config is not None:
+            spec = config.on_machine(spec)
+        return read_submissions("tasks", given, seed=seed, machine=spec, config=config), spec
+
+
+MACHINE = register_kind(
+    MachineKind(
+        name="machine",
+        spec=MachineSpec,
+        system=Machine,
+        snapshot=MachineSnapshot,
+        options=MachineOptions,
+        inputs=("config",),
+        policy="hrr",
+        work="tasks",
+    )
+)
