@@ -420,7 +420,8 @@ def test_a_run_is_repeated_from_what_it_saved(tmp_path) -> None:
     env.run(until=5)
     rest = simulate(broker.snapshot())
     assert went(Scenario.from_document(rest.scenario).run()) == went(rest)
-    own = simulate([4, 4], [Job(run=1)], RoundRobin(), policies=lambda view: (), until=5)
+    one = Workload({"submit": [0], "run": [1], "processors": [1]})
+    own = simulate([4, 4], one, RoundRobin(), policies=lambda view: (), until=5)
     with pytest.raises(InputError, match="the policy 'round-robin' was given as an object"):
         Scenario.from_document(own.scenario).run()
     with pytest.raises(InputError, match="the policies of c1, c2 were given as objects"):

@@ -46,7 +46,7 @@ def test_one_log_on_two_clusters_under_two_brokers(folder, capsys) -> None:
     document = json.loads((folder / "out.json").read_text())
     assert [len(document["brokers"][name]["mean_wait_min"]) for name in ("share:0.6", "sgs-t")] == [3, 1]
     assert document["mean_wait_min_by"]["processors"][-1]["jobs"] == 30
-    assert document["brokers"]["sgs-t"]["scenario"]["workloads"] == [{"home": None, "source": "one.swf"}]
+    assert document["brokers"]["sgs-t"]["scenario"]["workload"] == [{"source": "one.swf"}]
     assert (folder / "out.png").stat().st_size > 10_000
     head = (folder / "out.csv").read_text().splitlines()[0]
     assert head.startswith("job,submit,start,end,processors,status")
@@ -65,7 +65,7 @@ def test_several_logs_have_their_homes(folder, capsys) -> None:
     ("arguments", "sentence"),
     [
         (["one.swf", "--clusters", "4,x"], "platform 'x' is not known"),
-        (["one.swf", "--clusters", "4,hetsim-slow"], "a cluster expected, found the machine 'hetsim-slow'"),
+        (["one.swf", "--clusters", "4,hetsim-slow"], "places that all run jobs, or tasks, expected"),
         (["one.swf", "--clusters", ","], "--clusters: a list with commas expected, found ','"),
         (["one.swf", "--clusters", "4,4", "--slowdowns", "1"], "2 slowdowns expected, one a cluster, found 1"),
         (["one.swf", "--clusters", "4,4", "--slowdowns", "1,y"], "--slowdowns: a number > 0 expected, found 'y'"),

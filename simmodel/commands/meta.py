@@ -95,7 +95,7 @@ def run(options: argparse.Namespace) -> None:
             seed=options.seed,
             executor=executor,
             progress=options.progress,
-            policy=policy,
+            policies=policy,
             by=options.by,
             **given,
         )

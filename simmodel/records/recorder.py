@@ -95,6 +95,7 @@ class JobRecorder(Observer):
         self._env = env
         self._expected = expected
         self._columns: Mapping[str, Any] = {}
+        self._hears = False
         self._places = tuple(places)
         self._start = array("d", [NAN]) * expected
         self._end = array("d", [NAN]) * expected
@@ -122,10 +123,11 @@ class JobRecorder(Observer):
     @property
     def hears_submissions(self) -> bool:
         """Whether jobs beyond the expected ones are known as soon as they are submitted."""
-        return hasattr(self, "job_submitted")
+        return self._hears
 
     def hear_submissions(self) -> None:
         """Hear of every submission from now on, so that jobs beyond the expected ones are known at once."""
+        self._hears = True
         self.job_submitted = self._submitted
 
     def expect(self, columns: Mapping[str, Any]) -> bool:

@@ -167,6 +167,7 @@ class Scenario:
             simulation.submit(work)
         simulation.scenario = {
             "kind": self.kind.name,
+            "work": system.work,
             **described,
             "workload": None if work is None else work.document(),
             **self._chosen(system),
@@ -240,7 +241,7 @@ class Scenario:
         seed = document["seed"]
         return cls(
             platform=platform,
-            workload=_workload_of_document(document, kind, platform),
+            workload=_workload_of_document(document),
             policy=_policy_of_document(document),
             policies=_policies_of_document(document),
             options=options,
@@ -279,11 +280,11 @@ def _platform_of_document(document: Mapping[str, Any], kind: Kind) -> tuple[Any,
     return Missing(said), NoOptions()
 
 
-def _workload_of_document(document: Mapping[str, Any], kind: Kind, platform: Any) -> Any:
+def _workload_of_document(document: Mapping[str, Any]) -> Any:
     if document["workload"] is None:
         return None
     try:
-        return submissions_of_document(kind.work_of(platform), document["workload"])
+        return submissions_of_document(document["work"], document["workload"])
     except InputError as error:
         return Missing(error.message)
 

@@ -41,9 +41,9 @@ def start(
 
     Takes what :func:`simulate` takes.
 
-    >>> sim = start(4, "probe-4", "easy")
-    >>> sim.run(until=960).system
-    <Cluster batch: 2 waiting, 3 jobs not over>
+    >>> sim = start(12, "probe-4", "easy")
+    >>> sim.run(until=955).system
+    <Cluster cluster: 1 waiting, 4 jobs not over>
     >>> sim.run().result().jobs["start"]
     array([   0.,  900., 1000., 1100.])
     """

@@ -185,7 +185,7 @@ def contest(
         setup.brokers,
         repeat=seeds,
         edges=edges if simulate_edges else 0,
-        policy=policy,
+        policies=policy,
         slowdowns=setup.slowdowns,
         **{**CQSIM, **options},
     )
