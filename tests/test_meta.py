@@ -72,7 +72,7 @@ def test_several_logs_have_their_homes(folder, capsys) -> None:
         (["one.swf", "--clusters", "4,4", "--broker", "best"], "broker 'best' is not known"),
         (["one.swf", "--clusters", "4,4", "--broker", "siloed"], "a home cluster of each job expected"),
         (["one.swf", "--clusters", "4,4", "--edges", "20"], "more than 40 jobs expected, 20 at either end uncounted"),
-        (["one.swf", "two.swf", "--clusters", "4"], "at most 1 workloads expected, one a cluster, found 2"),
+        (["one.swf", "two.swf", "--clusters", "4"], "at most 1 workloads expected, one a place, found 2"),
         (["no.swf", "--clusters", "4,4"], "no.swf"),
         (["one.swf", "--clusters", "4,4", "--broker", "random,random"], "two brokers are called 'random'"),
     ],
