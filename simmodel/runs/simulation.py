@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from simmodel.environment import quiet_garbage_collector
@@ -10,7 +10,10 @@ from simmodel.errors import InputError
 from simmodel.records.observers import EventRecorder, Progress
 
 if TYPE_CHECKING:
+    from simpy.events import Event
+
     from simmodel.environment import Environment
+    from simmodel.scheduling.protocol import Decision, View
     from simmodel.snapshots.cluster import SystemSnapshot
     from simmodel.systems.submissions import Submissions
     from simmodel.systems.system import System
@@ -101,16 +104,69 @@ class Simulation:
         Stalled
             where work waits for what will never happen
         """
-        end: Any = self.until if until is None else until
-        if end is None and self.system.endless:
-            end = self.system.idle()
+        scheduler = self.system.scheduler
+        if scheduler.external:  # from now on the simulation's own policy decides, about what is open too
+            scheduler.external = False
+            scheduler.wake()
         try:
             with quiet_garbage_collector():
-                self.env.run(until=end)
+                self.env.run(until=self._end(until))
         finally:
             if self._bar is not None:
                 self._bar.close()
         return self
+
+    def _end(self, until: float | None) -> float | Event | None:
+        end = self.until if until is None else until
+        return self.system.idle() if end is None and self.system.endless else end
+
+    # ------------------------------------------------------------------ decisions from outside
+
+    def next_decision(self) -> View | None:
+        """Run to the next question of the system's own scheduler, and return its live view; ``None`` at the end.
+
+        The question that is open is closed first; the places below answer theirs themselves. A snapshot taken now is
+        one before the decision.
+
+        Raises
+        ------
+        InputError
+            where the system decides in the middle of submissions (``decide_on="event"``)
+        Stalled
+            where work waits for what will never happen
+
+        >>> from simmodel import Start, start
+        >>> sim = start(12, "probe-4")
+        >>> while (view := sim.next_decision()) is not None:
+        ...     for job in view.waiting:
+        ...         if view.places[0].fits(job):
+        ...             _ = sim.decide([Start(job, view.places[0])])
+        >>> sim.result().jobs["start"]
+        array([   0.,  900., 1360.,  960.])
+        """
+        scheduler = self.system.scheduler
+        scheduler.external = True
+        scheduler.close()
+        if self.until is None or self.env.now < self.until:
+            self.env.run(until=self._end(None))
+        if scheduler.question is None and self._bar is not None:
+            self._bar.close()
+        return scheduler.question
+
+    def decide(self, decisions: Iterable[Decision] | None = None) -> int:
+        """Have decisions carried out, each at once and with the scheduler's checks; return how many there were.
+
+        May be called several times for one question. Without decisions the simulation's own policy is asked.
+
+        Raises
+        ------
+        InputError
+            where no question is open
+        PolicyError
+            where a decision cannot be carried out; those before it have been
+        """
+        scheduler = self.system.scheduler
+        return scheduler.ask() if decisions is None else scheduler.apply(decisions)
 
     # ------------------------------------------------------------------ what there is to see
 
