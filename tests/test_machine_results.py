@@ -133,7 +133,7 @@ def test_what_is_stored_comes_back(result: MachineResult, tmp_path: Path, kind: 
     for key in ("tasks", "transfers", "cpu_phases", "edges", "phases"):
         mine, other = getattr(result, key), getattr(again, key)
         assert mine.names == other.names
-        for column in mine:
+        for column in mine.names:
             assert mine[column].tolist() == pytest.approx(other[column].tolist(), nan_ok=True), (key, column)
     assert again.spec == result.spec
     mine, other = result.metrics(), again.metrics()

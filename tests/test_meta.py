@@ -155,7 +155,7 @@ def test_the_contest_has_the_tables_of_the_paper() -> None:
     log = lublin(300, 2180, seed=1)
     found = contest(log, "slower", 3, edges=20)
     assert found.comparison.by("processors")["jobs"][-1] == 260
-    assert {"paper share:0.6", "paper sgs-t", "paper change"} <= set(found.sizes)
+    assert {"paper share:0.6", "paper sgs-t", "paper change"} <= {*found.sizes.names}
     assert found.sizes["paper sgs-t"][-1] == 681.7
     assert "(928.6" in found.summary()
     assert found.walltimes["jobs"][-1] == 260

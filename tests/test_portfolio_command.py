@@ -161,7 +161,7 @@ def test_replications_run_in_other_processes_as_here():
     here = replicate_beside(32, draw_small, portfolio, seeds=[7, 8])
     with ProcessPoolExecutor(1) as pool:
         there = replicate_beside(32, draw_small, portfolio, seeds=[7, 8], executor=pool)
-    for name in here.samples:
+    for name in here.samples.names:
         assert there.samples[name].tolist() == pytest.approx(here.samples[name].tolist(), nan_ok=True)
 
 

@@ -1,5 +1,7 @@
 """Results made by hand, and the step functions behind them."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import pytest
 from data import data_file
@@ -170,3 +172,21 @@ def test_reference_schedule_of_a_real_log_gives_its_published_metrics():
     assert metrics["turnaround_mean"] == pytest.approx(15696.798181243601, rel=1e-9)
     assert metrics["wait_max"] == 262194
     assert result.busy().max() <= 100
+
+
+# ---------------------------------------------------------------------- tables
+
+
+def test_a_table_is_as_long_as_its_columns_and_no_mapping():
+    table = Table({"job": [1, 2, 3], "wait": [0.0, 5.0, 1.0]})
+    assert len(table) == 3
+    assert not isinstance(table, Mapping)
+    with pytest.raises(TypeError, match="not iterable"):
+        list(table)
+    assert table.names == tuple(table.keys()) == ("job", "wait")
+    assert {**table}.keys() == dict(table.items()).keys() == {"job", "wait"}
+    assert [column.tolist() for column in table.values()] == [[1, 2, 3], [0, 5, 1]]
+    assert "wait" in table
+    assert "run" not in table
+    assert len(list(table.rows())) == len(Table(table)) == 3
+    assert not Table({})

@@ -69,7 +69,7 @@ def test_a_stored_result_comes_back(result, tmp_path, kind):
     assert (again.name, again.processors, again.started, again.ended) == ("the run", 4, 0, 30.25)
     assert again.report == result.report
     assert again.decisions == result.decisions
-    for column in result.jobs:
+    for column in result.jobs.names:
         stored, kept = again.jobs[column], result.jobs[column]
         assert np.array_equal(stored, kept, equal_nan=kept.dtype.kind == "f"), column
     if kind != "json":

@@ -222,7 +222,7 @@ def replicate(
     >>> from functools import partial
     >>> from simmodel.generators.lublin import lublin
     >>> runs = replicate(simulate, 3, platform=64, workload=partial(lublin, 50, 64), policy="easy")
-    >>> sorted(runs.samples)[:2], len(runs.samples)
+    >>> sorted(runs.samples.names)[:2], len(runs.samples)
     (['bounded_slowdown_mean', 'bounded_slowdown_median'], 3)
     """
     chosen = replication_seeds(seeds) if isinstance(seeds, int) else [int(seed) for seed in seeds]
@@ -290,7 +290,7 @@ class Replications:
         )
 
     def _names(self) -> list[str]:
-        return [name for name in self.samples if name != "seed" and np.isfinite(self.samples[name]).sum() >= 2]
+        return [name for name in self.samples.names if name != "seed" and np.isfinite(self.samples[name]).sum() >= 2]
 
     def __getitem__(self, name: str) -> Interval:
         values = self.samples[name]

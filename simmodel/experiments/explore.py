@@ -169,7 +169,7 @@ class Exploration:
     @property
     def metrics(self) -> list[str]:
         """The names of what was measured."""
-        return [name for name in self.samples if name not in (*_AXES, "seed")]
+        return [name for name in self.samples.names if name not in (*_AXES, "seed")]
 
     def labels(self, axis: str) -> list[str]:
         """Return the labels on an axis: ``"platform"``, ``"workload"`` or ``"policy"``."""

@@ -14,6 +14,7 @@ import numpy as np
 from simmodel.errors import InputError
 from simmodel.formats.cells import duration, instant, names, whole, zone
 from simmodel.formats.source import Source, read_lines
+from simmodel.work.table import Columns, Table
 from simmodel.work.workload import COLUMNS, Workload
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ _KNOWN = (*COLUMNS, "start", "end")
 
 
 def read_columns(
-    source: pd.DataFrame | Mapping[str, Any] | Source,
+    source: pd.DataFrame | Columns | Source,
     names: Mapping[str, str] | None = None,
     *,
     processors: int | None = None,
@@ -74,8 +75,8 @@ def read_columns(
     """
     origin = "the table"
     lines: Sequence[int] | None = None
-    if isinstance(source, Mapping):
-        table: Mapping[str, Any] = source
+    if isinstance(source, Mapping | Table):
+        table: Mapping[str, Any] = dict(source.items())
     elif not isinstance(source, str | Path) and hasattr(source, "columns"):
         frame: Any = source
         table = {str(key): frame[key] for key in frame.columns}

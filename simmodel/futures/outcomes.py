@@ -74,8 +74,8 @@ class Sample:
         return (
             self.starts == other.starts
             and self.ended == other.ended
-            and list(self.jobs) == list(other.jobs)
-            and all(_same(self.jobs[name], other.jobs[name]) for name in self.jobs)
+            and self.jobs.names == other.jobs.names
+            and all(_same(self.jobs[name], other.jobs[name]) for name in self.jobs.names)
         )
 
     __hash__ = None  # type: ignore[assignment]

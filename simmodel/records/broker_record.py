@@ -75,7 +75,7 @@ def renamed(record: JobRecord, cluster: str) -> dict[str, str]:
 
 def joined(tables: list[Table]) -> Table:
     """Return tables one under the other; a column that one of them has not is missing there."""
-    names = list(dict.fromkeys(name for table in tables for name in table))
+    names = list(dict.fromkeys(name for table in tables for name in table.names))
     columns = {}
     for name in names:
         parts = [table[name] if name in table else _missing(name, tables, len(table)) for table in tables]

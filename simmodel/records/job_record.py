@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 from simmodel.records.steps import Steps
-from simmodel.work.table import Table
+from simmodel.work.table import Columns, Table
 from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ AGAIN = ("preempted", "requeued")  # how executions end after which the job wait
 FIRST_COLUMNS = ("job", "submit", "start", "end", "processors", "status")
 
 
-def _complete(jobs: Mapping[str, Any]) -> Table:
+def _complete(jobs: Columns) -> Table:
     """Add the columns that follow from others, where they are missing."""
     columns = {name: np.asarray(column) for name, column in jobs.items()}
     missing = [name for name in ("submit", "start", "end", "processors") if name not in columns]

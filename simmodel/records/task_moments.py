@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from simmodel.resources.board import STAMPS
-from simmodel.work.table import Table
+from simmodel.work.table import Columns, Table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -55,41 +55,41 @@ STOPPED = ("task", "processor", *STAMPS, "cores")
 _EMPTY_TYPES = {"bytes": float, "count": np.int64, "cores": float, **dict.fromkeys(MOMENTS, float)}
 
 
-def _filled(given: Mapping[str, Any] | None, names: Sequence[str]) -> Table:
+def _filled(given: Columns | None, names: Sequence[str]) -> Table:
     table = Table(given or {})
     if len(table):
         return table
     return Table({name: np.zeros(0, dtype=_EMPTY_TYPES.get(name, "U1")) for name in names})
 
 
-def transfer_table(given: Mapping[str, Any] | None) -> Table:
+def transfer_table(given: Columns | None) -> Table:
     """Return the table of transfers; where nothing is given, one without rows.
 
-    >>> list(transfer_table(None))[:3]
+    >>> list(transfer_table(None).names)[:3]
     ['object', 'bytes', 'source']
     """
     return _filled(given, TRANSFERS)
 
 
-def cpu_table(given: Mapping[str, Any] | None) -> Table:
+def cpu_table(given: Columns | None) -> Table:
     """Return the table of what CPU cores did for tasks; where nothing is given, one without rows.
 
-    >>> list(cpu_table(None))
+    >>> list(cpu_table(None).names)
     ['core', 'task', 'what', 'start', 'end']
     """
     return _filled(given, CPU_USE)
 
 
-def stopped_table(given: Mapping[str, Any] | None) -> Table:
+def stopped_table(given: Columns | None) -> Table:
     """Return the table of executions that were stopped; where nothing is given, one without rows.
 
-    >>> list(stopped_table(None)) == list(STOPPED)
+    >>> stopped_table(None).names == STOPPED
     True
     """
     return _filled(given, STOPPED)
 
 
-def completed(given: Mapping[str, Any]) -> Table:
+def completed(given: Columns) -> Table:
     """Return the table of tasks with the columns that follow from others, where they are missing.
 
     Raises

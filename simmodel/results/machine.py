@@ -104,7 +104,7 @@ class MachineResult(Stored, TaskRecord):
 
     def schedule_csv(self, path: str | Path) -> None:
         """Write the table of tasks; the columns of HetSim's phases first (see :data:`FIRST_COLUMNS`)."""
-        rest = [name for name in self.tasks if name not in FIRST_COLUMNS]
+        rest = [name for name in self.tasks.names if name not in FIRST_COLUMNS]
         Table({name: self.tasks[name] for name in (*FIRST_COLUMNS, *rest)}).to_csv(path)
 
     def stored_tables(self) -> dict[str, Table]:

@@ -53,7 +53,7 @@ class Result(Stored, JobRecord):
 
     def schedule_csv(self, path: str | Path) -> None:
         """Write the table of jobs: columns ``job,submit,start,end,processors,status`` first, times as in the log."""
-        rest = [name for name in self.jobs if name not in FIRST_COLUMNS]
+        rest = [name for name in self.jobs.names if name not in FIRST_COLUMNS]
         Table({name: self.jobs[name] for name in (*FIRST_COLUMNS, *rest)}).to_csv(path)
 
     def stored_tables(self) -> dict[str, Table]:

@@ -174,7 +174,7 @@ def _write_sqlite(result: Stored, path: str | Path) -> None:
             connection.execute("BEGIN")
             for name, table in _tables(result).items():
                 kinds = [_SQLITE_TYPES.get(column.dtype.kind, "") for column in table.values()]
-                columns = ", ".join(f'"{key}" {kind}'.rstrip() for key, kind in zip(table, kinds, strict=True))
+                columns = ", ".join(f'"{key}" {kind}'.rstrip() for key, kind in zip(table.names, kinds, strict=True))
                 connection.execute(f'CREATE TABLE "{name}" ({columns})')
                 marks = ", ".join("?" * len(kinds))
                 rows = zip(*(column.tolist() for column in table.values()), strict=True)

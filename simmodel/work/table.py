@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import html
-from collections.abc import Iterator, Mapping
+from collections.abc import ItemsView, Iterator, KeysView, Mapping, ValuesView
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,16 +15,20 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-__all__ = ["Table"]
+__all__ = ["Columns", "Table"]
 
 
-class Table(Mapping[str, "NDArray[Any]"]):
+class Table:
     """Named columns of one length.
 
     Parameters
     ----------
     columns
-        a mapping of names to one-dimensional arrays, or to sequences of which arrays are made
+        a mapping of names to one-dimensional arrays, or to sequences of which arrays are made; or a table
+
+    Its length is its number of rows; ``names`` are those of its columns. It is no mapping, though ``table[name]``,
+    ``keys()``, ``values()``, ``items()`` and ``in`` work as for one, and it is not iterable itself: say
+    ``table.names`` or ``table.rows()``.
 
     Raises
     ------
@@ -40,7 +44,7 @@ class Table(Mapping[str, "NDArray[Any]"]):
 
     __slots__ = ("_columns", "_length")
 
-    def __init__(self, columns: Mapping[str, Any]) -> None:
+    def __init__(self, columns: Columns) -> None:
         self._columns: dict[str, NDArray[Any]] = {name: np.asarray(column) for name, column in columns.items()}
         lengths = {name: len(column) for name, column in self._columns.items()}
         if len(set(lengths.values())) > 1:
@@ -53,11 +57,10 @@ class Table(Mapping[str, "NDArray[Any]"]):
         except KeyError:
             raise KeyError(f"no column {name!r}; there are {', '.join(self._columns)}") from None
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._columns)
+    __iter__ = None  # names or rows? say which: names, rows()
 
     def __len__(self) -> int:
-        """The number of rows (not of columns, as for other mappings)."""
+        """The number of rows."""
         return self._length
 
     def __contains__(self, name: object) -> bool:
@@ -65,6 +68,18 @@ class Table(Mapping[str, "NDArray[Any]"]):
 
     def __bool__(self) -> bool:
         return bool(self._columns)
+
+    def keys(self) -> KeysView[str]:
+        """Return the names of the columns, as a mapping does; so ``{**table}`` is a dictionary of the columns."""
+        return self._columns.keys()
+
+    def values(self) -> ValuesView[NDArray[Any]]:
+        """Return the columns."""
+        return self._columns.values()
+
+    def items(self) -> ItemsView[str, NDArray[Any]]:
+        """Return names and columns."""
+        return self._columns.items()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -118,6 +133,10 @@ class Table(Mapping[str, "NDArray[Any]"]):
 
     def __repr__(self) -> str:
         return f"<Table of {self._length} rows: {', '.join(self._columns)}>"
+
+
+Columns = Mapping[str, Any] | Table
+"""Names and what columns are made of."""
 
 
 def _texts(column: NDArray[Any]) -> list[Any]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from simmodel.work.table import Table
+from simmodel.work.table import Columns, Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -111,7 +111,7 @@ class Workload:
 
     def __init__(
         self,
-        columns: Mapping[str, Any],
+        columns: Columns,
         *,
         name: str = "workload",
         processors: int | None = None,

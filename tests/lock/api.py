@@ -255,7 +255,7 @@ def run_network(
         env.process(go(flow))
     env.run()
     loads = recorder.loads()
-    return ends, list(zip(*(loads[name].tolist() for name in loads), strict=True))
+    return ends, list(zip(*(loads[name].tolist() for name in loads.names), strict=True))
 
 
 # ---------------------------------------------------------------------- formats

@@ -102,7 +102,7 @@ def submitted(broker: Broker) -> dict[str, NDArray[Any]]:
         names = ("job", "submit", "processors", "asked")
         return {**{name: np.zeros(0) for name in names}, "origin": np.zeros(0, dtype=str)}
     table = joined([part for _, part in sorted(parts, key=lambda part: part[0])])
-    return {key: table[key] for key in table}
+    return dict(table.items())
 
 
 def _undelivered(

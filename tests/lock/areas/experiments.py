@@ -74,5 +74,5 @@ def _brokers() -> dict[str, Any]:
 
 def _explored(platforms: Any, works: Any, policies: Any) -> dict[str, Any]:
     found = api.explored(platforms, works, policies, seeds=3)
-    names = [name for name in found.samples if not name.startswith("decision")]
+    names = [name for name in found.samples.names if not name.startswith("decision")]
     return of_values(samples=[found.samples[name] for name in names])
