@@ -94,7 +94,7 @@ def test_one_may_go_on_with_another_broker_other_policies_and_stop_before_the_en
     assert "waiting" in result.jobs["status"].tolist() or "running" in result.jobs["status"].tolist()
     later = Environment(5)
     again = Broker.from_snapshot(later, snapshot, RoundRobin(), {"b": "sjf+easy"})
-    assert [member.cluster.scheduler.policy_name for member in again.members] == ["easy", "sjf+easy"]
+    assert [place.system.scheduler.policy_name for place in again.places] == ["easy", "sjf+easy"]
     added = again.submit(Job(processors=1, run=1), home="b")
     later.run(until=again.idle())
     assert added.state == "completed"
@@ -224,7 +224,7 @@ def test_a_snapshot_that_contradicts_itself_is_refused() -> None:
     snapshot = example()[1].snapshot()
     with pytest.raises(InputError, match="an environment at 5 s expected, as the snapshot, found one at 0 s"):
         Broker.from_snapshot(Environment(), snapshot)
-    with pytest.raises(InputError, match="policies of clusters expected \\(a, b\\), found one of 'c'"):
+    with pytest.raises(InputError, match="policies of places expected \\(a, b\\), found one of 'c'"):
         Broker.from_snapshot(Environment(5), snapshot, policies={"c": "easy"})
     with pytest.raises(InputError, match="until > 5 s, the present instant, expected, found 5"):
         simulate(snapshot, until=5)

@@ -246,7 +246,7 @@ def test_nothing_is_lost_and_the_same_seed_gives_the_same(case: Case, name: str)
     sizes = dict(zip("ab", case.sizes, strict=True))
     for row in jobs.where(ended).rows():
         assert row["processors"] <= sizes[row["destination"]]
-        factor = broker._named[row["destination"]].factor(row["origin"])
+        factor = broker.named[row["destination"]].factor(row["origin"])
         assert row["slowdown"] == factor
         assert row["end"] == row["start"] + row["run"] or abs(row["end"] - row["start"] - row["run"]) < 1e-9
         assert row["start"] >= row["submit"]
@@ -306,7 +306,7 @@ def test_simulated_choices_are_those_of_brute_force(case: Case, figure: str) -> 
         for which, name in enumerate("ab"):
             if jobs["processors"][row] > case.sizes[which]:
                 continue
-            factor = broker._named[name].factor(home)
+            factor = broker.named[name].factor(home)
             run, limit = runs[home, jobs["job"][row]] * factor, jobs["asked"][row] * factor
             here = (jobs["submit"][row], run, limit, jobs["processors"][row])
             start = alone(case, which, [*given_to[name], here])[-1]
@@ -455,8 +455,8 @@ JOB = [Job(run=1)]
         (lambda: LowestWait("best"), "rule for ties 'best' is not known"),
         (lambda: two(JOB, "random", ties="first"), "a rule for ties goes with sgs-t, sgs-w, least-loaded"),
         (lambda: broker_policy(Random(), ties="first"), "a rule for ties goes with a name of a broker"),
-        (lambda: two(JOB, "sgs-t", slowdowns=(1,)), "2 slowdowns expected, one a cluster, found 1"),
-        (lambda: two(JOB, "sgs-t", slowdowns={"c": 2}), "slowdowns of clusters expected \\(a, b\\), found one of 'c'"),
+        (lambda: two(JOB, "sgs-t", slowdowns=(1,)), "2 slowdowns expected, one a place, found 1"),
+        (lambda: two(JOB, "sgs-t", slowdowns={"c": 2}), "slowdowns of places expected \\(a, b\\), found one of 'c'"),
         (lambda: two(JOB, "sgs-t", slowdowns=(1, 0)), "a slowdown > 0 expected for b, found 0"),
         (lambda: two(JOB, "sgs-t", by="guess"), "by 'requested' or 'actual' expected"),
         (lambda: simulate([], JOB), "places: at least one expected, found none"),
@@ -480,8 +480,10 @@ def test_clusters_that_do_not_go_together_are_refused() -> None:
         Broker(env, [Cluster(env, 4, name="a"), Cluster(env, 4, name="a")])
     with pytest.raises(InputError, match="in the environment of the broker expected, b is in another one"):
         Broker(env, [Cluster(env, 4, name="a"), Cluster(Environment(), 4, name="b")])
-    with pytest.raises(InputError, match="clusters that decide alike expected, a and b do not"):
-        Broker(env, [Cluster(env, 4, name="a"), Cluster(env, 4, name="b", decide_on="event")])
+    orders = {"a": "submits-first", "b": "ends-first"}
+    unlike = [Cluster(env, 4, name=name, decide_on="event", event_order=order) for name, order in orders.items()]
+    with pytest.raises(InputError, match="one order of submissions and ends expected, a and b have two"):
+        Broker(env, unlike)
     broker = Broker(env, [Cluster(env, 4, name="x")])
     with pytest.raises(InputError, match="a home among x expected, found 'y'"):
         broker.submit(Job(run=1), home="y")

@@ -34,9 +34,7 @@ class Asking(Broking):
             able = [place for place in view.places if place.can_run(job)]
             for place in able:
                 if self.asked[i % len(self.asked)]:
-                    fresh = self.forecasts.setdefault(
-                        place.name, Forecast(place.cluster, place.forecast.by, kept=False)
-                    )
+                    fresh = self.forecasts.setdefault(place.name, Forecast(place.system, place.forecast.by, kept=False))
                     kept = view.estimate(job, place)
                     place.forecast, usual = fresh, place.forecast
                     anew = view.estimate(job, place)
@@ -71,7 +69,7 @@ def test_the_fast_paths_do_the_same(case: Case, sent: list[int]) -> None:
     env.run()
     for _, _, kept, anew in policy.told:
         assert kept == anew
-    assert all(member.forecast._kind is not None for member in broker.members)
+    assert all(member.forecast._kind is not None for member in broker.places)
 
 
 @PATIENT
@@ -89,13 +87,13 @@ def test_a_forecast_by_actual_times_is_a_replay_of_what_came_so_far(case: Case, 
             if other is not job:
                 continue
             which = "ab".index(place)
-            factor = broker._named[place].factor(job.home.name)
-            here = (job.came, job._length * factor, job._limit * factor, job.processors)
+            factor = broker.named[place].factor(job.home.name)
+            here = (job.came, job.length * factor, job.limit * factor, job.processors)
             assert kept.start == alone(case, which, [*went[place], here])[-1]
             assert kept.run == min(here[1], here[2])
         destination = str(result.jobs["destination"][row_of[job.id]])
-        factor = broker._named[destination].factor(job.home.name)
-        went[destination].append((job.came, job._length * factor, job._limit * factor, job.processors))
+        factor = broker.named[destination].factor(job.home.name)
+        went[destination].append((job.came, job.length * factor, job.limit * factor, job.processors))
 
 
 def test_a_plan_by_hand() -> None:
@@ -185,7 +183,7 @@ def test_what_is_asked_twice_is_simulated_once(monkeypatch) -> None:
     env.run(until=5)
     forecast, calls = Forecast(cluster), []
     simulated = forecast._simulated
-    monkeypatch.setattr(forecast, "_simulated", lambda job: calls.append(job) or simulated(job))
+    monkeypatch.setattr(forecast, "_simulated", lambda *work: calls.append(work) or simulated(*work))
     job, _ = cluster._live(Job(processors=2, run=10), 2)
     assert [forecast.estimate(job).start for _ in range(3)] == [50, 50, 50]
     assert len(calls) == 1

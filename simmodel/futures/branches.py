@@ -11,7 +11,7 @@ import attrs
 from simmodel.errors import InputError
 from simmodel.scheduling.protocol import Decision, Start, View
 from simmodel.scheduling.registry import policy as policy_named
-from simmodel.work.job import OVER, Job
+from simmodel.work.job import Job
 
 __all__ = ["Action", "Branch", "CancelJob", "StartJob", "SubmitJob"]
 
@@ -277,18 +277,8 @@ def find_job(system: Any, name: int | str) -> tuple[Any, Any]:
     InputError
         where it is not there, or is over
     """
-    for part in (system, *(member.cluster for member in getattr(system, "members", ()))):
-        for job in _jobs(part):
-            if job.id == name and job.state not in OVER:
+    for part in system.all_below():
+        for job in part.present():
+            if job.id == name:
                 return part, job
     raise InputError(f"job {name} is not there, or is over, at {system.env.now:g} s")
-
-
-def _jobs(system: Any) -> Iterator[Any]:
-    """Yield the jobs that wait, run, are held or are blocked."""
-    yield from system.view.waiting
-    if hasattr(system, "pools"):
-        yield from (run.work for run in system.view.running)
-        for rules in system.rules.values():
-            yield from rules.held
-        yield from system._dependencies._known.values()

@@ -10,7 +10,7 @@ import attrs
 
 from simmodel.errors import InputError
 
-__all__ = ["BrokerSpec", "Slowdown", "Slowdowns"]
+__all__ = ["BrokerSpec", "Slowdown", "Slowdowns", "read_slowdowns"]
 
 Slowdowns = Sequence[float] | Mapping[str, float] | Mapping[tuple[str | None, str], float] | None
 """What multiplies run and requested times: one number a place, in their order or by name; or by (home, destination)."""
@@ -57,10 +57,20 @@ class BrokerSpec:
     def __attrs_post_init__(self) -> None:
         if not self.places:
             raise InputError("places: at least one expected, found none")
-        object.__setattr__(self, "slowdowns", tuple(_slowdowns(list(self.places), self.slowdowns)))
+        object.__setattr__(self, "slowdowns", tuple(read_slowdowns(list(self.places), self.slowdowns)))
 
 
-def _slowdowns(names: list[str], given: Any) -> list[Slowdown]:
+def read_slowdowns(names: list[str], given: Any) -> list[Slowdown]:
+    """Return what multiplies run and requested times at places of these names, however it is given.
+
+    Raises
+    ------
+    InputError
+        where numbers and places do not match, or one is not > 0
+
+    >>> read_slowdowns(["a", "b"], {("a", "b"): 2})
+    [Slowdown(place='b', factor=2.0, home='a')]
+    """
     if given is None:
         return []
     if isinstance(given, Mapping):
@@ -73,12 +83,12 @@ def _slowdowns(names: list[str], given: Any) -> list[Slowdown]:
     else:
         factors = list(given)
         if factors and len(factors) != len(names):
-            raise InputError(f"{len(names)} slowdowns expected, one a cluster, found {len(factors)}")
+            raise InputError(f"{len(names)} slowdowns expected, one a place, found {len(factors)}")
         found = [Slowdown(name, factor) for name, factor in zip(names, factors, strict=False)]
     for each in found:
         for name in (each.home, each.place):
             if name is not None and name not in names:
-                raise InputError(f"slowdowns of clusters expected ({', '.join(names)}), found one of {name!r}")
+                raise InputError(f"slowdowns of places expected ({', '.join(names)}), found one of {name!r}")
         if isinstance(each.factor, bool) or not (isinstance(each.factor, (int, float)) and 0 < each.factor < inf):
             raise InputError(f"a slowdown > 0 expected for {each.place}, found {each.factor!r}")
     return [attrs.evolve(each, factor=float(each.factor)) for each in found]

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Decision",
     "Estimate",
+    "Load",
     "OrderLike",
     "Place",
     "Policy",
@@ -83,6 +84,26 @@ class Estimate(NamedTuple):
     def finish(self) -> float:
         """The expected end, an instant in seconds."""
         return self.start + self.setup + self.transfer + self.run
+
+
+class Load(NamedTuple):
+    """How loaded a place is: processors free, pieces of work that wait, and expected work in units of 2^-20 processor
+    seconds: whole numbers, which add up alike in every order. Work past its expected end counts zero.
+    """
+
+    free: int
+    queued: int
+    queued_work: int
+    running_work: int
+
+    @property
+    def backlog(self) -> float:
+        """Processor seconds that what runs and waits is still expected to take.
+
+        >>> Load(free=2, queued=1, queued_work=3 * 2**20, running_work=2**20).backlog
+        4.0
+        """
+        return (self.queued_work + self.running_work) / 2**20
 
 
 @runtime_checkable

@@ -7,24 +7,70 @@ itself: a broker stands over systems of any kind.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeVar
 
 from simpy.events import Event
 
+from simmodel.environment import END, SUBMIT
 from simmodel.errors import InputError, SnapshotError
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
-    from simmodel.scheduling.protocol import View
+    from simmodel.scheduling.protocol import Estimate, Load, View
     from simmodel.scheduling.scheduler import Carry, Scheduler
     from simmodel.snapshots.cluster import SystemSnapshot
     from simmodel.work.prepare import Prepared
     from simmodel.work.workload import Workload
 
-__all__ = ["System"]
+__all__ = ["By", "Offers", "RunningBelow", "System", "Timing"]
 
 Live = TypeVar("Live")
 """Live work: jobs or tasks."""
+
+By = Literal["requested", "actual"]
+"""Whether estimates go by the run times that were requested, which a scheduler can know, or by those to come."""
+
+
+class Timing(NamedTuple):
+    """When a system decides and takes work in; systems that decide once an instant go with all others.
+
+    ``by_event``: inside each submission and each end, not once an instant; ``submits`` and ``ends``: the priorities in
+    SimPy's queue of submissions and ends of one instant, lower first.
+    """
+
+    by_event: bool = False
+    submits: float = SUBMIT
+    ends: float = END
+
+
+class Offers(NamedTuple):
+    """What jobs may ask for beside processors and time: identified nodes, and these queues and partitions by name.
+
+    What a log says of others is left out; where there are no names, all of it is ignored.
+    """
+
+    nodes: bool = False
+    queues: tuple[str, ...] = ()
+    partitions: tuple[str, ...] = ()
+
+
+class RunningBelow:
+    """What runs in several places, as one place shows it: ordered by expected end."""
+
+    __slots__ = ("_places",)
+
+    def __init__(self, places: Iterable[Any]) -> None:
+        self._places = tuple(places)
+
+    def entries(self) -> list[tuple[float, int, Any, Any]]:
+        """Return (expected end in s, start number, processors, run) of each, in order."""
+        return sorted((entry for place in self._places for entry in place.running.entries()), key=lambda e: e[:2])
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([entry[3] for entry in self.entries()])
+
+    def __len__(self) -> int:
+        return sum(1 for place in self._places for _ in place.running.entries())
 
 
 class System(Generic[Live]):
@@ -38,6 +84,8 @@ class System(Generic[Live]):
         the name of the kind of system, as descriptions and snapshots give it
     work
         what it runs: ``"jobs"`` or ``"tasks"``
+    timing, rank
+        when in an instant it decides and takes work in; its turn among schedulers that share an instant
     env, spec, name
         the environment; what the system was built from; what reports call it
     places
@@ -48,11 +96,15 @@ class System(Generic[Live]):
         the name under which the policy can be made again; ``None``: it was given as an object
     changed
         functions without arguments, called when work has started or ended: a system above may decide anew
+    submitted
+        the number of the next submission
     """
 
     kind: ClassVar[str]
     work: Literal["jobs", "tasks"] = "jobs"
     queues = True  # as a place
+    timing = Timing()
+    rank = 1
 
     env: Environment
     spec: Any
@@ -62,6 +114,7 @@ class System(Generic[Live]):
     scheduler: Scheduler
     known_as: str | None
     changed: list[Callable[[], object]]
+    submitted: int
     _active: int  # submitted or still to arrive, and not over
     _idle: Event | None = None
 
@@ -94,7 +147,17 @@ class System(Generic[Live]):
         raise NotImplementedError
 
     def why_not(self, work: Any) -> str | None:
-        """Say why no place of the system can ever run the work, or ``None``; a pure question."""
+        """Say why no place of the system can ever run the work, were it submitted, or ``None``; a pure question."""
+        raise NotImplementedError
+
+    def estimate(self, work: Any, by: By = "requested") -> Estimate:
+        """Return when the work would start and how long it would run (s), were it submitted now; a pure question.
+
+        Raises
+        ------
+        ImpossibleWork
+            where no place can ever run it
+        """
         raise NotImplementedError
 
     def result(self, name: str | None = None) -> Any:
@@ -115,16 +178,21 @@ class System(Generic[Live]):
 
     @property
     def carries(self) -> Mapping[type, Carry]:
-        """What carries out each type of decision beside ``Start``, ``Reserve`` and ``WakeAt``: nothing else.
-
-        A function takes the decision and returns ``None``, or says why it cannot be carried out; a system that stops
-        running work has ``{Preempt: partial(carry_preempt, self)}``.
-        """
+        """What carries out each type of decision beside ``Start``, ``Reserve`` and ``WakeAt``: by default none."""
         return {}
 
-    def can_run(self, work: Any) -> bool:
-        """Whether the system could ever run the work; a pure question."""
-        return self.why_not(work) is None
+    def withdraw(self, work: Live) -> None:
+        """Take back work that has not started.
+
+        Raises
+        ------
+        InputError
+            where it has
+        """
+        live: Any = work
+        if live.state not in ("waiting", "blocked", "held"):
+            raise InputError(f"{self.name}: work that has not started expected, found {work!r}")
+        self.cancel(work)
 
     def idle(self) -> Event:
         """Return an event that happens once all work that was submitted or is still to arrive is over."""
@@ -159,6 +227,72 @@ class System(Generic[Live]):
     def endless(self) -> bool:
         """Whether events go on though all work is over: failures, outages, reservations."""
         return False
+
+    # ------------------------------------------------------------------ as a place
+
+    def can_run(self, work: Any) -> bool:
+        """Whether the system could ever run the work; a pure question."""
+        return self.why_not(work) is None
+
+    @property
+    def capacity(self) -> int:
+        """Processors in all."""
+        return sum(int(place.capacity) for place in self.places)
+
+    @property
+    def free(self) -> int:
+        """Processors free now."""
+        return sum(int(place.free) for place in self.places)
+
+    @property
+    def version(self) -> int:
+        """A number that changes with what is free or waits."""
+        return int(sum(place.version for place in self.places) + self.submitted)
+
+    @property
+    def running(self) -> RunningBelow:
+        """What runs in its places."""
+        return RunningBelow(self.places)
+
+    @property
+    def load(self) -> Load:
+        """How loaded it is."""
+        raise NotImplementedError
+
+    @property
+    def offers(self) -> Offers:
+        """What jobs may ask for beside processors and time."""
+        return Offers()
+
+    @property
+    def largest(self) -> int:
+        """The processors that one piece of work can have at most."""
+        return max(int(place.capacity) for place in self.places)
+
+    def all_below(self) -> Iterator[System[Any]]:
+        """Iterate over the systems below this one, those at the bottom first, and last of all this one."""
+        yield self
+
+    # ------------------------------------------------------------------ under a system above
+
+    def settle(self) -> None:
+        """Decide at once, where that says more about the next estimate: a system above has just handed work over."""
+
+    def row_of(self, work: Live) -> int:
+        """Return the row of submitted work in the table of the system's result."""
+        live: Any = work
+        return int(live.index)
+
+    def number_of(self, work: Live) -> int:
+        """Return the number by which snapshots of a system above speak of submitted work."""
+        live: Any = work
+        return int(live.seq)
+
+    def numbered(self) -> Mapping[int, Live]:
+        """Return the work that is not over by the numbers of the snapshot that the system was made from."""
+        return {self.number_of(work): work for work in self.present()}
+
+    # ------------------------------------------------------------------ snapshots
 
     def snapshot(self) -> SystemSnapshot:
         """Return the state of the system as a plain value, from which a simulation can go on.

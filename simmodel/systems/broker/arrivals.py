@@ -4,29 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from heapq import heappush
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from simmodel.environment import Occurrence
 from simmodel.scheduling.waiting import WaitingQueue
-from simmodel.systems.broker.member import BrokeredJob
 from simmodel.systems.cluster.replay import known_here, needs_specs, note_left_out, specs
 from simmodel.systems.dependencies import Dependencies
+from simmodel.systems.destination import BrokeredJob, Destination
 from simmodel.work.prepare import prepare
-from simmodel.work.table import Table
 
 if TYPE_CHECKING:
-    from simmodel.systems.broker.member import Member
     from simmodel.systems.broker.system import Broker
-    from simmodel.work.job import Job, LiveJob
+    from simmodel.work.job import Job
     from simmodel.work.prepare import Prepared
     from simmodel.work.workload import Workload
 
-__all__ = ["BrokerQueue", "Source", "Values", "replay_workload"]
+__all__ = ["BrokerQueue", "Coming", "Source", "replay_workload"]
 
-Values = tuple[Any, ...]
-"""row of the record, submit, processors, requested, run (s), job, user, home, spec"""
+
+class Coming(NamedTuple):
+    """A job that is still to be submitted to a broker.
+
+    ``row`` of the record; ``limit`` and ``length``: s, asked for and run where there is no slowdown; ``spec``: where it
+    asks for more than processors and time.
+    """
+
+    row: int
+    submit: float
+    processors: int
+    limit: float
+    length: float
+    id: int | str
+    user: int | str | None = None
+    home: Destination | None = None
+    spec: Job | None = None
 
 
 class BrokerQueue(WaitingQueue):
@@ -34,89 +45,92 @@ class BrokerQueue(WaitingQueue):
 
     __slots__ = ()
 
-    def __iter__(self) -> Iterator[LiveJob]:
-        for job in list(super().__iter__()):
-            if job.state == "waiting" and job.destination is None:  # type: ignore[attr-defined]
+    def __iter__(self) -> Iterator[BrokeredJob]:
+        jobs: list[Any] = list(super().__iter__())
+        for job in jobs:
+            if job.state == "waiting" and job.destination is None:
                 yield job
 
 
 class Source(Occurrence):
-    """Submits jobs to a broker; one event an instant, or one a job where each is decided on."""
+    """Submits jobs to a broker; one event an instant, or one a job where each is decided on.
 
-    __slots__ = ("_i", "_values", "broker", "family")
+    Attributes
+    ----------
+    family
+        the dependencies among its jobs
+    order
+        where its next submission stands among events: instant (s), priority, number
+    """
 
-    def __init__(self, broker: Broker, values: list[Values], family: Dependencies) -> None:
+    __slots__ = ("_i", "_jobs", "broker", "family", "order")
+
+    def __init__(self, broker: Broker, jobs: list[Coming], family: Dependencies) -> None:
         self.broker = broker
         self.family = family
-        self._values = values
+        self._jobs = jobs
         self._i = 0
-        self._push(values[0][1])
+        self._push(jobs[0].submit)
 
-    def to_come(self) -> list[Values]:
+    def to_come(self) -> list[Coming]:
         """Return what is still to be submitted."""
-        return self._values[self._i :]
+        return self._jobs[self._i :]
 
     def _push(self, at: float) -> None:
         env = self.broker.env
         self.callbacks = (self._fire,)
-        heappush(env._queue, (max(at, env._now), self.broker._submit_priority, next(env._eid), self))  # type: ignore[misc]
+        self.order = max(at, env._now), self.broker.timing.submits, next(env._eid)
+        heappush(env._queue, (*self.order, self))  # type: ignore[misc]
 
     def _fire(self, _event: object) -> None:
-        broker, values, i = self.broker, self._values, self._i
-        at = values[i][1]
-        each = broker._by_event
+        broker, jobs, i, family = self.broker, self._jobs, self._i, self.family
+        at = jobs[i].submit
+        each = broker.timing.by_event
         while True:
-            row, _, processors, limit, length, name, user, home, spec = values[i]
+            row, _, processors, limit, length, name, user, home, spec = jobs[i]
             if spec is not None:
-                job = broker._live(spec, row, home, self.family)
+                job = broker.live(spec, row, home, family)
                 job.processors = processors
             else:
-                job = BrokeredJob(name, row, at, processors, limit, length)
-                job.user, job.home, job._others = user, home, self.family
+                job = BrokeredJob(name, row, at, processors, limit, length, family)
+                job.user, job.home = user, home
             i += 1
             self._i = i
-            broker._arrive(job)
-            if i == len(values):
+            broker.arrive(job)
+            if i == len(jobs):
                 return
-            then = values[i][1]
+            then = jobs[i].submit
             if then != at or each:
                 break
         self._push(then)
 
 
-def replay_workload(broker: Broker, workload: Workload, home: Member | None) -> Prepared:
+def replay_workload(broker: Broker, workload: Workload, home: Destination | None) -> Prepared:
     """Have a broker submit the jobs of a workload, all of one home: see :meth:`Broker.replay`."""
-    largest = max(pool.capacity for member in broker._allowed(home) for pool in member.cluster.places)
+    largest = max(place.system.largest for place in broker.allowed(home))
     prepared = prepare(workload, largest, "requested", "continue")
-    platforms = [member.cluster.spec for member in broker.members]
-    on_nodes = any(partition.nodes for spec in platforms for partition in spec.partitions)
-    if not on_nodes:
-        note_left_out(workload, platforms[0], prepared.report)
-    first, family = broker.submitted, Dependencies(broker)  # type: ignore[arg-type]
+    offers = broker.offers
+    note_left_out(workload, offers, prepared.report)
+    first, family = broker.submitted, Dependencies(broker)
     broker.submitted += len(workload)
-    broker._active += len(prepared.rows)
-    broker._families.append(family)
-    for row, reason in prepared.rejected.items():
-        broker._fates[first + row] = "rejected", float("nan"), reason
+    broker.families.append(family)
+    broker.ledger.expect(first, workload, prepared, "" if home is None else home.name)
+    for row in prepared.rejected:
         family.rejected(workload["job"][row])
-    columns = {"job": workload["job"], "submit": workload["submit"], "processors": prepared.processors}
-    columns |= {"asked": prepared.requested, "origin": np.full(len(workload), "" if home is None else home.name)}
-    columns |= {key: workload[key] for key in ("user", "group", "queue", "partition") if key in workload}
-    broker._tables.append((first, Table(columns)))
-    detailed = any(needs_specs(workload, spec) for spec in platforms)
-    jobs = specs(workload, prepared, on_nodes) if detailed else None
-    if jobs is not None and workload.specs is None:
-        clusters = [member.cluster for member in broker.members]
-        jobs = ((row, known_here(clusters, spec, prepared.report)) for row, spec in jobs)
-    broker._expect(list(_values_of(workload, prepared, first, home, jobs)), family)
+    jobs = None
+    if needs_specs(workload, offers):
+        jobs = specs(workload, prepared, offers.nodes)
+        if workload.specs is None:
+            jobs = ((row, known_here(offers, spec, prepared.report)) for row, spec in jobs)
+    broker.expect(list(_coming(workload, prepared, first, home, jobs)), family)
     broker.report += workload.report + prepared.report  # with what was found in each job
     return prepared
 
 
-def _values_of(
-    workload: Workload, prepared: Prepared, first: int, home: Member | None, jobs: Iterator[tuple[int, Job]] | None
-) -> Iterator[Values]:
-    """Return the rows that can run as plain values, in order of submission; ``first`` is the row of the first one.
+def _coming(
+    workload: Workload, prepared: Prepared, first: int, home: Destination | None, jobs: Iterator[tuple[int, Job]] | None
+) -> Iterator[Coming]:
+    """Return the rows that can run, in order of submission; ``first`` is the row of the first one.
 
     ``jobs`` where they ask for more than processors and time.
     """
@@ -126,4 +140,4 @@ def _values_of(
     columns: list[Any] = [(rows + first).tolist(), *(column[rows].tolist() for column in numbers)]
     columns += [workload[name][rows].tolist() if name in workload else [None] * count for name in ("job", "user")]
     columns += [[home] * count, [None] * count if jobs is None else [spec for _, spec in jobs]]
-    return zip(*columns, strict=True)
+    return map(Coming._make, zip(*columns, strict=True))

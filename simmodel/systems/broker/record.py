@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,18 +16,80 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.results.result import Result
+    from simmodel.scheduling.protocol import Estimate
     from simmodel.systems.broker.system import Broker
+    from simmodel.systems.destination import BrokeredJob
+    from simmodel.work.prepare import Prepared
+    from simmodel.work.workload import Workload
 
-__all__ = ["broker_result", "submitted"]
+__all__ = ["Fate", "Ledger", "broker_result"]
 
 _CARRIED = ("user", "group", "queue", "partition")
 _UNHEARD = "unsubmitted"
 
 
+class Fate(NamedTuple):
+    """What became of a job that went nowhere: its state, the instant (s), and why."""
+
+    state: str
+    at: float
+    reason: str = ""
+
+
+class Ledger:
+    """What a broker keeps of its jobs beside what happens to them in its systems, all by row.
+
+    Attributes
+    ----------
+    tables
+        first row, and what is known of the jobs of a workload from there on
+    alone
+        jobs submitted one by one
+    fates
+        of those that went nowhere
+    eligible
+        the instant (s) at which all had come that a job came after
+    expected
+        the estimate of the place that a job went to, where the policy asked
+    """
+
+    def __init__(self) -> None:
+        self.tables: list[tuple[int, Table]] = []
+        self.alone: list[BrokeredJob] = []
+        self.fates: dict[int, Fate] = {}
+        self.eligible: dict[int, float] = {}
+        self.expected: dict[int, Estimate] = {}
+
+    def expect(self, first: int, workload: Workload, prepared: Prepared, home: str) -> None:
+        """Keep what is known of the jobs of a workload, which take the rows from ``first`` on."""
+        for row, reason in prepared.rejected.items():
+            self.fates[first + row] = Fate("rejected", float("nan"), reason)
+        columns = {"job": workload["job"], "submit": workload["submit"], "processors": prepared.processors}
+        columns |= {"asked": prepared.requested, "origin": np.full(len(workload), home)}
+        columns |= {key: workload[key] for key in _CARRIED if key in workload}
+        self.tables.append((first, Table(columns)))
+
+    def submitted(self) -> dict[str, NDArray[Any]]:
+        """Return what is known of all jobs before anything happens to them, in the order of the rows."""
+        parts = list(self.tables)
+        for job in self.alone:
+            columns = job_columns({}, 0, [job])
+            columns["submit"], columns["asked"] = np.array([job.came]), np.array([job.limit])
+            columns["origin"] = np.array(["" if job.home is None else job.home.name])
+            del columns["requested"]
+            parts.append((job.row, Table(columns)))
+        if not parts:
+            names = ("job", "submit", "processors", "asked")
+            return {**{name: np.zeros(0) for name in names}, "origin": np.zeros(0, dtype=str)}
+        table = joined([part for _, part in sorted(parts, key=lambda part: part[0])])
+        return dict(table.items())
+
+
 def broker_result(broker: Broker, name: str) -> BrokerResult:
-    """Return what has happened so far to the jobs of a broker and in its clusters."""
-    clusters = {member.name: member.cluster.result(member.name) for member in broker.members}
-    known = submitted(broker)
+    """Return what has happened so far to the jobs of a broker and in its systems."""
+    below = {place.name: place.system.result(place.name) for place in broker.places}
+    ledger = broker.ledger
+    known = ledger.submitted()
     rows = broker.submitted
     columns: dict[str, NDArray[Any]] = {
         name: np.full(rows, np.nan) for name in ("start", "end", "requested", "run", "wait", "slowdown", "handed")
@@ -38,24 +100,24 @@ def broker_result(broker: Broker, name: str) -> BrokerResult:
     reason = np.full(rows, "", dtype=object)
     own: list[Table] = []
     eligible = known["submit"].copy()
-    for row, at in broker._eligible_at.items():
+    for row, at in ledger.eligible.items():
         eligible[row] = at
-    for member in broker.members:
-        jobs = clusters[member.name].jobs
-        there, here = np.array(member.handed, dtype=np.int64).reshape(-1, 2).T
+    for place in broker.places:
+        jobs = below[place.name].jobs
+        there, here = np.array(place.handed, dtype=np.int64).reshape(-1, 2).T
         for column in ("start", "end", "requested", "run"):
             columns[column][here] = jobs[column][there]
         columns["wait"][here] = jobs["start"][there] - eligible[here]
         columns["handed"][here] = jobs["submit"][there]
-        columns["slowdown"][here] = [member.factor(home) for home in known["origin"][here].tolist()]
+        columns["slowdown"][here] = [place.factor(home) for home in known["origin"][here].tolist()]
         status[here] = jobs["status"][there]
         attempts[here] = jobs["attempts"][there]
-        destination[here] = member.name
+        destination[here] = place.name
         rest = np.ones(len(jobs), dtype=bool)
         rest[there] = False
-        if rest.any():  # jobs of the cluster that the broker knows nothing of
+        if rest.any():  # jobs of the system that the broker knows nothing of
             mine = jobs.where(rest)
-            extra = {"origin": [member.name] * len(mine), "destination": [member.name] * len(mine)}
+            extra = {"origin": [place.name] * len(mine), "destination": [place.name] * len(mine)}
             own.append(
                 mine.with_columns(**extra, asked=mine["requested"], slowdown=np.ones(len(mine)), handed=mine["submit"])
             )
@@ -67,17 +129,17 @@ def broker_result(broker: Broker, name: str) -> BrokerResult:
     table |= {key: known[key] for key in _CARRIED if key in known}
     table |= {"attempts": attempts, "origin": known["origin"], "destination": destination.astype(str)}
     table |= {"asked": known["asked"], "slowdown": columns["slowdown"], "handed": columns["handed"]}
-    if broker._expected:
+    if ledger.expected:
         table["expected_start"], table["expected_end"] = np.full((2, rows), np.nan)
-        which = list(broker._expected)
-        table["expected_start"][which] = [estimate.start for estimate in broker._expected.values()]
-        table["expected_end"][which] = [estimate.finish for estimate in broker._expected.values()]
-    if broker._eligible_at:
+        which = list(ledger.expected)
+        table["expected_start"][which] = [estimate.start for estimate in ledger.expected.values()]
+        table["expected_end"][which] = [estimate.finish for estimate in ledger.expected.values()]
+    if ledger.eligible:
         table["eligible"] = eligible
     if any(reason):
         table["reason"] = reason
     jobs = joined([Table(table), *own]) if own else Table(table)
-    return _result(broker, name, clusters, jobs.with_columns(job=_distinct(jobs)))
+    return _result(broker, name, below, jobs.with_columns(job=_distinct(jobs)))
 
 
 def _distinct(jobs: Table) -> NDArray[Any]:
@@ -89,32 +151,16 @@ def _distinct(jobs: Table) -> NDArray[Any]:
     return np.array([f"{origin}:{name}" if origin else str(name) for origin, name in pairs], dtype=object)
 
 
-def submitted(broker: Broker) -> dict[str, NDArray[Any]]:
-    """Return what is known of all jobs before anything happens to them, in the order of the broker's rows."""
-    parts = list(broker._tables)
-    for job in broker._alone:
-        columns = job_columns({}, 0, [job])
-        columns["submit"], columns["asked"] = np.array([job.came]), np.array([job._limit])
-        columns["origin"] = np.array(["" if job.home is None else job.home.name])
-        del columns["requested"]
-        parts.append((job.row, Table(columns)))
-    if not parts:
-        names = ("job", "submit", "processors", "asked")
-        return {**{name: np.zeros(0) for name in names}, "origin": np.zeros(0, dtype=str)}
-    table = joined([part for _, part in sorted(parts, key=lambda part: part[0])])
-    return dict(table.items())
-
-
 def _undelivered(
     broker: Broker, submitted: dict[str, NDArray[Any]], status: NDArray[Any], end: NDArray[Any], reason: NDArray[Any]
 ) -> None:
-    """Say what became of the jobs that were handed to no cluster."""
+    """Say what became of the jobs that were handed to no system."""
     handed = np.zeros(len(status), dtype=bool)
-    for member in broker.members:
-        handed[[row for _, row in member.handed]] = True
+    for place in broker.places:
+        handed[[row for _, row in place.handed]] = True
     status[~handed & (submitted["submit"] > broker.env.now)] = _UNHEARD
-    for row, (state, at, why) in broker._fates.items():
-        status[row], end[row], reason[row] = state, at, why
+    for row, fate in broker.ledger.fates.items():
+        status[row], end[row], reason[row] = fate.state, fate.at, fate.reason
 
 
 def _called(table: Table, names: dict[str, str]) -> NDArray[Any]:

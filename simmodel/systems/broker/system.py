@@ -1,4 +1,4 @@
-"""A broker: jobs of several homes go to one of several clusters, each with its own scheduler."""
+"""A broker: work goes to one of several systems, each with its own scheduler."""
 
 from __future__ import annotations
 
@@ -6,21 +6,18 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from simpy.events import Event
-
 from simmodel.environment import Environment, Occurrence
 from simmodel.errors import ImpossibleWork, InputError
+from simmodel.platform.broker import Slowdowns, read_slowdowns
 from simmodel.policies.brokers import broker_policy
-from simmodel.scheduling.protocol import Estimate, View
-from simmodel.scheduling.scheduler import Carry, Scheduler
-from simmodel.systems.broker.arrivals import BrokerQueue, Source, Values, replay_workload
-from simmodel.systems.broker.member import BrokeredJob, Member, Slowdowns, check_members, set_slowdowns
-from simmodel.systems.cluster.forecast import By
-from simmodel.systems.cluster.system import Cluster
+from simmodel.scheduling.protocol import Estimate, Load, View
+from simmodel.scheduling.scheduler import Scheduler
+from simmodel.systems.broker.arrivals import BrokerQueue, Coming, Source, replay_workload
+from simmodel.systems.broker.record import Fate, Ledger, broker_result
 from simmodel.systems.dependencies import Dependencies
-from simmodel.systems.system import System
+from simmodel.systems.destination import BrokeredJob, Destination, destination_of
+from simmodel.systems.system import By, Offers, System, Timing
 from simmodel.work.job import OVER, Job, LiveJob, Run
-from simmodel.work.table import Table
 from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
@@ -35,21 +32,22 @@ INFINITY = float("inf")
 
 
 class Broker(System[BrokeredJob]):
-    """Hands each job to one of several clusters, by a policy whose places are the clusters.
+    """Hands each job to one of several systems, by a policy whose places are the systems.
 
-    The clusters are made in the same environment, each with its own scheduler, speed and size; they may have jobs of
-    their own besides. What is submitted to the broker is decided on before the clusters decide, in the same instant.
+    The systems are made in the same environment, each with its own scheduler, speed and size: clusters, other brokers,
+    systems of a user's own. They may have jobs of their own besides. What is submitted to the broker is decided on
+    before the systems decide, in the same instant.
 
     Parameters
     ----------
     env
         the environment
-    clusters
-        the clusters, with names that differ, in the order in which ties go to the first
+    systems
+        the systems, with names that differ, in the order in which ties go to the first
     policy
         the name of a broker (see :mod:`simmodel.policies.brokers`), a policy, or a function of a view
     slowdowns
-        what multiplies run and requested times: one number a cluster, in their order or by name; or by (home,
+        what multiplies run and requested times: one number a system, in their order or by name; or by (home,
         destination), where what is not named is 1
     by
         whether estimates go by ``"requested"`` or by ``"actual"`` run times: see
@@ -57,165 +55,181 @@ class Broker(System[BrokeredJob]):
     ties
         who wins a tie, where ``policy`` is a name: see :data:`simmodel.policies.brokers.TIES`
     name, rank
-        what reports call it; its turn among schedulers that share an instant
+        what reports call it; its turn among schedulers that share an instant, by default before those below it
 
-    Observers hear ``job_handed(job, place)`` and ``job_rejected(job, reason)``, and from the clusters what clusters
-    tell.
+    Attributes
+    ----------
+    families
+        the dependencies among the jobs that came together: first those submitted one by one
+    ledger
+        what is kept of the jobs for the record
+    sources
+        the logs of which jobs are still to come
+    queue, handed
+        the jobs that wait for the policy; those that were handed over and are not over
+    restored
+        the jobs that were not over in the snapshot that the broker was made from, by their rows there
+
+    Observers hear ``job_handed(job, place)`` and ``job_rejected(job, reason)``, and from the systems what these tell.
 
     Raises
     ------
     InputError
-        where there is no cluster, names or slowdowns do not match, or the policy is not known
+        where there is no system, names or slowdowns do not match, or the policy is not known
 
+    >>> from simmodel.systems.cluster.system import Cluster
     >>> env = Environment()
     >>> broker = Broker(env, [Cluster(env, 4, name="a"), Cluster(env, 8, name="b")], "sgs-t", slowdowns=[1, 1.5])
     >>> jobs = [broker.submit(Job(processors=4, run=10)) for _ in range(3)]
     >>> env.run()
     >>> [(job.destination.name, job.started) for job in jobs]
     [('a', 0), ('b', 0), ('b', 0)]
+
+    A broker is a system too, so that brokers stand over brokers:
+
+    >>> env = Environment()
+    >>> inner = Broker(env, [Cluster(env, 4, name="a"), Cluster(env, 4, name="b")], "sgs-t", name="inner")
+    >>> outer = Broker(env, [inner, Cluster(env, 2, name="c")], "sgs-t", name="outer")
+    >>> jobs = [outer.submit(Job(processors=2, run=10)) for _ in range(6)]
+    >>> env.run()
+    >>> [job.destination.name for job in jobs], [job.started for job in jobs]
+    (['inner', 'inner', 'inner', 'inner', 'c', 'inner'], [0, 0, 0, 0, 0, 10.0])
     """
 
     kind = "broker"
+    places: tuple[Destination, ...]
 
     def __init__(
         self,
         env: Environment,
-        clusters: Sequence[Cluster],
+        systems: Sequence[System[Any]],
         policy: Any = "sgs-t",
         *,
         slowdowns: Slowdowns = None,
         by: By = "requested",
         ties: Any = None,
         name: str = "broker",
-        rank: int = 0,
+        rank: int | None = None,
     ) -> None:
         self.env = env
         self.name = name
-        self.members = tuple(Member(cluster, by) for cluster in clusters)
-        self.places = self.members
         self.by = by
-        self._named = {member.name: member for member in self.members}
-        check_members(env, self.members)
-        set_slowdowns(self._named, slowdowns)
-        self._queue = BrokerQueue(env)
-        self.view = View(env, self._queue, self.members, f"{name}.policy")
+        _check(env, systems)
+        self.timing = _timing(systems)
+        self.rank = min(system.rank for system in systems) - 1 if rank is None else rank
+        self.places = tuple(destination_of(system, by) for system in systems)
+        self.named = {place.name: place for place in self.places}
+        for each in read_slowdowns(list(self.named), slowdowns):
+            self.named[each.place].slowdowns[each.home] = each.factor
+        self.queue = BrokerQueue(env)
+        self.view = View(env, self.queue, self.places, f"{name}.policy")
         self.view.estimator = self._estimate
         chosen = broker_policy(policy, ties=ties)
-        self.scheduler = Scheduler(env, chosen, self.view, self, name, rank, self.members[0].cluster._by_event)
-        self._destinations = getattr(chosen, "destinations", None)
-        first = self.members[0].cluster
-        self._by_event = first._by_event
-        self._submit_priority = first._submit_priority
-        self._end_priority = first._end_priority
-        self._changed: Callable[[], None] = self.scheduler.decide if self._by_event else self.scheduler.wake
-        self.submitted = 0
-        self._active = 0  # submitted or still to arrive, and not over
-        self._idle: Event | None = None
-        self._sources: list[Source] = []
-        self._tables: list[tuple[int, Table]] = []  # first row, what is known of the jobs from there on
-        self.report = Report()
-        self._adopted: dict[LiveJob, Dependencies] = {}  # jobs that a snapshot held, and their families
         self.known_as = policy if isinstance(policy, str) else None
-        self._ties = ties if isinstance(ties, str) else None
-        self._alone: list[BrokeredJob] = []  # submitted one by one
-        self._own = Dependencies(self)  # type: ignore[arg-type]
-        self._families: list[Dependencies] = [self._own]
+        self.ties = ties if isinstance(ties, str) else None
+        self.scheduler = Scheduler(env, chosen, self.view, self, name, self.rank, self.timing.by_event)
+        self._destinations = getattr(chosen, "destinations", None)
+        self._changed: Callable[[], None] = self.scheduler.decide if self.timing.by_event else self.scheduler.wake
+        self.changed = []
+        self.submitted = 0
+        self._active = 0
+        self.report = Report()
+        self.ledger = Ledger()
+        self.sources: list[Source] = []
+        self.families: list[Dependencies] = [Dependencies(self)]
+        self.handed: dict[BrokeredJob, None] = {}
+        self._below: dict[LiveJob, BrokeredJob] = {}  # those of them for which a system has a live job of its own
+        self.restored: dict[int, BrokeredJob] = {}
         self._cancellations: dict[BrokeredJob, Occurrence] = {}
-        self._fates: dict[int, tuple[str, float, str]] = {}  # row: state, instant, reason; of what went nowhere
-        self._eligible_at: dict[int, float] = {}
-        self._expected: dict[int, Estimate] = {}
         env.observe(self)
         env.register_waits(self)
 
-    @property
-    def carries(self) -> Mapping[type, Carry]:
-        """What it carries out beside starts: nothing; in particular a broker takes nothing back."""
-        return {}
-
     def __repr__(self) -> str:
-        return f"<Broker {self.name}: {len(self._queue)} waiting, {', '.join(self._named)}>"
+        return f"<Broker {self.name}: {len(self.queue)} waiting, {', '.join(self.named)}>"
 
     # ------------------------------------------------------------------ submission
 
-    def home(self, given: Any) -> Member | None:
-        """Return the place of a home: given as a name or a cluster; ``None`` stays ``None``."""
-        if given is None or isinstance(given, Member):
+    def home(self, given: Any) -> Destination | None:
+        """Return the place of a home: given as a name or a system; ``None`` stays ``None``."""
+        if given is None or isinstance(given, Destination):
             return given
-        found = self._named.get(getattr(given, "name", given))
+        found = self.named.get(getattr(given, "name", given))
         if found is None:
-            raise InputError(f"a home among {', '.join(self._named)} expected, found {given!r}")
+            raise InputError(f"a home among {', '.join(self.named)} expected, found {given!r}")
         return found
 
-    def submit(self, spec: Job, home: Any = None) -> BrokeredJob:
+    def submit(self, work: Job, home: Any = None) -> BrokeredJob:
         """Submit a job now, whatever its ``submit`` says; the job is an event that happens when it is over.
 
         Parameters
         ----------
-        spec
+        work
             the job
         home
-            the cluster it belongs to, or its name
+            the system it belongs to, or its name
 
         Raises
         ------
         ImpossibleWork
-            where no cluster that the policy may choose can ever run it
+            where no system that the policy may choose can ever run it
         InputError
             where the home is not there
         """
-        job = self._live(spec, self.submitted, self.home(home), self._own)
+        job = self.live(work, self.submitted, self.home(home), self.families[0])
         reason = self._why_nowhere(job)
         if reason is not None:
             raise ImpossibleWork(f"{self.name}: job {job.id}: {reason}")
         self.submitted += 1
         self._active += 1
-        self._alone.append(job)
+        self.ledger.alone.append(job)
         self._take_in(job)
         return job
 
-    def _live(self, spec: Job, row: int, home: Member | None, family: Dependencies) -> BrokeredJob:
+    def live(self, spec: Job, row: int, home: Destination | None, family: Dependencies) -> BrokeredJob:
+        """Return the live job of a row; nothing changes."""
         length = INFINITY if spec.run is None else float(spec.run)
         limit = length if spec.requested is None else float(spec.requested)
         name = spec.id if spec.id is not None else spec.name or row + 1
-        job = BrokeredJob(name, row, self.env._now, spec.processors, limit, length)
+        job = BrokeredJob(name, row, self.env._now, spec.processors, limit, length, family)
         job.spec, job.user, job.priority, job.home = spec, spec.user, spec.priority, home
-        job._others = family
         job._watched = True
         return job
 
     def replay(self, workload: Workload, home: Any = None) -> Prepared:
         """Submit the jobs of a workload, each at its instant; returns what was repaired and rejected.
 
-        Jobs that no cluster can ever run are recorded as rejected and counted. May be called for several workloads.
+        Jobs that no system can ever run are recorded as rejected and counted. May be called for several workloads.
 
         Parameters
         ----------
         workload
             the jobs
         home
-            the cluster they belong to, or its name
+            the system they belong to, or its name
         """
         return replay_workload(self, workload, self.home(home))
 
-    def _expect(self, values: list[Values], family: Dependencies) -> None:
+    def expect(self, jobs: list[Coming], family: Dependencies) -> None:
         """Have jobs submitted, each at its instant."""
-        if values:
-            self._sources.append(Source(self, values, family))
+        self._active += len(jobs)
+        if jobs:
+            self.sources.append(Source(self, jobs, family))
 
-    def _allowed(self, home: Member | None) -> Sequence[Member]:
-        return self.members if self._destinations is None else self._destinations(home, self.members)
+    def allowed(self, home: Destination | None) -> Sequence[Destination]:
+        """Return the places to which jobs of a home may go."""
+        return self.places if self._destinations is None else self._destinations(home, self.places)
 
     def _why_nowhere(self, job: BrokeredJob) -> str | None:
-        """Say why no cluster can ever run the job, or ``None``."""
+        """Say why no system can ever run the job, or ``None``."""
         reasons = []
-        for member in self._allowed(job.home):
-            reason = member.why_not(job)
+        for place in self.allowed(job.home):
+            reason = place.why_not(job)
             if reason is None:
                 return None
             reasons.append(reason)
         return "; ".join(dict.fromkeys(reasons))
 
-    def _arrive(self, job: BrokeredJob) -> None:
+    def arrive(self, job: BrokeredJob) -> None:
         """Take in a job of a workload."""
         reason = self._why_nowhere(job)
         if reason is None:
@@ -224,148 +238,293 @@ class Broker(System[BrokeredJob]):
         said = re.sub(r" of job \S+ is not there", " is not there", reason)  # the same words for every job
         self.report.rejected[said.split(" asked for,")[-1].strip()] += 1
         job.state = "rejected"
-        self._fates[job.row] = "rejected", float("nan"), reason
+        self.ledger.fates[job.row] = Fate("rejected", float("nan"), reason)
         for hook in self.env.hooks("job_rejected"):
             hook(job, reason)
-        job._others.rejected(job.id)
+        job.family.rejected(job.id)
         self._over(job)
 
     def _take_in(self, job: BrokeredJob) -> None:
         spec = job.spec
         if spec is not None:
-            job._others.know(job)
+            job.family.know(job)
             if spec.dependencies:
                 if spec.cancel is not None:
-                    self._cancel_at(job, spec.cancel)
-                job._others.block(job)
+                    self.cancel_at(job, spec.cancel)
+                job.family.block(job)
                 return
-        self._queue.add(job)
+        self.queue.add(job)
         self._changed()
 
-    def _cancel_at(self, job: BrokeredJob, at: float) -> None:
-        self._cancellations[job] = self._at(at, lambda: self.cancel(job), (self, "cancel", job))
+    def cancel_at(self, job: BrokeredJob, at: float) -> None:
+        """Withdraw or stop a job at an instant (s), unless it was handed over before."""
+        self._cancellations[job] = self.plan(at, lambda: self.cancel(job), (self, "cancel", job))
 
-    def _eligible(self, job: BrokeredJob) -> None:
-        """All that the job had to come after has come."""
+    def eligible(self, job: BrokeredJob) -> None:
+        """Take a job into the queue: all that it had to come after has come."""
         if job.state == "blocked":
-            self._eligible_at[job.row] = float(self.env._now)
-            self._queue.add(job)
+            self.ledger.eligible[job.row] = float(self.env._now)
+            self.queue.add(job)
             self._changed()
 
     # ------------------------------------------------------------------ what the scheduler asks for
 
-    def _estimate(self, _view: View, job: BrokeredJob, place: Member) -> Estimate:
-        estimate = place.expect(job)
+    def _estimate(self, _view: View, job: BrokeredJob, place: Destination) -> Estimate:
+        estimate = place.estimate(job)
         if job.estimates is None:
             job.estimates = {place: estimate}
         else:
             job.estimates[place] = estimate
         return estimate
 
-    def start(self, job: BrokeredJob, place: Member, allocation: Any = None) -> None:
-        """Hand a job to a cluster."""
-        if job.state == "blocked":
+    def start(self, work: BrokeredJob, place: Destination, allocation: Any = None) -> None:
+        """Hand a job to a system."""
+        if work.state == "blocked":
             return
-        self._queue.remove(job)
-        timer = self._cancellations.pop(job, None)
+        self.queue.remove(work)
+        timer = self._cancellations.pop(work, None)
         if timer is not None and timer.callbacks is not None:
             self.env.withdraw(timer)
-        job.destination = place
-        if job.estimates is not None and place in job.estimates:
-            self._expected[job.row] = job.estimates[place]
-        place.take(job)
+        work.destination = place
+        if work.estimates is not None and place in work.estimates:
+            self.ledger.expected[work.row] = work.estimates[place]
+        self.handed[work] = None
+        live = place.take(work)
+        if live is not work:
+            self._stand_for(work, live)
         for hook in self.env.hooks("job_handed"):
-            hook(job, place)
+            hook(work, place)
 
-    def cancel(self, job: BrokeredJob) -> None:
-        """Withdraw a job that waits, here or in its cluster, or stop one that runs."""
-        if job.state in OVER:
+    def _stand_for(self, job: BrokeredJob, live: LiveJob) -> None:
+        """Have a job go on as the live job of the system that it was handed to."""
+        job.below, job.place = live, job.destination
+        if isinstance(live, BrokeredJob):
+            live.above = job
+        else:
+            self._below[live] = job
+        job.follow(live)
+        if live.started is not None:  # at once
+            self._started(job)
+
+    def go_on(self, job: BrokeredJob, live: LiveJob | None = None) -> None:
+        """Take in a job that was submitted before the broker was: it waits, is blocked, or was handed over as this."""
+        self._active += 1
+        if live is not None:
+            assert job.destination is not None
+            self.handed[job] = None
+            job.destination.handed.append((job.destination.system.row_of(live), job.row))
+            self._stand_for(job, live)
+        elif job.state != "blocked":
+            self.queue.add(job)
+            self.queue.forget_new()
+
+    def cancel(self, work: BrokeredJob) -> None:
+        """Withdraw a job that waits, here or in its system, or stop one that runs; one that is over stays as it is."""
+        if work.state in OVER:
             return
-        if job.destination is not None:
-            job.destination.cluster.cancel(job)
+        if work.destination is not None:
+            work.destination.cancel(work)
             return
-        if job.state == "waiting":
-            self._queue.remove(job)
-        job.state = "cancelled"
-        self._fates[job.row] = "cancelled", float(self.env._now), ""
+        if work.state == "waiting":
+            self.queue.remove(work)
+        work.state = "cancelled"
+        self.ledger.fates[work.row] = Fate("cancelled", float(self.env._now))
         for hook in self.env.hooks("job_cancelled"):
-            hook(job)
-        if job.event is not None:
-            job.event.succeed(job)
+            hook(work)
+        if work.event is not None:
+            work.event.succeed(work)
 
-    # ------------------------------------------------------------------ what happens in the clusters
+    # ------------------------------------------------------------------ what happens in the systems
 
-    def _others(self, job: LiveJob) -> Dependencies | None:
-        """Return the dependencies among the jobs that this one came with; ``None`` where it is not the broker's."""
-        return job._others if type(job) is BrokeredJob else self._adopted.get(job)
+    def _mine(self, live: LiveJob) -> BrokeredJob | None:
+        """Return the broker's job that a live job is, or that stands for it; ``None`` where it is none of this broker.
+
+        What brokers below have taken in they tell themselves.
+        """
+        if type(live) is BrokeredJob:
+            return live if live.family.owner is self else None
+        job = self._below.get(live)
+        if job is not None:
+            job.follow(live)
+        return job
 
     def job_started(self, run: Run) -> None:
         """Let those go that come after the start."""
-        others = self._others(run.job)
-        if others is not None and others._waiting:
-            others.happened(run.job, "start")
+        job = self._mine(run.job)
+        if job is not None and (job.above is not None or job.family.waiting):
+            self._started(job)
+
+    def _started(self, job: BrokeredJob) -> None:
+        job.family.happened(job, "start")
+        above = job.above
+        if above is not None:
+            above.follow(job)
+            _broker(above)._started(above)
 
     def job_ended(self, run: Run, _status: str) -> None:
         """Let those go that come after the end; what a policy holds back may go now."""
-        if run.job.state in OVER:
-            self._over(run.job)
-        if self._queue._count:
+        job = self._mine(run.job)
+        if job is not None:
+            if run.job.state in OVER:
+                self._over(job)
+            elif job.above is not None:
+                self._changed_below(job)
+        if self.queue:
             self.scheduler.wake()
 
     def job_cancelled(self, job: LiveJob) -> None:
         """See :meth:`job_ended`."""
-        self._over(job)
+        mine = self._mine(job)
+        if mine is not None:
+            self._over(mine)
 
-    def _over(self, job: LiveJob) -> None:
-        others = self._others(job)
-        if others is None:
-            return
+    def job_suspended(self, run: Run) -> None:
+        """Note how the job stands."""
+        job = self._mine(run.job)
+        if job is not None:
+            self._changed_below(job)
+
+    job_resumed = job_suspended
+
+    def _changed_below(self, job: BrokeredJob) -> None:
+        while job.above is not None:
+            job.above.follow(job)
+            job = job.above
+
+    def _over(self, job: BrokeredJob) -> None:
+        if job in self.handed:
+            del self.handed[job]
+        if job.below is not None:
+            self._below.pop(job.below, None)
+            if job.event is not None:
+                job.event.succeed(job)
+        if job.family.waiting:
+            job.family.happened(job, "end")
+        above = job.above
+        if above is not None:
+            above.follow(job)
+            _broker(above)._over(above)
         self._active -= 1
-        if others._waiting:
-            others.happened(job, "end")
         if self._idle is not None and not self._active and not self._idle.triggered:
             self._idle.succeed()
+        for call in self.changed:
+            call()
 
-    def _at(self, at: float, call: Callable[[], object], what: tuple[Any, ...] | None = None) -> Occurrence:
-        return self.env.call_at(at, call, self._end_priority, what)
-
-    def idle(self) -> Event:
-        """Return an event that happens once every job that was submitted or is still to arrive is over."""
-        if self._idle is None:
-            self._idle = Event(self.env)
-            if not self._active:
-                self._idle.succeed()
-        return self._idle
+    def plan(self, at: float, call: Callable[[], object], what: tuple[Any, ...] | None = None) -> Occurrence:
+        """Call at an instant (s), with the ends of that instant; the occurrence can be withdrawn."""
+        return self.env.call_at(at, call, self.timing.ends, what)
 
     def policies_below(self) -> dict[str, str | None]:
         """Return the names of the policies of the places; ``None``: given as objects."""
-        return {member.name: member.cluster.known_as for member in self.members}
+        return {place.name: place.system.known_as for place in self.places}
 
     @property
     def endless(self) -> bool:
-        """Whether events go on in a place though all jobs are over."""
-        return any(member.cluster.endless for member in self.members)
+        """Whether events go on in a system though all work is over."""
+        return any(place.system.endless for place in self.places)
 
     def waiting_report(self) -> Iterator[str]:
         """Yield one sentence for each job that waits for the broker."""
-        for job in self._queue:
+        for job in self.queue:
             policy = self.scheduler.policy_name
             yield f"job {job.id} waits since {job.submit:g} for the policy {policy} to choose a cluster"
-        for family in self._families:
+        for family in self.families:
             yield from family.waiting_report()
+
+    # ------------------------------------------------------------------ as a place
+
+    def why_not(self, work: Job) -> str | None:
+        """Say why no system that the policy may choose can ever run the job, or ``None``; a pure question."""
+        return self._why_nowhere(self.live(work, self.submitted, None, self.families[0]))
+
+    def estimate(self, work: Job, by: By = "requested") -> Estimate:
+        """Return the least of the estimates of the systems, by the end; ties go to the first.
+
+        The broker's own ``by`` holds, whatever is given here.
+
+        Raises
+        ------
+        ImpossibleWork
+            where no system that the policy may choose can ever run it
+
+        >>> from simmodel.systems.cluster.system import Cluster
+        >>> env = Environment()
+        >>> broker = Broker(env, [Cluster(env, 2, name="a"), Cluster(env, 4, name="b")], slowdowns=[1, 2])
+        >>> broker.estimate(Job(processors=2, run=10)).finish, broker.estimate(Job(processors=4, run=10)).finish
+        (10.0, 20.0)
+        """
+        job = self.live(work, self.submitted, None, self.families[0])
+        able = [place for place in self.allowed(None) if place.can_run(job)]
+        if not able:
+            raise ImpossibleWork(f"{self.name}: job {job.id}: {self._why_nowhere(job)}")
+        return min([place.estimate(job) for place in able], key=lambda estimate: estimate.finish)
+
+    def present(self) -> Iterator[BrokeredJob]:
+        """Iterate over the jobs that were submitted and are not over, handed over or not."""
+        yield from self.handed
+        yield from self.queue
+        yield from self.blocked()
+
+    def blocked(self) -> Iterator[BrokeredJob]:
+        """Iterate over the jobs that wait for others."""
+        for family in self.families:
+            yield from family.blocked_jobs()  # type: ignore[misc]
+
+    def all_below(self) -> Iterator[System[Any]]:
+        """Iterate over the systems below this one, those at the bottom first, and last of all this one."""
+        for place in self.places:
+            yield from place.system.all_below()
+        yield self
+
+    @property
+    def load(self) -> Load:
+        """The sum of what is free, waits and runs in the systems, and of what waits for the broker."""
+        queue: list[Any] = list(self.queue)
+        own = sum(int(job.limit * 2**20) * job.processors for job in queue if job.limit < INFINITY)
+        loads = [Load(0, len(queue), own, 0), *(place.load for place in self.places)]
+        return Load(*map(sum, zip(*loads, strict=True)))
+
+    @property
+    def offers(self) -> Offers:
+        """What jobs may ask for in any of the systems beside processors and time."""
+        found = [place.system.offers for place in self.places]
+        queues = dict.fromkeys(name for each in found for name in each.queues)
+        partitions = dict.fromkeys(name for each in found for name in each.partitions)
+        return Offers(any(each.nodes for each in found), tuple(queues), tuple(partitions))
+
+    @property
+    def largest(self) -> int:
+        """The processors that one job can have at most."""
+        return max(place.system.largest for place in self.places)
+
+    def settle(self) -> None:
+        """Hand over what waits at once: the estimates of the systems below know only what they have."""
+        if not self.scheduler.external:
+            self.scheduler.decide()
+
+    def row_of(self, work: BrokeredJob) -> int:
+        """Return the row of a job in the table of the result."""
+        return work.row
+
+    number_of = row_of
+
+    def numbered(self) -> Mapping[int, BrokeredJob]:
+        """Return the jobs that are not over by their rows in the snapshot that the broker was made from."""
+        return self.restored
 
     # ------------------------------------------------------------------ snapshots
 
     def snapshot(self) -> BrokerSnapshot:
-        """Return the state of the broker and its clusters as a plain value, from which a simulation can go on.
+        """Return the state of the broker and its systems as a plain value, from which a simulation can go on.
 
         Best taken between events, after the decisions of the instant.
 
         Raises
         ------
         SnapshotError
-            where a cluster cannot be copied, a job is a process, or the memory of the policy is not of plain values
+            where a system cannot be copied, a job is a process, or the memory of the policy is not of plain values
 
+        >>> from simmodel.systems.cluster.system import Cluster
         >>> env = Environment()
         >>> broker = Broker(env, [Cluster(env, 4, name="a"), Cluster(env, 4, name="b")], "sgs-t")
         >>> for _ in range(3): _ = broker.submit(Job(processors=4, run=10))
@@ -381,7 +540,7 @@ class Broker(System[BrokeredJob]):
     def from_snapshot(
         cls, env: Environment, snapshot: BrokerSnapshot, policy: Any = None, policies: Mapping[str, Any] | None = None
     ) -> Broker:
-        """Return a broker with clusters of its own that goes on where a snapshot was taken.
+        """Return a broker with systems of its own that goes on where a snapshot was taken.
 
         Parameters
         ----------
@@ -390,13 +549,14 @@ class Broker(System[BrokeredJob]):
         policy
             of the broker; default: that of the snapshot
         policies
-            of clusters, by name, instead of their own
+            of its systems, by name, instead of their own
 
         Raises
         ------
         InputError
             where the time is another, a policy is not known by a name, or the snapshot contradicts itself
 
+        >>> from simmodel.systems.cluster.system import Cluster
         >>> env = Environment()
         >>> broker = Broker(env, [Cluster(env, 4, name="a"), Cluster(env, 4, name="b")], "sgs-t")
         >>> for _ in range(3): _ = broker.submit(Job(processors=4, run=10))
@@ -406,14 +566,53 @@ class Broker(System[BrokeredJob]):
         >>> later.run(); again.result().jobs["end"]
         array([10., 10., 20.])
         """
-        from simmodel.systems.broker.capture import restore
+        from simmodel.systems.broker.restore import restore
 
         return restore(cls, env, snapshot, policy, policies or {})
 
     # ------------------------------------------------------------------ results
 
     def result(self, name: str | None = None) -> BrokerResult:
-        """Return what has happened so far to all jobs and in each cluster; ``name`` is what tables call it."""
-        from simmodel.systems.broker.record import broker_result
-
+        """Return what has happened so far to all jobs and in each system; ``name`` is what tables call it."""
         return broker_result(self, name or self.scheduler.policy_name)
+
+
+def _broker(job: BrokeredJob) -> Broker:
+    """Return the broker of a job."""
+    broker = job.family.owner
+    assert isinstance(broker, Broker)
+    return broker
+
+
+def _check(env: Environment, systems: Sequence[System[Any]]) -> None:
+    """Check that systems can stand under one broker.
+
+    Raises
+    ------
+    InputError
+        where there is none, two have one name, or one is in another environment
+    """
+    if not systems:
+        raise InputError("at least one system expected, found none")
+    if len({system.name for system in systems}) != len(systems):
+        raise InputError(f"systems with names that differ expected, found {', '.join(each.name for each in systems)}")
+    for system in systems:
+        if system.env is not env:
+            raise InputError(f"systems in the environment of the broker expected, {system.name} is in another one")
+
+
+def _timing(systems: Sequence[System[Any]]) -> Timing:
+    """Return when a broker decides: as those of its systems that decide inside submissions and ends, if there are any.
+
+    Raises
+    ------
+    InputError
+        where these order the submissions and the ends of an instant differently
+    """
+    strict = [system for system in systems if system.timing.by_event]
+    for system in strict:
+        if system.timing != strict[0].timing:
+            raise InputError(
+                f"one order of submissions and ends expected, {strict[0].name} and {system.name} have two (event_order)"
+            )
+    return strict[0].timing if strict else Timing()

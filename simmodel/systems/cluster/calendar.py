@@ -196,6 +196,6 @@ class Calendar:
         cluster = self._cluster
         self._tell(place, "resume")
         cluster._stop_all(list(place.running), "timeout")
-        for job in list(cluster._dependencies._known.values()):
+        for job in list(cluster._dependencies.known.values()):
             if job.place is place and job._run is None:
                 cluster.cancel(job)

@@ -221,14 +221,14 @@ def _submission(cluster: Cluster, submission: Submission) -> Work:
 
 def _blocked(cluster: Cluster) -> list[LiveJob]:
     """Return the jobs that wait for others, in the order of submission."""
-    known = cluster._dependencies._known
+    known = cluster._dependencies.known
     return [job for job in known.values() if job.state == "blocked"] if cluster._dependencies.blocked else []
 
 
 def _waits(cluster: Cluster) -> tuple[tuple[Any, str, int, int], ...]:
     found = [
         (job.submit, job.seq, job.spec.dependencies.index(dependency), other, what)
-        for (other, what), waiting in cluster._dependencies._waiting.items()
+        for (other, what), waiting in cluster._dependencies.waiting.items()
         for job, dependency in waiting
         if job.state == "blocked" and job.spec is not None
     ]
@@ -241,10 +241,10 @@ def _over(cluster: Cluster, arrivals: Iterable[Work]) -> tuple[tuple[Any, str], 
     named = dict.fromkeys(each.job for work in arrivals if work.spec is not None for each in work.spec.dependencies)
     found = []
     for name in named:
-        job = dependencies._known.get(name)
+        job = dependencies.known.get(name)
         if job is not None and job.state in OVER:
             found.append((name, job.state))
-        elif job is None and name in dependencies._absent:
+        elif job is None and name in dependencies.absent:
             found.append((name, "rejected"))
     return tuple(found)
 

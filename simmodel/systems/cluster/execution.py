@@ -48,7 +48,7 @@ class Executions:
         _on_ended: Hooks
 
         def _tell(self, hook: str, *what: Any) -> None: ...
-        def _at(self, at: float, call: Callable[[], object], what: tuple[Any, ...] | None = None) -> Occurrence: ...
+        def plan(self, at: float, call: Callable[[], object], what: tuple[Any, ...] | None = None) -> Occurrence: ...  # noqa: D102
         def _enqueue(self, job: LiveJob) -> None: ...
 
     def start(self, job: LiveJob, place: Any, allocation: Any = None) -> None:
@@ -94,7 +94,7 @@ class Executions:
         run.process = Process(self.env, spec.body(self.env, job, grant))
         limit = None
         if self.overrun == "stop" and spec.requested is not None:
-            limit = self._at(self.env.now + spec.requested, lambda: self._out_of_time(run))
+            limit = self.plan(self.env.now + spec.requested, lambda: self._out_of_time(run))
         run.process.callbacks.append(lambda event: self._body_over(run, event, limit))
 
     def _out_of_time(self, run: Run) -> None:

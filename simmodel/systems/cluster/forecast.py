@@ -11,7 +11,7 @@ where it differs the future is begun anew.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -29,10 +29,10 @@ from simmodel.work.job import LiveJob, Run
 
 if TYPE_CHECKING:
     from simmodel.systems.cluster.system import Cluster
+    from simmodel.systems.system import By
 
-__all__ = ["By", "Forecast"]
+__all__ = ["Forecast"]
 
-By = Literal["requested", "actual"]
 INFINITY = float("inf")
 _ON_TIME = ("completed", "timeout")
 
@@ -110,14 +110,18 @@ class Forecast(Observer):
 
         The job says what it would be planned with and run here, and which of the cluster's places it would wait for.
         """
-        work = self._work(job)
-        return Estimate(self._start(job, work), 0.0, 0.0, work.duration)
+        return self.expect(self._work(job), job.place)
+
+    def expect(self, work: Work, place: Any) -> Estimate:
+        """Return when work would start at one of the cluster's places, and how long it would run (s)."""
+        return Estimate(self._start(work, place), 0.0, 0.0, work.duration)
 
     def _work(self, job: LiveJob) -> Work:
         expected = job._expected
         return Work(job, job.processors, job.requested, expected, job._duration if self._actual else expected)
 
-    def _start(self, job: LiveJob, work: Work) -> float:
+    def _start(self, work: Work, place: Any) -> float:
+        job = work.job
         if self._kind is not None and _plain(job, work) and self._comes_true(work):
             assert self._future is not None
             return self._future.start(self.cluster.env._now, work, self._decided())
@@ -125,21 +129,21 @@ class Forecast(Observer):
         if token != self._token:
             self._token = token
             self._answers.clear()
-        asked = job.place, job.id, job.user, job.priority, work[1:], job.spec
+        asked = place, job.id, job.user, job.priority, work[1:], job.spec
         for question, answer in self._answers:
             if question == asked:
                 return answer
-        found = self._simulated(job)
+        found = self._simulated(work, place)
         self._answers.append((asked, found))
         return found
 
-    def _simulated(self, job: LiveJob) -> float:
-        """Simulate a copy of the cluster into which the job is submitted, until it starts."""
+    def _simulated(self, work: Work, place: Any) -> float:
+        """Simulate a copy of the cluster into which the work is submitted, until it starts."""
         cluster = self.cluster
         snapshot = cluster.snapshot().expected(actual=True) if self._actual else cluster.snapshot(actual=False)
         env = Environment(snapshot.now, snapshot.seed)
         copy = restore(env, snapshot, cluster.scheduler.policy, record=False)
-        guest = _guest(job, copy, self._actual)
+        guest = _guest(work, copy, copy.pools[place.name])
         copy.submitted += 1
         copy._active += 1
         copy._take_in(guest)
@@ -198,7 +202,7 @@ class Forecast(Observer):
         """Look at the cluster as it is; ``False`` where it is none whose future can be kept."""
         cluster, pool = self.cluster, self._pool
         self._stale = True
-        if not pool.simple or pool.up != pool.capacity or cluster._dependencies._waiting or pool._claims:
+        if not pool.simple or pool.up != pool.capacity or cluster._dependencies.waiting or pool._claims:
             return False
         running, waiting = [], []
         exact = _exact(work)
@@ -284,14 +288,14 @@ def _kind(cluster: Cluster) -> str | None:
     return None
 
 
-def _guest(job: LiveJob, cluster: Cluster, actual: bool) -> LiveJob:
-    """Return a job as another cluster of the same platform takes it."""
-    duration = job._duration if actual else job._expected
+def _guest(work: Work, cluster: Cluster, place: Any) -> LiveJob:
+    """Return work as another cluster of the same platform takes it at one of its places."""
+    job, processors, requested, expected, duration = work
     index = cluster.submitted - cluster._offset
-    guest = LiveJob(job.id, index, cluster.env._now, job.processors, job.requested, job._expected, duration)
+    guest = LiveJob(job.id, index, cluster.env._now, processors, requested, expected, duration)
     guest.seq = cluster.submitted
     guest.user, guest.priority = job.user, job.priority
-    guest.place = cluster.pools[job.place.name]
+    guest.place = place
     guest._watched = bool(cluster.usages)
     if job.spec is not None:
         guest.spec = attrs.evolve(job.spec, run=duration, body=None, cancel=None, dependencies=())

@@ -10,28 +10,28 @@ import numpy as np
 from simmodel.work.job import Dependency, Job, LiveJob
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-    from simmodel.platform.cluster import ClusterSpec
     from simmodel.systems.cluster.system import Cluster
+    from simmodel.systems.system import Offers
     from simmodel.work.prepare import Prepared
     from simmodel.work.workload import Report, Workload
 
-__all__ = ["Submission", "needs_specs", "note_left_out", "plan_submission", "specs", "submit_specs"]
+__all__ = ["Submission", "known_here", "needs_specs", "note_left_out", "plan_submission", "specs", "submit_specs"]
 
 _DETAILS = ("preceding", "priority", "cancel")
 _OF_NODES = ("gpus_per_node", "memory_per_node")
 
 
-def needs_specs(workload: Workload, platform: ClusterSpec) -> bool:
-    """Whether the jobs ask for more than processors and time, or the platform distinguishes queues or nodes.
+def needs_specs(workload: Workload, offers: Offers) -> bool:
+    """Whether the jobs ask for more than processors and time, or the system distinguishes queues or nodes.
 
-    What columns say of nodes matters only to platforms with identified nodes.
+    What columns say of nodes matters only where nodes are identified.
     """
     return bool(
         workload.specs is not None
-        or platform.queues
-        or any(partition.nodes for partition in platform.partitions)
+        or offers.queues
+        or offers.nodes
         or any(name in workload and _any(workload[name]) for name in _DETAILS)
     )
 
@@ -88,9 +88,9 @@ def specs(workload: Workload, prepared: Prepared, on_nodes: bool = True) -> Iter
         )
 
 
-def note_left_out(workload: Workload, platform: ClusterSpec, report: Report) -> None:
+def note_left_out(workload: Workload, offers: Offers, report: Report) -> None:
     """Count the jobs whose GPUs or memory are left out, because the platform describes processors only."""
-    if workload.specs is not None or any(partition.nodes for partition in platform.partitions):
+    if workload.specs is not None or offers.nodes:
         return
     asked = np.zeros(len(workload), dtype=bool)
     for name in _OF_NODES:
@@ -105,21 +105,19 @@ def submit_specs(cluster: Cluster, workload: Workload, prepared: Prepared, first
 
     ``first`` is the row that the first of the workload has in the record.
     """
-    for row, spec in specs(workload, prepared, any(partition.nodes for partition in cluster.spec.partitions)):
+    for row, spec in specs(workload, prepared, cluster.offers.nodes):
         number = first + row + cluster._offset
         if workload.specs is None:
-            spec = known_here([cluster], spec, prepared.report)
+            spec = known_here(cluster.offers, spec, prepared.report)
         plan_submission(cluster, float(prepared.submit[row]), first + row, number, spec, prepared.report)
 
 
-def known_here(clusters: Sequence[Cluster], spec: Job, report: Report) -> Job:
-    """Return the job of a log without the queue or partition that another machine had and none of these; counted."""
-    ruled = [cluster.rules for cluster in clusters if cluster.rules]
-    if spec.queue is not None and ruled and not any(str(spec.queue) in rules for rules in ruled):
+def known_here(offers: Offers, spec: Job, report: Report) -> Job:
+    """Return the job of a log without the queue or partition that another machine had and this has not; counted."""
+    if spec.queue is not None and offers.queues and str(spec.queue) not in offers.queues:
         report.repaired["queue that the platform does not have: left out"] += 1
         spec = attrs.evolve(spec, queue=None)
-    parted = [cluster.pools for cluster in clusters if cluster._only_pool is None]
-    if spec.partition is not None and parted and not any(str(spec.partition) in pools for pools in parted):
+    if spec.partition is not None and offers.partitions and str(spec.partition) not in offers.partitions:
         report.repaired["partition that the platform does not have: left out"] += 1
         spec = attrs.evolve(spec, partition=None)
     return spec

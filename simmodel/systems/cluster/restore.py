@@ -195,7 +195,7 @@ class Restored:
     def _running(self) -> None:
         cluster = self.cluster
         running, runs = self.snapshot.running, self.runs
-        know = cluster._dependencies._known
+        know = cluster._dependencies.known
         for each in running:
             job = self._live(each.work)
             place = job.place

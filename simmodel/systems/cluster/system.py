@@ -27,12 +27,15 @@ from simmodel.systems.cluster.execution import Executions
 from simmodel.systems.cluster.limits import QueueRules
 from simmodel.systems.cluster.replay import needs_specs, note_left_out, submit_specs
 from simmodel.systems.dependencies import Dependencies
-from simmodel.systems.system import System
+from simmodel.systems.system import Offers, System, Timing
 from simmodel.work.job import OVER, Job, LiveJob, Run
 from simmodel.work.prepare import Estimates, Overrun, Prepared, planned_seconds, prepare
 from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
+    from simmodel.resources.pool import Pool
+    from simmodel.systems.cluster.forecast import Forecast
+    from simmodel.systems.system import By
     from simmodel.work.workload import Workload
 
 __all__ = ["Cluster"]
@@ -151,6 +154,8 @@ class Cluster(Executions, Snapshots, System[LiveJob]):
         self._end_priority = SUBMIT if self._submits_first else END
         self._submit_priority = END if self._submits_first else SUBMIT
         self.known_as = policy if isinstance(policy, str) else None
+        self.timing = Timing(self._by_event, self._submit_priority, self._end_priority)
+        self._forecasts: dict[str, Forecast] = {}
         policy = policy_named(policy)
         self.scheduler = Scheduler(env, policy, self.view, self, self.name, rank, self._by_event)
         self._tries_every_submission = getattr(policy, "tries_every_submission", False)
@@ -264,7 +269,7 @@ class Cluster(Executions, Snapshots, System[LiveJob]):
         prepared = prepare(workload, largest, self.estimates, self.overrun)
         self._reports += [workload.report, prepared.report]
         self._begin_record(_columns_of(workload, prepared))
-        note_left_out(workload, self.spec, prepared.report)
+        note_left_out(workload, self.offers, prepared.report)
         first = self.submitted - self._offset
         names = workload["job"].tolist() if prepared.rejected else []
         for row, reason in prepared.rejected.items():
@@ -275,7 +280,7 @@ class Cluster(Executions, Snapshots, System[LiveJob]):
             self._dependencies.rejected(job.id)
         self.submitted += len(workload)
         self._active += len(prepared.rows)
-        if self._only_pool is None or needs_specs(workload, self.spec):
+        if self._only_pool is None or needs_specs(workload, self.offers):
             submit_specs(self, workload, prepared, first)
         else:
             rows = range(first, first + len(workload))
@@ -333,7 +338,7 @@ class Cluster(Executions, Snapshots, System[LiveJob]):
         self._enqueue(job)
 
     def _cancel_at(self, job: LiveJob, at: float) -> None:
-        self._cancellations[job] = self._at(at, lambda: self.cancel(job), (self, "cancel", job))
+        self._cancellations[job] = self.plan(at, lambda: self.cancel(job), (self, "cancel", job))
 
     def _admit(self, job: LiveJob) -> None:
         """Take in a plain job of a log: the hot path."""
@@ -367,8 +372,8 @@ class Cluster(Executions, Snapshots, System[LiveJob]):
         if not self._submits_first or fits or self._tries_every_submission:
             self._changed()
 
-    def _eligible(self, job: LiveJob) -> None:
-        """All that the job had to come after has come."""
+    def eligible(self, job: LiveJob) -> None:
+        """Take a job into the queue: all that it had to come after has come."""
         if job.state == "blocked":
             if self.env._now > job.submit:
                 job._past = Past(eligible=float(self.env._now))
@@ -419,9 +424,80 @@ class Cluster(Executions, Snapshots, System[LiveJob]):
         self.usages.append(usage)
         self.view.usage = usage
 
+    # ------------------------------------------------------------------ under a broker, and for whoever asks
+
+    @property
+    def plain_pool(self) -> Pool | None:
+        """Where jobs go that ask for processors and time alone: the only place, where no queue has rules."""
+        return None if self.rules else self._only_pool
+
+    def forecast(self, by: By = "requested") -> Forecast:
+        """Return the forecast of the cluster, which is kept, by requested or by actual run times."""
+        from simmodel.systems.cluster.forecast import Forecast
+
+        if by not in self._forecasts:
+            self._forecasts[by] = Forecast(self, by)
+        return self._forecasts[by]
+
+    def estimate(self, work: Job, by: By = "requested") -> Estimate:
+        """Return when a job would start and how long it would run (s), were it submitted now; a pure question.
+
+        Raises
+        ------
+        ImpossibleWork
+            where no place of the cluster can ever run it
+
+        >>> cluster = Cluster(Environment(), 4)
+        >>> _ = cluster.submit(Job(processors=4, run=10, requested=60))
+        >>> cluster.estimate(Job(run=5)).start
+        60.0
+        """
+        return self.forecast(by).of(work)
+
+    def why_not(self, work: Job) -> str | None:
+        """Say why no place of the cluster can ever run the job, or ``None``; a pure question."""
+        return self.live(work)[1]
+
+    def live(self, spec: Job) -> tuple[LiveJob, str | None]:
+        """Return the job as it would be, were it submitted now, and why it can never run; nothing changes."""
+        return self._live(spec, self.submitted - self._offset)
+
+    def take_over(self, job: LiveJob) -> int:
+        """Take a live job over that says what it is planned with here and where it waits; return its row.
+
+        How brokers hand jobs to clusters: one that asks for processors and time alone costs what one of a log does.
+        """
+        self._begin_record()
+        number = job.seq = self.submitted
+        row = job.index = number - self._offset
+        self.submitted = number + 1
+        self._active += 1
+        job.submit = self.env._now
+        if job.spec is None:
+            self._admit(job)
+        else:
+            self._take_in(job)
+        return row
+
+    @property
+    def offers(self) -> Offers:
+        """What jobs may ask for beside processors and time."""
+        nodes = any(partition.nodes for partition in self.spec.partitions)
+        return Offers(nodes, tuple(self.rules), tuple(self.pools) if self._only_pool is None else ())
+
+    @property
+    def capacity(self) -> int:
+        """Processors in all; those of reservations are those of their partitions."""
+        return sum(int(pool.capacity) for pool in self.places if pool.part_of is None)
+
+    @property
+    def free(self) -> int:
+        """Processors free now."""
+        return sum(int(pool.free) for pool in self.places if pool.part_of is None)
+
     # ------------------------------------------------------------------ time
 
-    def _at(self, at: float, call: Callable[[], object], what: tuple[Any, ...] | None = None) -> Occurrence:
+    def plan(self, at: float, call: Callable[[], object], what: tuple[Any, ...] | None = None) -> Occurrence:
         """Call at an instant (s), with the ends of that instant; the occurrence can be withdrawn."""
         return self.env.call_at(at, call, self._end_priority, what)
 

@@ -1,0 +1,166 @@
+"""From a snapshot to a live broker that goes on from there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from simmodel.errors import InputError
+from simmodel.scheduling.protocol import Estimate
+from simmodel.snapshots.broker import Arriving, BrokerSnapshot, Handed
+from simmodel.systems.broker.arrivals import Coming
+from simmodel.systems.dependencies import Dependencies
+from simmodel.systems.destination import BrokeredJob
+from simmodel.systems.kinds import kind_of_snapshot
+from simmodel.work.table import Table
+
+if TYPE_CHECKING:
+    from simmodel.environment import Environment
+    from simmodel.snapshots.cluster import SystemSnapshot
+    from simmodel.systems.broker.system import Broker
+    from simmodel.systems.system import System
+
+__all__ = ["restore"]
+
+
+def restore(
+    kind: type[Broker], env: Environment, snapshot: BrokerSnapshot, policy: Any, policies: Mapping[str, Any]
+) -> Broker:
+    """Return a broker that goes on where a snapshot was taken (see :meth:`Broker.from_snapshot`)."""
+    if env.now != snapshot.now:
+        raise InputError(f"an environment at {snapshot.now:g} s expected, as the snapshot, found one at {env.now:g} s")
+    names = [place.name for place in snapshot.clusters]
+    for name in policies:
+        if name not in names:
+            raise InputError(f"policies of places expected ({', '.join(names)}), found one of {name!r}")
+    if policy is None and snapshot.policy.known_as is None:
+        raise InputError(
+            f"the broker {snapshot.policy.name!r} was given as an object: give it again, to go on from the snapshot"
+        )
+    chosen = snapshot.policy.known_as if policy is None else policy
+    ties = snapshot.ties if policy is None else None
+    if policy is not None and not isinstance(policy, str) and hasattr(policy, "fresh"):
+        chosen = policy.fresh()
+    systems = [_restored(env, each, policies.get(each.name)) for each in snapshot.clusters]
+    slowdowns: dict[Any, float] = {(home, at) if home else at: factor for home, at, factor in snapshot.slowdowns}
+    broker = kind(env, systems, chosen, slowdowns=slowdowns, by=snapshot.by, ties=ties, name=snapshot.name)  # type: ignore[arg-type]
+    for name, state in snapshot.streams:
+        env.rng(name).bit_generator.state = state
+    _Restored(broker, snapshot).run()
+    scheduler = broker.scheduler
+    own = scheduler.policy_name == snapshot.policy.name
+    if own and snapshot.policy.state is not None and hasattr(scheduler.policy, "restore"):
+        scheduler.policy.restore(snapshot.policy.state)
+    scheduler.asked_for = own and snapshot.policy.asked
+    if snapshot.waiting and (snapshot.policy.due or not own):
+        scheduler.wake()
+    return broker
+
+
+def _restored(env: Environment, snapshot: SystemSnapshot, policy: Any) -> System[Any]:
+    """Return a system that goes on from its snapshot; of a broker, policies of its places may be given by name."""
+    kind = kind_of_snapshot(snapshot)
+    if isinstance(policy, Mapping):
+        return kind.restore(env, snapshot, policies=policy)
+    return kind.restore(env, snapshot, policy)
+
+
+class _Restored:
+    """Gives a broker the jobs of a snapshot, those of the rows that are not over."""
+
+    def __init__(self, broker: Broker, snapshot: BrokerSnapshot) -> None:
+        self.broker = broker
+        self.snapshot = snapshot
+        coming = [each for source in snapshot.arrivals for each in source]
+        self.unhanded = [*snapshot.waiting, *snapshot.blocked]
+        self.known: list[Handed | Arriving] = sorted(
+            [*snapshot.handed, *self.unhanded, *coming], key=lambda each: each.row
+        )
+        self.rows = {each.row: row for row, each in enumerate(self.known)}
+        if len(self.rows) != len(self.known):
+            raise InputError(f"rows that differ expected, found {len(self.known)} jobs in {len(self.rows)} rows")
+        self.numbered: dict[str, Mapping[int, Any]] = {place.name: place.system.numbered() for place in broker.places}
+
+    def run(self) -> None:
+        """Give the broker the jobs."""
+        broker, snapshot = self.broker, self.snapshot
+        broker.submitted = len(self.known)
+        if self.known:
+            broker.ledger.tables.append((0, _table(self.known)))
+        for _ in range(max([each.family for each in self.known], default=0)):
+            broker.families.append(Dependencies(broker))
+        members: list[list[BrokeredJob]] = [[] for _ in broker.families]
+        jobs = broker.restored
+        for given in snapshot.handed:
+            jobs[given.row] = self.adopt(given)
+            members[given.family].append(jobs[given.row])
+        blocked = {each.row for each in snapshot.blocked}
+        for each in self.unhanded:
+            job = jobs[each.row] = self.live(each)
+            job.state = "blocked" if each.row in blocked else "new"
+            members[each.family].append(job)
+            broker.go_on(job)
+        for number, family in enumerate(broker.families):
+            waits = [(other, what, jobs[row], which) for i, other, what, row, which in snapshot.waits if i == number]
+            family.restore(members[number], waits, [(name, how) for i, name, how in snapshot.over if i == number])
+        for at, what, row in snapshot.planned:
+            if what == "cancel":
+                broker.cancel_at(jobs[row], at)
+            else:
+                jobs[row].family.think_again(jobs[row], at)
+        for source in snapshot.arrivals:
+            broker.expect([self.coming(each) for each in source], broker.families[source[0].family])
+
+    def adopt(self, each: Handed) -> BrokeredJob:
+        """Take over a job that is in a system."""
+        broker, row = self.broker, self.rows[each.row]
+        live = self.numbered.get(each.cluster, {}).get(each.number)
+        if live is None:
+            raise InputError(f"job {each.id}, handed to {each.cluster} as number {each.number}, is not there")
+        family = broker.families[each.family]
+        job = BrokeredJob(each.id, row, each.submit, each.processors, each.asked, each.asked, family)
+        job.user, job.home, job.destination = each.user, broker.home(each.origin or None), broker.named[each.cluster]
+        if each.start is not None and each.end is not None:
+            broker.ledger.expected[row] = Estimate(each.start, 0.0, 0.0, each.end - each.start)
+        if each.eligible is not None:
+            broker.ledger.eligible[row] = each.eligible
+        broker.go_on(job, live)
+        return job
+
+    def coming(self, each: Arriving) -> Coming:
+        """Return a job that is still to come."""
+        length = each.limit if each.length is None else each.length
+        home = self.broker.home(each.home or None)
+        numbers = each.submit, each.processors, each.limit, length
+        return Coming(self.rows[each.row], *numbers, each.id, each.user, home, each.spec)
+
+    def live(self, each: Arriving) -> BrokeredJob:
+        """Return a job that has not been handed over."""
+        broker, row = self.broker, self.rows[each.row]
+        home, family = broker.home(each.home or None), broker.families[each.family]
+        if each.spec is not None:
+            job = broker.live(each.spec, row, home, family)
+            job.processors = each.processors
+        else:
+            length = each.limit if each.length is None else each.length
+            job = BrokeredJob(each.id, row, each.submit, each.processors, each.limit, length, family)
+            job.user, job.home = each.user, home
+        job.submit = job.came = each.submit
+        return job
+
+
+def _table(known: list[Handed | Arriving]) -> Table:
+    ids = [each.id for each in known]
+    users = [each.user for each in known]
+    columns: dict[str, Any] = {
+        "job": np.array(ids, dtype=object if any(isinstance(each, str) for each in ids) else np.int64),
+        "submit": np.array([each.submit for each in known], dtype=np.float64),
+        "processors": np.array([each.processors for each in known], dtype=np.int64),
+        "asked": np.array([each.asked if isinstance(each, Handed) else each.limit for each in known], dtype=np.float64),
+        "origin": np.array([each.origin if isinstance(each, Handed) else each.home for each in known], dtype=str),
+    }
+    if any(user is not None for user in users):
+        columns["user"] = np.array([-1 if user is None else user for user in users])
+    return Table(columns)

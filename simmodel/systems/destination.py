@@ -1,0 +1,233 @@
+"""A system as a place of a broker: what can run there, when it would start, and how work is handed over."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from simmodel.errors import ImpossibleWork, InputError
+from simmodel.scheduling.protocol import Estimate
+from simmodel.work.job import Job, LiveJob
+
+if TYPE_CHECKING:
+    from simmodel.environment import Environment
+    from simmodel.scheduling.protocol import Load
+    from simmodel.systems.dependencies import Dependencies
+    from simmodel.systems.system import By, RunningBelow, System
+
+__all__ = ["BrokeredJob", "Destination", "destination_of"]
+
+INFINITY = float("inf")
+
+
+class BrokeredJob(LiveJob):
+    """A job that a broker hands to one of several systems.
+
+    ``requested`` is what was asked for, until a cluster takes it over: then it is what it is planned with there.
+
+    Attributes
+    ----------
+    came
+        the instant at which it was submitted to the broker, in s
+    row
+        its row in the broker's record
+    limit, length
+        seconds asked for, and those that it will run, where there is no slowdown
+    home, destination
+        the place it belongs to, and the one it was handed to, or ``None``
+    family
+        the dependencies among the jobs it came with
+    below
+        the live job of the system it was handed to, where that has one of its own
+    above
+        the job of a broker above that this one stands for, or ``None``
+    estimates
+        what the policy was told of places, where it asked
+    """
+
+    __slots__ = ("above", "below", "came", "destination", "estimates", "family", "home", "length", "limit", "row")
+
+    def __init__(
+        self, id: int | str, row: int, submit: float, processors: int, limit: float, length: float, family: Dependencies
+    ) -> None:
+        super().__init__(id, row, submit, processors, limit, limit, length)
+        self.row = row
+        self.came = submit
+        self.limit = limit
+        self.length = length
+        self.family = family
+        self.home: Destination | None = None
+        self.destination: Destination | None = None
+        self.below: LiveJob | None = None
+        self.above: BrokeredJob | None = None
+        self.estimates: dict[Destination, Estimate] | None = None
+
+    @property
+    def env(self) -> Environment:  # type: ignore[override]
+        """The environment of the broker."""
+        return self.family.env
+
+    def follow(self, live: LiveJob) -> None:
+        """Stand as the live job of the system that it was handed to."""
+        self.state, self.attempts = live.state, live.attempts
+        self._started, self._run = live.started, live.run
+
+
+class Destination:
+    """A system as a place of a broker.
+
+    Parameters
+    ----------
+    system
+        any system
+    by
+        whether its estimates go by ``"requested"`` or by ``"actual"`` run times
+
+    Attributes
+    ----------
+    name, system, by
+        of the system, the system, as given
+    slowdowns
+        what multiplies run and requested times, by the name of the home (``None``: of any other)
+    handed
+        (row in the system's record, row in the broker's) of what was handed over
+    """
+
+    queues = True
+
+    def __init__(self, system: System[Any], by: By = "requested") -> None:
+        if by not in ("requested", "actual"):
+            raise InputError(f"by 'requested' or 'actual' expected, found {by!r}")
+        self.system = system
+        self.name = system.name
+        self.by = by
+        self.slowdowns: dict[str | None, float] = {None: 1.0}
+        self.handed: list[tuple[int, int]] = []
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.queued} waiting, {self.free} of {self.capacity} processors free>"
+
+    # ------------------------------------------------------------------ the state, for policies
+
+    @property
+    def capacity(self) -> int:
+        """Processors in all."""
+        return self.system.capacity
+
+    @property
+    def free(self) -> int:
+        """Processors free now."""
+        return self.system.free
+
+    @property
+    def version(self) -> int:
+        """A number that changes with what is free or waits."""
+        return self.system.version
+
+    @property
+    def load(self) -> Load:
+        """How loaded the system is."""
+        return self.system.load
+
+    @property
+    def running(self) -> RunningBelow:
+        """What runs there."""
+        return self.system.running
+
+    @property
+    def queued(self) -> int:
+        """Pieces of work that wait."""
+        return self.load.queued
+
+    @property
+    def runs(self) -> int:
+        """Pieces of work that run."""
+        return len(self.running)
+
+    @property
+    def queued_processors(self) -> int:
+        """Processors that waiting jobs ask for."""
+        return sum(int(job.processors) for job in self.system.present() if job.state == "waiting")
+
+    @property
+    def backlog(self) -> float:
+        """Processor seconds that what runs and waits is still expected to take."""
+        return self.load.backlog
+
+    # ------------------------------------------------------------------ what can run here
+
+    def slowdown(self, job: BrokeredJob) -> float:
+        """Return what multiplies the run and requested times of a job here."""
+        slowdowns = self.slowdowns
+        if len(slowdowns) == 1 or job.home is None:
+            return slowdowns[None]
+        return self.factor(job.home.name)
+
+    def factor(self, home: str) -> float:
+        """Return what multiplies the run and requested times of jobs of a home (by its name; empty: none) here."""
+        return self.slowdowns.get(home, self.slowdowns[None])
+
+    def request(self, job: BrokeredJob) -> Job:
+        """Return the job as it would be submitted here."""
+        slowdown = self.slowdown(job)
+        if job.spec is None:
+            run, requested = job.length * slowdown, job.limit * slowdown
+            return Job(id=job.id, processors=job.processors, run=run, requested=requested or None, user=job.user)
+        spec = job.spec
+        changed: dict[str, Any] = {"dependencies": ()} if spec.dependencies else {}
+        if slowdown != 1.0:
+            changed["run"] = None if spec.run is None else spec.run * slowdown
+            changed["requested"] = None if spec.requested is None else spec.requested * slowdown
+        return attrs.evolve(spec, **changed) if changed else spec
+
+    def why_not(self, job: BrokeredJob) -> str | None:
+        """Say why the system can never run the job, or ``None``; a pure question."""
+        try:
+            return self.system.why_not(self.request(job))
+        except InputError as error:
+            return error.message
+
+    def can_run(self, job: BrokeredJob) -> bool:
+        """Whether the system could ever run the job."""
+        return self.why_not(job) is None
+
+    def fits(self, job: BrokeredJob) -> bool:
+        """Whether the job could start now; a pure question."""
+        return self.can_run(job) and self.estimate(job).start <= self.system.env.now
+
+    # ------------------------------------------------------------------ estimates, and handing over
+
+    def estimate(self, job: BrokeredJob) -> Estimate:
+        """Return when the job would start and how long it would run here, were it handed over now; a pure question."""
+        request = self.request(job)
+        try:
+            return self.system.estimate(request, self.by)
+        except ImpossibleWork:
+            return Estimate(INFINITY, 0.0, 0.0, job.limit * self.slowdown(job))
+
+    def take(self, job: BrokeredJob) -> LiveJob:
+        """Hand a job over; return the live job of the system, which may be the job itself."""
+        live: LiveJob = self.system.submit(self.request(job))
+        self.handed.append((self.system.row_of(live), job.row))
+        self.system.settle()
+        return live
+
+    def cancel(self, job: BrokeredJob) -> None:
+        """Withdraw a job that was handed over, or stop it."""
+        self.system.cancel(job if job.below is None else job.below)
+
+
+@singledispatch
+def destination_of(system: System[Any], by: By = "requested") -> Destination:
+    """Return a system as a place of a broker; a kind of system may register a class of its own for it.
+
+    Parameters
+    ----------
+    system
+        any system
+    by
+        whether its estimates go by ``"requested"`` or by ``"actual"`` run times
+    """
+    return Destination(system, by)
