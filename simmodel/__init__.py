@@ -30,7 +30,6 @@ from simmodel.policies.placement import BestFit
 from simmodel.policies.planning import Conservative, ConservativeKeep
 from simmodel.policies.preemption import Preemptive
 from simmodel.policies.window import Window
-from simmodel.results.result import Result, recorded
 from simmodel.runs.scenario import Scenario, load_scenario
 from simmodel.runs.simulate import simulate, start
 from simmodel.scheduling.observer import Observer
@@ -66,6 +65,7 @@ if TYPE_CHECKING:
     from simmodel.results.broker import BrokerResult
     from simmodel.results.loading import load_result
     from simmodel.results.machine import MachineResult
+    from simmodel.results.result import Result, recorded
     from simmodel.runs.simulation import Simulation
     from simmodel.scheduling.objective import Objective, objective
     from simmodel.scheduling.registry import register_family
@@ -132,10 +132,12 @@ else:
         "Portfolio": "simmodel.policies.portfolio",
         "Processor": "simmodel.resources.processor",
         "ProcessorSpec": "simmodel.platform.machine",
+        "recorded": "simmodel.results.result",
         "register_family": "simmodel.scheduling.registry",
         "replicate": "simmodel.experiments.compare",
         "replicate_beside": "simmodel.experiments.portfolio",
         "Replications": "simmodel.experiments.compare",
+        "Result": "simmodel.results.result",
         "RoundRobin": "simmodel.policies.mapping",
         "RouteSpec": "simmodel.platform.network",
         "Share": "simmodel.policies.brokers",

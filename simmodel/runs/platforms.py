@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from simmodel.catalogue import load_platform
 from simmodel.errors import InputError
 from simmodel.platform.broker import BrokerSpec
 from simmodel.platform.cluster import ClusterSpec
@@ -42,6 +41,8 @@ def platform_of(given: GivenPlatform) -> Any:
             raise InputError(f"a number of processors > 0 expected, found {given}")
         return ClusterSpec.simple(int(given))
     if isinstance(given, (str, Path)):
+        from simmodel.catalogue import load_platform  # with every reader of files, when one is asked for
+
         return load_platform(given)
     if isinstance(given, Mapping):
         return BrokerSpec(places={str(name): _place(each) for name, each in given.items()})

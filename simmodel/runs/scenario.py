@@ -14,7 +14,6 @@ from simmodel.errors import InputError
 from simmodel.platform.options import NoOptions, Options
 from simmodel.platform.toml import from_dict, to_dict
 from simmodel.records.versions import versions
-from simmodel.results.loading import read_scenario
 from simmodel.runs.paths import changed, look_up, parsed
 from simmodel.runs.platforms import GivenPlatform, platform_of
 from simmodel.runs.simulation import Simulation
@@ -313,4 +312,6 @@ def load_scenario(path: str | Path) -> Scenario:
     InputError
         where the file is no result, or holds no scenario
     """
+    from simmodel.results.loading import read_scenario
+
     return Scenario.from_document(read_scenario(path))

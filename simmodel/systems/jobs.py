@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from simmodel.environment import SUBMIT, Environment, heard
 from simmodel.errors import ImpossibleWork, InputError
 from simmodel.records.recorder import JobRecorder
-from simmodel.results.result import Result
 from simmodel.scheduling.protocol import View
 from simmodel.scheduling.registry import policy as policy_named
 from simmodel.scheduling.scheduler import Scheduler
@@ -23,6 +22,7 @@ from simmodel.work.workload import Report
 if TYPE_CHECKING:
     from simmodel.resources.allocation import Allocation
     from simmodel.resources.pool import Pool
+    from simmodel.results.result import Result
     from simmodel.work.prepare import Prepared
     from simmodel.work.workload import Workload
 
@@ -249,6 +249,8 @@ class JobSystem(System[LiveJob]):
         if self.recorder is None:
             raise InputError(f"{self.name} keeps no record: record=True expected")
         scheduler = self.scheduler
+        from simmodel.results.result import Result
+
         return self.recorder.record(
             Result,
             name=name or scheduler.policy_name,

@@ -12,7 +12,6 @@ from simmodel.environment import END, SUBMIT, Environment, Occurrence, heard
 from simmodel.errors import ImpossibleWork, InputError
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.records.recorder import JobRecorder
-from simmodel.results.result import Result
 from simmodel.scheduling.protocol import Estimate, Preempt, View
 from simmodel.scheduling.registry import policy as policy_named
 from simmodel.scheduling.scheduler import Carry, Scheduler, carry_preempt
@@ -34,6 +33,7 @@ from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
     from simmodel.resources.pool import Pool
+    from simmodel.results.result import Result
     from simmodel.systems.cluster.forecast import Forecast
     from simmodel.systems.system import By
     from simmodel.work.workload import Workload
@@ -243,6 +243,8 @@ class Cluster(Executions, Snapshots, System[LiveJob]):
         self._begin_record()
         assert self._recorder is not None
         scheduler = self.scheduler
+        from simmodel.results.result import Result
+
         return self._recorder.record(
             Result,
             name=name or scheduler.policy_name,
