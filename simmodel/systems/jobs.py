@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from simmodel.environment import SUBMIT, Environment, heard
+import attrs
+
+from simmodel.environment import SUBMIT, Environment, Occurrence, heard
 from simmodel.errors import ImpossibleWork, InputError
 from simmodel.records.recorder import JobRecorder
-from simmodel.scheduling.protocol import View
+from simmodel.scheduling.protocol import Estimate, Load, View
 from simmodel.scheduling.registry import policy as policy_named
 from simmodel.scheduling.scheduler import Scheduler
 from simmodel.scheduling.waiting import WaitingQueue
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from simmodel.resources.allocation import Allocation
     from simmodel.resources.pool import Pool
     from simmodel.results.result import Result
+    from simmodel.systems.system import By
     from simmodel.work.prepare import Prepared
     from simmodel.work.workload import Workload
 
@@ -86,11 +90,15 @@ class JobSystem(System[LiveJob]):
         self.waiting = WaitingQueue(env)
         self.view = View(env, self.waiting, self.places, f"{self.name}.policy")
         self.known_as = policy if isinstance(policy, str) else None
+        self.rank = rank
         self.scheduler = Scheduler(env, policy_named(policy), self.view, self, self.name, rank)
         self.changed = []
         self.report = Report()
         self.submitted = 0
-        self.arrivals: list[Arrival] = []  # still to be submitted by a replay
+        self.arrivals: dict[int, Arrival] = {}  # still to be submitted by a replay
+        self._coming = 0  # how many there have been
+        self._planned: dict[LiveJob, list[Occurrence]] = {}  # what is to come of jobs that are not over
+        self._queued_work = 0  # what self.waiting asks for, in units of 2^-20 processor seconds
         self.recorder = JobRecorder(env, late=True, places=self.places) if record else None
         self._active = 0
         env.register_waits(self)
@@ -110,7 +118,7 @@ class JobSystem(System[LiveJob]):
         """
         if not isinstance(work, Job):
             raise InputError(f"a Job expected, found {work!r}")
-        job, reason = self.live(work, self.submitted)
+        job, reason = self.live(work)
         if reason is not None:
             raise ImpossibleWork(f"{self.name}: job {job.id}: {reason}")
         self.submitted += 1
@@ -118,17 +126,24 @@ class JobSystem(System[LiveJob]):
         self.take_in(job)
         return job
 
-    def live(self, spec: Job, index: int) -> tuple[LiveJob, str | None]:
-        """Return the live job, bound for the first place that can run it, and why none ever can."""
+    def live(self, spec: Job) -> tuple[LiveJob, str | None]:
+        """Return the job as it would be, were it submitted now, bound for the first place that can run it, and why none
+        ever can; nothing changes.
+        """
+        index = self.submitted
         run = float("inf") if spec.run is None else float(spec.run)
         limit = run if spec.requested is None else float(spec.requested)
         name = spec.id if spec.id is not None else spec.name or index + 1
         job = LiveJob(name, index, float(self.env.now), spec.processors, limit, limit, min(run, limit))
         job.spec, job.user, job.priority = spec, spec.user, spec.priority
         job._outcome = "timeout" if limit < run else "completed"
+        if spec.body is not None or spec.dependencies:
+            what = "has a body" if spec.body is not None else "waits for other jobs"
+            return job, f"a {self.kind} takes no job that {what}"
         reasons = []
         for place in self.places:
             job.place = place
+            job.request = place.request_of(spec)
             reason = place.why_not(job)
             if reason is None:
                 return job, None
@@ -138,23 +153,37 @@ class JobSystem(System[LiveJob]):
     def take_in(self, job: LiveJob) -> None:
         """Put a live job into the queue."""
         self.tell("job_submitted", job)
-        self.waiting.add(job)
+        spec = job.spec
+        if spec is not None and spec.cancel is not None:
+            self.plan(job, spec.cancel, partial(self.cancel, job))
+        self.enqueue(job)
         self.scheduler.wake()
+
+    def enqueue(self, job: LiveJob) -> None:
+        """Have a job wait."""
+        self.waiting.add(job)
+        self._queued_work += _work(job.processors, job._expected)
 
     def replay(self, workload: Workload, home: str | None = None) -> Prepared:
         """Submit the jobs of a workload, each at its instant; returns what was repaired and rejected."""
         prepared = prepare(workload, max(int(place.capacity) for place in self.places))
+        for row, job in specs(workload, prepared, on_nodes=False):
+            if job.dependencies and workload.specs is None:
+                prepared.report.repaired["preceding job: not waited for"] += 1
+                job = attrs.evolve(job, dependencies=())
+            self.expect(Arrival(float(prepared.submit[row]), job))
         self.report += workload.report + prepared.report
-        for row, job in specs(workload, prepared):
-            self._active += 1
-            arrival = Arrival(float(prepared.submit[row]), job)
-            self.arrivals.append(arrival)
-            self.env.call_at(arrival.at, partial(self._arrive, arrival), SUBMIT)
         return prepared
 
-    def _arrive(self, arrival: Arrival) -> None:
-        self.arrivals.remove(arrival)
-        job, reason = self.live(arrival.job, self.submitted)
+    def expect(self, arrival: Arrival) -> None:
+        """Have a job submitted at its instant."""
+        self._active += 1
+        number = self._coming = self._coming + 1
+        self.arrivals[number] = arrival
+        self.env.call_at(arrival.at, partial(self._arrive, number), SUBMIT)
+
+    def _arrive(self, number: int) -> None:
+        job, reason = self.live(self.arrivals.pop(number).job)
         self.submitted += 1
         if reason is None:
             self.take_in(job)
@@ -169,11 +198,15 @@ class JobSystem(System[LiveJob]):
     def start(self, work: LiveJob, place: Pool, allocation: Allocation | None = None) -> None:
         """Start waiting work at a place, which the scheduler has found to fit, and plan its end."""
         run = self.begin(work, place, allocation)
-        self.env.call_at(self.env.now + work._duration, partial(self.end, run))
+        self.plan(work, self.env.now + work._duration, partial(self.end, run))
+
+    def plan(self, job: LiveJob, at: float, call: Callable[[], object]) -> None:
+        """Call at an instant (s), unless the job is over by then."""
+        self._planned.setdefault(job, []).append(self.env.call_at(at, call))
 
     def begin(self, job: LiveJob, place: Pool, allocation: Allocation | None = None) -> Run:
         """Take a job out of the queue, and what it asks for from the place; returns its execution."""
-        self.waiting.remove(job)
+        self._leave(job)
         now = float(self.env.now)
         run = Run(job, place, now, now + job._expected, place.take(job, allocation))
         place.running.add(run, job.processors)
@@ -181,6 +214,10 @@ class JobSystem(System[LiveJob]):
         job.attempts += 1
         self.tell("job_started", run)
         return run
+
+    def _leave(self, job: LiveJob) -> None:
+        self.waiting.remove(job)
+        self._queued_work -= _work(job.processors, job._expected)
 
     def end(self, run: Run, status: str | None = None) -> None:
         """End an execution: give back what it holds; nothing happens where it has ended already."""
@@ -197,6 +234,9 @@ class JobSystem(System[LiveJob]):
 
     def over(self, job: LiveJob) -> None:
         """Note that a job is over, however it ended."""
+        for planned in self._planned.pop(job, ()):
+            if planned.callbacks is not None:
+                self.env.withdraw(planned)
         if job.event is not None:
             job.event.succeed(job)
         self._one_over()
@@ -208,7 +248,7 @@ class JobSystem(System[LiveJob]):
         if work._run is not None:
             self.end(work._run, "cancelled")
         elif work.state == "waiting":
-            self.waiting.remove(work)
+            self._leave(work)
             work.state = "cancelled"
             self.tell("job_cancelled", work)
             self.over(work)
@@ -223,9 +263,52 @@ class JobSystem(System[LiveJob]):
 
     # ------------------------------------------------------------------ as a place
 
-    def why_not(self, work: LiveJob) -> str | None:
-        """Say why no place of the system can ever run the work, or ``None``; a pure question."""
-        return None if work.spec is None else self.live(work.spec, self.submitted)[1]
+    def why_not(self, work: Job) -> str | None:
+        """Say why no place of the system can ever run the job, or ``None``; a pure question."""
+        return self.live(work)[1]
+
+    def estimate(self, work: Job, by: By = "requested") -> Estimate:
+        """Return when a job would start and how long it would run (s), by the expected ends of what runs and waits.
+
+        Every job is taken to start as soon as it fits, none before those that came before it; a kind of system whose
+        policy goes otherwise says so in a method of its own. ``by`` changes nothing here.
+
+        Raises
+        ------
+        ImpossibleWork
+            where no place can ever run it
+
+        >>> from types import SimpleNamespace
+        >>> from simmodel.resources.counts import CountPool
+        >>> env = Environment()
+        >>> slots = JobSystem(env, SimpleNamespace(name="slots"), places=[CountPool(env, "slots", 2)])
+        >>> jobs = [slots.submit(Job(run=10, requested=20)) for _ in range(3)]; env.run(until=1)
+        >>> slots.estimate(Job(processors=2, run=5))
+        Estimate(start=40.0, setup=0.0, transfer=0.0, run=5.0)
+        """
+        job, reason = self.live(work)
+        if reason is not None:
+            raise ImpossibleWork(f"{self.name}: job {job.id}: {reason}")
+        profile = job.place.profile()
+        at = self.env.now
+        for before in self.waiting:
+            if before.place is job.place:
+                at, _ = profile.earliest(before, before.requested, at)
+                profile.take(before, at, before.requested)
+        at, _ = profile.earliest(job, job.requested, at)
+        return Estimate(float(at), 0.0, 0.0, job.requested)
+
+    @property
+    def load(self) -> Load:
+        """How loaded it is."""
+        now = self.env.now
+        running = sum(
+            _work(processors, end - now)
+            for place in self.places
+            for end, _, processors, _ in place.running.entries()
+            if end > now
+        )
+        return Load(self.free, len(self.waiting), self._queued_work, running)
 
     # ------------------------------------------------------------------ who is stuck, and what happened
 
@@ -258,3 +341,8 @@ class JobSystem(System[LiveJob]):
             decisions=scheduler.timing(),
             policy=scheduler.policy,
         )
+
+
+def _work(processors: int, seconds: float) -> int:
+    """Return work in units of 2^-20 processor seconds; what lasts for ever counts zero."""
+    return int(seconds * 2**20) * processors if seconds < inf else 0
