@@ -167,11 +167,11 @@ class MachineResult(Stored, TaskRecord):
             }
         return json_text(document, path, compact=tasks)
 
-    def to_perfetto(self, path: str | Path, **options: Any) -> None:
+    def to_perfetto(self, path: str | Path, *, limit: int = 500_000, points: int = 20_000) -> None:
         """Write a trace for ui.perfetto.dev; options as of :func:`simmodel.formats.perfetto_machine.write_trace`."""
         from simmodel.formats.perfetto_machine import write_trace
 
-        write_trace(self, path, **options)
+        write_trace(self, path, limit=limit, points=points)
 
     # ------------------------------------------------------------------ looks
 

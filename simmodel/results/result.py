@@ -80,11 +80,11 @@ class Result(Stored, JobRecord):
             document["jobs"] = {name: column.tolist() for name, column in self.jobs.items()}
         return json_text(document, path, compact=jobs)
 
-    def to_perfetto(self, path: str | Path, **options: Any) -> None:
+    def to_perfetto(self, path: str | Path, *, limit: int = 500_000, points: int = 20_000) -> None:
         """Write a trace for ui.perfetto.dev; options as of :func:`simmodel.formats.perfetto.write_trace`."""
         from simmodel.formats.perfetto import write_trace
 
-        write_trace(self, path, **options)
+        write_trace(self, path, limit=limit, points=points)
 
     # ------------------------------------------------------------------ looks
 

@@ -217,11 +217,11 @@ class FatCurve:
             }
         )
 
-    def plot(self, **options: Any) -> Figure:
+    def plot(self, *, size: tuple[float, float] | None = None) -> Figure:
         """Draw the curves, a panel a CCR; options as of :func:`simmodel.view.study_plots.fat_curve`."""
         from simmodel.view.study_plots import fat_curve
 
-        return fat_curve(self, **options)
+        return fat_curve(self, size=size)
 
     def __repr__(self) -> str:
         return f"<FatCurve {repr(self.exploration).removeprefix('<')}"

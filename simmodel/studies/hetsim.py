@@ -217,11 +217,11 @@ class SetupStudy:
             rows.append([policy, *(f"{each.mean:.2f} ± {each.half_width:.2f}" for each in found)])
         return "\n".join(text_table(rows, left=len(rows[0])))
 
-    def plot(self, **options: Any) -> Figure:
+    def plot(self, *, size: tuple[float, float] = (9.0, 3.4)) -> Figure:
         """Draw the SLRs with their intervals; options as of :func:`simmodel.view.study_plots.setup_study`."""
         from simmodel.view.study_plots import setup_study
 
-        return setup_study(self, **options)
+        return setup_study(self, size=size)
 
     def __repr__(self) -> str:
         return f"<SetupStudy {repr(self.exploration).removeprefix('<')}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -148,13 +148,13 @@ class BrokerPlots(ResultPlots):
 
     _result: BrokerRecord
 
-    def weekly(self, value: str = "utilisation", **options: Any) -> Axes:
+    def weekly(self, value: str = "utilisation", *, interval: float = WEEK, ax: Axes | None = None) -> Axes:
         """Draw a value of each cluster week by week; options as of :func:`weeks`."""
-        return weeks(self._result, value=value, **options)
+        return weeks(self._result, value=value, interval=interval, ax=ax)
 
-    def flows(self, **options: Any) -> Axes:
+    def flows(self, *, ax: Axes | None = None) -> Axes:
         """Draw who went where; options as of :func:`flows`."""
-        return flows(self._result, **options)
+        return flows(self._result, ax=ax)
 
     def clusters(self) -> Figure:
         """Draw utilisation, jobs handed over, and who went where, on one page."""

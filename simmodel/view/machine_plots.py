@@ -284,25 +284,27 @@ class MachinePlots:
     def __init__(self, result: TaskRecord) -> None:
         self._result = result
 
-    def gantt(self, **options: Any) -> Axes:
+    def gantt(
+        self, *, processors: Sequence[str] | None = None, labels: bool | None = None, ax: Axes | None = None
+    ) -> Axes:
         """Draw what each processor did; options as of :func:`machine_gantt`."""
-        return machine_gantt(self._result, **options)
+        return machine_gantt(self._result, processors=processors, labels=labels, ax=ax)
 
-    def memory(self, **options: Any) -> Axes:
+    def memory(self, *, pools: Sequence[str] | None = None, ax: Axes | None = None) -> Axes:
         """Draw the use of memory pools over time; options as of :func:`memory`."""
-        return memory(self._result, **options)
+        return memory(self._result, pools=pools, ax=ax)
 
-    def links(self, **options: Any) -> Axes:
+    def links(self, *, names: Sequence[str] | None = None, ax: Axes | None = None) -> Axes:
         """Draw the load of links over time; options as of :func:`links`."""
-        return links(self._result, **options)
+        return links(self._result, names=names, ax=ax)
 
-    def phases(self, **options: Any) -> Axes:
+    def phases(self, *, ax: Axes | None = None) -> Axes:
         """Draw the time of each processor in each phase; options as of :func:`phases`."""
-        return phases(self._result, **options)
+        return phases(self._result, ax=ax)
 
-    def plan(self, **options: Any) -> Axes:
+    def plan(self, *, ax: Axes | None = None) -> Axes:
         """Draw the plan above what happened; options as of :func:`plan`."""
-        return plan(self._result, **options)
+        return plan(self._result, ax=ax)
 
     def overview(self) -> Figure:
         """Draw the run on one page."""

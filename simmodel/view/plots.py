@@ -7,7 +7,7 @@ picture can be changed before it is saved.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from simmodel.view.gantt import gantt
 from simmodel.view.overview import comparison, overview
@@ -57,37 +57,47 @@ class ResultPlots:
     def __init__(self, result: JobRecord) -> None:
         self._result = result
 
-    def gantt(self, **options: Any) -> Axes:
+    def gantt(
+        self, *, place: str | None = None, colour: str = "wait", scale: bool = True, ax: Axes | None = None
+    ) -> Axes:
         """Draw executions on processors or nodes; options as of :func:`gantt`."""
-        return gantt(self._result, **options)
+        return gantt(self._result, place=place, colour=colour, scale=scale, ax=ax)
 
-    def utilisation(self, **options: Any) -> Axes:
+    def utilisation(self, *, place: str | None = None, ax: Axes | None = None) -> Axes:
         """Draw busy processors over time; options as of :func:`utilisation`."""
-        return utilisation(self._result, **options)
+        return utilisation(self._result, place=place, ax=ax)
 
-    def queue(self, **options: Any) -> Axes:
+    def queue(self, *, processors: bool = False, ax: Axes | None = None) -> Axes:
         """Draw waiting jobs over time; options as of :func:`queue`."""
-        return queue(self._result, **options)
+        return queue(self._result, processors=processors, ax=ax)
 
-    def power(self, **options: Any) -> Axes:
+    def power(self, *, ax: Axes | None = None) -> Axes:
         """Draw power over time; options as of :func:`power_over_time`."""
-        return power_over_time(self._result, **options)
+        return power_over_time(self._result, ax=ax)
 
-    def wait_by_bin(self, by: str = "processors", bins: Sequence[float] | None = None, **options: Any) -> Axes:
+    def wait_by_bin(
+        self,
+        by: str = "processors",
+        bins: Sequence[float] | None = None,
+        *,
+        value: str = "wait",
+        statistic: str = "mean",
+        ax: Axes | None = None,
+    ) -> Axes:
         """Draw the wait by size or another column; options as of :func:`value_by_bin`."""
-        return value_by_bin(self._result, by=by, bins=bins, **options)
+        return value_by_bin(self._result, by=by, bins=bins, value=value, statistic=statistic, ax=ax)
 
-    def cdf(self, value: str = "wait", **options: Any) -> Axes:
+    def cdf(self, value: str = "wait", *, ax: Axes | None = None) -> Axes:
         """Draw a cumulative distribution; options as of :func:`cdf`."""
-        return cdf(self._result, value=value, **options)
+        return cdf(self._result, value=value, ax=ax)
 
-    def scores(self, **options: Any) -> Axes:
+    def scores(self, *, ax: Axes | None = None) -> Axes:
         """Draw the scores of a portfolio's policies over time; options as of :func:`score_over_time`."""
-        return score_over_time(self._result, **options)
+        return score_over_time(self._result, ax=ax)
 
-    def starts_by_policy(self, **options: Any) -> Axes:
+    def starts_by_policy(self, *, ax: Axes | None = None) -> Axes:
         """Draw the jobs started by each policy of a portfolio; options as of :func:`starts_by_policy`."""
-        return starts_by_policy(self._result, **options)
+        return starts_by_policy(self._result, ax=ax)
 
     def overview(self) -> Figure:
         """Draw the run on one page."""
