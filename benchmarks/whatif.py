@@ -22,7 +22,7 @@ from simmodel.environment import quiet_garbage_collector
 from simmodel.formats.swf import read_swf
 from simmodel.futures.whatif import what_if
 from simmodel.runs.simulate import simulate
-from simmodel.snapshots.cluster import Snapshot
+from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.studies.metascheduling import CQSIM, fitting
 from simmodel.systems.cluster.whatif import foresee
 
@@ -106,7 +106,7 @@ def broker() -> None:
 # ---------------------------------------------------------------------- one future
 
 
-def busy_cluster(running: int = 500, waiting: int = 1000, seed: int = 1) -> Snapshot:
+def busy_cluster(running: int = 500, waiting: int = 1000, seed: int = 1) -> ClusterSnapshot:
     """Return the snapshot of a cluster on which so many jobs run and so many wait."""
     rng = np.random.default_rng(seed)
 
@@ -140,7 +140,7 @@ def snapshot_to_the_end() -> None:
     show("the snapshot without what nobody knows", 1e3 * cpu(snapshot.expected), "ms CPU")
     text = snapshot.to_json()
     show("to JSON", 1e3 * cpu(snapshot.to_json), "ms CPU", f"{len(text) / 1024:.0f} KiB")
-    show("from JSON", 1e3 * cpu(lambda: Snapshot.from_json(text)), "ms CPU")
+    show("from JSON", 1e3 * cpu(lambda: ClusterSnapshot.from_json(text)), "ms CPU")
 
 
 PARTS = {"broker": broker, "future": snapshot_to_the_end}

@@ -70,8 +70,9 @@ if TYPE_CHECKING:
     from simmodel.scheduling.objective import Objective, objective
     from simmodel.scheduling.registry import register_family
     from simmodel.snapshots.broker import BrokerSnapshot
-    from simmodel.snapshots.cluster import Snapshot
+    from simmodel.snapshots.cluster import ClusterSnapshot
     from simmodel.snapshots.machine import MachineSnapshot
+    from simmodel.snapshots.snapshot import Snapshot
     from simmodel.studies.metascheduling import contest
     from simmodel.systems.broker.system import Broker
     from simmodel.systems.cluster.forecast import Forecast
@@ -145,7 +146,8 @@ else:
         "Siloed": "simmodel.policies.brokers",
         "BrokerSpec": "simmodel.platform.broker",
         "Simulation": "simmodel.runs.simulation",
-        "Snapshot": "simmodel.snapshots.cluster",
+        "ClusterSnapshot": "simmodel.snapshots.cluster",
+        "Snapshot": "simmodel.snapshots.snapshot",
         "StartJob": "simmodel.futures.branches",
         "SubmitJob": "simmodel.futures.branches",
         "Sufferage": "simmodel.policies.batch_mapping",
@@ -185,6 +187,7 @@ __all__ = [
     "BrokerSpec",
     "CancelJob",
     "Cluster",
+    "ClusterSnapshot",
     "ClusterSpec",
     "Comparison",
     "Conservative",

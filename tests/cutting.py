@@ -11,7 +11,7 @@ import numpy as np
 
 from simmodel.environment import Environment
 from simmodel.errors import Stalled
-from simmodel.snapshots.cluster import Snapshot
+from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Job
 from simmodel.work.workload import Workload
@@ -106,7 +106,7 @@ def check_cut(
     again = policy if given else None
     env, cluster = make(policy() if given else policy)
     log = log_of(env)
-    taken: list[tuple[Snapshot, int]] = []
+    taken: list[tuple[ClusterSnapshot, int]] = []
     for at in cuts:
         env.run(until=at)
         taken.append((cluster.snapshot(), len(log.rows)))
@@ -115,7 +115,7 @@ def check_cut(
     whole = cluster.result()
     for i, (snapshot, seen) in enumerate(taken):
         text = snapshot.to_json()
-        read = Snapshot.from_json(text)
+        read = ClusterSnapshot.from_json(text)
         assert read == snapshot
         assert read.to_json() == text
         assert hash(read) == hash(snapshot)
@@ -141,7 +141,7 @@ def check_same(found: list[Any], expected: list[Any]) -> None:
     assert found == expected
 
 
-def check_snapshot(found: Snapshot, expected: Snapshot) -> None:
+def check_snapshot(found: ClusterSnapshot, expected: ClusterSnapshot) -> None:
     """Check that two snapshots are equal, and show where they differ."""
     document = expected.document()
     for name, value in found.document().items():

@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from simmodel import Cluster, Environment, Job, Outcome, Snapshot, Workload, load_workload
+from simmodel import Cluster, ClusterSnapshot, Environment, Job, Outcome, Workload, load_workload
 from simmodel.generators.arrivals import synthetic
 
 QUEUE = ((3, 100), (4, 50), (1, 20), (1, 200))  # the first runs
 
 
 @cache
-def week() -> Snapshot:
+def week() -> ClusterSnapshot:
     """Return a snapshot of a busy machine: some jobs run, some wait, more are to come."""
     env = Environment()
     cluster = Cluster(env, 128, "easy")
@@ -21,7 +21,7 @@ def week() -> Snapshot:
     return cluster.snapshot()
 
 
-def small(*sizes: tuple[int, int], policy: str = "fcfs", at: float = 1.0, processors: int = 4) -> Snapshot:
+def small(*sizes: tuple[int, int], policy: str = "fcfs", at: float = 1.0, processors: int = 4) -> ClusterSnapshot:
     """Return a snapshot of a cluster to which jobs (processors, seconds) came at 0."""
     env = Environment()
     cluster = Cluster(env, processors, policy)

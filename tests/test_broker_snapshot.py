@@ -14,7 +14,7 @@ from simmodel.errors import InputError, SnapshotError
 from simmodel.policies.brokers import Broking, RoundRobin
 from simmodel.runs.simulate import simulate
 from simmodel.snapshots.broker import BrokerSnapshot
-from simmodel.snapshots.cluster import SystemSnapshot
+from simmodel.snapshots.snapshot import Snapshot
 from simmodel.systems.broker.system import Broker
 from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Dependency, Job
@@ -45,7 +45,7 @@ def test_a_run_that_is_cut_and_continued_is_the_uncut_run(case: Case, name: str,
     env, broker = case.broker(name)
     env.run(until=cut)
     snapshot = broker.snapshot()
-    read = SystemSnapshot.from_json(snapshot.to_json())
+    read = Snapshot.from_json(snapshot.to_json())
     assert read == snapshot
     assert hash(read) == hash(snapshot)
     left = np.flatnonzero(~np.isin(broker.result().jobs["status"], ("completed", "timeout", "rejected")))
@@ -136,7 +136,7 @@ def test_jobs_that_a_policy_holds_are_kept() -> None:
     assert [(each.id, each.home) for each in snapshot.waiting] == [("x", "b")]
     with pytest.raises(InputError, match="the broker 'later' was given as an object: give it again"):
         simulate(snapshot)
-    result = simulate(SystemSnapshot.from_json(snapshot.to_json()), policy="siloed")
+    result = simulate(Snapshot.from_json(snapshot.to_json()), policy="siloed")
     assert (result.jobs["destination"][0], result.jobs["start"][0], result.jobs["wait"][0]) == ("b", 5, 5)
 
 
@@ -170,7 +170,7 @@ def test_jobs_that_come_after_others_wait_on(cut: float, apart: bool) -> None:
     env, broker = broker_of()
     env.run(until=cut)
     over = np.isin(broker.result().jobs["status"], ("completed", "timeout", "cancelled"))
-    rest = simulate(SystemSnapshot.from_json(broker.snapshot().to_json()))
+    rest = simulate(Snapshot.from_json(broker.snapshot().to_json()))
     for column in ("start", "end", "status", "wait", "destination"):
         kind = {"equal_nan": True} if whole[column].dtype.kind == "f" else {}
         assert np.array_equal(whole[column][~over], rest.jobs[column], **kind), column
@@ -203,11 +203,12 @@ def change(**changes):
     ("text", "sentence"),
     [
         (lambda: change(surplus=1), "surplus: key 'surplus' is not known"),
-        (lambda: change(clusters=None), "clusters: a list of clusters expected, found none"),
+        (lambda: change(clusters=None), "clusters: a value expected, found none"),
         (lambda: change(clusters=[{"now": "x"}]), r"clusters\[0\].now: an instant in s expected, found 'x'"),
-        (lambda: change(handed__row=[1, 2, 3]), "handed.row: 4 values expected, found 3"),
-        (lambda: change(handed__row=None), "handed.row: a list of 4 expected, found none"),
-        (lambda: change(handed__cluster=[1, "a", "a", "a"]), r"handed.cluster\[0\]: a cluster expected, found 1"),
+        (lambda: change(handed__number=[1, 2, 3]), "handed.number: 4 values expected, found 3"),
+        (lambda: change(handed__row=None), "handed.row: a list expected, found none"),
+        (lambda: change(handed__number=None), "handed.number: a list of 4 expected, found none"),
+        (lambda: change(handed__cluster=[1, "a", "a", "a"]), r"handed.cluster\[0\]: a text expected, found 1"),
         (lambda: change(schema=2), "schema: schema 1 expected, found 2"),
     ],
 )
@@ -229,4 +230,4 @@ def test_a_snapshot_that_contradicts_itself_is_refused() -> None:
     with pytest.raises(InputError, match="until > 5 s, the present instant, expected, found 5"):
         simulate(snapshot, until=5)
     with pytest.raises(InputError, match="a system expected"):
-        SystemSnapshot.from_json(change(system="grid"))
+        Snapshot.from_json(change(system="grid"))

@@ -9,7 +9,7 @@ import pytest
 
 from simmodel.cli import main
 from simmodel.futures.whatif import what_if
-from simmodel.snapshots.cluster import Snapshot
+from simmodel.snapshots.cluster import ClusterSnapshot
 
 SETTINGS = """
 generator = "synthetic"
@@ -42,7 +42,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
 
 
 def test_a_snapshot_of_a_log_is_the_state_at_that_instant(folder: Path) -> None:
-    snapshot = Snapshot.from_json(folder / "s.json")
+    snapshot = ClusterSnapshot.from_json(folder / "s.json")
     assert snapshot.now == 300_000
     assert (len(snapshot.running), len(snapshot.waiting)) == (5, 12)
     assert snapshot.policy.known_as == "easy"

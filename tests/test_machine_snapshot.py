@@ -174,9 +174,11 @@ def test_a_policy_that_has_no_name_is_given_again() -> None:
 
 
 @pytest.mark.parametrize(("change", "message"), [
-    ({"tasks": None}, "a snapshot of a machine expected"),
+    ({"tasks": None}, "tasks: columns with their names expected, found None"),
+    ({"waiting": [2.9]}, r"waiting\[0\]: a whole number from 0 on expected, found 2.9"),
+    ({"waiting": [7]}, r"waiting\[0\]: the number of a task, below 2, expected, found 7"),
     ({"new": "many", "colour": 1}, "key 'colour' is not known"),
-    ({"schema": 2}, "schema 1 expected, found 2"),
+    ({"schema": 1}, "schema 2 expected, found 1 of an older version: take it again"),
     ({"system": "engine"}, "a system expected"),
 ])  # fmt: skip
 def test_what_is_no_snapshot(change: dict[str, Any], message: str) -> None:

@@ -23,7 +23,7 @@ from simmodel.policies import Easy, Preemptive
 from simmodel.runs.scenario import Scenario
 from simmodel.runs.simulate import simulate
 from simmodel.scheduling.protocol import Start
-from simmodel.snapshots.cluster import Snapshot
+from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.systems.cluster.system import Cluster
 from simmodel.systems.cluster.whatif import foresee
 from simmodel.work.job import Dependency, Job
@@ -39,7 +39,7 @@ def test_simultaneous_ends_keep_their_order():
         Job(id="last", submit=8, run=12, requested=12),
     ]
     cluster = at(10, jobs)
-    snapshot = Snapshot.from_json(cluster.snapshot().to_json())
+    snapshot = ClusterSnapshot.from_json(cluster.snapshot().to_json())
     env = Environment(10)
     again = Cluster.from_snapshot(env, snapshot)
     log = log_of(env)
@@ -86,7 +86,7 @@ def test_a_run_can_be_cut_before_its_first_event():
     env = Environment()
     cluster = Cluster(env, spec, "easy")
     cluster.replay(Workload.from_jobs([Job(processors=1, run=10), Job(processors=3, run=10)]))
-    snapshot = Snapshot.from_json(cluster.snapshot().to_json())
+    snapshot = ClusterSnapshot.from_json(cluster.snapshot().to_json())
     later = Environment()
     again = Cluster.from_snapshot(later, snapshot)
     logs = [log_of(env), log_of(later)]
@@ -279,7 +279,7 @@ def test_a_result_knows_what_happened_before():
     whole = simulate(spec, jobs, "preemptive")
     for instant in (4, 10, 14, 30):
         cluster = at(instant, jobs, spec, "preemptive")
-        part = simulate(Snapshot.from_json(cluster.snapshot().to_json()), events=True)
+        part = simulate(ClusterSnapshot.from_json(cluster.snapshot().to_json()), events=True)
         check_rows(part, whole)
         assert part.started == instant
         assert part.events is not None
@@ -343,7 +343,7 @@ def test_promises_go_on():
     }
     assert [each.what for each in snapshot.planned] == ["end", "alarm", "alarm"]
     env = Environment(5)
-    again = Cluster.from_snapshot(env, Snapshot.from_json(snapshot.to_json()))
+    again = Cluster.from_snapshot(env, ClusterSnapshot.from_json(snapshot.to_json()))
     log = log_of(env)
     env.run()
     assert [row[1:3] for row in log.rows if row[1] == "promised"] == [("promised", 3)], (

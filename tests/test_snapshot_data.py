@@ -13,7 +13,7 @@ from simmodel.platform.cluster import (
     QueueSpec,
     ReservationSpec,
 )
-from simmodel.snapshots.cluster import Snapshot
+from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.systems.cluster.whatif import foresee
 from simmodel.work.job import Dependency
 
@@ -25,7 +25,7 @@ def test_a_snapshot_of_data_has_nodes_limits_and_dependencies():
         partitions=[PartitionSpec(nodes=[NodeSpec(count=3, cores=4, gpus=1)])],
         queues=[QueueSpec(name="q", max_running=1), QueueSpec(name="w", priority=5)],
     )
-    snapshot = Snapshot.of(
+    snapshot = ClusterSnapshot.of(
         spec,
         now=1000,
         running=[
@@ -44,7 +44,7 @@ def test_a_snapshot_of_data_has_nodes_limits_and_dependencies():
     assert [work.id for work in snapshot.held] == [2]
     assert [work.id for work in snapshot.blocked] == [4]
     assert snapshot.places[0].down == ((0, 1),)
-    assert Snapshot.from_json(snapshot.to_json()) == snapshot
+    assert ClusterSnapshot.from_json(snapshot.to_json()) == snapshot
     assert snapshot == snapshot.expected()
     # Node 0 does not come back as far as anybody knows; job 3 has the higher priority.
     assert sorted(foresee(snapshot).starts) == [(2, "batch", 1100.0), (3, "batch", 1050.0), (4, "batch", 1100.0)]
@@ -97,7 +97,7 @@ OF = {"id": 1, "processors": 2, "requested": 60, "started": 90}
 def test_wrong_data_gets_one_sentence(given, sentence):
     given = {"platform": 4, "now": 100, **given}
     with pytest.raises(InputError, match=sentence):
-        Snapshot.of(given.pop("platform"), **given)
+        ClusterSnapshot.of(given.pop("platform"), **given)
 
 
 def test_a_snapshot_of_data_has_what_the_description_says_is_away():
@@ -115,7 +115,7 @@ def test_a_snapshot_of_data_has_what_the_description_says_is_away():
         {"id": 4, "processors": 2, "requested": 25, "submit": 92},
     ]
     running = [{"id": 1, "processors": 1, "requested": 60, "started": 95}]
-    snapshot = Snapshot.of(spec, now=100, running=running, waiting=waiting, policy="easy")
-    assert Snapshot.from_json(snapshot.to_json()) == snapshot
+    snapshot = ClusterSnapshot.of(spec, now=100, running=running, waiting=waiting, policy="easy")
+    assert ClusterSnapshot.from_json(snapshot.to_json()) == snapshot
     # One processor is reserved, one drained until 120, one busy until 155; nothing may run into the maintenance.
     assert foresee(snapshot).starts == [(3, "r", 100.0), (2, "batch", 155.0), (4, "batch", 165.0)]

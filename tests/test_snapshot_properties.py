@@ -13,7 +13,7 @@ from test_cluster_properties import UNTIL, Case, Restless, cases
 
 from simmodel.environment import Environment
 from simmodel.platform.cluster import ReservationSpec
-from simmodel.snapshots.cluster import Snapshot
+from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Job
 from simmodel.work.workload import Workload
@@ -105,7 +105,7 @@ def test_a_run_can_be_cut_between_any_two_events(policy, drawn, steps):
         steps -= 1
     snapshot, seen = cluster.snapshot(), len(log.rows)
     later = Environment(snapshot.now, snapshot.seed)
-    resumed = Cluster.from_snapshot(later, Snapshot.from_json(snapshot.to_json()))
+    resumed = Cluster.from_snapshot(later, ClusterSnapshot.from_json(snapshot.to_json()))
     check_snapshot(resumed.snapshot(), snapshot)
     more = log_of(later)
     until = UNTIL if case.spec.failures else None

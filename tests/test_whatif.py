@@ -19,14 +19,14 @@ from simmodel.futures.branches import Branch
 from simmodel.futures.executors import stop_workers
 from simmodel.futures.outcomes import Outcome, Starting, scored
 from simmodel.futures.whatif import what_if
-from simmodel.snapshots.cluster import Snapshot
+from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.work.transformations import between
 
 POLICIES = ["fcfs", "easy", "sjf+easy", "wfp+easy", "conservative", "conservative-keep"]
 
 
 @pytest.fixture(scope="module", name="week")
-def the_week() -> Snapshot:
+def the_week() -> ClusterSnapshot:
     return snapshots.week()
 
 
@@ -51,7 +51,7 @@ def test_a_small_queue_by_hand() -> None:
     assert sample.measures["utilisation"] == pytest.approx((99 * 3 + 50 * 4 + 20 + 200) / (349 * 4))
 
 
-def test_futures_are_those_of_simulations_of_what_is_expected(week: Snapshot) -> None:
+def test_futures_are_those_of_simulations_of_what_is_expected(week: ClusterSnapshot) -> None:
     found = what_if(week, POLICIES, results=True)
     assert week.arrivals
     running = {run.id for run in week.running}
@@ -70,7 +70,7 @@ def test_futures_are_those_of_simulations_of_what_is_expected(week: Snapshot) ->
         assert set(result.jobs["job"].tolist()) == running | waiting
 
 
-def test_the_expected_ends_count_and_not_the_actual_ones(week: Snapshot) -> None:
+def test_the_expected_ends_count_and_not_the_actual_ones(week: ClusterSnapshot) -> None:
     seen, known = (what_if(week, ["easy"], actual=actual)["easy"] for actual in (False, True))
     assert starts(seen) != starts(known)
     assert starts(what_if(week.expected(), ["easy"])["easy"]) == starts(seen)
@@ -135,7 +135,7 @@ def test_a_job_that_can_never_start_does_not_stop_the_decision() -> None:
 
 def test_what_a_real_scheduler_says_is_enough() -> None:
     """One job runs longer than it was to: it is expected to end just after now."""
-    snapshot = Snapshot.of(
+    snapshot = ClusterSnapshot.of(
         8,
         now=1000.0,
         running=[
@@ -164,7 +164,7 @@ def test_nothing_waits_nothing_to_decide() -> None:
 # ---------------------------------------------------------------------- whatever runs them
 
 
-def test_processes_and_threads_change_nothing(week: Snapshot) -> None:
+def test_processes_and_threads_change_nothing(week: ClusterSnapshot) -> None:
     options = {"samples": 2, "arrivals": partial(drawn, jobs=20), "seed": 3}
     here = what_if(week, POLICIES, **options)
     with ThreadPoolExecutor(2) as executor:
@@ -177,7 +177,7 @@ def test_processes_and_threads_change_nothing(week: Snapshot) -> None:
 
 @pytest.mark.filterwarnings("ignore:Couldn't detect a suitable IP address:RuntimeWarning")  # without a network
 @pytest.mark.parametrize("processes", [False, True])
-def test_dask_changes_nothing(week: Snapshot, processes: bool, tmp_path) -> None:
+def test_dask_changes_nothing(week: ClusterSnapshot, processes: bool, tmp_path) -> None:
     distributed = pytest.importorskip("distributed", reason="needs dask: pip install 'simmodel[scale]'")
     here = what_if(week, POLICIES)
     options = {"n_workers": 1 + processes, "threads_per_worker": 1, "dashboard_address": None}
@@ -215,7 +215,7 @@ def illegal(view):
         yield Start(job, view.places[0])
 
 
-def test_what_fails_is_reported_and_stops_nobody(week: Snapshot) -> None:
+def test_what_fails_is_reported_and_stops_nobody(week: ClusterSnapshot) -> None:
     found = what_if(week, {"bug": bug, "easy": "easy", "illegal": illegal})
     assert [each.status for each in found] == ["failed", "finished", "failed"]
     assert found["bug"].reason.startswith("ZeroDivisionError: division by zero (line ")
@@ -231,7 +231,7 @@ def test_what_fails_is_reported_and_stops_nobody(week: Snapshot) -> None:
     assert "nothing to decide" in nobody.summary()
 
 
-def test_a_worker_that_dies_is_reported_and_stops_nobody(week: Snapshot) -> None:
+def test_a_worker_that_dies_is_reported_and_stops_nobody(week: ClusterSnapshot) -> None:
     policies = {"easy": "easy", "dies": dies, "sjf": "sjf+easy"}
     with ProcessPoolExecutor(2) as executor:
         found = what_if(week, policies, executor=executor)
@@ -240,7 +240,7 @@ def test_a_worker_that_dies_is_reported_and_stops_nobody(week: Snapshot) -> None
     assert found.outcomes[::2] == what_if(week, {"easy": "easy", "sjf": "sjf+easy"}).outcomes
 
 
-def test_what_is_late_is_reported_and_not_waited_for(week: Snapshot) -> None:
+def test_what_is_late_is_reported_and_not_waited_for(week: ClusterSnapshot) -> None:
     executor = ProcessPoolExecutor(2)
     what_if(week, ["easy", "fcfs"], executor=executor)  # the workers are there
     found = what_if(week, {"easy": "easy", "blocked": blocked}, executor=executor, deadline=10.0)
@@ -251,7 +251,7 @@ def test_what_is_late_is_reported_and_not_waited_for(week: Snapshot) -> None:
     assert "blocked: unfinished: not finished by the deadline of 10 s" in found.summary()
 
 
-def test_a_future_that_has_no_end_is_left_at_the_deadline(week: Snapshot) -> None:
+def test_a_future_that_has_no_end_is_left_at_the_deadline(week: ClusterSnapshot) -> None:
     found = what_if(week, {"easy": "easy", "for ever": greedy_for_ever, "sjf": "sjf+easy"}, deadline=5.0)
     assert [each.status for each in found] == ["finished", "unfinished", "unfinished"]  # no time was left for the third
 
@@ -351,7 +351,7 @@ def test_samples_count_where_everybody_has_them() -> None:
 # ---------------------------------------------------------------------- objectives and looks
 
 
-def test_objectives_compare_outcomes_beside_each_other(week: Snapshot) -> None:
+def test_objectives_compare_outcomes_beside_each_other(week: ClusterSnapshot) -> None:
     found = what_if(week, POLICIES, objective="schedtwin")
     scores = [each.score for each in found]
     assert min(scores) >= 0
@@ -361,7 +361,7 @@ def test_objectives_compare_outcomes_beside_each_other(week: Snapshot) -> None:
     assert best.best.name == min(POLICIES, key=last.__getitem__)
 
 
-def test_looks(week: Snapshot, tmp_path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_looks(week: ClusterSnapshot, tmp_path, capsys: pytest.CaptureFixture[str]) -> None:
     found = what_if(week, {"<easy>": "easy", "bug": bug}, horizon=3600, progress=True)
     assert "2/2" in capsys.readouterr().err
     assert "&lt;easy&gt;" in found._repr_html_()
@@ -380,7 +380,7 @@ def test_looks(week: Snapshot, tmp_path, capsys: pytest.CaptureFixture[str]) -> 
     assert repr(found["<easy>"].samples[0]).startswith("<Sample: ")
 
 
-def test_a_snapshot_may_be_a_file(week: Snapshot, tmp_path) -> None:
+def test_a_snapshot_may_be_a_file(week: ClusterSnapshot, tmp_path) -> None:
     week.to_json(tmp_path / "snapshot.json")
     assert what_if(tmp_path / "snapshot.json", ["easy"]).outcomes == what_if(week, ["easy"]).outcomes
 

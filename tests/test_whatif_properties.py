@@ -4,14 +4,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from snapshots import starts
 
-from simmodel import Branch, Cluster, Environment, Job, Snapshot, simulate, what_if
+from simmodel import Branch, Cluster, ClusterSnapshot, Environment, Job, simulate, what_if
 
 SIZES = st.integers(1, 8)
 POLICIES = ("fcfs", "easy", "conservative")
 
 
 @st.composite
-def snapshots(draw: st.DrawFn) -> Snapshot:
+def snapshots(draw: st.DrawFn) -> ClusterSnapshot:
     """Draw a cluster of 8 processors at an instant at which some jobs run and some wait."""
     env = Environment()
     cluster = Cluster(env, 8, draw(st.sampled_from(POLICIES)), decide_on=draw(st.sampled_from(("instant", "event"))))
@@ -24,7 +24,7 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
     return cluster.snapshot()
 
 
-def begun_anew(snapshot: Snapshot, policy: str) -> dict[object, float]:
+def begun_anew(snapshot: ClusterSnapshot, policy: str) -> dict[object, float]:
     """Return when the waiting jobs start in a new cluster, on which the others run as long as is expected."""
     now = snapshot.now
     left = [Job(id=run.id, processors=run.work.processors, run=run.expected_end - now) for run in snapshot.running]
@@ -36,7 +36,7 @@ def begun_anew(snapshot: Snapshot, policy: str) -> dict[object, float]:
 
 @settings(max_examples=150, deadline=None)
 @given(snapshots())
-def test_a_future_is_that_of_a_cluster_that_begins_so(snapshot: Snapshot) -> None:
+def test_a_future_is_that_of_a_cluster_that_begins_so(snapshot: ClusterSnapshot) -> None:
     found = what_if(snapshot, POLICIES)
     for policy in POLICIES:
         assert starts(found[policy]) == begun_anew(snapshot, policy)
@@ -46,7 +46,7 @@ def test_a_future_is_that_of_a_cluster_that_begins_so(snapshot: Snapshot) -> Non
 @settings(max_examples=60, deadline=None)
 @given(snapshots(), st.integers(1, 200), st.sampled_from(POLICIES), st.sampled_from(POLICIES))
 def test_a_policy_that_follows_decides_from_its_instant_on(
-    snapshot: Snapshot, after: int, first: str, second: str
+    snapshot: ClusterSnapshot, after: int, first: str, second: str
 ) -> None:
     at = snapshot.now + after + 0.25  # what ends at the very instant of a snapshot is expected just after it
     found = what_if(snapshot, {"first": first, "both": Branch(first).switch(at, second)})

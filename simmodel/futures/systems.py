@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 from simmodel.errors import InputError
 from simmodel.futures.branches import Branch, follow
 from simmodel.scheduling.registry import policy as policy_named
-from simmodel.snapshots.cluster import Snapshot
+from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.snapshots.machine import MachineSnapshot
-from simmodel.systems.cluster.restore import chosen_policy, restore
+from simmodel.systems.cluster.restore import restore
 from simmodel.systems.machine.restore import restore_machine
+from simmodel.systems.policy_state import chosen_policy
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
-    from simmodel.snapshots.cluster import RunningWork
+    from simmodel.snapshots.jobs import RunningWork
 
 __all__ = ["SYSTEMS", "check_branch", "job_names", "restored", "running"]
 
@@ -31,18 +32,12 @@ def running(snapshot: Any) -> Iterator[RunningWork]:
 
 def job_names(snapshot: Any) -> list[int | str]:
     """Return the ids of all jobs, or tasks, of a snapshot that have been submitted."""
-    if isinstance(snapshot, MachineSnapshot):
-        return list(snapshot.tasks["id"])
-    names = [run.id for run in running(snapshot)]
-    for cluster in _clusters(snapshot):
-        names += [work.id for works in (cluster.waiting, cluster.held, cluster.blocked) for work in works]
-    if not isinstance(snapshot, Snapshot):
-        names += [job.id for job in snapshot.waiting]
+    names: list[int | str] = snapshot.ids
     return names
 
 
-def _clusters(snapshot: Any) -> tuple[Snapshot, ...]:
-    return (snapshot,) if isinstance(snapshot, Snapshot) else snapshot.clusters
+def _clusters(snapshot: Any) -> tuple[ClusterSnapshot, ...]:
+    return (snapshot,) if isinstance(snapshot, ClusterSnapshot) else snapshot.clusters
 
 
 def check_branch(snapshot: Any, branch: Branch) -> None:
@@ -56,7 +51,11 @@ def check_branch(snapshot: Any, branch: Branch) -> None:
     branch.check(snapshot.now, _named(snapshot))
     if isinstance(snapshot, MachineSnapshot) and (branch.then or branch.actions or branch.clusters):
         raise InputError(f"branch '{branch}': a policy alone expected for a machine, found more")
-    names = [] if isinstance(snapshot, (Snapshot, MachineSnapshot)) else [cluster.name for cluster in snapshot.clusters]
+    names = (
+        []
+        if isinstance(snapshot, (ClusterSnapshot, MachineSnapshot))
+        else [cluster.name for cluster in snapshot.clusters]
+    )
     for name in branch.clusters:
         if name not in names:
             there = f"there are {', '.join(names)}" if names else "the snapshot is of one cluster"
@@ -66,7 +65,7 @@ def check_branch(snapshot: Any, branch: Branch) -> None:
 
 
 def _named(snapshot: Any) -> Callable[[Any], Any]:
-    if isinstance(snapshot, (Snapshot, MachineSnapshot)):
+    if isinstance(snapshot, (ClusterSnapshot, MachineSnapshot)):
         return policy_named
     from simmodel.policies.brokers import broker_policy
 
@@ -75,7 +74,7 @@ def _named(snapshot: Any) -> Callable[[Any], Any]:
 
 def _first(snapshot: Any, branch: Branch) -> Any:
     """Return the policy that a branch begins with, nothing remembered."""
-    if isinstance(snapshot, (Snapshot, MachineSnapshot)):
+    if isinstance(snapshot, (ClusterSnapshot, MachineSnapshot)):
         return chosen_policy(snapshot, branch.policy)
     from simmodel.policies.brokers import broker_policy
 
@@ -92,7 +91,7 @@ def restored(env: Environment, snapshot: Any, branch: Branch) -> Any:
     if isinstance(snapshot, MachineSnapshot):
         return restore_machine(env, snapshot, _first(snapshot, branch))
     policy = follow(branch, _first(snapshot, branch), _named(snapshot))
-    if isinstance(snapshot, Snapshot):
+    if isinstance(snapshot, ClusterSnapshot):
         return restore(env, snapshot, policy)
     from simmodel.systems.broker.system import Broker
 

@@ -36,7 +36,7 @@ def task_sample(snapshot: MachineSnapshot, result: MachineResult, until: float, 
     """
     now = snapshot.now
     tasks = result.tasks
-    begun = {str(name) for name, stamps in zip(snapshot.tasks["id"], snapshot.tasks["stamps"], strict=True) if stamps}
+    begun = {str(task.id) for task in snapshot.tasks if task.stamps}
     waited = np.array([str(name) not in begun for name in tasks["task"].tolist()], dtype=bool)
     own = Table(
         {

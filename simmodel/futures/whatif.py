@@ -24,8 +24,8 @@ from simmodel.futures.task_outcomes import task_sample
 from simmodel.scheduling.objective import measure
 from simmodel.scheduling.objective import objective as objective_of
 from simmodel.scheduling.observer import Observer
-from simmodel.snapshots.cluster import SystemSnapshot
 from simmodel.snapshots.machine import MachineSnapshot
+from simmodel.snapshots.snapshot import Snapshot
 from simmodel.work.job import Job
 from simmodel.work.table import Table
 
@@ -38,7 +38,7 @@ __all__ = ["Outcome", "Sample", "Starting", "WhatIf", "what_if"]
 
 
 def what_if(
-    snapshot: SystemSnapshot | str | Path,
+    snapshot: Snapshot | str | Path,
     policies: Mapping[str, Any] | Iterable[Any],
     *,
     horizon: float | None = None,
@@ -114,8 +114,8 @@ def what_if(
     ('easy', (Starting(job=3, place='batch', at=1.0),))
     """
     if isinstance(snapshot, (str, Path)):
-        snapshot = SystemSnapshot.from_json(snapshot)
-    if not isinstance(snapshot, SystemSnapshot):
+        snapshot = Snapshot.from_json(snapshot)
+    if not isinstance(snapshot, Snapshot):
         raise InputError(f"a snapshot, or a file of one, expected, found {snapshot!r}")
     if snapshot.system not in SYSTEMS:
         raise InputError(f"a snapshot of a {' or a '.join(SYSTEMS)} expected, found one of a {snapshot.system}")

@@ -9,21 +9,20 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
-from math import isnan
-from numbers import Integral, Real
+from numbers import Integral
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Any
 
 import attrs
-from cattrs import AttributeValidationNote, ClassValidationError, Converter, ForbiddenExtraKeysError
-from cattrs.gen import make_dict_structure_fn
+from cattrs import Converter
 
 from simmodel.errors import InputError, unknown
 from simmodel.platform.broker import BrokerSpec, Slowdown
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.platform.machine import MachineSpec
+from simmodel.platform.strict import inside, strict_converter
 from simmodel.platform.units import parse_quantity
 
 __all__ = ["KINDS", "from_dict", "read_toml", "to_dict", "write_toml"]
@@ -185,20 +184,9 @@ def write_toml(spec: Any, path: str | Path) -> None:
         raise InputError(f"text that UTF-8 can hold expected, found {found!r}", str(path)) from None
 
 
-# ---------------------------------------------------------------------- plain values to specs
-# Every hook raises an InputError whose place is relative to the value that it was given; the one above prefixes it.
-
-
 @cache
 def _converter() -> Converter:
-    converter = Converter(detailed_validation=True)
-    for kind, check in ((str, _text), (bool, _truth), (int, _whole), (float, _number)):
-        converter.register_structure_hook(kind, check)
-    converter.register_structure_hook_func(lambda cls: cls == int | str, _label)
-    converter.register_structure_hook_func(_made_from(Literal), _text)
-    converter.register_structure_hook_func(_made_from(Mapping), _keys)
-    converter.register_structure_hook_factory(_made_from(tuple), lambda cls: _list_of(cls, converter))
-    converter.register_structure_hook_factory(attrs.has, lambda cls: _spec_of(cls, converter))
+    converter = strict_converter(_in_units)
     converter.register_structure_hook(BrokerSpec, lambda value, _: _broker(value, converter))
     return converter
 
@@ -220,68 +208,12 @@ def _broker(value: Any, converter: Converter) -> BrokerSpec:
         try:
             places[name] = from_dict(each)
         except InputError as error:
-            raise _inside(f"places.{name}", error) from None
+            raise inside(f"places.{name}", error) from None
     try:
         slowdowns = converter.structure(values.get("slowdowns", ()), tuple[Slowdown, ...])
     except InputError as error:
-        raise _inside("slowdowns", error) from None
+        raise inside("slowdowns", error) from None
     return BrokerSpec(**{**values, "places": places, "slowdowns": slowdowns})
-
-
-def _made_from(origin: Any) -> Callable[[Any], bool]:
-    return lambda cls: get_origin(cls) is origin
-
-
-def _spec_of(cls: type[Any], converter: Converter) -> Callable[[Any, Any], Any]:
-    structure = make_dict_structure_fn(cls, converter, _cattrs_forbid_extra_keys=True)
-    keys = [field.name for field in attrs.fields(cls)]
-
-    def read(value: Any, _type: Any) -> Any:
-        if not isinstance(value, Mapping):
-            raise InputError(f"keys with values expected, found {value!r}")
-        values = {key: _in_units(key, each) for key, each in value.items()}
-        try:
-            return structure(values, cls)
-        except ClassValidationError as error:
-            raise _first_error(error, keys) from None
-
-    return read
-
-
-def _list_of(cls: Any, converter: Converter) -> Callable[[Any, Any], tuple[Any, ...]]:
-    element = get_args(cls)[0]
-
-    def read(value: Any, _type: Any) -> tuple[Any, ...]:
-        if not isinstance(value, (list, tuple)):
-            raise InputError(f"a list expected, found {value!r}")
-        found = []
-        for position, each in enumerate(value):
-            try:
-                found.append(converter.structure(each, element))
-            except InputError as error:
-                raise _inside(f"[{position}]", error) from None
-        return tuple(found)
-
-    return read
-
-
-def _first_error(error: ClassValidationError, keys: list[str]) -> Exception:
-    """Return the error to name of all that a spec has; unknown keys come first, as they often explain the others."""
-    found = sorted(error.exceptions, key=lambda each: not isinstance(each, ForbiddenExtraKeysError))[0]
-    if isinstance(found, ForbiddenExtraKeysError):
-        key = min(str(each) for each in found.extra_fields)
-        return _inside(key, InputError(unknown("key", key, keys).message))
-    notes = [note for note in getattr(found, "__notes__", ()) if isinstance(note, AttributeValidationNote)]
-    if notes and isinstance(found, KeyError):
-        return _inside(notes[0].name, InputError("a value expected, found none"))
-    if notes and isinstance(found, InputError):
-        return _inside(notes[0].name, found)
-    return found
-
-
-def _inside(outer: str, error: InputError) -> InputError:
-    inner = error.place or ""
-    return InputError(error.message, place=outer + ("." if inner and not inner.startswith("[") else "") + inner)
 
 
 def _in_units(key: str, value: Any) -> Any:
@@ -294,48 +226,6 @@ def _in_units(key: str, value: Any) -> Any:
         except InputError:
             continue
     return parse_quantity(value, last, place=key)
-
-
-def _keys(value: Any, _type: Any) -> dict[str, Any]:
-    if not isinstance(value, Mapping):
-        raise InputError(f"keys with values expected, found {value!r}")
-    return dict(value)
-
-
-def _text(value: Any, _type: Any) -> str:
-    if not isinstance(value, str):
-        raise InputError(f"a text expected, found {value!r}")
-    return value
-
-
-def _truth(value: Any, _type: Any) -> bool:
-    if not isinstance(value, bool):
-        raise InputError(f"true or false expected, found {value!r}")
-    return value
-
-
-def _whole(value: Any, _type: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        raise InputError(f"a whole number expected, found {value!r}")
-    return int(value)
-
-
-def _number(value: Any, _type: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise InputError(f"a number expected, found {value!r}")
-    try:
-        number = float(value)
-    except OverflowError:
-        raise InputError("a number that fits in 64 bits expected, found a larger one") from None
-    if isnan(number):
-        raise InputError(f"a number expected, found {value!r}")
-    return number
-
-
-def _label(value: Any, _type: Any) -> int | str:
-    if isinstance(value, bool) or not isinstance(value, (str, Integral)):
-        raise InputError(f"a name or a number expected, found {value!r}")
-    return value if isinstance(value, str) else int(value)
 
 
 # ---------------------------------------------------------------------- plain values to TOML

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from simpy.events import Event, Process
 
 from simmodel.resources.processor import Phase, Processor
-from simmodel.resources.taskplace import RunningTask
+from simmodel.resources.taskplace import QueueState, RunningTask
 from simmodel.work.livetask import LiveTask
 
 __all__ = ["ManyCores"]
@@ -60,7 +59,7 @@ class ManyCores(Processor):
                 continue
             self._pop()
             self._free -= task.cores
-            self._running[task] = RunningTask(task, self, self.env._now, self.env._now + task._share / task.cores)
+            self._running[task] = RunningTask(task, self, self.env._now, self.env._now + task.share / task.cores)
             self.go_on(task)
 
     def go_on(self, task: LiveTask) -> None:
@@ -71,11 +70,12 @@ class ManyCores(Processor):
         """Return the process that takes a task through its phases."""
         return self._processes[task]
 
-    def restore_running(self, running: Sequence[tuple[LiveTask, float, float]]) -> None:
-        """Know of the tasks that it works on: each with its start and its expected end (s)."""
-        for task, started, end in running:
-            self._running[task] = RunningTask(task, self, started, end)
-            self._free -= task.cores
+    def restore(self, state: QueueState) -> None:
+        """Have to do what another one had."""
+        super().restore(state)
+        for run in state.running:
+            self._running[run.work] = run._replace(place=self)
+            self._free -= run.work.cores
 
     def _one(self, task: LiveTask) -> Phase:
         yield from self.serve(task)
@@ -92,8 +92,8 @@ class ManyCores(Processor):
         """Take a task into the queue: a blocked one waits there, and so do those behind it."""
         before = self._queued
         super().put(task)
-        task._share *= task.cores  # core seconds
-        self._queued = before + task._share
+        task.share *= task.cores  # core seconds
+        self._queued = before + task.share
 
     def _make_room_by_stopping(self, task: LiveTask) -> None:
         lacking = task.cores - self._free

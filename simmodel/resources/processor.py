@@ -43,7 +43,6 @@ class Processor(TaskPlace):
         self.core = Core(name) if spec.is_cpu and spec.cores == 1 else None
         self.setup_cores: Sequence[Core] = ()  # those that set it up
         self.overlap = bool(spec.overlap)
-        self.loaded: Any = None  # the family
         self._stoppable: dict[LiveTask, Any] = {}  # executing tasks, and the processes that run them
         self._timer = Event(self.env)  # one for all phases of fixed length: nobody else waits for it
         self._timer._ok = True
@@ -67,13 +66,21 @@ class Processor(TaskPlace):
         self.current = task
         self.begin()
 
+    def inside_own_phase(self, task: LiveTask) -> str | None:
+        """Return the name of the phase that a task is in, where the class of the processor has rewritten it."""
+        own = {
+            2: ("setup", self._plain_setup),
+            3: ("reconfigure", self._plain_reconfiguration),
+            5: ("transfer", not self._always_transfers),
+            7: ("execute", self._plain_execution),
+        }
+        name, plain = own.get(len(task.stamps or ()), ("", True))
+        return None if plain else name
+
     def process_of(self, task: LiveTask) -> Process:
         """Return the process that takes a task through its phases."""
         assert self.process is not None
         return self.process
-
-    def restore_running(self, running: Sequence[tuple[LiveTask, float, float]]) -> None:
-        """Know of the tasks that it works on: each with its start and its expected end (s)."""
 
     def __repr__(self) -> str:
         doing = f"runs {self.current.id}" if self.current is not None else "idle"
@@ -90,7 +97,7 @@ class Processor(TaskPlace):
             self.current = None
         while True:
             # What _head() says, at hand for the ordinary queue.
-            if self._ranked if self._by_priority else queue and not queue[0]._missing:
+            if self._ranked if self._by_priority else queue and not queue[0].missing:
                 self.current = task = self._pop()
                 yield from self.serve(task)
                 self.current = None
@@ -277,7 +284,7 @@ class Processor(TaskPlace):
             self.board.stopped(task, self, goes_back)
             if not goes_back:
                 task.state = "assigned"
-                self._queued += task._share
+                self._queued += task.share
                 self._rank(task) if self._by_priority else self._queue.appendleft(task)
             return False
         finally:

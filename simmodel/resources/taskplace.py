@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import deque
+from collections.abc import Sequence
 from math import inf
 from typing import Any, NamedTuple
 
@@ -14,7 +15,11 @@ from simmodel.resources.board import Board
 from simmodel.resources.memory import MemoryPool
 from simmodel.work.livetask import LiveTask
 
-__all__ = ["RunningTask", "TaskPlace"]
+__all__ = ["Family", "QueueState", "RunningTask", "TaskPlace"]
+
+Family = str | LiveTask | None
+"""What tasks of one kind are called, which a processor need not be reconfigured between; or the only task of its kind.
+"""
 
 
 class RunningTask(NamedTuple):
@@ -24,6 +29,26 @@ class RunningTask(NamedTuple):
     place: Any
     started: float
     expected_end: float
+
+
+class QueueState(NamedTuple):
+    """What a processor has to do, and what it is doing: what goes on needs, where a copy of it is made.
+
+    ``queue``, ``ranked``: the tasks in its queue, and those of a queue by priority with what they are ordered by;
+    ``numbers``: how many were ranked so far; ``queued``: expected seconds in the queue; ``since``, ``until``: s, of
+    what it works on; ``loaded``, ``last_family``: the family it has, and that of the end of its queue; ``running``:
+    what it works on.
+    """
+
+    queue: Sequence[LiveTask]
+    ranked: Sequence[tuple[float, int, LiveTask]]
+    numbers: int
+    queued: float
+    since: float
+    until: float
+    loaded: Family
+    last_family: Family
+    running: Sequence[RunningTask]
 
 
 class TaskPlace:
@@ -59,7 +84,8 @@ class TaskPlace:
         self.capacity = spec.cores
         self.current: LiveTask | None = None
         self.reconfigures = spec.reconfiguration[1] > 0
-        self._last_family: Any = None  # of the queue: what will be loaded when it is empty
+        self.loaded: Family = None
+        self.last_family: Family = None  # of the queue: what will be loaded when it is empty
         self._queue: deque[LiveTask] = deque()
         self._ranked: list[tuple[float, int, LiveTask]] = []  # of queue="priority": those that are ready
         self._numbers = 0
@@ -101,7 +127,7 @@ class TaskPlace:
     def expected_setup(self, task: LiveTask) -> float:
         """Return the seconds of setup, and of reconfiguration unless what is loaded last is the task's family."""
         seconds = self.spec.setup
-        if self.reconfigures and task.family != self._last_family:
+        if self.reconfigures and task.family != self.last_family:
             seconds += self.board.reconfiguration_time(self.spec, task)
         return seconds
 
@@ -141,21 +167,43 @@ class TaskPlace:
 
     # ------------------------------------------------------------------ its queue
 
+    def state(self) -> QueueState:
+        """Return what it has to do."""
+        return QueueState(
+            tuple(self._queue),
+            tuple(self._ranked),
+            self._numbers,
+            self._queued,
+            self._since,
+            self._until,
+            self.loaded,
+            self.last_family,
+            [entry[3] for entry in self.entries()],
+        )
+
+    def restore(self, state: QueueState) -> None:
+        """Have to do what another one had."""
+        self._queue.extend(state.queue)
+        self._ranked += state.ranked
+        self._numbers, self._queued = state.numbers, state.queued
+        self._since, self._until = state.since, state.until
+        self.loaded, self.last_family = state.loaded, state.last_family
+
     def put(self, task: LiveTask) -> None:
         """Take a task into the queue: a blocked one waits there, and so do those behind it."""
         share = task.speeds[self.kind]
         if self._sets_up or self.reconfigures:
             share += self.expected_setup(task)
-            self._last_family = task.family
+            self.last_family = task.family
         for data in task.inputs:
             if self.pool not in data.copies and data not in self.pool.awaited:
                 share += self.board.mover.transfer_time(data, self.pool)
                 self.pool.awaited[data] = None
-        task._share = share
+        task.share = share
         self._queued += share
         if not self._by_priority:
             self._queue.append(task)
-        elif task._missing:
+        elif task.missing:
             self._queue.append(task)
             return
         else:
@@ -194,11 +242,11 @@ class TaskPlace:
         if self._by_priority:
             return self._ranked[0][2] if self._ranked else None
         queue = self._queue
-        return queue[0] if queue and not queue[0]._missing else None
+        return queue[0] if queue and not queue[0].missing else None
 
     def _pop(self) -> LiveTask:
         task = self._ranked.pop(0)[2] if self._by_priority else self._queue.popleft()
-        share = task._share
+        share = task.share
         self._queued = self._queued - share if self._queue or self._ranked else 0.0
         self._since = now = self.env._now
         self._until = now + share

@@ -11,7 +11,7 @@ import numpy as np
 from simmodel.errors import InputError
 from simmodel.platform.broker import BrokerSpec
 from simmodel.platform.cluster import ClusterSpec
-from simmodel.snapshots.cluster import SystemSnapshot
+from simmodel.snapshots.snapshot import Snapshot
 from simmodel.systems.kinds import kind_of
 
 __all__ = ["GivenPlatform", "platform_of"]
@@ -34,7 +34,7 @@ def platform_of(given: GivenPlatform) -> Any:
     >>> list(platform_of({"a": 4, "b": 8}).places)
     ['a', 'b']
     """
-    if given is None or isinstance(given, SystemSnapshot) or kind_of(given) is not None:
+    if given is None or isinstance(given, Snapshot) or kind_of(given) is not None:
         return given
     if isinstance(given, int | np.integer) and not isinstance(given, bool):
         if given <= 0:
@@ -55,6 +55,6 @@ def platform_of(given: GivenPlatform) -> Any:
 
 
 def _place(given: GivenPlatform) -> Any:
-    if given is None or isinstance(given, SystemSnapshot):
+    if given is None or isinstance(given, Snapshot):
         raise InputError(f"a platform, a number of processors, a name or a path expected, found {given!r}")
     return platform_of(given)

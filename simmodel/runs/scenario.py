@@ -18,7 +18,7 @@ from simmodel.runs.paths import changed, look_up, parsed
 from simmodel.runs.platforms import GivenPlatform, platform_of
 from simmodel.runs.simulation import Simulation
 from simmodel.scheduling.registry import policy as policy_named
-from simmodel.snapshots.cluster import SystemSnapshot, snapshot_of_document
+from simmodel.snapshots.snapshot import Snapshot, snapshot_of_document
 from simmodel.systems.kinds import Kind, kind_named, kind_of, kind_of_snapshot
 from simmodel.systems.submissions import INLINE, GivenWork, Submissions, read_submissions, submissions_of_document
 from simmodel.systems.system import System
@@ -82,7 +82,7 @@ class Scenario:
 
     @options.default
     def _options_default(self) -> Options:
-        return NoOptions() if isinstance(self.platform, (SystemSnapshot, Missing)) else self.kind.options()
+        return NoOptions() if isinstance(self.platform, (Snapshot, Missing)) else self.kind.options()
 
     @classmethod
     def of(
@@ -95,7 +95,7 @@ class Scenario:
         """
         spec = platform_of(platform)
         own = {name: options.pop(name) for name in ("policies", "seed", "until") if name in options}
-        if isinstance(spec, SystemSnapshot):
+        if isinstance(spec, Snapshot):
             for name in options:
                 raise InputError(f"a snapshot has its options; found {name!r}")
             return cls(platform=spec, workload=workload, policy=policy, **own)
@@ -154,7 +154,7 @@ class Scenario:
             for each in given.values() if isinstance(given, Mapping) else (given,):
                 if isinstance(each, Missing):
                     raise InputError(each.message)
-        snapshot = self.platform if isinstance(self.platform, SystemSnapshot) else None
+        snapshot = self.platform if isinstance(self.platform, Snapshot) else None
         if snapshot is not None:
             system, work = self._restored(snapshot)
             described: dict[str, Any] = _snapshot_document(snapshot)
@@ -186,7 +186,7 @@ class Scenario:
         policy = kind.policy if self.policy is None else self.policy
         return kind.build(env, spec, unused(policy), self.options, policies=self.policies), work, spec
 
-    def _restored(self, snapshot: SystemSnapshot) -> tuple[System[Any], Submissions | None]:
+    def _restored(self, snapshot: Snapshot) -> tuple[System[Any], Submissions | None]:
         kind = kind_of_snapshot(snapshot)
         if isinstance(self.seed, int):
             env, snapshot = Environment(snapshot.now, self.seed), snapshot.reseeded()
@@ -260,13 +260,13 @@ def unused(policy: Any) -> Any:
 
 
 def _kind(platform: Any) -> Kind:
-    if isinstance(platform, SystemSnapshot):
+    if isinstance(platform, Snapshot):
         return kind_of_snapshot(platform)
     found = kind_of(platform)
     return kind_named("cluster") if found is None else found
 
 
-def _snapshot_document(snapshot: SystemSnapshot) -> dict[str, Any]:
+def _snapshot_document(snapshot: Snapshot) -> dict[str, Any]:
     return {"snapshot": snapshot.document() if snapshot.unfinished <= INLINE else {"digest": snapshot.digest}}
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from simmodel.environment import Environment
     from simmodel.scheduling.protocol import Decision, View
-    from simmodel.snapshots.cluster import SystemSnapshot
+    from simmodel.snapshots.snapshot import Snapshot
     from simmodel.systems.submissions import Submissions
     from simmodel.systems.system import System
 
@@ -178,6 +178,6 @@ class Simulation:
         result.scenario = dict(self.scenario)
         return result
 
-    def snapshot(self) -> SystemSnapshot:
+    def snapshot(self) -> Snapshot:
         """Return the state of the system as a plain value, from which a simulation can go on."""
         return self.system.snapshot()

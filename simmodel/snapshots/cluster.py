@@ -1,278 +1,41 @@
-"""Snapshots: the state of a system at one instant as a plain value, from which a simulation can be started."""
+"""Snapshots of clusters, and whether the parts of one fit together: a file may have been written by anybody."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Iterable, Mapping
-from functools import cached_property
-from importlib import import_module
-from math import inf, nextafter
-from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from math import inf
+from typing import Any, ClassVar, Literal
 
 import attrs
-import numpy as np
 
-from simmodel.errors import InputError
+from simmodel.errors import InputError, unknown
 from simmodel.platform.cluster import ClusterSpec
-from simmodel.resources.allocation import Allocation
+from simmodel.snapshots.jobs import PlaceState, Planned, RunningWork, Wait, Work, expected_plans, seen_work
+from simmodel.snapshots.snapshot import Snapshot
+from simmodel.snapshots.types import Columns, Instant
 from simmodel.work.job import Job
 
-__all__ = [
-    "Options",
-    "Past",
-    "PlaceState",
-    "Planned",
-    "PolicyState",
-    "RunningWork",
-    "Snapshot",
-    "SystemSnapshot",
-    "Work",
-    "register_snapshot",
-]
-
-FORMAT = "simmodel snapshot"
-SCHEMA = 1
+__all__ = ["ClusterOptions", "ClusterSnapshot"]
 
 
-class Past(NamedTuple):
-    """What happened to a job before: only of jobs that were blocked, or whose executions were stopped.
-
-    ``attempts`` before the present one; ``eligible``, ``first_start`` (of a job that started again), ``attempt_start``
-    (of one that was suspended since) and ``last_start`` in s; ``executed`` seconds whose work was not thrown away;
-    ``whole``: (requested, expected, duration) in s before it was suspended; ``resumes``: the parts of nodes that it
-    goes on with, ``True`` where only processors count, ``None`` where it starts from the beginning.
-    """
-
-    attempts: int = 0
-    eligible: float | None = None
-    first_start: float | None = None
-    attempt_start: float | None = None
-    last_start: float | None = None
-    executed: float = 0.0
-    whole: tuple[float, float, float | None] | None = None
-    resumes: Allocation | bool | None = None
-
-
-class Work(NamedTuple):
-    """A job as a snapshot holds it.
-
-    ``requested``: the seconds that it is planned with; ``expected``: those that it is planned with once it runs;
-    ``duration``: those that it will run, where that is known; ``number``: its place in the order of submission;
-    ``priority`` includes that of its queue and partition; ``spec``: what it was submitted as, where that says more.
-    """
-
-    id: int | str
-    number: int
-    submit: float
-    processors: int
-    requested: float
-    expected: float
-    duration: float | None
-    user: int | str | None = None
-    priority: float = 0.0
-    place: str = ""
-    outcome: str = "completed"
-    spec: Job | None = None
-    past: Past | None = None
-
-
-class RunningWork(NamedTuple):
-    """A job that runs: since when, its expected end and, only where it was taken from a simulation, its actual one.
-
-    ``held``: the parts of nodes that it holds, where nodes are identified; ``attempt``: from 1 on; ``released``: what
-    it held is given back, though its end is still an event of this instant.
-    """
-
-    work: Work
-    started: float
-    expected_end: float
-    end: float | None = None
-    held: Allocation | None = None
-    attempt: int = 1
-    released: bool = False
-
-    @property
-    def id(self) -> int | str:
-        """The job."""
-        return self.work.id
-
-    @property
-    def place(self) -> str:
-        """Where it runs."""
-        return self.work.place
-
-    @property
-    def nodes(self) -> tuple[int, ...] | None:
-        """The numbers of its nodes, where nodes are identified."""
-        return None if self.held is None else tuple(self.held.nodes.tolist())
-
-
-class PlaceState(NamedTuple):
-    """What of a place is away: ``down`` processors, or ((node, for how many reasons), ...); and its windows.
-
-    A window is (start, end, what, begun, what it is for), in s.
-    """
-
-    name: str
-    down: Any = 0
-    windows: tuple[tuple[float, float, Any, bool, str], ...] = ()
-    open: bool = False  # of a reservation: whether what fails of its partition fails here too
-
-
-class Planned(NamedTuple):
-    """Something to come at an instant (s); in the order of the snapshot's list where instant and priority are one."""
-
-    at: float
-    priority: float
-    what: str
-    about: tuple[Any, ...] = ()
-
-
-class Options(NamedTuple):
+@attrs.frozen
+class ClusterOptions:
     """The options of a cluster, as :class:`~simmodel.systems.cluster.system.Cluster` takes them."""
 
-    decide_on: str = "instant"
-    event_order: str = "submits-first"
-    estimates: str = "requested"
-    overrun: str = "stop"
+    decide_on: Literal["instant", "event"] = "instant"
+    event_order: Literal["submits-first", "ends-first"] = "submits-first"
+    estimates: Literal["requested", "exact", "cqsim"] = "requested"
+    overrun: Literal["stop", "continue"] = "stop"
 
 
-class PolicyState(NamedTuple):
-    """The policy of a cluster: what results call it, the name it can be made by, and what it remembers.
-
-    ``due``: a decision is to be made at this instant; ``asked``: the policy asked to be woken, whatever waits.
-    """
-
-    name: str = "fcfs"
-    known_as: str | None = "fcfs"
-    state: Any = None
-    due: bool = True
-    asked: bool = False
-
-
-OPTIONS = Options()
-POLICY = PolicyState()
-_SYSTEMS: dict[str, type[SystemSnapshot]] = {}
-_ELSEWHERE = {"broker": "simmodel.snapshots.broker"}  # what is registered when it is first needed
-
-
-def register_snapshot(cls: type[SystemSnapshot]) -> type[SystemSnapshot]:
-    """Make a kind of snapshot known by its ``system``, so that its JSON can be read."""
-    _SYSTEMS[cls.system] = cls
-    return cls
-
-
-def _of_numpy(value: Any) -> Any:
-    """Return a number of numpy's as one of Python's: users name jobs by them."""
-    if not isinstance(value, np.generic):
-        raise TypeError(f"plain values expected, found {value!r}")
-    return value.item()
-
-
-class SystemSnapshot:
-    """What the snapshots of all systems share: JSON with a version, equality and a hash by content.
-
-    A subclass says which ``system`` it is of, gives its ``values()`` as JSON can hold them, and is made of them by
-    ``of_values(values, source)``.
-    """
-
-    system: ClassVar[str]
-    now: float
-    seed: int
-
-    @property
-    def unfinished(self) -> int:
-        """How many jobs or tasks it holds."""
-        raise NotImplementedError
-
-    def values(self) -> dict[str, Any]:
-        """Return the contents as JSON can hold them."""
-        raise NotImplementedError
-
-    @classmethod
-    def of_values(cls, values: Mapping[str, Any], source: str | None = None) -> Self:
-        """Return the snapshot of such contents."""
-        raise NotImplementedError
-
-    def expected(self, *, actual: bool = False) -> Any:
-        """Return what a what-if may see: expected ends, and nothing that nobody knows yet."""
-        raise NotImplementedError
-
-    def reseeded(self) -> Self:
-        """Return the snapshot without its random streams: those of another seed begin anew."""
-        return attrs.evolve(self, streams=())  # type: ignore[misc]
-
-    @cached_property
-    def digest(self) -> str:
-        """The SHA-256 of the contents, as hexadecimal digits."""
-        return hashlib.sha256(self.to_json().encode()).hexdigest()
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, SystemSnapshot) and self.digest == other.digest)
-
-    def __hash__(self) -> int:
-        return hash(self.digest)
-
-    def document(self) -> dict[str, Any]:
-        """Return the contents and what stands before them in a file: format, schema and system."""
-        return {"format": FORMAT, "schema": SCHEMA, "system": self.system, **self.values()}
-
-    def to_json(self, path: str | Path | None = None) -> str:
-        """Return the snapshot as JSON; a path: write it there too, compressed where it ends in ``.gz``."""
-        text = json.dumps(self.document(), separators=(",", ":"), allow_nan=False, default=_of_numpy)
-        if path is not None:
-            from simmodel.results.stores import write_text
-
-            write_text(path, text + "\n")
-        return text
-
-    @classmethod
-    def from_json(cls, given: str | Path) -> Self:
-        """Return the snapshot that JSON text, or a file of it, holds.
-
-        Raises
-        ------
-        InputError
-            where it is not a snapshot of this kind and schema, or a value in it is not possible
-        """
-        from simmodel.snapshots.reading import read_document
-
-        document, source = read_document(given)
-        found = snapshot_of_document(document, source)
-        if not isinstance(found, cls):
-            raise InputError(f"a snapshot of a {cls.system} expected, found one of a {found.system}", source, "system")
-        return found
-
-
-def snapshot_of_document(document: Mapping[str, Any], source: str | None = None) -> SystemSnapshot:
-    """Return the snapshot of a document, whatever system it is of."""
-    values = dict(document)
-    for name, expected in (("format", FORMAT), ("schema", SCHEMA)):
-        found = values.pop(name, None)
-        if found != expected or type(found) is not type(expected):
-            raise InputError(f"{name} {expected!r} expected, found {found!r}", source, name)
-    system = values.pop("system", None)
-    if system in _ELSEWHERE:
-        import_module(_ELSEWHERE[system])
-    if system not in _SYSTEMS:
-        names = ", ".join(dict.fromkeys([*_SYSTEMS, *_ELSEWHERE]))
-        raise InputError(f"a system expected ({names}), found {system!r}", source, "system")
-    return _SYSTEMS[system].of_values(values, source)
-
-
-@register_snapshot
 @attrs.frozen(kw_only=True, eq=False, slots=False, repr=False)
-class Snapshot(SystemSnapshot):
-    """A cluster at one instant.
+class ClusterSnapshot(Snapshot):
+    """A cluster at one instant; beside what all snapshots have (see :class:`~simmodel.snapshots.snapshot.Snapshot`):
 
     Parameters
     ----------
-    name, now, seed
-        of the cluster; s; of its random streams
-    platform, options, policy
-        as built; the policy and what it remembers
+    platform, options
+        as built
     running
         what runs, place by place, in the order of the starts there
     waiting, held, blocked
@@ -284,68 +47,60 @@ class Snapshot(SystemSnapshot):
     places, consumables
         what of each place is away; what of each consumable is free
     waits
-        for whom blocked jobs wait: (the other's id, ``"start"`` or ``"end"``, the job's number, which dependency)
+        for whom blocked jobs wait
     over
         (id, how it ended) of the jobs that are over and that arrivals name
     usage
         (half-life in s, ((user, processor seconds, processors held, instant), ...)) of each record of consumption
-    streams
-        random streams by name, with their states
     planned
         what is to come, in order
-    submitted
-        how many jobs have been or are still to be submitted: the number of the next one
     """
 
     system: ClassVar[str] = "cluster"
 
     name: str = "cluster"
-    now: float = 0.0
-    seed: int = 0
     platform: ClusterSpec
-    options: Options = OPTIONS
-    policy: PolicyState = POLICY
-    running: tuple[RunningWork, ...] = ()
-    waiting: tuple[Work, ...] = ()
-    held: tuple[Work, ...] = ()
-    blocked: tuple[Work, ...] = ()
+    options: ClusterOptions = ClusterOptions()
+    running: Columns[RunningWork] = ()
+    waiting: Columns[Work] = ()
+    held: Columns[Work] = ()
+    blocked: Columns[Work] = ()
     new: tuple[int, ...] = ()
-    arrivals: tuple[Work, ...] = ()
+    arrivals: Columns[Work] = ()
     places: tuple[PlaceState, ...] = ()
-    consumables: tuple[tuple[str, float], ...] = ()
-    waits: tuple[tuple[int | str, str, int, int], ...] = ()
+    consumables: tuple[tuple[str, Instant], ...] = ()
+    waits: tuple[Wait, ...] = ()
     over: tuple[tuple[int | str, str], ...] = ()
-    usage: tuple[tuple[float, tuple[tuple[Any, float, float, float], ...]], ...] = ()
-    streams: tuple[tuple[str, dict[str, Any]], ...] = ()
+    usage: tuple[tuple[float, tuple[tuple[int | str | None, float, float, Instant], ...]], ...] = ()
     planned: tuple[Planned, ...] = ()
-    submitted: int = 0
 
     def __repr__(self) -> str:
         return (
-            f"<Snapshot of {self.name} at {self.now:g} s: {len(self.running)} running, {len(self.waiting)} waiting, "
-            f"{len(self.arrivals)} to arrive>"
+            f"<ClusterSnapshot of {self.name} at {self.now:g} s: {len(self.running)} running, "
+            f"{len(self.waiting)} waiting, {len(self.arrivals)} to arrive>"
         )
 
     @property
+    def submitted_work(self) -> Iterator[Work]:
+        """What has been submitted and is not over: what runs, waits, is held and is blocked."""
+        yield from (run.work for run in self.running)
+        for works in (self.waiting, self.held, self.blocked):
+            yield from works
+
+    @property
+    def ids(self) -> list[int | str]:
+        """The ids of the jobs that have been submitted and are not over."""
+        return [work.id for work in self.submitted_work]
+
+    @property
+    def tally(self) -> tuple[int, int]:
+        """How many jobs run and how many wait."""
+        return len(self.running), len(self.waiting)
+
+    @property
     def unfinished(self) -> int:
-        """How many jobs it holds."""
-        return sum(map(len, (self.running, self.waiting, self.held, self.blocked, self.arrivals)))
-
-    def values(self) -> dict[str, Any]:
-        """Return the contents as JSON can hold them."""
-        from simmodel.snapshots.codec import values_of
-
-        return values_of(self)
-
-    @classmethod
-    def of_values(cls, values: Mapping[str, Any], source: str | None = None) -> Self:
-        """Return the snapshot of such contents."""
-        from simmodel.snapshots.check import check
-        from simmodel.snapshots.codec import fields_of
-
-        snapshot = cls(**fields_of(values, source))
-        check(snapshot, source)
-        return snapshot
+        """How many jobs it holds, those still to arrive included."""
+        return len(self.ids) + len(self.arrivals)
 
     @classmethod
     def of(
@@ -360,7 +115,7 @@ class Snapshot(SystemSnapshot):
         half_life: float | None = None,
         policy: Any = "fcfs",
         **options: Any,
-    ) -> Snapshot:
+    ) -> ClusterSnapshot:
         """Return the snapshot of what is known of a cluster, such as a real one, whose jobs run nobody knows how long.
 
         Parameters
@@ -387,9 +142,8 @@ class Snapshot(SystemSnapshot):
         InputError
             where a value is not possible, with its place (``running[2].started``)
 
-        >>> from simmodel.snapshots.cluster import Snapshot
-        >>> seen = Snapshot.of(4, now=100, running=[{"id": 1, "processors": 3, "requested": 60, "started": 90}],
-        ...                    waiting=[{"id": 2, "processors": 2, "requested": 30, "submit": 95}])
+        >>> seen = ClusterSnapshot.of(4, now=100, running=[{"id": 1, "processors": 3, "requested": 60, "started": 90}],
+        ...                           waiting=[{"id": 2, "processors": 2, "requested": 30, "submit": 95}])
         >>> seen.running[0].expected_end
         150.0
         >>> from simmodel import simulate
@@ -410,17 +164,261 @@ class Snapshot(SystemSnapshot):
             **options,
         )
 
-    def expected(self, *, actual: bool = False) -> Any:
+    def expected(self, *, actual: bool = False) -> ClusterSnapshot:
         """Return what a what-if may see: no arrivals, failures or cancellations to come, and no actual run times.
 
         What runs is expected to end when a policy expects it to, and just after now where that is past; what waits is
         expected to run the time that it is planned with. With ``actual`` run times stay what they are.
         """
-        from simmodel.snapshots.foreseen import foreseen
+        parts: dict[str, Any] = {}
+        if not actual:
+            parts = {name: tuple(map(seen_work, getattr(self, name))) for name in ("waiting", "held", "blocked")}
+            parts["running"] = tuple(
+                run._replace(work=seen_work(run.work), end=None) for run in self.running if not run.released
+            )
+        seen = attrs.evolve(
+            self,
+            **parts,
+            arrivals=(),
+            streams=(),
+            seed=0,
+            planned=tuple(expected_plans(self.planned, self.platform, self.now, actual=actual)),
+            over=(),
+        )
+        return attrs.evolve(seen, submitted=max((work.number for work in seen.submitted_work), default=-1) + 1)
 
-        return foreseen(self, actual)
+    def check(self) -> None:
+        """Raise ``InputError``, with its place, where two parts of the snapshot do not fit together."""
+        _Check(self).run()
 
 
-def just_after(instant: float) -> float:
-    """Return the first instant (s) after one."""
-    return nextafter(instant, inf)
+class _Check:
+    def __init__(self, snapshot: ClusterSnapshot) -> None:
+        self.snapshot = snapshot
+        platform = snapshot.platform
+        self.capacity = {each.name: each.capacity for each in platform.partitions}
+        self.nodes = {each.name: len(each.node_names) for each in platform.partitions if each.nodes}
+        for each in platform.reservations:
+            parent = platform.partition(each.partition)
+            kinds = [kind for kind in parent.nodes for _ in range(kind.count)]
+            if kinds:
+                self.nodes[each.name] = len(each.nodes)
+                numbers = [node if isinstance(node, int) else parent.node_names.index(node) for node in each.nodes]
+                self.capacity[each.name] = sum(kinds[node].cores for node in numbers)
+            else:
+                self.capacity[each.name] = each.processors or 0
+        self.known: dict[int, Work] = {}
+
+    def error(self, message: str, place: str) -> InputError:
+        """Return the error for a place in the document."""
+        return InputError(message, place=place)
+
+    def run(self) -> None:
+        """Look at all of it."""
+        self._works()
+        self._places()
+        self._running()
+        self._references()
+        self._planned()
+
+    # ------------------------------------------------------------------ jobs
+
+    def _each(self) -> Iterator[tuple[str, int, Work]]:
+        snapshot = self.snapshot
+        for i, run in enumerate(snapshot.running):
+            yield "running", i, run.work
+        for name in ("waiting", "held", "blocked", "arrivals"):
+            for i, work in enumerate(getattr(snapshot, name)):
+                yield name, i, work
+
+    def _works(self) -> None:
+        now = self.snapshot.now
+        queues = {queue.name for queue in self.snapshot.platform.queues}
+        for part, i, work in self._each():
+            if work.number in self.known and work.number >= 0:
+                raise self.error(f"numbers that differ expected, found {work.number} twice", f"{part}.number[{i}]")
+            self.known[work.number] = work
+            if (work.submit < now) if part == "arrivals" else (work.submit > now):
+                when = "at or after" if part == "arrivals" else "up to"
+                raise self.error(f"an instant {when} {now:g} s expected, found {work.submit:g}", f"{part}.submit[{i}]")
+            spec = work.spec
+            if spec is not None and spec.queue is not None and queues and str(spec.queue) not in queues:
+                raise self.error(unknown("queue", str(spec.queue), sorted(queues)).message, f"{part}.spec[{i}].queue")
+            if part == "held" and (spec is None or spec.queue is None or not queues):
+                raise self.error("a job of a queue expected: only those are held", f"held.spec[{i}]")
+            if part == "blocked" and (spec is None or not spec.dependencies):
+                raise self.error("a job with dependencies expected: only those are blocked", f"blocked.spec[{i}]")
+            if work.place not in self.capacity and not (part == "arrivals" and spec is not None and not work.place):
+                raise self.error(unknown("place", work.place, self.capacity).message, f"{part}.place[{i}]")
+
+    def _running(self) -> None:
+        now = self.snapshot.now
+        used = dict.fromkeys(self.capacity, 0)
+        for i, run in enumerate(self.snapshot.running):
+            place = run.place
+            if run.started > now:
+                raise self.error(f"an instant up to {now:g} s expected, found {run.started:g}", f"running.started[{i}]")
+            if run.end is not None and run.end < now:
+                raise self.error(f"an instant from {now:g} s on expected, found {run.end:g}", f"running.end[{i}]")
+            if (run.held is not None) != (place in self.nodes):
+                expected = f"nodes of {place}" if place in self.nodes else f"no nodes, {place} has none,"
+                raise self.error(f"{expected} expected, found {run.held}", f"running.held[{i}]")
+            if run.held is not None:
+                for node in run.held.nodes.tolist():
+                    self._node(node, place, f"running.held[{i}]")
+            if not run.released:
+                used[place] += run.work.processors
+                if used[place] > self.capacity[place]:
+                    raise self.error(
+                        f"at most {self.capacity[place]} processors in use on {place} expected, found {used[place]}",
+                        f"running.processors[{i}]",
+                    )
+
+    def _node(self, node: int, place: str, where: str) -> None:
+        if not 0 <= node < self.nodes[place]:
+            raise self.error(f"a node of {place} (0 to {self.nodes[place] - 1}) expected, found {node}", where)
+
+    # ------------------------------------------------------------------ places
+
+    def _places(self) -> None:
+        for i, state in enumerate(self.snapshot.places):
+            where = f"places[{i}]"
+            if state.name not in self.capacity:
+                raise self.error(unknown("place", state.name, self.capacity).message, f"{where}.name")
+            identified = state.name in self.nodes
+            if state.down and isinstance(state.down, int) == identified:
+                raise self.error(
+                    f"{'nodes' if identified else 'processors'} expected, found {state.down}", f"{where}.down"
+                )
+            for node, _ in () if isinstance(state.down, int) else state.down:
+                self._node(node, state.name, f"{where}.down")
+            for j, (_, _, what, _, why) in enumerate(state.windows):
+                if isinstance(what, int) == identified:
+                    found = f"{'nodes' if identified else 'processors'} expected, found {what}"
+                    raise self.error(found, f"{where}.windows[{j}]")
+                if why and why not in ("maintenance", "not yet open", "closed"):
+                    name = why.removeprefix("reservation ")
+                    if name not in {each.name for each in self.snapshot.platform.reservations}:
+                        raise self.error(f"what a window is for expected, found {why!r}", f"{where}.windows[{j}]")
+        names = {each.name for each in self.snapshot.platform.consumables}
+        for i, (name, _) in enumerate(self.snapshot.consumables):
+            if name not in names:
+                raise self.error(unknown("consumable", name, sorted(names)).message, f"consumables[{i}]")
+
+    # ------------------------------------------------------------------ what names something else
+
+    def _references(self) -> None:
+        snapshot = self.snapshot
+        waiting = {work.number for work in snapshot.waiting}
+        for i, number in enumerate(snapshot.new):
+            if number not in waiting:
+                raise self.error(f"the number of a waiting job expected, found {number}", f"new[{i}]")
+        blocked = {work.number: work for work in snapshot.blocked}
+        for i, (_, _, number, which) in enumerate(snapshot.waits):
+            spec = blocked[number].spec if number in blocked else None
+            if spec is None:
+                raise self.error(f"the number of a blocked job expected, found {number}", f"waits[{i}]")
+            if not which < len(spec.dependencies):
+                raise self.error(f"one of {len(spec.dependencies)} dependencies expected, found {which}", f"waits[{i}]")
+        for name, state in snapshot.streams:
+            if not isinstance(state, dict) or state.get("bit_generator") != "PCG64":
+                raise self.error(f"the state of a PCG64 generator expected, found {state!r}", f"streams.{name}")
+
+    def _planned(self) -> None:
+        """Each thing to come names what is there; what runs ends when it says, and what arrives does so once."""
+        arriving: list[int] = []
+        ending: dict[int, float] = {}
+        for i, each in enumerate(self.snapshot.planned):
+            where = f"planned[{i}]"
+            if each.at < self.snapshot.now:
+                raise self.error(f"an instant from {self.snapshot.now:g} s on expected, found {each.at:g}", where)
+            if each.what not in _KINDS:
+                raise self.error(unknown("what is planned", each.what, _KINDS).message, where)
+            try:
+                fine = _KINDS[each.what](self, each)
+            except (TypeError, ValueError, IndexError, KeyError):
+                fine = False
+            if not fine:
+                raise self.error(f"{each.what!r} and what it is about expected, found {list(each.about)}", where)
+            if each.what == "end":
+                ending[each.about[0]] = each.at
+            elif each.what == "arrivals":
+                arriving += range(each.about[0], each.about[0] + each.about[1])
+            elif each.what == "submission":
+                arriving += each.about
+        for row, run in enumerate(self.snapshot.running):
+            if ending.get(row) != run.end:
+                found = "none" if row not in ending else f"{ending[row]:g} s"
+                expected = "no end" if run.end is None else f"its end at {run.end:g} s"
+                raise self.error(f"{expected} in what is planned expected, found {found}", f"running.end[{row}]")
+        if sorted(arriving) != list(range(len(self.snapshot.arrivals))):
+            raise self.error(
+                f"each of {len(self.snapshot.arrivals)} arrivals planned once expected, found {len(arriving)} plans",
+                "planned",
+            )
+
+    # ------------------------------------------------------------------ what can be planned
+
+    def _end(self, each: Planned) -> bool:
+        (row,) = each.about
+        return type(row) is int and 0 <= row < len(self.snapshot.running)
+
+    def _several(self, each: Planned) -> bool:
+        first, count = map(int, each.about)
+        there = self.snapshot.arrivals
+        return 0 <= first <= first + count <= len(there) and count > 0 and len(self.capacity) == 1
+
+    def _submission(self, each: Planned) -> bool:
+        (row,) = each.about
+        return type(row) is int and row >= 0 and self.snapshot.arrivals[row].spec is not None
+
+    def _cancel(self, each: Planned) -> bool:
+        (number,) = each.about
+        return number in self.known
+
+    def _eligible(self, each: Planned) -> bool:
+        (number,) = each.about
+        return number in {work.number for work in self.snapshot.blocked}
+
+    def _alarm(self, each: Planned) -> bool:
+        return not each.about and each.at < inf
+
+    def _outage(self, each: Planned) -> bool:
+        (number,) = each.about
+        return type(number) is int and 0 <= number < len(self.snapshot.platform.outages)
+
+    def _failure(self, each: Planned) -> bool:
+        number, unit = each.about
+        model = self.snapshot.platform.failures[number]
+        name = self.snapshot.platform.partition(model.partition).name
+        return (
+            type(number) is type(unit) is int and number >= 0 and 0 <= unit < self.nodes.get(name, self.capacity[name])
+        )
+
+    def _window(self, each: Planned) -> bool:
+        name, row = each.about
+        (state,) = (state for state in self.snapshot.places if state.name == name)
+        return type(row) is int and 0 <= row < len(state.windows)
+
+    def _told(self, each: Planned) -> bool:
+        if len(each.about) == 2 and isinstance(each.about[1], int):
+            return self._window(each)
+        return len(each.about) > 1 and all(name in self.capacity for name in each.about[1:])
+
+
+_KINDS: dict[str, Callable[[_Check, Planned], bool]] = {
+    "end": _Check._end,
+    "arrivals": _Check._several,
+    "submission": _Check._submission,
+    "cancel": _Check._cancel,
+    "eligible": _Check._eligible,
+    "alarm": _Check._alarm,
+    "down": _Check._outage,
+    "up": _Check._outage,
+    "fail": _Check._failure,
+    "repair": _Check._failure,
+    "back": _Check._failure,
+    "begin": _Check._window,
+    "over": _Check._window,
+    "told": _Check._told,
+}

@@ -1,47 +1,80 @@
-"""Snapshots of clusters as JSON: jobs in columns, what equals the default left out; and reading them back.
+"""One codec for the states of all systems: typed values to what JSON can hold, and back, each value checked.
 
-Numbers are written so that they are read back as they were; infinity is the text ``"inf"``. Before the contents stand
-``format``, ``schema`` (one more at each change that older versions cannot read) and ``system``.
+An attrs class is an object, whose fields are left out where they equal their default; a ``NamedTuple`` is a list;
+``Columns`` are rows written as an object of columns; ``Keyed`` are pairs written as an object. Infinity is the text
+``"inf"``. Numbers are written so that they are read back as they were.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, lru_cache
 from math import inf
-from typing import Any
+from types import NoneType
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 import attrs
+from cattrs import Converter
 
 from simmodel.errors import InputError, SnapshotError
-from simmodel.platform.cluster import ClusterSpec
-from simmodel.platform.toml import from_dict, to_dict
+from simmodel.platform.strict import inside, made_from, strict_converter
+from simmodel.platform.toml import KINDS, from_dict, to_dict
 from simmodel.resources.allocation import Allocation
-from simmodel.snapshots import reading as read
-from simmodel.snapshots.cluster import (
-    Options,
-    Past,
-    PlaceState,
-    Planned,
-    PolicyState,
-    RunningWork,
-    Snapshot,
-    Work,
-)
-from simmodel.work.job import Dependency, Job
+from simmodel.snapshots.columns import Read, Table, Write, items
+from simmodel.snapshots.types import Check, Count, Layout, arms_of, base_of, fields_of, is_mapping, is_row, is_union
+from simmodel.work.job import Job
 
-__all__ = ["fields_of", "json_number", "json_spec", "spec_of_json", "values_of"]
+__all__ = ["read_state", "register_state", "write_fields"]
 
-_JOB_FIELDS = {field.name: field for field in attrs.fields(Job)}
-_FLOATS = ("submit", "run", "requested", "memory_per_node", "priority", "cancel")
+T = TypeVar("T")
 
 
-# ---------------------------------------------------------------------- writing
+def read_state(values: Any, kind: type[T]) -> T:
+    """Return the state of a type that plain values describe.
+
+    Raises
+    ------
+    InputError
+        where a key is unknown or missing, or a value is not possible; with its path inside the values
+
+    >>> read_state({"job": 7, "after": "start"}, Job)
+    Traceback (most recent call last):
+    ...
+    simmodel.errors.InputError: after: key 'after' is not known. There are: id, submit, processors, run, requested,
+    nodes, cores_per_node, gpus_per_node, memory_per_node, consumables, user, group, queue, partition, priority,
+    dependencies, cancel, on_preempt, keeps_work, name
+    """
+    found: T = _converter().structure(values, kind)
+    return found
 
 
-def json_number(value: float | None) -> Any:
-    """Return a number as JSON can hold it: infinity as a text."""
-    return "inf" if value == inf else value
+def write_fields(state: Any) -> dict[str, Any]:
+    """Return the fields of an attrs object as plain values, but for those that equal their default."""
+    kind: Any = type(state)
+    return _object_writer(kind)(state)
+
+
+def register_state(kind: type[Any], read: Callable[[Any], Any], write: Write) -> None:
+    """Have a class read and written by functions of its own."""
+    _OWN[kind] = (read, write)
+
+
+# ---------------------------------------------------------------------- classes with a form of their own
+
+
+def _read_allocation(value: Any) -> Allocation:
+    rows = _reader(tuple[tuple[Count, Count, Count, Count], ...])(value, None)
+    try:
+        return Allocation.of(rows)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+
+
+def _write_job(job: Job) -> dict[str, Any]:
+    if job.body is not None:
+        raise SnapshotError(f"job {job.id}: work in a generator body cannot be copied")
+    # It is always said for how many processors: the default depends on what else the job asks for.
+    return {"processors": _plain(job.processors), **_object_writer(Job)(job)}
 
 
 def _plain(value: Any) -> Any:
@@ -49,347 +82,283 @@ def _plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 
-@lru_cache(maxsize=64)
-def _described(platform: ClusterSpec) -> dict[str, Any]:
+def _described(spec: Any) -> dict[str, Any]:
     """Return a description as it is once it has been read back: what is a float there is one here."""
-    return to_dict(from_dict(to_dict(platform)))
+    return to_dict(from_dict(to_dict(spec)))
 
 
-def json_spec(spec: Job | None) -> dict[str, Any] | None:
-    """Return a job as plain values; what equals the default is left out."""
-    if spec is None:
-        return None
-    if spec.body is not None:
-        raise SnapshotError(f"job {spec.id}: work in a generator body cannot be copied")
-    given: dict[str, Any] = {}
-    for name, field in _JOB_FIELDS.items():
-        value = getattr(spec, name)
-        if name == "dependencies":
-            if value:
-                given[name] = [[_plain(each.job), each.after, float(each.think_time)] for each in value]
-        elif name == "consumables":
-            if value:
-                given[name] = {key: float(amount) for key, amount in value.items()}
-        elif value != field.default or name == "processors":
-            given[name] = json_number(float(value)) if name in _FLOATS else _plain(value)
-    return given
+@lru_cache(maxsize=64)
+def _described_once(spec: Any) -> dict[str, Any]:
+    return _described(spec)
 
 
-def _past(past: Past | None) -> Any:
-    if past is None:
-        return None
-    return [
-        past.attempts,
-        past.eligible,
-        past.first_start,
-        past.attempt_start,
-        past.last_start,
-        past.executed,
-        past.whole and [json_number(value) for value in past.whole],
-        [list(row) for row in past.resumes.rows] if isinstance(past.resumes, Allocation) else past.resumes,
-    ]
+def _write_spec(spec: Any) -> dict[str, Any]:
+    try:
+        return _described_once(spec)
+    except TypeError:  # it holds options, which have no hash
+        return _described(spec)
 
 
-def _works(works: Sequence[Work]) -> dict[str, Any]:
-    """Return jobs as columns; columns of defaults are left out, and those of one place are a text."""
-    if not works:
-        return {}
-    columns: dict[str, Any] = dict(zip(Work._fields, map(list, zip(*works, strict=True)), strict=True))
-    for name, default in Work._field_defaults.items():
-        if columns[name].count(default) == len(works):
-            del columns[name]
-    if columns["expected"] == columns["requested"]:
-        del columns["expected"]
-    if columns["duration"].count(None) == len(works):
-        del columns["duration"]
-    if "place" in columns and columns["place"].count(columns["place"][0]) == len(works):
-        columns["place"] = columns["place"][0]
-    for name in ("requested", "expected", "duration"):
-        if name in columns and inf in columns[name]:
-            columns[name] = [json_number(value) for value in columns[name]]
-    for name, write in (("spec", json_spec), ("past", _past)):
-        if name in columns:
-            columns[name] = [write(value) for value in columns[name]]
-    return columns
+def _read_spec(kind: type[Any]) -> Callable[[Any], Any]:
+    def read(value: Any) -> Any:
+        spec = from_dict(value)
+        if not isinstance(spec, kind):
+            raise InputError(f"a {kind.__name__} expected, found a {type(spec).__name__}", place="kind")
+        return spec
+
+    return read
 
 
-def _runs(runs: Sequence[RunningWork]) -> dict[str, Any]:
-    if not runs:
-        return {}
-    columns = _works([run.work for run in runs])
-    own: dict[str, Any] = dict(
-        zip(RunningWork._fields[1:], map(list, zip(*[run[1:] for run in runs], strict=True)), strict=True)
-    )
-    for name, default in RunningWork._field_defaults.items():
-        if own[name].count(default) == len(runs):
-            del own[name]
-    for name in ("expected_end", "end"):
-        if name in own and inf in own[name]:
-            own[name] = [json_number(value) for value in own[name]]
-    if "held" in own:
-        own["held"] = [held and [list(row) for row in held.rows] for held in own["held"]]
-    return {**columns, **own}
-
-
-def _place(state: PlaceState) -> dict[str, Any]:
-    given: dict[str, Any] = {"name": state.name}
-    if state.down:
-        given["down"] = state.down if isinstance(state.down, int) else [list(pair) for pair in state.down]
-    if state.windows:
-        given["windows"] = [
-            [start, json_number(end), what if isinstance(what, int) else list(what), begun, why]
-            for start, end, what, begun, why in state.windows
-        ]
-    if state.open:
-        given["open"] = True
-    return given
-
-
-def values_of(snapshot: Snapshot) -> dict[str, Any]:
-    """Return the contents of a snapshot as JSON can hold them."""
-    policy = snapshot.policy
-    values: dict[str, Any] = {
-        "name": snapshot.name,
-        "now": snapshot.now,
-        "seed": snapshot.seed,
-        "platform": _described(snapshot.platform),
-        "options": snapshot.options._asdict(),
-        "policy": policy._asdict(),
-        "running": _runs(snapshot.running),
-        **{name: _works(getattr(snapshot, name)) for name in ("waiting", "held", "blocked", "arrivals")},
-        "new": list(snapshot.new),
-        "places": [_place(state) for state in snapshot.places],
-        "consumables": [list(pair) for pair in snapshot.consumables],
-        "waits": [list(each) for each in snapshot.waits],
-        "over": [list(each) for each in snapshot.over],
-        "usage": [[json_number(life), [list(each) for each in users]] for life, users in snapshot.usage],
-        "streams": dict(snapshot.streams),
-        "planned": [[json_number(each.at), each.priority, each.what, *each.about] for each in snapshot.planned],
-        "submitted": snapshot.submitted,
-    }
-    empty: tuple[Any, ...] = ({}, [])
-    return {name: value for name, value in values.items() if value not in empty}
-
+_OWN: dict[type[Any], tuple[Callable[[Any], Any], Write]] = {
+    Allocation: (_read_allocation, lambda held: [list(row) for row in held.rows]),
+    **{kind: (_read_spec(kind), _write_spec) for kind in KINDS.values()},
+}
 
 # ---------------------------------------------------------------------- reading
 
 
-def _rows(value: Any) -> Any:
-    rows = [tuple(read.count(each) for each in row) for row in read.items(value)]
-    if any(len(row) != 4 for row in rows):
-        raise ValueError
-    return Allocation.of(rows)  # type: ignore[arg-type]
+@cache
+def _converter() -> Converter:
+    fields_of(Job)
+    converter = strict_converter(omit=("body",))
+    converter.register_structure_hook(float, _read_float)
+    converter.register_structure_hook_func(lambda kind: kind is Any, lambda value, _kind: value)
+    converter.register_structure_hook_func(made_from(Literal), _read_literal)
+    for of, reader in (
+        (made_from(tuple), _tuple_reader),
+        (is_mapping, _mapping_reader),
+        (is_union, _union_reader),
+        (is_row, _row_reader),
+        (made_from(Annotated), _annotated_reader),
+        (_OWN.__contains__, _own_reader),
+    ):
+        converter.register_structure_hook_factory(of, reader)
+    return converter
 
 
-def _resumes(value: Any) -> Any:
-    return value if value is None or value is True else _rows(value)
+def _reader(kind: Any) -> Read:
+    return _converter().get_structure_hook(kind)
 
 
-def _read_past(value: Any) -> Past | None:
-    if value is None:
-        return None
-    attempts, eligible, first, start, last, executed, whole, resumes = read.items(value)
-    if whole is not None:
-        requested, expected, duration = whole
-        whole = (read.seconds(requested), read.seconds(expected), None if duration is None else read.seconds(duration))
-    return Past(
-        read.count(attempts),
-        None if eligible is None else read.instant(eligible),
-        None if first is None else read.instant(first),
-        None if start is None else read.instant(start),
-        None if last is None else read.instant(last),
-        read.seconds(executed),
-        whole,
-        _resumes(resumes),
-    )
+def _own_reader(kind: Any) -> Read:
+    read = _OWN[kind][0]
+    return lambda value, _kind: read(value)
 
 
-def spec_of_json(value: Any) -> Job | None:
-    """Return the job of plain values (see :func:`json_spec`); raises what a check raises."""
-    if value is None:
-        return None
-    given = dict(value)
-    for name in given:
-        if name not in _JOB_FIELDS or name == "body":
-            raise ValueError
-    if "dependencies" in given:
-        given["dependencies"] = tuple(
-            Dependency(read.name(job), after, read.seconds(think)) for job, after, think in given["dependencies"]
-        )
-    if "consumables" in given:
-        given["consumables"] = {
-            read.text(name): read.seconds(amount) for name, amount in dict(given["consumables"]).items()
-        }
-    for name in _FLOATS:
-        if given.get(name) is not None:
-            given[name] = read.real(given[name])
-    for name in ("processors", "nodes", "cores_per_node", "gpus_per_node"):
-        if given.get(name) is not None:
-            given[name] = read.count(given[name])
-    return Job(**given)
+def _read_float(value: Any, _kind: Any) -> float:
+    if type(value) is float and value == value:
+        return value
+    if value == "inf":
+        return inf
+    if type(value) is not int:
+        raise InputError(f"a number expected, found {value!r}")
+    return float(value)
 
 
-_JOB = "a job's fields"
-_WORK_KEYS = Work._fields
+def _read_literal(value: Any, kind: Any) -> Any:
+    allowed = get_args(kind)
+    if value not in allowed or type(value) not in map(type, allowed):
+        raise InputError(f"{' or '.join(map(repr, allowed))} expected, found {value!r}")
+    return value
 
 
-def _read_works(reader: read.Reader, more: Sequence[str] = ()) -> list[Work]:
-    """Return the jobs of columns."""
-    if not reader.values:
-        return []
-    names = reader.take("id", read.items, "a list of job numbers or names")
-    count = len(names)
-    ids = [reader.check(value, read.name, "a job number or name", f"id[{i}]") for i, value in enumerate(names)]
-    requested = reader.column("requested", read.seconds, "seconds (0 or more)", count, None)
-    if count and requested[0] is None:
-        raise reader.error("a list of seconds expected, found none", "requested")
-    expected = (
-        reader.column("expected", read.seconds, "seconds (0 or more)", count, None)
-        if "expected" in reader.values
-        else requested
-    )
-    place = reader.values.get("place", "")
-    places = [reader.take("place", read.text, "a place", "")] * count if isinstance(place, str) else None
-    columns = [
-        ids,
-        reader.column("number", read.whole, "a whole number", count, None),
-        reader.column("submit", read.instant, "an instant in s", count, None),
-        reader.column("processors", read.size, "a whole number > 0", count, 1),
-        requested,
-        expected,
-        reader.column("duration", read.maybe(read.seconds), "seconds (0 or more)", count, None),
-        reader.column("user", read.user, "a user's number or name", count, None),
-        reader.column("priority", read.instant, "a number", count, 0.0),
-        places if places is not None else reader.column("place", read.text, "a place", count, ""),
-        reader.column("outcome", read.text, "completed or timeout", count, "completed"),
-        reader.column("spec", spec_of_json, _JOB, count, None),
-        reader.column("past", _read_past, "what came before", count, None),
-    ]
-    for name, column in (("number", columns[1]), ("submit", columns[2])):
-        if count and column[0] is None:
-            raise reader.error("a list expected, found none", name)
-    if not more:
-        reader.finish(_WORK_KEYS)
-    return [Work(*each) for each in zip(*columns, strict=True)]
-
-
-def _read_runs(reader: read.Reader) -> list[RunningWork]:
-    if not reader.values:
-        return []
-    works = _read_works(reader, RunningWork._fields)
-    count = len(works)
-    started = reader.column("started", read.instant, "an instant in s", count, None)
-    ends = reader.column("expected_end", read.real, "an instant in s", count, None)
-    for name, column in (("started", started), ("expected_end", ends)):
-        if count and column[0] is None:
-            raise reader.error("a list expected, found none", name)
-    columns = [
-        works,
-        started,
-        ends,
-        reader.column("end", read.maybe(read.real), "an instant in s", count, None),
-        reader.column("held", read.maybe(_rows), "parts of nodes ([node, cores, GPUs, bytes], ...)", count, None),
-        reader.column("attempt", read.size, "a whole number > 0", count, 1),
-        reader.column("released", read.flag, "true or false", count, False),
-    ]
-    reader.finish((*_WORK_KEYS, *RunningWork._fields[1:]))
-    return [RunningWork(*each) for each in zip(*columns, strict=True)]
-
-
-def _read_down(value: Any) -> Any:
-    if isinstance(value, int):
-        return read.count(value)
-    return tuple((read.count(node), read.size(times)) for node, times in read.items(value))
-
-
-def _read_window(value: Any) -> Any:
-    start, end, what, begun, why = read.items(value)
-    part = read.count(what) if isinstance(what, int) else tuple(read.count(node) for node in what)
-    return read.instant(start), read.real(end), part, read.flag(begun), read.text(why)
-
-
-def _read_place(value: Any, source: str | None, place: str) -> PlaceState:
-    reader = read.Reader(value, source, place)
-    state = PlaceState(
-        reader.take("name", read.text, "the name of a place"),
-        reader.take("down", _read_down, "processors, or [[node, times], ...]", 0),
-        tuple(reader.each("windows", _read_window, "[start, end, what, begun, what for]")),
-        reader.take("open", read.flag, "true or false", False),
-    )
-    reader.finish(PlaceState._fields)
-    return state
-
-
-def _read_planned(value: Any) -> Planned:
-    at, priority, what, *about = read.items(value)
-    return Planned(read.real(at), read.real(priority), read.text(what), tuple(about))
-
-
-def _read_usage(value: Any) -> Any:
-    life, users = read.items(value)
-    return read.seconds(life), tuple(
-        (read.user(user), read.seconds(used), read.instant(held), read.instant(since))
-        for user, used, held, since in users
-    )
-
-
-def _read_wait(value: Any) -> Any:
-    other, what, number, which = read.items(value)
-    if what not in ("start", "end"):
-        raise ValueError
-    return read.name(other), what, read.whole(number), read.count(which)
-
-
-def fields_of(values: Mapping[str, Any], source: str | None = None) -> dict[str, Any]:
-    """Return the fields of a snapshot of a cluster from its contents.
-
-    Raises
-    ------
-    InputError
-        where a key is unknown or missing, or a value is not possible
-    """
-    reader = read.Reader(values, source)
-    found: dict[str, Any] = {
-        "name": reader.take("name", read.text, "a name", "cluster"),
-        "now": reader.take("now", read.instant, "an instant in s"),
-        "seed": reader.take("seed", read.count, "a whole number", 0),
-    }
-    platform = reader.take("platform", lambda value: value, "a description of a cluster")
-    try:
-        found["platform"] = from_dict(platform)
-    except InputError as error:
-        place = f"platform.{error.place}" if error.place else "platform"
-        raise InputError(error.message, source, place) from None
-    options = read.Reader(reader.take("options", dict, "keys with values", {}), source, "options")
-    found["options"] = Options(
-        *(options.take(name, read.text, "a text", default) for name, default in Options._field_defaults.items())
-    )
-    options.finish(Options._fields)
-    policy = read.Reader(reader.take("policy", dict, "keys with values", {}), source, "policy")
-    found["policy"] = PolicyState(
-        policy.take("name", read.text, "a name", "fcfs"),
-        policy.take("known_as", read.maybe(read.text), "a name", None),
-        policy.take("state", lambda value: value, "values", None),
-        policy.take("due", read.flag, "true or false", True),
-        policy.take("asked", read.flag, "true or false", False),
-    )
-    policy.finish(PolicyState._fields)
-    found["running"] = tuple(_read_runs(read.Reader(reader.values.pop("running", {}), source, "running")))
-    for name in ("waiting", "held", "blocked", "arrivals"):
-        found[name] = tuple(_read_works(read.Reader(reader.values.pop(name, {}), source, name)))
-    found["new"] = tuple(reader.each("new", read.whole, "the number of a job"))
-    places = reader.take("places", read.items, "a list", [])
-    found["places"] = tuple(_read_place(value, source, f"places[{i}]") for i, value in enumerate(places))
-    found["consumables"] = tuple(
-        reader.each("consumables", lambda pair: (read.text(pair[0]), read.instant(pair[1])), "[name, free]")
-    )
-    found["waits"] = tuple(reader.each("waits", _read_wait, "[job, start or end, number, which]"))
-    found["over"] = tuple(
-        reader.each("over", lambda pair: (read.name(pair[0]), read.text(pair[1])), "[job, how it ended]")
-    )
-    found["usage"] = tuple(reader.each("usage", _read_usage, "[half-life, [[user, usage, held, instant], ...]]"))
-    found["streams"] = tuple(reader.take("streams", dict, "random streams by name", {}).items())
-    found["planned"] = tuple(reader.each("planned", _read_planned, "[instant, priority, what, ...]"))
-    found["submitted"] = reader.take("submitted", read.count, "a whole number", 0)
-    reader.finish(found)
+def _read_each(values: Sequence[Any], kinds: Sequence[tuple[Read, Any]]) -> list[Any]:
+    found = []
+    for i, (value, (read, kind)) in enumerate(zip(values, kinds, strict=True)):
+        try:
+            found.append(read(value, kind))
+        except InputError as error:
+            raise inside(f"[{i}]", error) from None
     return found
+
+
+def _tuple_reader(kind: Any) -> Read:
+    arms = get_args(kind)
+    if arms[1:] == (...,):
+        element = (_reader(arms[0]), arms[0])
+        return lambda value, _kind: tuple(_read_each(items(value), [element] * len(value)))
+    readers = [(_reader(each), each) for each in arms]
+
+    def read(value: Any, _kind: Any) -> tuple[Any, ...]:
+        if len(items(value)) != len(readers):
+            raise InputError(f"{len(readers)} values expected, found {len(value)}")
+        return tuple(_read_each(value, readers))
+
+    return read
+
+
+def _row_reader(kind: Any) -> Read:
+    fields = fields_of(kind)
+    rest = "rest" in [each.name for each in base_of(fields[-1].kind)[1] if isinstance(each, Layout)]
+    plain = fields[:-1] if rest else fields
+    readers = [(_reader(each.kind), each.kind) for each in plain]
+
+    def read(value: Any, _kind: Any) -> Any:
+        given = items(value)
+        if len(given) < len(plain) or (len(given) > len(plain) and not rest):
+            raise InputError(f"[{', '.join(each.name for each in fields)}] expected, found {value!r}")
+        found = []
+        for field, each, (one, of) in zip(plain, given, readers, strict=False):
+            try:
+                found.append(one(each, of))
+            except InputError as error:
+                raise inside(field.name, error) from None
+        return kind(*found, tuple(given[len(plain) :])) if rest else kind(*found)
+
+    return read
+
+
+def _mapping_reader(kind: Any) -> Read:
+    of = get_args(kind)[1]
+    one = _reader(of)
+
+    def read(value: Any, _kind: Any) -> dict[str, Any]:
+        if not isinstance(value, Mapping):
+            raise InputError(f"keys with values expected, found {value!r}")
+        found = {}
+        for key, each in value.items():
+            try:
+                found[key] = one(each, of)
+            except InputError as error:
+                raise inside(key, error) from None
+        return found
+
+    return read
+
+
+def _union_reader(kind: Any) -> Read:
+    lists, others = arms_of(kind)
+    optional = NoneType in get_args(kind)
+    of_list, of_other = (lists or others)[0], (others or lists)[0]
+    read_list, read_other = _reader(of_list), _reader(of_other)
+
+    def read(value: Any, _kind: Any) -> Any:
+        if value is None and optional:
+            return None
+        return read_list(value, of_list) if isinstance(value, list) else read_other(value, of_other)
+
+    return read
+
+
+def _annotated_reader(kind: Any) -> Read:
+    base, notes = base_of(kind)
+    layouts = [each.name for each in notes if isinstance(each, Layout)]
+    if "columns" in layouts:
+        table = _table(get_args(base)[0])
+        return lambda value, _kind: table.read(value)
+    if "keyed" in layouts:
+        values: Any = dict.__class_getitem__((str, get_args(get_args(base)[0])[1]))
+        keyed = _reader(values)
+        return lambda value, _kind: tuple(keyed(value, values).items())
+    one = _reader(base)
+    checks = [each for each in notes if isinstance(each, Check)]
+    if not checks:
+        return one
+    expected, test = checks[0]
+
+    def read(value: Any, _kind: Any) -> Any:
+        try:
+            found = one(value, base)
+        except InputError:
+            found = None
+        if found is None or not test(found):
+            raise InputError(f"{expected} expected, found {value!r}")
+        return found
+
+    return read
+
+
+# ---------------------------------------------------------------------- writing
+# A writer is a function, or None where values of the type are plain as they are.
+
+
+@cache
+def _writer(kind: Any) -> Write | None:
+    base, notes = base_of(kind)
+    layouts = [each.name for each in notes if isinstance(each, Layout)]
+    if "columns" in layouts:
+        return _table(get_args(base)[0]).write
+    if "keyed" in layouts:
+        return dict
+    if notes:
+        return _writer(base)
+    for each in kind.__mro__ if isinstance(kind, type) else ():
+        if each in _OWN:
+            return _OWN[each][1]
+    if kind is float:
+        return _write_float
+    if kind is Job:
+        return _write_job
+    if is_row(kind):
+        return _row_writer(kind)
+    if attrs.has(kind):
+        return _object_writer(kind)
+    if get_origin(kind) is tuple:
+        return _tuple_writer(get_args(kind))
+    if is_mapping(kind):
+        one = _writer(get_args(kind)[1])
+        return dict if one is None else lambda values: {key: one(each) for key, each in values.items()}
+    return _union_writer(kind) if is_union(kind) else None
+
+
+def _write_float(value: Any) -> Any:
+    return "inf" if value == inf else float(value)
+
+
+def _write_each(values: Sequence[Any], write: Write | None) -> list[Any]:
+    return list(values) if write is None else [write(each) for each in values]
+
+
+def _tuple_writer(arms: tuple[Any, ...]) -> Write:
+    if arms[1:] == (...,):
+        one = _writer(arms[0])
+        return lambda values: _write_each(values, one)
+    writers = [_writer(each) for each in arms]
+    return lambda values: [each if write is None else write(each) for each, write in zip(values, writers, strict=True)]
+
+
+def _row_writer(kind: Any) -> Write:
+    fields = fields_of(kind)
+    rest = any(isinstance(each, Layout) for each in base_of(fields[-1].kind)[1])
+    writers = [(each.name, _writer(each.kind)) for each in fields]
+
+    def write(row: Any) -> list[Any]:
+        found = [getattr(row, name) if one is None else one(getattr(row, name)) for name, one in writers]
+        return [*found[:-1], *found[-1]] if rest else found
+
+    return write
+
+
+@cache
+def _object_writer(kind: Any) -> Callable[[Any], dict[str, Any]]:
+    writers = [(each.name, each.default, _writer(each.kind)) for each in fields_of(kind) if each.name != "body"]
+
+    def write(state: Any) -> dict[str, Any]:
+        found = {}
+        for name, default, one in writers:
+            value = getattr(state, name)
+            if value != default and not (isinstance(default, attrs.Factory) and not value):  # type: ignore[arg-type]
+                found[name] = _plain(value) if one is None else one(value)
+        return found
+
+    return write
+
+
+def _union_writer(kind: Any) -> Write | None:
+    lists, others = arms_of(kind)
+    writers = {each: _writer(each) for each in (*lists, *others)}
+    if not any(writers.values()):
+        return None
+    of_list, of_other = (writers[each[0]] if each else None for each in (lists, others))
+    plain = (int, float, str, bool)
+
+    def write(value: Any) -> Any:
+        one = of_other if others and (not lists or isinstance(value, plain)) else of_list
+        return value if value is None or one is None else one(value)
+
+    return write
+
+
+@cache
+def _table(kind: Any) -> Table:
+    return Table(kind, _reader, _writer)

@@ -2,89 +2,240 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from math import inf
-from typing import Any, ClassVar, Self
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import attrs
 
-from simmodel.errors import InputError, unknown
+from simmodel.errors import InputError
 from simmodel.platform.machine import MachineSpec
-from simmodel.platform.toml import from_dict, to_dict
-from simmodel.snapshots.cluster import PolicyState, SystemSnapshot, register_snapshot
+from simmodel.snapshots.snapshot import PolicyState, Snapshot
+from simmodel.snapshots.types import Columns, Count, Instant, Seconds, one_of
 
-__all__ = ["MachineSnapshot"]
+__all__ = [
+    "DataState",
+    "FlightState",
+    "MachineOptions",
+    "MachineSnapshot",
+    "PoolState",
+    "ProcessorState",
+    "RankedTask",
+    "RunningTaskState",
+    "SetState",
+    "TaskState",
+]
 
 POLICY = PolicyState(name="hrr", known_as="hrr")
-Columns = Mapping[str, Any]
 
 
-@register_snapshot
+@attrs.frozen
+class MachineOptions:
+    """The options of a machine, as :class:`~simmodel.systems.machine.system.Machine` takes them."""
+
+    decide: Literal["ready", "submit"] | None = None
+    overlap: bool = False
+    transfers: Literal["sequential", "parallel"] = "sequential"
+    contention: bool = True
+
+
+@attrs.frozen
+class SetState:
+    """A task set of which tasks are not done: when it was submitted (s), and the reconfiguration times it fixes."""
+
+    name: str
+    at: float
+    reconfiguration: Mapping[str, float] | None = None
+
+
+class TaskState(NamedTuple):
+    """A task that is not done, and where it stands; sets, parents, data and places are numbers in the snapshot.
+
+    ``run``: its nominal seconds, where it has any; ``speeds``: expected seconds by kind of processor; ``error``: of the
+    model, -1 to 1; ``load``: where in the interval of a processor the reconfiguration of a task without a family lies;
+    ``share``: expected seconds in the queue of its processor; ``stamps``: the instants (s) at which its phases began.
+    """
+
+    id: int | str
+    set: Count
+    state: Annotated[str, one_of("to come", "blocked", "waiting", "assigned", "running", "stopping")]
+    speeds: tuple[Seconds, ...]
+    run: Seconds | None = None
+    place: Count | None = None
+    error: float = 0.0
+    family: str | None = None
+    load: float | None = None
+    implementations: tuple[str, ...] | None = None
+    inputs: tuple[Count, ...] = ()
+    outputs: tuple[Count, ...] = ()
+    parents: tuple[Count, ...] = ()
+    cores: float = 1.0
+    memory: float = 0.0
+    priority: float = 0.0
+    submit: Instant | None = None
+    ready: Instant | None = None
+    assigned: Instant | None = None
+    share: float | None = None
+    attempts: Count = 0
+    done_share: float = 0.0
+    stamps: tuple[Instant, ...] | None = None
+    core: str | None = None
+    core_since: Instant | None = None
+
+
+class DataState(NamedTuple):
+    """Data that lie in pools (``copies``), or that tasks read or write; ``given``: the set still to bring them."""
+
+    name: str
+    size: float
+    written: bool = False
+    kept: bool = False
+    copies: tuple[Count, ...] = ()
+    given: Count | None = None
+
+
+@attrs.frozen
+class PoolState:
+    """A memory pool: bytes used now and at most; the data in it, leaving, out of date, awaited, and those that wait."""
+
+    name: str
+    used: float = 0.0
+    peak: float = 0.0
+    held: tuple[Count, ...] = ()
+    leaving: tuple[Count, ...] = ()
+    stale: tuple[Count, ...] = ()
+    awaited: tuple[Count, ...] = ()
+    awaits: tuple[Count, ...] = ()
+
+
+class RunningTaskState(NamedTuple):
+    """A task that a processor works on: since when, and until when it is expected to (s)."""
+
+    task: Count
+    started: Instant
+    expected_end: float
+
+
+class RankedTask(NamedTuple):
+    """A task in a queue by priority: what it is ordered by."""
+
+    priority: float
+    rank: Count
+    task: Count
+
+
+@attrs.frozen
+class ProcessorState:
+    """A processor: its queue, the family loaded and the last of its queue (or the task that is one of its own).
+
+    ``numbers``: of what was ranked so far; ``queued``: expected seconds in the queue; ``since``, ``until``: s, of what
+    it works on; ``running``: what it works on, where that may be several.
+    """
+
+    name: str
+    queue: tuple[Count, ...] = ()
+    ranked: tuple[RankedTask, ...] = ()
+    numbers: Count = 0
+    queued: float = 0.0
+    since: float = 0.0
+    until: float = 0.0
+    loaded: int | str | None = None
+    last_family: int | str | None = None
+    running: tuple[RunningTaskState, ...] = ()
+
+
+@attrs.frozen
+class FlightState:
+    """Data that are to come to a pool, and the task that has to bring them; on their way, once they have a source.
+
+    ``left``, ``lag``: bytes still to move and s before they do, over links that are shared; ``at``: the instant (s) of
+    their arrival, over links that are not.
+    """
+
+    data: Count
+    pool: Count
+    owner: Count | None = None
+    stale: bool = False
+    source: Count | None = None
+    since: float = 0.0
+    task: Count | None = None
+    cause: str = ""
+    left: float = 0.0
+    lag: float = 0.0
+    at: float | None = None
+
+
 @attrs.frozen(kw_only=True, eq=False, slots=False, repr=False)
-class MachineSnapshot(SystemSnapshot):
-    """A machine at one instant; tasks and data are numbered, and everything else speaks of them by their numbers.
+class MachineSnapshot(Snapshot):
+    """A machine at one instant; beside what all snapshots have (see :class:`~simmodel.snapshots.snapshot.Snapshot`):
+
+    Tasks and data are numbered, and everything else speaks of them by their numbers.
 
     Parameters
     ----------
-    name, now, seed
-        of the machine; s; of its random streams
-    platform, options, policy
-        as built: ``decide``, ``overlap``, ``transfers``, ``contention``, ``stream``; the policy and what it remembers
+    platform, options, stream
+        as built; what its random streams are called
     sets
-        of each task set of which tasks are not done: ``name``, ``at``, and what of ``reconfiguration`` it fixes
+        the task sets of which tasks are not done
     tasks
-        columns of the tasks that are not done: what they are, where they are, and the ``stamps`` of their phases
+        the tasks that are not done
     data
-        columns of the data that lie somewhere, or that such tasks read or write
+        the data that lie somewhere, or that such tasks read or write
     pools, places
-        of each: what lies in it and waits for room; its queue, and what is loaded
+        each memory pool and each processor
     flights
         the data on their way, in the order in which they left
     waiting, new
         the tasks without a place, in order, and how many of them came since the last decision
     order
-        the tasks that processors work on, in the order in which what they wait for comes
+        the tasks that processors work on, in the order in which what they wait for comes; -1 - d: data d of a set
     loads
         where in the interval of a processor the reconfiguration of each family lies
-    streams
-        random streams by name, with their states
     alarms
         instants at which the policy asked to decide
     """
 
     system: ClassVar[str] = "machine"
+    schema: ClassVar[int] = 2
 
     name: str = "machine"
-    now: float = 0.0
-    seed: int = 0
     platform: MachineSpec
-    options: Mapping[str, Any]
+    options: MachineOptions = MachineOptions()
+    stream: str = "machine"
     policy: PolicyState = POLICY
-    sets: tuple[Columns, ...] = ()
-    tasks: Columns
-    data: Columns
-    pools: tuple[Columns, ...] = ()
-    places: tuple[Columns, ...] = ()
-    flights: tuple[Columns, ...] = ()
-    waiting: tuple[int, ...] = ()
-    new: int = 0
+    sets: tuple[SetState, ...] = ()
+    tasks: Columns[TaskState]
+    data: Columns[DataState] = ()
+    pools: tuple[PoolState, ...] = ()
+    places: tuple[ProcessorState, ...] = ()
+    flights: tuple[FlightState, ...] = ()
+    waiting: tuple[Count, ...] = ()
+    new: Count = 0
     order: tuple[int, ...] = ()
     loads: tuple[tuple[str, float], ...] = ()
-    streams: tuple[tuple[str, dict[str, Any]], ...] = ()
-    alarms: tuple[float, ...] = ()
+    alarms: tuple[Instant, ...] = ()
 
     def __repr__(self) -> str:
-        running = sum(stamps is not None for stamps in self.tasks["stamps"])
+        running, _ = self.tally
         return (
-            f"<MachineSnapshot of {self.name} at {self.now:g} s: {len(self.tasks['id'])} tasks not done, "
+            f"<MachineSnapshot of {self.name} at {self.now:g} s: {len(self.tasks)} tasks not done, "
             f"{running} of them on processors>"
         )
 
     @property
+    def ids(self) -> list[int | str]:
+        """The ids of the tasks that are not done."""
+        return [task.id for task in self.tasks]
+
+    @property
+    def tally(self) -> tuple[int, int]:
+        """How many tasks are on processors and how many wait."""
+        running = sum(task.stamps is not None for task in self.tasks)
+        return running, len(self.tasks) - running
+
+    @property
     def unfinished(self) -> int:
         """How many tasks it holds."""
-        return len(self.tasks["id"])
+        return len(self.tasks)
 
     def expected(self, *, actual: bool = False) -> MachineSnapshot:
         """Return what a what-if may see: no work to come, and run times without the error of their model.
@@ -92,108 +243,79 @@ class MachineSnapshot(SystemSnapshot):
         What runs is expected to end when a policy expects it to, and now where that is past. With ``actual`` run times
         stay what they are.
         """
-        columns = self.tasks
-        here = [i for i, state in enumerate(columns["state"]) if state != "to come"]
+        here = [i for i, task in enumerate(self.tasks) if task.state != "to come"]
         number = {i: k for k, i in enumerate(here)}
-        kept = dict.fromkeys(columns["set"][i] for i in here)
+        kept = dict.fromkeys(self.tasks[i].set for i in here)
         set_of = {s: k for k, s in enumerate(kept)}
-        tasks = {name: [column[i] for i in here] for name, column in columns.items()}
-        tasks["set"] = [set_of[s] for s in tasks["set"]]
-        tasks["parents"] = [[number[i] for i in found if i in number] for found in tasks["parents"]]
-        if not actual:
-            tasks["error"] = [0.0] * len(here)
 
-        def renamed(found: Any) -> Any:
-            return number[found] if isinstance(found, int) else found
+        def seen(task: TaskState) -> TaskState:
+            return task._replace(
+                set=set_of[task.set],
+                parents=tuple(number[i] for i in task.parents if i in number),
+                error=task.error if actual else 0.0,
+            )
 
-        places = tuple(
-            {
-                **place,
-                "queue": [number[i] for i in place["queue"]],
-                "ranked": [[priority, rank, number[i]] for priority, rank, i in place["ranked"]],
-                "running": [[number[i], started, end] for i, started, end in place["running"]],
-                "loaded": renamed(place["loaded"]),
-                "last_family": renamed(place["last_family"]),
-            }
-            for place in self.places
-        )
-        flights = tuple(
-            {**flight, **{name: renamed(flight[name]) for name in ("owner", "task") if name in flight}}
-            for flight in self.flights
-        )
-        given = [None if s is None else set_of.get(s) for s in self.data["given"]]
         return attrs.evolve(
             self,
             sets=tuple(self.sets[s] for s in kept),
-            tasks=tasks,
-            data={**self.data, "given": given},
-            places=places,
-            flights=flights,
+            tasks=tuple(seen(self.tasks[i]) for i in here),
+            data=tuple(
+                each._replace(given=None if each.given is None else set_of.get(each.given)) for each in self.data
+            ),
+            places=tuple(_renumbered(place, number) for place in self.places),
+            flights=tuple(
+                attrs.evolve(
+                    flight,
+                    owner=None if flight.owner is None else number[flight.owner],
+                    task=None if flight.task is None else number[flight.task],
+                )
+                for flight in self.flights
+            ),
             waiting=tuple(number[i] for i in self.waiting),
             order=tuple(number[i] if i >= 0 else i for i in self.order),
             streams=(),
         )
 
-    def values(self) -> dict[str, Any]:
-        """Return the contents as JSON can hold them."""
-        values = {field.name: getattr(self, field.name) for field in attrs.fields(type(self))}
-        values["platform"] = to_dict(from_dict(to_dict(self.platform)))  # a float where it reads back as one
-        values["policy"] = self.policy._asdict()
-        plain: dict[str, Any] = json.loads(json.dumps(_finite(values)))
-        return plain
-
-    @classmethod
-    def of_values(cls, values: Mapping[str, Any], source: str | None = None) -> Self:
-        """Return the snapshot of such contents.
-
-        Raises
-        ------
-        InputError
-            where a key is missing or unknown, or a value is not possible
-        """
-        fields = {field.name: field for field in attrs.fields(cls)}
-        given = dict(values)
-        for name in given:
-            if name not in fields:
-                raise InputError(unknown("key", name, fields).message, source, name)
-        for name, field in fields.items():
-            if field.default is attrs.NOTHING and name not in given:
-                raise InputError("a value expected, found none", source, name)
-        given["platform"] = from_dict(given["platform"], source=source)
-        try:
-            given["policy"] = PolicyState(**given["policy"])
-            for name in ("sets", "pools", "places", "flights", "waiting", "order", "alarms"):
-                given[name] = tuple(given[name])
-            for name in ("loads", "streams"):
-                given[name] = tuple((key, value) for key, value in given[name])
-            given = {
-                name: _infinite(value) if name not in ("platform", "policy") else value for name, value in given.items()
-            }
-            lengths = {name: len(column) for name, column in given["tasks"].items()}
-            if len(set(lengths.values())) > 1:
-                raise InputError(f"columns of one length expected, found {lengths}", source, "tasks")
-            return cls(**given)
-        except (TypeError, KeyError, AttributeError) as error:
-            raise InputError(f"a snapshot of a machine expected, found what is none: {error}", source) from None
+    def check(self) -> None:
+        """Raise ``InputError``, with its place, where a number names something that is not there."""
+        tasks, data = len(self.tasks), len(self.data)
+        for i, task in enumerate(self.tasks):
+            _check("tasks.set", i, (task.set,), len(self.sets), "task set")
+            _check("tasks.parents", i, task.parents, tasks, "task")
+            _check("tasks.inputs", i, (*task.inputs, *task.outputs), data, "data object")
+            _check("tasks.place", i, () if task.place is None else (task.place,), len(self.places), "place")
+        for i, each in enumerate(self.data):
+            _check("data.copies", i, each.copies, len(self.pools), "pool")
+            _check("data.given", i, () if each.given is None else (each.given,), len(self.sets), "task set")
+        for i, pool in enumerate(self.pools):
+            found = (*pool.held, *pool.leaving, *pool.stale, *pool.awaited, *pool.awaits)
+            _check("pools", i, found, data, "data object")
+        for i, place in enumerate(self.places):
+            found = (*place.queue, *(run.task for run in place.running), *(each.task for each in place.ranked))
+            _check("places", i, found, tasks, "task")
+        for i, number in enumerate(self.waiting):
+            _check("waiting", i, (number,), tasks, "task")
+        for i, number in enumerate(self.order):
+            _check("order", i, (max(number, -1 - number),), data if number < 0 else tasks, "task")
 
 
-def _finite(value: Any) -> Any:
-    """Return plain values with infinity as a text, which JSON can hold."""
-    if isinstance(value, float):
-        return "inf" if value == inf else value
-    if isinstance(value, Mapping):
-        return {key: _finite(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(each) for each in value]
-    return value
+def _check(name: str, i: int, numbers: tuple[int, ...], count: int, kind: str) -> None:
+    for number in numbers:
+        if number >= count:
+            raise InputError(f"the number of a {kind}, below {count}, expected, found {number}", place=f"{name}[{i}]")
 
 
-def _infinite(value: Any) -> Any:
-    """Return values with infinity as a number again."""
-    if value == "inf":
-        return inf
-    if isinstance(value, Mapping):
-        return {key: _infinite(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return type(value)([_infinite(each) for each in value])
-    return value
+def _renumbered(place: ProcessorState, number: Mapping[int, int]) -> ProcessorState:
+    """Return a processor whose tasks have other numbers."""
+
+    def family(found: int | str | None) -> int | str | None:
+        return number[found] if isinstance(found, int) else found
+
+    return attrs.evolve(
+        place,
+        queue=tuple(number[i] for i in place.queue),
+        ranked=tuple(each._replace(task=number[each.task]) for each in place.ranked),
+        running=tuple(run._replace(task=number[run.task]) for run in place.running),
+        loaded=family(place.loaded),
+        last_family=family(place.last_family),
+    )

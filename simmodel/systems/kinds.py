@@ -15,7 +15,7 @@ import attrs
 from simmodel.errors import InputError, unknown
 from simmodel.platform.options import NoOptions, Options
 from simmodel.platform.toml import KINDS as SPECS
-from simmodel.snapshots.cluster import SystemSnapshot
+from simmodel.snapshots.snapshot import Snapshot
 from simmodel.systems.submissions import read_submissions
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Kind:
     name: str
     spec: type[Any]
     system: type[System[Any]]
-    snapshot: type[SystemSnapshot] | None = None
+    snapshot: type[Snapshot] | None = None
     options: type[Options] = NoOptions
     inputs: tuple[str, ...] = ()
     policy: str = "fcfs"
@@ -168,6 +168,6 @@ def kind_of(spec: Any) -> Kind | None:
     return None
 
 
-def kind_of_snapshot(snapshot: SystemSnapshot) -> Kind:
+def kind_of_snapshot(snapshot: Snapshot) -> Kind:
     """Return the kind of system that a snapshot is of."""
     return kind_named(snapshot.system)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.scheduling.protocol import Estimate, Load, View
     from simmodel.scheduling.scheduler import Carry, Scheduler
-    from simmodel.snapshots.cluster import SystemSnapshot
+    from simmodel.snapshots.snapshot import Snapshot
     from simmodel.work.prepare import Prepared
     from simmodel.work.workload import Workload
 
@@ -294,7 +294,7 @@ class System(Generic[Live]):
 
     # ------------------------------------------------------------------ snapshots
 
-    def snapshot(self) -> SystemSnapshot:
+    def snapshot(self) -> Snapshot:
         """Return the state of the system as a plain value, from which a simulation can go on.
 
         Raises

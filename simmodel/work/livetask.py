@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import nan
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -64,7 +65,11 @@ class LiveTask:
     inputs, outputs
         its data
     submit, ready, assigned
-        instants in seconds, which are there once they have come
+        instants in seconds; not a number until they have come
+    missing, children
+        how many tasks that it waits for are not done; the tasks that wait for it
+    share
+        expected seconds in the queue of its processor
     stamps
         while a processor works on it: the instants (s) at which its phases began so far (see
         :data:`~simmodel.resources.board.STAMPS`)
@@ -75,12 +80,10 @@ class LiveTask:
     """
 
     __slots__ = (
-        "_children",
         "_error",
-        "_missing",
-        "_share",
         "assigned",
         "attempts",
+        "children",
         "core",
         "core_since",
         "cores",
@@ -90,23 +93,20 @@ class LiveTask:
         "index",
         "inputs",
         "memory",
+        "missing",
         "outputs",
         "place",
         "priority",
         "ready",
         "row",
         "set",
+        "share",
         "speeds",
         "stamps",
         "state",
         "submission",
         "submit",
     )
-    submit: float
-    ready: float
-    assigned: float
-    core_since: float
-    _share: float  # expected seconds in the queue of its processor
 
     def __init__(
         self,
@@ -131,13 +131,16 @@ class LiveTask:
         self._error = error  # from -1 to 1, times the model error of the processor
         self.inputs = inputs
         self.outputs = outputs
-        self._missing = missing  # parents that are not done
-        self._children: tuple[LiveTask, ...] | list[LiveTask] = ()
+        self.missing = missing
+        self.children: tuple[LiveTask, ...] | list[LiveTask] = ()
         self.submission = submission
+        self.submit = self.ready = self.assigned = nan
+        self.share = 0.0
         self.attempts = 0
         self.done_share = 0.0
         self.stamps: list[float] | None = None
         self.core: Any = None
+        self.core_since = nan
         self.memory = 0.0
         self.priority = 0.0
         self.cores: float = 1

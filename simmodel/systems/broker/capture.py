@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from simmodel.environment import Call
 from simmodel.errors import SnapshotError
 from simmodel.snapshots.broker import Arriving, BrokerSnapshot, Handed
-from simmodel.systems.policy_state import policy_state
+from simmodel.systems.policy_state import policy_state, stream_states
 from simmodel.work.job import OVER
 
 if TYPE_CHECKING:
@@ -29,12 +29,11 @@ def capture(broker: Broker) -> BrokerSnapshot:
         tuple(_arriving(job, numbers[source.family]) for job in source.to_come())
         for source in sorted(left, key=lambda source: source.order)
     )
-    prefix = f"{broker.name}."
     return BrokerSnapshot(
         name=broker.name,
         now=float(env._now),
         seed=env.seed,
-        clusters=tuple(place.system.snapshot() for place in broker.places),  # type: ignore[misc]
+        clusters=tuple(place.system.snapshot() for place in broker.places),
         policy=policy_state(broker.scheduler, broker.known_as),
         ties=broker.ties,
         by=broker.by,
@@ -51,11 +50,7 @@ def capture(broker: Broker) -> BrokerSnapshot:
         waits=tuple(_waits(broker)),
         over=tuple(_over(broker, arrivals)),
         planned=tuple(_planned(broker)),
-        streams=tuple(
-            (name, dict(stream.bit_generator.state))
-            for name, stream in sorted(env._streams.items())
-            if name.startswith(prefix)
-        ),
+        streams=stream_states(env, f"{broker.name}."),
     )
 
 

@@ -14,11 +14,12 @@ from simmodel.systems.broker.arrivals import Coming
 from simmodel.systems.dependencies import Dependencies
 from simmodel.systems.destination import BrokeredJob
 from simmodel.systems.kinds import kind_of_snapshot
+from simmodel.systems.policy_state import check_instant, remember
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
-    from simmodel.snapshots.cluster import SystemSnapshot
+    from simmodel.snapshots.snapshot import Snapshot
     from simmodel.systems.broker.system import Broker
     from simmodel.systems.system import System
 
@@ -29,8 +30,7 @@ def restore(
     kind: type[Broker], env: Environment, snapshot: BrokerSnapshot, policy: Any, policies: Mapping[str, Any]
 ) -> Broker:
     """Return a broker that goes on where a snapshot was taken (see :meth:`Broker.from_snapshot`)."""
-    if env.now != snapshot.now:
-        raise InputError(f"an environment at {snapshot.now:g} s expected, as the snapshot, found one at {env.now:g} s")
+    check_instant(env, snapshot)
     names = [place.name for place in snapshot.clusters]
     for name in policies:
         if name not in names:
@@ -45,21 +45,15 @@ def restore(
         chosen = policy.fresh()
     systems = [_restored(env, each, policies.get(each.name)) for each in snapshot.clusters]
     slowdowns: dict[Any, float] = {(home, at) if home else at: factor for home, at, factor in snapshot.slowdowns}
-    broker = kind(env, systems, chosen, slowdowns=slowdowns, by=snapshot.by, ties=ties, name=snapshot.name)  # type: ignore[arg-type]
+    broker = kind(env, systems, chosen, slowdowns=slowdowns, by=snapshot.by, ties=ties, name=snapshot.name)
     for name, state in snapshot.streams:
         env.rng(name).bit_generator.state = state
     _Restored(broker, snapshot).run()
-    scheduler = broker.scheduler
-    own = scheduler.policy_name == snapshot.policy.name
-    if own and snapshot.policy.state is not None and hasattr(scheduler.policy, "restore"):
-        scheduler.policy.restore(snapshot.policy.state)
-    scheduler.asked_for = own and snapshot.policy.asked
-    if snapshot.waiting and (snapshot.policy.due or not own):
-        scheduler.wake()
+    remember(broker.scheduler, snapshot.policy)
     return broker
 
 
-def _restored(env: Environment, snapshot: SystemSnapshot, policy: Any) -> System[Any]:
+def _restored(env: Environment, snapshot: Snapshot, policy: Any) -> System[Any]:
     """Return a system that goes on from its snapshot; of a broker, policies of its places may be given by name."""
     kind = kind_of_snapshot(snapshot)
     if isinstance(policy, Mapping):

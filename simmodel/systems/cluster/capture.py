@@ -9,18 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 from simmodel.environment import Call
 from simmodel.errors import SnapshotError
-from simmodel.snapshots.cluster import (
+from simmodel.snapshots.cluster import ClusterSnapshot
+from simmodel.snapshots.jobs import (
     Past,
     PlaceState,
     Planned,
     RunningWork,
-    Snapshot,
+    Wait,
+    Whole,
+    WindowState,
     Work,
+    expected_plans,
+    seen_work,
 )
-from simmodel.snapshots.foreseen import expected_plans, seen_work
 from simmodel.systems.cluster.arrivals import Arrivals
 from simmodel.systems.cluster.replay import Submission
-from simmodel.systems.policy_state import policy_state
+from simmodel.systems.policy_state import policy_state, stream_states
 from simmodel.work.job import OVER, Run
 from simmodel.work.prepare import planned_seconds
 
@@ -34,7 +38,7 @@ _START = itemgetter(1)
 _ORDER = itemgetter(0, 1, 2)
 
 
-def capture(cluster: Cluster, actual: bool) -> Snapshot:
+def capture(cluster: Cluster, actual: bool) -> ClusterSnapshot:
     """Return the snapshot of a cluster: with what continuing needs, or with what a policy may know."""
     env = cluster.env
     now = float(env._now)
@@ -56,10 +60,10 @@ def capture(cluster: Cluster, actual: bool) -> Snapshot:
     blocked_work = [work_of(job) for job in blocked]
     submitted = cluster.submitted
     if not actual:
-        planned = expected_plans(planned, cluster.spec, now)
+        planned = expected_plans(planned, cluster.spec, now, actual=False)
         known = (*[run.work.number for run in running], *[work.number for work in (*waiting, *held, *blocked_work)])
         submitted = max(known, default=-1) + 1
-    return Snapshot(
+    return ClusterSnapshot(
         name=cluster.name,
         now=now,
         seed=env.seed if actual else 0,
@@ -80,7 +84,7 @@ def capture(cluster: Cluster, actual: bool) -> Snapshot:
             (float(usage.half_life), tuple((user, *map(float, held)) for user, held in usage._users.items()))
             for usage in cluster.usages
         ),
-        streams=_streams(cluster) if actual else (),
+        streams=stream_states(env, f"{cluster.name}.") if actual else (),
         planned=tuple(planned),
         submitted=submitted,
     )
@@ -129,7 +133,7 @@ def _work(job: LiveJob) -> Work:
         attempts = job.attempts - (job._run is not None)
         if past is not None or attempts or hasattr(job, "_whole") or job._resumes:
             resumes = None if not job._resumes else job._resumes.allocation or True
-            whole: Any = tuple(map(float, job._whole)) if hasattr(job, "_whole") else None
+            whole = Whole(*map(float, job._whole)) if hasattr(job, "_whole") else None
             past = (past or Past())._replace(attempts=attempts, whole=whole, resumes=resumes)
         job._work = Work(
             job.id,
@@ -225,14 +229,14 @@ def _blocked(cluster: Cluster) -> list[LiveJob]:
     return [job for job in known.values() if job.state == "blocked"] if cluster._dependencies.blocked else []
 
 
-def _waits(cluster: Cluster) -> tuple[tuple[Any, str, int, int], ...]:
+def _waits(cluster: Cluster) -> tuple[Wait, ...]:
     found = [
         (job.submit, job.seq, job.spec.dependencies.index(dependency), other, what)
         for (other, what), waiting in cluster._dependencies.waiting.items()
         for job, dependency in waiting
         if job.state == "blocked" and job.spec is not None
     ]
-    return tuple((other, what, number, which) for _, number, which, other, what in sorted(found, key=_ORDER))
+    return tuple(Wait(other, what, number, which) for _, number, which, other, what in sorted(found, key=_ORDER))
 
 
 def _over(cluster: Cluster, arrivals: Iterable[Work]) -> tuple[tuple[Any, str], ...]:
@@ -258,17 +262,8 @@ def _place(cluster: Cluster, pool: Any, actual: bool) -> PlaceState:
         if actual and window.tell is not None and not window.why:
             raise SnapshotError(f"{window!r} of {pool.name} cannot be copied: it calls a function, and has no reason")
         what = window.what if isinstance(window.what, int) else tuple(map(int, window.what))
-        windows.append((float(window.start), float(window.end), what, window.begun, window.why))
+        windows.append(WindowState(float(window.start), float(window.end), what, window.begun, window.why))
     return PlaceState(pool.name, pool.away, tuple(windows), pool.part_of is not None and cluster.calendar.is_open(pool))
-
-
-def _streams(cluster: Cluster) -> tuple[tuple[str, dict[str, Any]], ...]:
-    prefix = f"{cluster.name}."
-    return tuple(
-        (name, dict(stream.bit_generator.state))
-        for name, stream in sorted(cluster.env._streams.items())
-        if name.startswith(prefix)
-    )
 
 
 def _planned(cluster: Cluster, entries: Iterable[Any], parts: dict[Any, tuple[int, ...]]) -> list[Planned]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
-    from simmodel.snapshots.cluster import Snapshot
+    from simmodel.snapshots.cluster import ClusterSnapshot
     from simmodel.systems.cluster.system import Cluster
 
 __all__ = ["Snapshots"]
@@ -15,12 +15,12 @@ __all__ = ["Snapshots"]
 class Snapshots:
     """The part of a cluster that snapshots are taken of and made from."""
 
-    def snapshot(self, *, actual: bool = True) -> Snapshot:
+    def snapshot(self, *, actual: bool = True) -> ClusterSnapshot:
         """Return the state of the cluster as a plain value, from which a simulation can be started.
 
         Best taken between events, after the decisions of the instant. With ``actual`` it holds what continuing needs:
         how long jobs will run, what is still to arrive and to fail. Without, only what a policy may know (see
-        :meth:`Snapshot.expected <simmodel.snapshots.cluster.Snapshot.expected>`).
+        :meth:`ClusterSnapshot.expected <simmodel.snapshots.cluster.ClusterSnapshot.expected>`).
 
         Raises
         ------
@@ -34,7 +34,7 @@ class Snapshots:
         >>> for _ in range(3): _ = cluster.submit(Job(processors=2, run=10, requested=20))
         >>> env.run(until=5)
         >>> cluster.snapshot()
-        <Snapshot of cluster at 5 s: 2 running, 1 waiting, 0 to arrive>
+        <ClusterSnapshot of cluster at 5 s: 2 running, 1 waiting, 0 to arrive>
         """
         from simmodel.systems.cluster.capture import capture
 
@@ -42,7 +42,7 @@ class Snapshots:
 
     @classmethod
     def from_snapshot(
-        cls, env: Environment, snapshot: Snapshot, policy: Any = None, *, record: bool = True, rank: int = 1
+        cls, env: Environment, snapshot: ClusterSnapshot, policy: Any = None, *, record: bool = True, rank: int = 1
     ) -> Cluster:
         """Return a cluster that goes on where a snapshot was taken.
 

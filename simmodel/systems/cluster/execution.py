@@ -12,7 +12,7 @@ from simpy.exceptions import Interrupt
 from simmodel.environment import Environment, Occurrence
 from simmodel.errors import JobFailed
 from simmodel.resources.claims import Claim, Grant
-from simmodel.snapshots.cluster import Past
+from simmodel.snapshots.jobs import Past
 from simmodel.work.job import Job, LiveJob, Run
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from simmodel.errors import InputError, unknown
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.resources.allocation import Allocation, Request
 from simmodel.scheduling.usage import Usage
-from simmodel.snapshots.cluster import Snapshot
+from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.systems.cluster.capture import capture
 from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Job, LiveJob, Run
@@ -37,8 +37,8 @@ def snapshot_of(
     half_life: float | None = None,
     policy: Any = "fcfs",
     **options: Any,
-) -> Snapshot:
-    """Return the snapshot of what is known of a cluster (see :meth:`Snapshot.of`)."""
+) -> ClusterSnapshot:
+    """Return the snapshot of what is known of a cluster (see :meth:`ClusterSnapshot.of`)."""
     if not isinstance(platform, (ClusterSpec, int)) or platform is True:
         raise InputError(f"a cluster or a number of processors expected, found {platform!r}", None, "platform")
     _instant(now, "now")
@@ -56,7 +56,7 @@ def snapshot_of(
     snapshot = capture(cluster, actual=False)
     if usage is not None:
         snapshot = attrs.evolve(snapshot, usage=(builder.usage(usage, half_life),))
-    return attrs.evolve(snapshot, policy=snapshot.policy._replace(due=True))
+    return attrs.evolve(snapshot, policy=attrs.evolve(snapshot.policy, due=True))
 
 
 def _instant(value: Any, place: str) -> float:

@@ -12,7 +12,7 @@ import attrs
 from simmodel.errors import InputError
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.platform.options import ClusterOptions
-from simmodel.snapshots.cluster import Snapshot
+from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.systems.cluster.system import Cluster
 from simmodel.systems.kinds import Kind, register_kind
 from simmodel.systems.submissions import Logs, read_submissions
@@ -54,7 +54,7 @@ CLUSTER = register_kind(
         name="cluster",
         spec=ClusterSpec,
         system=Cluster,
-        snapshot=Snapshot,
+        snapshot=ClusterSnapshot,
         options=ClusterOptions,
         inputs=("processors",),
     )

@@ -9,21 +9,22 @@ import numpy as np
 from simmodel.records.columns import join
 
 if TYPE_CHECKING:
-    from simmodel.snapshots.cluster import Snapshot, Work
+    from simmodel.snapshots.cluster import ClusterSnapshot
+    from simmodel.snapshots.jobs import Work
 
 __all__ = ["columns_of", "works_of"]
 
 _OF_SPECS = ("group", "queue", "partition")
 
 
-def works_of(snapshot: Snapshot) -> list[Work]:
+def works_of(snapshot: ClusterSnapshot) -> list[Work]:
     """Return all jobs of a snapshot, in the order of submission: the rows of the record."""
     works = [run.work for run in snapshot.running]
     works += [*snapshot.waiting, *snapshot.held, *snapshot.blocked, *snapshot.arrivals]
     return sorted(works, key=lambda work: work.number)
 
 
-def columns_of(snapshot: Snapshot) -> dict[str, Any]:
+def columns_of(snapshot: ClusterSnapshot) -> dict[str, Any]:
     """Return the columns of a snapshot's jobs, as a recorder takes them."""
     works = works_of(snapshot)
     columns: dict[str, Any] = {

@@ -8,45 +8,29 @@ from heapq import heappush
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from simmodel.errors import InputError
+import attrs
+
 from simmodel.records.recorder import JobRecorder
 from simmodel.resources.claims import Grant
 from simmodel.resources.counts import COUNTED
 from simmodel.resources.windows import Window
-from simmodel.scheduling.registry import policy as policy_named
-from simmodel.snapshots.cluster import Snapshot, Work
-from simmodel.snapshots.foreseen import expected_end
+from simmodel.snapshots.cluster import ClusterSnapshot
+from simmodel.snapshots.jobs import Work, expected_end
 from simmodel.systems.cluster.record import columns_of
 from simmodel.systems.cluster.replay import plan_submission
 from simmodel.systems.cluster.system import Cluster
+from simmodel.systems.policy_state import check_instant, chosen_policy, remember
 from simmodel.work.job import LiveJob, Run
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
-    from simmodel.snapshots.machine import MachineSnapshot
 
-__all__ = ["Restored", "chosen_policy", "restore", "restoring"]
-
-
-def chosen_policy(snapshot: Snapshot | MachineSnapshot, policy: Any) -> Any:
-    """Return the policy to go on with: a new one, with nothing remembered yet.
-
-    Raises
-    ------
-    InputError
-        where none is given and that of the snapshot is not known by a name
-    """
-    if policy is None:
-        if snapshot.policy.known_as is None:
-            raise InputError(
-                f"the policy {snapshot.policy.name!r} was given as an object: give it again, to go on from the snapshot"
-            )
-        return policy_named(snapshot.policy.known_as)
-    chosen = policy_named(policy)
-    return chosen.fresh() if chosen is policy and hasattr(chosen, "fresh") else chosen
+__all__ = ["Restored", "restore", "restoring"]
 
 
-def restore(env: Environment, snapshot: Snapshot, policy: Any = None, *, record: bool = True, rank: int = 1) -> Cluster:
+def restore(
+    env: Environment, snapshot: ClusterSnapshot, policy: Any = None, *, record: bool = True, rank: int = 1
+) -> Cluster:
     """Return a cluster that goes on where a snapshot was taken (see :meth:`Cluster.from_snapshot`)."""
     restored = restoring(env, snapshot, policy, record=record, rank=rank)
     if record:
@@ -56,21 +40,20 @@ def restore(env: Environment, snapshot: Snapshot, policy: Any = None, *, record:
 
 def restoring(
     env: Environment,
-    snapshot: Snapshot,
+    snapshot: ClusterSnapshot,
     policy: Any = None,
     *,
     record: bool = False,
     rank: int = 1,
 ) -> Restored:
     """Return a cluster that goes on where a snapshot was taken, and what its record needs of before."""
-    if env.now != snapshot.now:
-        raise InputError(f"an environment at {snapshot.now:g} s expected, as the snapshot, found one at {env.now:g} s")
+    check_instant(env, snapshot)
     chosen = chosen_policy(snapshot, policy)
     cluster = Cluster(
         env,
         snapshot.platform,
         chosen,
-        **snapshot.options._asdict(),
+        **attrs.asdict(snapshot.options),
         name=snapshot.name,
         rank=rank,
         record=record,
@@ -95,7 +78,7 @@ class Restored:
         the row in the record of each job by its number
     """
 
-    def __init__(self, cluster: Cluster, snapshot: Snapshot) -> None:
+    def __init__(self, cluster: Cluster, snapshot: ClusterSnapshot) -> None:
         self.cluster = cluster
         self.snapshot = snapshot
         self.jobs: dict[int, LiveJob] = {}  # those that do not run, by number
@@ -120,7 +103,7 @@ class Restored:
         self._waiting()
         self._usages()
         self._plans()
-        self._policy()
+        remember(cluster.scheduler, snapshot.policy)
 
     def recorder(self) -> JobRecorder:
         """Return a recorder that begins now, and knows what runs and waits."""
@@ -322,17 +305,6 @@ class Restored:
             )
             for work in works
         ]
-
-    def _policy(self) -> None:
-        scheduler, policy = self.cluster.scheduler, self.snapshot.policy
-        if not self.own:
-            scheduler.wake()
-            return
-        if policy.state is not None and hasattr(scheduler.policy, "restore"):
-            scheduler.policy.restore(policy.state)
-        scheduler.asked_for = policy.asked
-        if policy.due:
-            scheduler.wake()
 
 
 def _grant(held: Any) -> Grant:

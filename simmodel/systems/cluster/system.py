@@ -17,7 +17,8 @@ from simmodel.scheduling.registry import policy as policy_named
 from simmodel.scheduling.scheduler import Carry, Scheduler, carry_preempt
 from simmodel.scheduling.usage import Usage
 from simmodel.scheduling.waiting import MergedQueues, WaitingQueue
-from simmodel.snapshots.cluster import Options, Past
+from simmodel.snapshots.cluster import ClusterOptions
+from simmodel.snapshots.jobs import Past
 from simmodel.systems.cluster.arrivals import Arrivals, Values, chunks_of
 from simmodel.systems.cluster.build import build_pools, place_of
 from simmodel.systems.cluster.calendar import Calendar
@@ -126,7 +127,7 @@ class Cluster(Executions, Snapshots, System[LiveJob]):
         self.name = name or self.spec.name
         self.estimates: Estimates = estimates
         self.overrun: Overrun = overrun
-        self.options = Options(decide_on, event_order, estimates, overrun)
+        self.options = ClusterOptions(decide_on, event_order, estimates, overrun)
         self.pools = build_pools(env, self.spec)
         self.places: tuple[Any, ...] = tuple(self.pools.values())
         self._only_pool = self.places[0] if len(self.places) == 1 else None

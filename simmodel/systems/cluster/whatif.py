@@ -16,12 +16,12 @@ from simpy.core import EmptySchedule
 
 from simmodel.environment import Environment
 from simmodel.errors import Stalled
-from simmodel.snapshots.cluster import PolicyState
+from simmodel.snapshots.snapshot import PolicyState
 from simmodel.systems.cluster.restore import restoring
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
-    from simmodel.snapshots.cluster import Snapshot
+    from simmodel.snapshots.cluster import ClusterSnapshot
     from simmodel.systems.cluster.system import Cluster
     from simmodel.work.job import Run
 
@@ -44,7 +44,11 @@ class Foreseen:
     """
 
     def __init__(
-        self, snapshot: Snapshot, starts: list[tuple[int, int | str, str, float]], ends: dict[int, float], ended: float
+        self,
+        snapshot: ClusterSnapshot,
+        starts: list[tuple[int, int | str, str, float]],
+        ends: dict[int, float],
+        ended: float,
     ) -> None:
         self.snapshot = snapshot
         self.at = snapshot.now
@@ -88,7 +92,7 @@ def _column(values: list[Any]) -> Any:
     return np.array(values, dtype=object if any(isinstance(value, str) for value in values) else np.int64)
 
 
-def foresee(snapshot: Snapshot, policy: Any = None, *, until: float | None = None) -> Foreseen:
+def foresee(snapshot: ClusterSnapshot, policy: Any = None, *, until: float | None = None) -> Foreseen:
     """Simulate a snapshot to its end, or to an instant (s), and keep starts and ends only.
 
     What the snapshot holds happens: give it ``snapshot.expected()`` where nothing may be known that a policy does not.

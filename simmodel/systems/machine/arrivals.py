@@ -43,7 +43,7 @@ class _Coming:
         self.data = data
         self.pool = pool
         self.memory = data.size
-        self._children = readers
+        self.children = readers
 
 
 class LiveSet:
@@ -122,7 +122,7 @@ class LiveSet:
         while free:
             task = heapq.heappop(free)[1]
             found.append(task)
-            for child in task._children:
+            for child in task.children:
                 above[child] -= 1
                 if not above[child] and child.state == "blocked":  # else it has not arrived
                     heapq.heappush(free, (child.index, child))
@@ -134,7 +134,7 @@ class LiveSet:
         above: dict[LiveTask, int] = {}
         for task in self.tasks:
             if task.place is None and task.state != "done" and task not in known:
-                for child in task._children:
+                for child in task.children:
                     above[child] = above.get(child, 0) + 1
         return above
 
@@ -153,8 +153,8 @@ class LiveSet:
     def await_room(self, data: LiveData, pool: MemoryPool) -> None:
         """Have data that come with the set wait for room in a pool, and their readers wait for them."""
         coming: Any = _Coming(data, pool, [task for task in self.tasks if data in task.inputs])
-        for task in coming._children:
-            task._missing += 1
+        for task in coming.children:
+            task.missing += 1
         self.coming.append(coming)
         claim = self.machine.mover.room.claim(pool, coming)
 
@@ -212,7 +212,7 @@ def bring_to_life(machine: Machine, tasks: TaskSet, at: float) -> LiveSet:
     if children is not None:
         for task, below in zip(found, children, strict=True):
             if below:
-                task._children = [found[i] for i in below]
+                task.children = [found[i] for i in below]
     if tasks.families is not None:
         for task, family in zip(found, tasks.families, strict=True):
             if family is not None:

@@ -5,12 +5,25 @@ from __future__ import annotations
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
+import attrs
+
 from simmodel.errors import SnapshotError
 from simmodel.resources.cores import CoreTicket
-from simmodel.resources.memory import Claim
+from simmodel.resources.memory import Claim, MemoryPool
+from simmodel.resources.taskplace import Family
 from simmodel.resources.transfer import Transfer
-from simmodel.snapshots.machine import MachineSnapshot
-from simmodel.systems.policy_state import policy_state
+from simmodel.snapshots.machine import (
+    DataState,
+    FlightState,
+    MachineSnapshot,
+    PoolState,
+    ProcessorState,
+    RankedTask,
+    RunningTaskState,
+    SetState,
+    TaskState,
+)
+from simmodel.systems.policy_state import policy_state, stream_states
 from simmodel.work.livetask import LiveData, LiveTask
 
 if TYPE_CHECKING:
@@ -37,47 +50,42 @@ def capture_machine(machine: Machine) -> MachineSnapshot:
     sets = [each for each in machine.sets if each.left]
     set_of = {each: s for s, each in enumerate(sets)}
     for task in tasks:
-        if task.stamps is not None:
-            _refuse_own_phases(task)
+        phase = None if task.stamps is None else task.place.inside_own_phase(task)
+        if phase is not None:
+            place = task.place
+            raise SnapshotError(
+                f"task {task.id} cannot be copied: it is inside {type(place).__name__}.{phase} of {place.name}"
+            )
     return MachineSnapshot(
         name=machine.name,
         now=float(machine.env.now),
         seed=machine.env.seed,
         platform=machine.spec,
-        options={**machine.options, "stream": machine.stream},
+        options=machine.options,
+        stream=machine.stream,
         policy=policy_state(machine.scheduler, machine.known_as),
-        sets=tuple(
-            {"name": each.set.name, "at": each.at, "reconfiguration": each.set.reconfiguration} for each in sets
-        ),
+        sets=tuple(SetState(each.set.name, each.at, each.set.reconfiguration) for each in sets),
         tasks=_tasks(tasks, number, of, set_of),
-        data={
-            "name": [each.name for each in data],
-            "size": [each.size for each in data],
-            "written": [each.written for each in data],
-            "kept": [each.kept for each in data],
-            "copies": [[pool.index for pool in each.copies] for each in data],
-            "given": [None if live is None else set_of[live] for live in _brought_by(machine, data)],
-        },
-        pools=tuple(
-            {
-                "name": pool.name,
-                "used": pool.used,
-                "peak": pool.peak,
-                "held": [of[each] for each in pool.held],
-                "leaving": [of[each] for each in pool.leaving],
-                "stale": [of[each] for each in pool.stale],
-                "awaited": [of[each] for each in pool.awaited if each in of],
-                "awaits": [of[coming.data] for live in sets for coming in live.coming if coming.pool is pool],
-            }
-            for pool in machine.pools.values()
+        data=tuple(
+            DataState(
+                each.name,
+                each.size,
+                each.written,
+                each.kept,
+                tuple(pool.index for pool in each.copies),
+                None if live is None else set_of[live],
+            )
+            for each, live in zip(data, _brought_by(machine, data), strict=True)
         ),
+        pools=tuple(_pool(pool, sets, of) for pool in machine.pools.values()),
         places=tuple(_place(place, number) for place in machine.places),
         flights=_flights(machine, number, of),
         waiting=tuple(number[task] for task in machine.waiting),
         new=machine.waiting.new,
         order=_order(machine, tasks, number, of),
         loads=tuple((family, share) for family, share in machine.loads.items() if isinstance(family, str)),
-        streams=tuple((name, dict(each.bit_generator.state)) for name, each in sorted(machine.env._streams.items())),
+        streams=stream_states(machine.env),
+        submitted=len(machine.tasks),
         alarms=tuple(sorted(machine.scheduler.alarms)),
     )
 
@@ -102,104 +110,106 @@ def _brought_by(machine: Machine, data: list[LiveData]) -> list[LiveSet | None]:
 
 
 def _tasks(
-    tasks: list[LiveTask], number: dict[LiveTask, int], of: dict[LiveData, int], set_of: dict[Any, int]
-) -> dict[str, list[Any]]:
-    rows = [(task, task.set, task.row) for task in tasks]
+    tasks: list[LiveTask], number: dict[LiveTask, int], of: dict[LiveData, int], set_of: dict[LiveSet, int]
+) -> tuple[TaskState, ...]:
     parents: list[list[int]] = [[] for _ in tasks]
     for task in tasks:
-        for child in task._children:
+        for child in task.children:
             if child in number:
                 parents[number[child]].append(number[task])
-    return {
-        "id": [task.id for task in tasks],
-        "set": [set_of[task.submission] for task in tasks],
-        "state": [task.state for task in tasks],
-        "place": [None if task.place is None else task.place.index for task in tasks],
-        "run": [None if isnan(each.run[row]) else float(each.run[row]) for _, each, row in rows],
-        "speeds": [task.speeds for task in tasks],
-        "error": [task._error for task in tasks],
-        "family": [None if task.family is task else task.family for task in tasks],
-        "load": [task.submission.machine.loads.get(task) for task in tasks],
-        "implementations": [
-            None if each.implementations is None else each.implementations[row] for _, each, row in rows
-        ],
-        "inputs": [[of[data] for data in task.inputs] for task in tasks],
-        "outputs": [[of[data] for data in task.outputs] for task in tasks],
-        "parents": parents,
-        "cores": [task.cores for task in tasks],
-        "memory": [task.memory for task in tasks],
-        "priority": [task.priority for task in tasks],
-        "submit": [getattr(task, "submit", None) for task in tasks],
-        "ready": [getattr(task, "ready", None) for task in tasks],
-        "assigned": [getattr(task, "assigned", None) for task in tasks],
-        "share": [getattr(task, "_share", None) for task in tasks],
-        "attempts": [task.attempts for task in tasks],
-        "done_share": [task.done_share for task in tasks],
-        "stamps": [task.stamps for task in tasks],
-        "core": [None if task.core is None else task.core.name for task in tasks],
-        "core_since": [getattr(task, "core_since", None) for task in tasks],
-    }
+    return tuple(
+        TaskState(
+            id=task.id,
+            set=set_of[task.submission],
+            state=task.state,
+            speeds=tuple(task.speeds),
+            run=_known(float(task.set.run[task.row])),
+            place=None if task.place is None else task.place.index,
+            error=task._error,
+            family=None if task.family is task else task.family,
+            load=task.submission.machine.loads.get(task),
+            implementations=None if task.set.implementations is None else task.set.implementations[task.row],
+            inputs=tuple(of[data] for data in task.inputs),
+            outputs=tuple(of[data] for data in task.outputs),
+            parents=tuple(before),
+            cores=float(task.cores),
+            memory=task.memory,
+            priority=task.priority,
+            submit=_known(task.submit),
+            ready=_known(task.ready),
+            assigned=_known(task.assigned),
+            share=task.share,
+            attempts=task.attempts,
+            done_share=task.done_share,
+            stamps=None if task.stamps is None else tuple(task.stamps),
+            core=None if task.core is None else task.core.name,
+            core_since=_known(task.core_since),
+        )
+        for task, before in zip(tasks, parents, strict=True)
+    )
 
 
-def _place(place: Processor, number: dict[LiveTask, int]) -> dict[str, Any]:
-    return {
-        "name": place.name,
-        "queue": [number[task] for task in place._queue],
-        "ranked": [[priority, rank, number[task]] for priority, rank, task in place._ranked],
-        "numbers": place._numbers,
-        "queued": place._queued,
-        "since": place._since,
-        "until": place._until,
-        "loaded": _family(place.loaded, number),
-        "last_family": _family(place._last_family, number),
-        "running": [[number[run.work], run.started, run.expected_end] for _, _, _, run in place.entries()],
-    }
+def _known(value: float) -> float | None:
+    return None if isnan(value) else value
 
 
-def _family(family: Any, number: dict[LiveTask, int]) -> Any:
+def _pool(pool: MemoryPool, sets: list[LiveSet], of: dict[LiveData, int]) -> PoolState:
+    return PoolState(
+        pool.name,
+        pool.used,
+        pool.peak,
+        held=tuple(of[each] for each in pool.held),
+        leaving=tuple(of[each] for each in pool.leaving),
+        stale=tuple(of[each] for each in pool.stale),
+        awaited=tuple(of[each] for each in pool.awaited if each in of),
+        awaits=tuple(of[coming.data] for live in sets for coming in live.coming if coming.pool is pool),
+    )
+
+
+def _place(place: Processor, number: dict[LiveTask, int]) -> ProcessorState:
+    state = place.state()
+    return ProcessorState(
+        place.name,
+        tuple(number[task] for task in state.queue),
+        tuple(RankedTask(priority, rank, number[task]) for priority, rank, task in state.ranked),
+        state.numbers,
+        state.queued,
+        state.since,
+        state.until,
+        _family(state.loaded, number),
+        _family(state.last_family, number),
+        tuple(RunningTaskState(number[run.work], run.started, run.expected_end) for run in state.running),
+    )
+
+
+def _family(family: Family, number: dict[LiveTask, int]) -> int | str | None:
     """Return a family as a text; of a task that is one of its own its number, or ``None`` once it is done."""
-    return family if isinstance(family, str) else number.get(family)
+    return family if family is None or isinstance(family, str) else number.get(family)
 
 
-def _flights(machine: Machine, number: dict[LiveTask, int], of: dict[LiveData, int]) -> tuple[dict[str, Any], ...]:
+def _flights(machine: Machine, number: dict[LiveTask, int], of: dict[LiveData, int]) -> tuple[FlightState, ...]:
     """Return the data that are to come to pools: on their way, in the order in which they left, or still to be sent."""
-    found: list[tuple[bool, int, int, dict[str, Any]]] = []
+    found: list[tuple[tuple[bool, int, int], FlightState]] = []
     for pool in machine.pools.values():
         for data, arrival in pool.arriving.items():
             owner = None if arrival.owner is None else number[arrival.owner]
+            state = FlightState(of[data], pool.index, owner, arrival.stale)
             flight = arrival.flight
-            each: dict[str, Any] = {"data": of[data], "pool": pool.index, "owner": owner, "stale": arrival.stale}
             if flight is not None:
-                each |= {
-                    "source": flight.source.index,
-                    "since": flight.since,
-                    "task": None if flight.task is None else number[flight.task],
-                    "cause": flight.cause,
-                }
                 moving = flight.moving
-                if isinstance(moving, Transfer):
-                    each |= {"left": moving.size - moving.bytes_done, "lag": moving.lag}
-                else:
-                    each["at"] = flight.ends
-            found.append((flight is None, 0 if flight is None else flight.number, len(found), each))
-    return tuple(each for *_, each in sorted(found, key=lambda entry: entry[:3]))
-
-
-def _refuse_own_phases(task: LiveTask) -> None:
-    """Raise where a task is in a phase that the class of its processor has rewritten."""
-    place = task.place
-    phase = len(task.stamps or ())
-    own = {
-        2: ("setup", place._plain_setup),
-        3: ("reconfigure", place._plain_reconfiguration),
-        5: ("transfer", not place._always_transfers),
-        7: ("execute", place._plain_execution),
-    }
-    name, plain = own.get(phase, ("", True))
-    if not plain:
-        raise SnapshotError(
-            f"task {task.id} cannot be copied: it is inside {type(place).__name__}.{name} of {place.name}"
-        )
+                shared = isinstance(moving, Transfer)
+                state = attrs.evolve(
+                    state,
+                    source=flight.source.index,
+                    since=flight.since,
+                    task=None if flight.task is None else number[flight.task],
+                    cause=flight.cause,
+                    left=moving.size - moving.bytes_done if shared else 0.0,
+                    lag=moving.lag if shared else 0.0,
+                    at=None if shared else flight.ends,
+                )
+            found.append(((flight is None, 0 if flight is None else flight.number, len(found)), state))
+    return tuple(state for _, state in sorted(found, key=lambda entry: entry[0]))
 
 
 def _order(

@@ -24,7 +24,7 @@ def problem_of(machine: Machine, tasks: Sequence[LiveTask] | None = None) -> Pro
     writer = {data: i for i, task in enumerate(planned) for data in task.outputs}
     parents: list[dict[int, float]] = [{} for _ in planned]
     for i, task in enumerate(planned):
-        for child in task._children:
+        for child in task.children:
             j = position.get(child)
             if j is not None:
                 parents[j][i] = 0.0
@@ -59,7 +59,7 @@ def problem_of(machine: Machine, tasks: Sequence[LiveTask] | None = None) -> Pro
         setup_core=[[owner[id(core)] for core in place.setup_cores] for place in places],
         reconfiguration=[_longest_load(machine, task) for task in planned],
         family=[task.family for task in planned],
-        loaded=[place._last_family for place in places],
+        loaded=[place.last_family for place in places],
         reconfigures=[place.reconfigures for place in places],
         dma=[place.spec.dma or place.core is not None for place in places],
         overlap=[place.overlap for place in places],

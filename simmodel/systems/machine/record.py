@@ -105,7 +105,7 @@ def _instants(tasks: list[LiveTask], moment: str) -> NDArray[np.float64]:
     try:
         return np.array(list(map(attrgetter(moment), tasks)), dtype=float)
     except AttributeError:
-        return np.array([getattr(task, moment, np.nan) for task in tasks], dtype=float)
+        return np.array([getattr(task, moment) for task in tasks], dtype=float)
 
 
 def _labels(names: list[Any]) -> NDArray[Any]:

@@ -5,15 +5,16 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import numpy as np
 from simpy.events import URGENT
 
-from simmodel.errors import InputError
-from simmodel.snapshots.machine import MachineSnapshot
-from simmodel.systems.cluster.restore import chosen_policy
+from simmodel.resources.taskplace import Family, QueueState, RunningTask
+from simmodel.snapshots.machine import FlightState, MachineSnapshot, SetState, TaskState
 from simmodel.systems.machine.arrivals import LiveSet
 from simmodel.systems.machine.mover import Flight
 from simmodel.systems.machine.system import Machine
+from simmodel.systems.policy_state import check_instant, chosen_policy, remember
 from simmodel.work.livetask import LiveData, LiveTask
 from simmodel.work.taskset import TaskSet
 
@@ -27,16 +28,14 @@ def restore_machine(
     env: Environment, snapshot: MachineSnapshot, policy: Any = None, *, record: bool = True, rank: int = 2
 ) -> Machine:
     """Return a machine that goes on where a snapshot was taken (see :meth:`Machine.from_snapshot`)."""
-    if env.now != snapshot.now:
-        raise InputError(f"an environment at {snapshot.now:g} s expected, as the snapshot, found one at {env.now:g} s")
+    check_instant(env, snapshot)
     known_as = snapshot.policy.known_as if policy is None else policy if isinstance(policy, str) else None
     policy = chosen_policy(snapshot, policy)
-    options = dict(snapshot.options)
-    stream = options.pop("stream")
+    options = attrs.asdict(snapshot.options)
     machine = Machine(
         env, snapshot.platform, policy, **options, name=snapshot.name, rank=rank, record=record, begin=False
     )
-    machine.stream = stream
+    machine.stream = snapshot.stream
     machine.known_as = known_as
     _Restored(machine, snapshot).run()
     return machine
@@ -63,11 +62,11 @@ class _Restored:
         for flight in snapshot.flights:
             self._flight(flight)
         self._use()
-        awaited_in = {d: pool for pool, state in zip(self.pools, snapshot.pools, strict=True) for d in state["awaits"]}
+        awaited_in = {d: pool for pool, state in zip(self.pools, snapshot.pools, strict=True) for d in state.awaits}
         for i in snapshot.order:
             if i < 0:
                 d = -1 - i
-                live = machine.sets[snapshot.data["given"][d]]
+                live = machine.sets[snapshot.data[d].given or 0]
                 # In turn with the processes, which begin once the environment runs.
                 machine.env.call_at(snapshot.now, partial(live.await_room, self.data[d], awaited_in[d]), URGENT)
             else:
@@ -77,157 +76,139 @@ class _Restored:
             place.begin()
         self._waiting()
         self._arrivals()
-        self._policy()
+        for at in snapshot.alarms:
+            machine.scheduler.plan_alarm(at)
+        remember(machine.scheduler, snapshot.policy)
 
     def _data(self) -> None:
-        columns = self.snapshot.data
-        self.data = [LiveData(name, size) for name, size in zip(columns["name"], columns["size"], strict=True)]
-        for data, written, kept, copies in zip(
-            self.data, columns["written"], columns["kept"], columns["copies"], strict=True
-        ):
-            data.written = written
-            data.kept = kept
-            data.copies = tuple(self.pools[pool] for pool in copies)
+        self.data: list[LiveData] = []
+        for state in self.snapshot.data:
+            data = LiveData(state.name, state.size)
+            data.written = state.written
+            data.kept = state.kept
+            data.copies = tuple(self.pools[pool] for pool in state.copies)
+            self.data.append(data)
 
     def _tasks(self) -> None:
-        machine, columns = self.machine, self.snapshot.tasks
-        self.tasks: list[LiveTask] = []
-        rows_of: list[list[int]] = [[] for _ in self.snapshot.sets]
-        for i, s in enumerate(columns["set"]):
-            rows_of[s].append(i)
+        machine = self.machine
+        states = self.snapshot.tasks
+        numbers_of: list[list[int]] = [[] for _ in self.snapshot.sets]
+        for i, state in enumerate(states):
+            numbers_of[state.set].append(i)
         made: dict[int, LiveTask] = {}
-        for described, rows in zip(self.snapshot.sets, rows_of, strict=True):
-            live = LiveSet(machine, self._set(described, rows), described["at"])
-            live.speeds = np.array([columns["speeds"][i] for i in rows]).reshape(len(rows), len(machine.kinds))
-            for row, i in enumerate(rows):
-                task = LiveTask(
-                    columns["id"][i],
-                    live.set,
-                    row,
-                    len(machine.tasks) + row,
-                    columns["speeds"][i],
-                    columns["error"][i],
-                    tuple(self.data[d] for d in columns["inputs"][i]),
-                    tuple(self.data[d] for d in columns["outputs"][i]),
-                    len(columns["parents"][i]),
-                    live,
-                )
-                made[i] = task
+        for described, numbers in zip(self.snapshot.sets, numbers_of, strict=True):
+            live = LiveSet(machine, self._set(described, numbers), described.at)
+            live.speeds = np.array([states[i].speeds for i in numbers]).reshape(len(numbers), len(machine.kinds))
+            for row, i in enumerate(numbers):
+                made[i] = task = self._task(states[i], live, row, len(machine.tasks) + row)
                 live.tasks.append(task)
-                self._state(task, i)
-                for data in task.inputs:
-                    data.readers += 1
-            live.data = [self.data[d] for d in sorted({d for i in rows for d in self._touched(i)})]
+            live.data = [self.data[d] for d in sorted({d for i in numbers for d in _touched(states[i])})]
             machine.tasks += live.tasks
             machine.sets.append(live)
         self.tasks = [made[i] for i in range(len(made))]
         children: dict[int, list[LiveTask]] = {}
-        for i, parents in enumerate(columns["parents"]):
-            for parent in parents:
-                children.setdefault(parent, []).append(self.tasks[i])
+        for task, state in zip(self.tasks, states, strict=True):
+            for parent in state.parents:
+                children.setdefault(parent, []).append(task)
         for i, found in children.items():
-            self.tasks[i]._children = found
+            self.tasks[i].children = found
 
-    def _set(self, described: Any, rows: list[int]) -> TaskSet:
+    def _set(self, described: SetState, numbers: list[int]) -> TaskSet:
         """Return what is left of a task set as columns."""
-        columns = self.snapshot.tasks
-        row = {i: r for r, i in enumerate(rows)}
-        used = dict.fromkeys(d for i in rows for d in self._touched(i))
+        states = [self.snapshot.tasks[i] for i in numbers]
+        row = {i: r for r, i in enumerate(numbers)}
+        used = dict.fromkeys(d for state in states for d in _touched(state))
         position = {d: p for p, d in enumerate(used)}
-        runs = [columns["run"][i] for i in rows]
         return TaskSet(
-            [min(columns["speeds"][i]) if run is None else run for i, run in zip(rows, runs, strict=True)],
-            ids=[columns["id"][i] for i in rows],
-            families=[columns["family"][i] for i in rows],
-            implementations=[
-                None if columns["implementations"][i] is None else tuple(columns["implementations"][i]) for i in rows
-            ],
-            inputs=[tuple(position[d] for d in columns["inputs"][i]) for i in rows],
-            outputs=[tuple(position[d] for d in columns["outputs"][i]) for i in rows],
+            [min(state.speeds) if state.run is None else state.run for state in states],
+            ids=[state.id for state in states],
+            families=[state.family for state in states],
+            implementations=[state.implementations for state in states],
+            inputs=[tuple(position[d] for d in state.inputs) for state in states],
+            outputs=[tuple(position[d] for d in state.outputs) for state in states],
             sizes=[self.data[d].size for d in used],
             names=[self.data[d].name for d in used],
-            parents=[tuple(row[parent] for parent in columns["parents"][i]) for i in rows],
-            cores=[columns["cores"][i] for i in rows],
-            memory=[columns["memory"][i] for i in rows],
-            priority=[columns["priority"][i] for i in rows],
-            reconfiguration=described["reconfiguration"],
-            name=described["name"],
+            parents=[tuple(row[parent] for parent in state.parents) for state in states],
+            cores=[state.cores for state in states],
+            memory=[state.memory for state in states],
+            priority=[state.priority for state in states],
+            reconfiguration=described.reconfiguration,
+            name=described.name,
         )
 
-    def _touched(self, i: int) -> tuple[int, ...]:
-        """Return the data that a task reads or writes."""
-        columns = self.snapshot.tasks
-        return (*columns["inputs"][i], *columns["outputs"][i])
-
-    def _state(self, task: LiveTask, i: int) -> None:
-        columns = self.snapshot.tasks
-        task.state = columns["state"][i]
-        if columns["place"][i] is not None:
-            task.place = self.machine.places[columns["place"][i]]
-        for name, slot in (
-            ("submit", "submit"),
-            ("ready", "ready"),
-            ("assigned", "assigned"),
-            ("share", "_share"),
-            ("core_since", "core_since"),
-        ):
-            value = columns[name][i]
+    def _task(self, state: TaskState, live: LiveSet, row: int, index: int) -> LiveTask:
+        """Return a task of a set, as it was, and count it among the readers of its data."""
+        machine = self.machine
+        inputs, outputs = (tuple(self.data[d] for d in numbers) for numbers in (state.inputs, state.outputs))
+        missing = len(state.parents)
+        task = LiveTask(state.id, live.set, row, index, list(state.speeds), state.error, inputs, outputs, missing, live)
+        for data in inputs:
+            data.readers += 1
+        task.state = state.state
+        if state.place is not None:
+            task.place = machine.places[state.place]
+        for name in ("submit", "ready", "assigned", "share", "core_since"):
+            value = getattr(state, name)
             if value is not None:
-                setattr(task, slot, value)
+                setattr(task, name, value)
         for name in ("cores", "memory", "priority", "attempts", "done_share"):
-            setattr(task, name, columns[name][i])
-        if columns["family"][i] is not None:
-            task.family = columns["family"][i]
-        if columns["load"][i] is not None:
-            self.machine.loads[task] = columns["load"][i]
-        stamps = columns["stamps"][i]
-        task.stamps = None if stamps is None else list(stamps)
-        if columns["core"][i] is not None:
-            task.core = self.machine.processors[columns["core"][i]].core
+            setattr(task, name, getattr(state, name))
+        if state.family is not None:
+            task.family = state.family
+        if state.load is not None:
+            machine.loads[task] = state.load
+        task.stamps = None if state.stamps is None else list(state.stamps)
+        if state.core is not None:
+            task.core = machine.processors[state.core].core
+        return task
 
     def _pools(self) -> None:
         for pool, state in zip(self.pools, self.snapshot.pools, strict=True):
-            for d in state["held"]:
+            for d in state.held:
                 pool.held[self.data[d]] = 0
-            for d in state["leaving"]:
+            for d in state.leaving:
                 pool.leaving[self.data[d]] = None
-            for d in state["stale"]:
+            for d in state.stale:
                 pool.stale[self.data[d]] = None
-            pool.awaited.update((self.data[d], None) for d in state["awaited"])
+            pool.awaited.update((self.data[d], None) for d in state.awaited)
 
     def _places(self) -> None:
         tasks = self.tasks
-        for place, state in zip(self.machine.places, self.snapshot.places, strict=True):
-            place._queue.extend(tasks[i] for i in state["queue"])
-            place._ranked += [(priority, rank, tasks[i]) for priority, rank, i in state["ranked"]]
-            place._numbers = state["numbers"]
-            place._queued = state["queued"]
-            place._since = state["since"]
-            place._until = state["until"]
-            place.loaded = self._family(state["loaded"])
-            place._last_family = self._family(state["last_family"])
-            place.restore_running([(tasks[i], started, end) for i, started, end in state["running"]])
+        for place, given in zip(self.machine.places, self.snapshot.places, strict=True):
+            place.restore(
+                QueueState(
+                    [tasks[i] for i in given.queue],
+                    [(priority, rank, tasks[i]) for priority, rank, i in given.ranked],
+                    given.numbers,
+                    given.queued,
+                    given.since,
+                    given.until,
+                    self._family(given.loaded),
+                    self._family(given.last_family),
+                    [RunningTask(tasks[i], place, started, end) for i, started, end in given.running],
+                )
+            )
 
-    def _family(self, given: Any) -> Any:
+    def _family(self, given: int | str | None) -> Family:
         return self.tasks[given] if isinstance(given, int) else given
 
-    def _flight(self, given: Any) -> None:
+    def _flight(self, state: FlightState) -> None:
         """Let data be on their way again, or have room kept for those that are still to be sent."""
-        pool, data = self.pools[given["pool"]], self.data[given["data"]]
+        pool, data = self.pools[state.pool], self.data[state.data]
         arrival = pool.expect(data)
-        arrival.stale = given["stale"]
-        if given["owner"] is not None:
-            arrival.owner = self.tasks[given["owner"]]
-        if "source" not in given:
+        arrival.stale = state.stale
+        if state.owner is not None:
+            arrival.owner = self.tasks[state.owner]
+        if state.source is None:
             return
-        task = None if given["task"] is None else self.tasks[given["task"]]
-        source = self.pools[given["source"]]
+        task = None if state.task is None else self.tasks[state.task]
+        source = self.pools[state.source]
         mover = self.machine.mover
-        if "at" in given:
-            moving = mover.env.event_at(given["at"])
+        if state.at is not None:
+            moving = mover.env.event_at(state.at)
         else:
-            moving = mover.network.transfer(given["left"], source=source.name, destination=pool.name, lag=given["lag"])
-        mover.send(Flight(data, source, pool, given["since"], task, given["cause"], moving, given.get("at", 0.0)))
+            moving = mover.network.transfer(state.left, source=source.name, destination=pool.name, lag=state.lag)
+        mover.send(Flight(data, source, pool, state.since, task, state.cause, moving, state.at or 0.0))
         if data in source.leaving:
             mover.leaves(data, source, arrival)
 
@@ -243,7 +224,7 @@ class _Restored:
             if len(task.stamps) >= 5 and (task.inputs or task.outputs or task.memory):
                 task.place.pool.take_again(task)
         for pool, state in zip(self.pools, self.snapshot.pools, strict=True):
-            pool.set_used(state["used"], state["peak"])
+            pool.set_used(state.used, state.peak)
 
     def _waiting(self) -> None:
         """Have those wait that the policy decides about: it may be another that decides at another time."""
@@ -261,30 +242,23 @@ class _Restored:
 
     def _arrivals(self) -> None:
         """Have tasks arrive that are still to come, and the data of their sets with them."""
-        machine, columns = self.machine, self.snapshot.tasks
-        for d, s in enumerate(self.snapshot.data["given"]):
+        machine = self.machine
+        for data, described in zip(self.data, self.snapshot.data, strict=True):
+            s = described.given
             if s is not None and machine.sets[s].at > self.snapshot.now:
-                machine.sets[s].given.append(self.data[d])
+                machine.sets[s].given.append(data)
         coming: dict[tuple[float, int], list[LiveTask]] = {}
         for live in machine.sets:
             if live.at > self.snapshot.now:
                 coming[live.at, machine.sets.index(live)] = []
-        for i, task in enumerate(self.tasks):
+        for task, state in zip(self.tasks, self.snapshot.tasks, strict=True):
             if task.state == "to come":
-                coming.setdefault((task.submit, columns["set"][i]), []).append(task)
+                coming.setdefault((task.submit, state.set), []).append(task)
         for (at, s), tasks in sorted(coming.items(), key=lambda entry: entry[0]):
             live = machine.sets[s]
             machine.env.call_at(at, lambda live=live, at=at, tasks=tasks: live.arrive(at, tasks))  # type: ignore[misc]
 
-    def _policy(self) -> None:
-        scheduler, given = self.machine.scheduler, self.snapshot.policy
-        for at in self.snapshot.alarms:
-            scheduler.plan_alarm(at)
-        if scheduler.policy_name != given.name:
-            scheduler.wake()
-            return
-        if given.state is not None and hasattr(scheduler.policy, "restore"):
-            scheduler.policy.restore(given.state)
-        scheduler.asked_for = given.asked
-        if given.due:
-            scheduler.wake()
+
+def _touched(state: TaskState) -> tuple[int, ...]:
+    """Return the data that a task reads or writes."""
+    return (*state.inputs, *state.outputs)

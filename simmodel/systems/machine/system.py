@@ -19,6 +19,7 @@ from simmodel.scheduling.protocol import Estimate, Preempt, View
 from simmodel.scheduling.ready import ReadyTasks
 from simmodel.scheduling.registry import policy as policy_named
 from simmodel.scheduling.scheduler import Carry, Scheduler, carry_preempt
+from simmodel.snapshots.machine import MachineOptions
 from simmodel.systems.machine.arrivals import LiveSet, bring_to_life
 from simmodel.systems.machine.build import build_processors
 from simmodel.systems.machine.mover import DataMover
@@ -135,7 +136,7 @@ class Machine(System[LiveTask]):
         self.view.estimator = _estimate
         self.view.problem = lambda tasks=None: problem_of(self, tasks)
         self.known_as = policy if isinstance(policy, str) else None
-        self.options = {"decide": decide, "overlap": overlap, "transfers": transfers, "contention": contention}
+        self.options = MachineOptions(decide, overlap, transfers, contention)
         policy = policy_named(policy)
         self.decides_when_ready = (decide or ("submit" if getattr(policy, "plans", False) else "ready")) == "ready"
         self.scheduler = Scheduler(env, policy, self.view, self, self.name, rank)
@@ -201,7 +202,7 @@ class Machine(System[LiveTask]):
         coming = []
         for task in tasks:
             task.submit = now
-            if task._missing:
+            if task.missing:
                 task.state = "blocked"
                 continue
             task.state = "waiting"
@@ -253,7 +254,7 @@ class Machine(System[LiveTask]):
             data.readers -= 1
         for data in task.outputs:
             self._written(data, processor.pool)
-        if task._children:
+        if task.children:
             self.release(task)
         submission = task.submission
         submission.left -= 1
@@ -275,11 +276,11 @@ class Machine(System[LiveTask]):
     def release(self, task: Any) -> None:
         """Let the children of a task that is done go, where it was their last parent."""
         now = self.env._now
-        for child in task._children:
-            child._missing -= 1
+        for child in task.children:
+            child.missing -= 1
             if child.place is not None and child.place.overlap:
                 self.mover.fetch_ahead(child)
-            if child._missing:
+            if child.missing:
                 continue
             child.ready = now
             if child.state == "to come":
@@ -407,8 +408,8 @@ class Machine(System[LiveTask]):
                 pool = task.place.pool
                 needs = f"{pool.needs(task):g} bytes more, {pool.used:g} of {pool.size:g} are used"
                 yield f"task {task.id} waits for room in pool {pool.name}{where}: {needs}"
-            elif task._missing:
-                yield f"task {task.id} waits for {task._missing} tasks{where}"
+            elif task.missing:
+                yield f"task {task.id} waits for {task.missing} tasks{where}"
             else:
                 yield f"task {task.id} waits{where or ' for a decision'} since {task.ready:g}"
 

@@ -1,0 +1,158 @@
+"""Plain values into typed ones, strictly: nothing is rounded or guessed, and the first wrong value gets one sentence.
+
+Every hook raises an ``InputError`` whose place is relative to the value that it was given; the one above prefixes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import isnan
+from numbers import Integral, Real
+from typing import Any, Literal, get_args, get_origin
+
+import attrs
+from cattrs import AttributeValidationNote, ClassValidationError, Converter, ForbiddenExtraKeysError
+from cattrs.gen import make_dict_structure_fn, override
+
+from simmodel.errors import InputError, unknown
+
+__all__ = ["inside", "made_from", "strict_converter"]
+
+
+Prepare = Callable[[str, Any], Any]
+
+
+def strict_converter(prepare: Prepare | None = None, omit: Sequence[str] = ()) -> Converter:
+    """Return a converter that structures attrs classes of numbers, texts, tuples, mappings and other such classes.
+
+    Parameters
+    ----------
+    prepare
+        ``prepare(key, value)``: the value of a key as it is to be structured; default: as it is
+    omit
+        names of fields that plain values never give
+
+    >>> strict_converter().structure("7", int)
+    Traceback (most recent call last):
+    ...
+    simmodel.errors.InputError: a whole number expected, found '7'
+    """
+    converter = Converter(detailed_validation=True)
+    for kind, check in ((str, _text), (bool, _truth), (int, _whole), (float, _number)):
+        converter.register_structure_hook(kind, check)
+    converter.register_structure_hook_func(lambda cls: cls == int | str, _label)
+    converter.register_structure_hook_func(lambda cls: cls == int | str | None, _label_or_none)
+    converter.register_structure_hook_func(made_from(Literal), _text)
+    converter.register_structure_hook_func(made_from(Mapping), _keys)
+    converter.register_structure_hook_factory(made_from(tuple), lambda cls: _list_of(cls, converter))
+    converter.register_structure_hook_factory(attrs.has, lambda cls: _object_of(cls, converter, prepare, omit))
+    return converter
+
+
+def made_from(origin: Any) -> Callable[[Any], bool]:
+    """Return whether a type is made from another: ``tuple[int, ...]`` is from ``tuple``."""
+    return lambda cls: get_origin(cls) is origin
+
+
+def inside(outer: str, error: InputError) -> InputError:
+    """Return an error with the path of what it is inside of before its own."""
+    inner = error.place or ""
+    return InputError(error.message, place=outer + ("." if inner and not inner.startswith("[") else "") + inner)
+
+
+def _object_of(
+    cls: type[Any], converter: Converter, prepare: Prepare | None, omit: Sequence[str]
+) -> Callable[[Any, Any], Any]:
+    fields = [field.name for field in attrs.fields(cls)]
+    keys = [name for name in fields if name not in omit]
+    left_out: Any = {name: override(omit=True) for name in fields if name in omit}
+    structure = make_dict_structure_fn(cls, converter, _cattrs_forbid_extra_keys=True, **left_out)
+
+    def read(value: Any, _type: Any) -> Any:
+        if not isinstance(value, Mapping):
+            raise InputError(f"keys with values expected, found {value!r}")
+        if prepare is not None:
+            value = {key: prepare(key, each) for key, each in value.items()}
+        try:
+            return structure(value, cls)
+        except ClassValidationError as error:
+            raise _first_error(error, keys) from None
+
+    return read
+
+
+def _list_of(cls: Any, converter: Converter) -> Callable[[Any, Any], tuple[Any, ...]]:
+    element = get_args(cls)[0]
+
+    def read(value: Any, _type: Any) -> tuple[Any, ...]:
+        if not isinstance(value, (list, tuple)):
+            raise InputError(f"a list expected, found {value!r}")
+        found = []
+        for position, each in enumerate(value):
+            try:
+                found.append(converter.structure(each, element))
+            except InputError as error:
+                raise inside(f"[{position}]", error) from None
+        return tuple(found)
+
+    return read
+
+
+def _first_error(error: ClassValidationError, keys: list[str]) -> Exception:
+    """Return the error to name of all that an object has; unknown keys come first, as they often explain the others."""
+    found = sorted(error.exceptions, key=lambda each: not isinstance(each, ForbiddenExtraKeysError))[0]
+    if isinstance(found, ForbiddenExtraKeysError):
+        key = min(str(each) for each in found.extra_fields)
+        return inside(key, InputError(unknown("key", key, keys).message))
+    notes = [note for note in getattr(found, "__notes__", ()) if isinstance(note, AttributeValidationNote)]
+    if notes and isinstance(found, KeyError):
+        return inside(notes[0].name, InputError("a value expected, found none"))
+    if notes and isinstance(found, InputError):
+        return inside(notes[0].name, found)
+    return InputError(str(found)) if isinstance(found, ValueError) and not isinstance(found, InputError) else found
+
+
+def _keys(value: Any, _type: Any) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise InputError(f"keys with values expected, found {value!r}")
+    return dict(value)
+
+
+def _text(value: Any, _type: Any) -> str:
+    if not isinstance(value, str):
+        raise InputError(f"a text expected, found {value!r}")
+    return value
+
+
+def _truth(value: Any, _type: Any) -> bool:
+    if not isinstance(value, bool):
+        raise InputError(f"true or false expected, found {value!r}")
+    return value
+
+
+def _whole(value: Any, _type: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise InputError(f"a whole number expected, found {value!r}")
+    return int(value)
+
+
+def _number(value: Any, _type: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise InputError(f"a number expected, found {value!r}")
+    try:
+        number = float(value)
+    except OverflowError:
+        raise InputError("a number that fits in 64 bits expected, found a larger one") from None
+    if isnan(number):
+        raise InputError(f"a number expected, found {value!r}")
+    return number
+
+
+def _label(value: Any, _type: Any) -> int | str:
+    if isinstance(value, bool) or not isinstance(value, (str, Integral)):
+        raise InputError(f"a name or a number expected, found {value!r}")
+    return value if isinstance(value, str) else int(value)
+
+
+def _label_or_none(value: Any, _type: Any) -> int | str | None:
+    return None if value is None else _label(value, _type)

@@ -1,0 +1,164 @@
+"""Rows of a ``NamedTuple`` as columns of plain values, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import inf
+from types import NoneType
+from typing import Any, Literal, NamedTuple, get_origin
+
+import attrs
+
+from simmodel.errors import InputError, unknown
+from simmodel.platform.strict import inside
+from simmodel.snapshots.types import Check, Field, Like, base_of, fields_of, is_row, not_none
+
+__all__ = ["Read", "Reader", "Table", "Write", "Writer", "items"]
+
+Read = Callable[[Any, Any], Any]
+"""Plain values, and their type, to a typed value."""
+Write = Callable[[Any], Any]
+"""A typed value to plain values."""
+Reader = Callable[[Any], Read]
+Writer = Callable[[Any], Write | None]
+"""A type to what writes its values; ``None``: they are plain as they are."""
+
+
+def items(value: Any) -> list[Any]:
+    """Return a value that is a list."""
+    if not isinstance(value, list):
+        raise InputError(f"a list expected, found {value!r}")
+    return value
+
+
+class Column(NamedTuple):
+    """A column: how its values are read and written, and what stands for one that is left out."""
+
+    name: str
+    kind: Any
+    default: Any
+    like: str | None
+    read: Read
+    write: Write | None
+    text: bool
+    plain: type[Any] | None  # the type of its values in JSON, where a test is all that reading them takes
+    test: Callable[[Any], bool] | None
+
+    @classmethod
+    def of(cls, field: Field, reader: Reader, writer: Writer) -> Column:
+        """Return the column of a field."""
+        base, notes = base_of(field.kind)
+        like = [each.column for each in notes if isinstance(each, Like)]
+        inner, checks = base_of(not_none(field.kind))
+        tests = [each.test for each in checks if isinstance(each, Check)]
+        text = base is str or get_origin(base) is Literal
+        test = tests[0] if tests else _is_number if inner is float else None
+        return cls(
+            field.name,
+            field.kind,
+            field.default,
+            like[0] if like else None,
+            reader(field.kind),
+            writer(field.kind),
+            text,
+            inner if inner in (int, float, str, bool) else None,
+            test,
+        )
+
+    def values(self, given: Any, count: int) -> Sequence[Any]:
+        """Return the checked values of the column."""
+        if self.text and isinstance(given, str):
+            return [self._one(given, self.name)] * count
+        try:
+            if len(items(given)) != count:
+                raise InputError(f"{count} values expected, found {len(given)}")
+        except InputError as error:
+            raise inside(self.name, error) from None
+        plain = self.plain is not None and set(map(type, given)) == {self.plain}
+        if plain and (self.test is None or all(map(self.test, given))):
+            return given  # type: ignore[no-any-return]
+        return [self._one(value, f"{self.name}[{i}]") for i, value in enumerate(given)]
+
+    def _one(self, value: Any, place: str) -> Any:
+        try:
+            return self.read(value, self.kind)
+        except InputError as error:
+            raise inside(place, error) from None
+
+    def written(self, values: Sequence[Any], first: bool) -> Any:
+        """Return the column as JSON can hold it; the first says how many rows there are."""
+        if self.text and not first and values.count(values[0]) == len(values):
+            return values[0]
+        if self.plain is float and inf not in values and set(map(type, values)) <= {float, NoneType}:
+            return list(values)
+        return list(values) if self.write is None else [self.write(each) for each in values]
+
+
+def _is_number(value: float) -> bool:
+    return value == value
+
+
+class Table:
+    """How rows of a ``NamedTuple`` are laid out as columns; those of a field that is one itself lie beside the others.
+
+    Columns are read in the order of the fields.
+    """
+
+    def __init__(self, kind: Any, reader: Reader, writer: Writer) -> None:
+        self.kind = kind
+        self.columns: list[Column | Table] = [
+            Table(field.kind, reader, writer) if is_row(field.kind) else Column.of(field, reader, writer)
+            for field in fields_of(kind)
+        ]
+
+    def names(self) -> list[str]:
+        """Return the names of the columns."""
+        found = []
+        for each in self.columns:
+            found += each.names() if isinstance(each, Table) else [each.name]
+        return found
+
+    def read(self, value: Any) -> tuple[Any, ...]:
+        """Return the rows of columns."""
+        if not isinstance(value, Mapping):
+            raise InputError(f"columns with their names expected, found {value!r}")
+        if not value:
+            return ()
+        names = self.names()
+        for name in value:
+            if name not in names:
+                raise inside(name, unknown("column", name, names))
+        first = value.get(names[0])
+        if not isinstance(first, list):
+            raise inside(names[0], InputError(f"a list expected, found {'none' if first is None else repr(first)}"))
+        return tuple(self._rows(value, len(first)))
+
+    def _rows(self, given: Mapping[str, Any], count: int) -> list[Any]:
+        columns: dict[str, Sequence[Any]] = {}
+        for each in self.columns:
+            if isinstance(each, Table):
+                columns[""] = each._rows(given, count)
+            elif each.name in given:
+                columns[each.name] = each.values(given[each.name], count)
+            elif each.like is not None:
+                columns[each.name] = columns[each.like]
+            elif each.default is attrs.NOTHING:
+                raise inside(each.name, InputError(f"a list of {count} expected, found none"))
+            else:
+                columns[each.name] = [each.default] * count
+        return list(map(self.kind._make, zip(*columns.values(), strict=True)))
+
+    def write(self, rows: Sequence[Any]) -> dict[str, Any]:
+        """Return rows as columns."""
+        found: dict[str, Any] = {}
+        if not rows:
+            return found
+        given = dict(zip(self.kind._fields, zip(*rows, strict=True), strict=True))
+        for i, (each, values) in enumerate(zip(self.columns, given.values(), strict=True)):
+            if isinstance(each, Table):
+                found.update(each.write(values))
+            elif (each.default is attrs.NOTHING or values.count(each.default) < len(rows)) and (
+                each.like is None or values != given[each.like]
+            ):
+                found[each.name] = each.written(values, i == 0)
+        return found

@@ -1,0 +1,265 @@
+"""Snapshots: the state of a system at one instant as a plain value, from which a simulation can be started."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from collections.abc import Mapping
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import attrs
+import numpy as np
+
+from simmodel.errors import InputError
+from simmodel.snapshots.codec import read_state, register_state, write_fields
+from simmodel.snapshots.types import Count, Instant, Keyed
+
+__all__ = ["PolicyState", "Snapshot", "read_document", "snapshot_of_document"]
+
+FORMAT = "simmodel snapshot"
+
+
+@attrs.frozen
+class PolicyState:
+    """The policy of a system: what results call it, the name it can be made by, and what it remembers.
+
+    ``due``: a decision is to be made at this instant; ``asked``: the policy asked to be woken, whatever waits.
+    """
+
+    name: str
+    known_as: str | None
+    state: Any = None
+    due: bool = True
+    asked: bool = False
+
+
+_KINDS: dict[str, str | type[Snapshot]] = {
+    "cluster": "simmodel.snapshots.cluster",
+    "machine": "simmodel.snapshots.machine",
+    "broker": "simmodel.snapshots.broker",
+}
+"""The class of snapshots of each kind of system, or the module that defines it."""
+
+
+@attrs.frozen(kw_only=True, eq=False, slots=False, repr=False)
+class Snapshot:
+    """A system at one instant: what the snapshots of all kinds of systems share.
+
+    A subclass, an attrs class with typed fields, names the kind of system that it is of as ``system``; it is then read
+    and written like the others.
+
+    Parameters
+    ----------
+    name
+        of the system
+    now
+        the instant, in s
+    seed
+        of its random streams
+    policy
+        the policy and what it remembers
+    streams
+        random streams by name, with their states
+    submitted
+        how many pieces of work have been, or are still to be, submitted: the number of the next one
+
+    >>> from simmodel import Cluster, Environment
+    >>> snapshot = Cluster(Environment(5), 4).snapshot()
+    >>> Snapshot.from_json(snapshot.to_json()) == snapshot
+    True
+    """
+
+    system: ClassVar[str]
+    schema: ClassVar[int] = 1
+
+    name: str
+    now: Instant
+    seed: Count = 0
+    policy: PolicyState = PolicyState("fcfs", "fcfs")
+    streams: Keyed[dict[str, Any]] = ()
+    submitted: Count = 0
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "system" in vars(cls):
+            _KINDS[cls.system] = cls
+
+    # ------------------------------------------------------------------ what a kind may add
+
+    @property
+    def below(self) -> tuple[Snapshot, ...]:
+        """The snapshots of the systems that this one stands over."""
+        return ()
+
+    @property
+    def ids(self) -> list[int | str]:
+        """The ids of the work that has been submitted and is not over, here and below."""
+        return [name for each in self.below for name in each.ids]
+
+    def expected(self, *, actual: bool = False) -> Self:
+        """Return what a what-if may see: no work to come, and expected instead of actual run times.
+
+        With ``actual`` run times stay what they are.
+        """
+        return attrs.evolve(self, streams=(), seed=0)
+
+    @property
+    def unfinished(self) -> int:
+        """How many jobs or tasks it holds, those still to arrive included."""
+        return sum(each.unfinished for each in self.below)
+
+    @property
+    def tally(self) -> tuple[int, int]:
+        """How many jobs or tasks run and how many wait, here and below."""
+        found = [each.tally for each in self.below]
+        return sum(running for running, _ in found), sum(waiting for _, waiting in found)
+
+    def reseeded(self) -> Self:
+        """Return the snapshot without its random streams: those of another seed begin anew."""
+        return attrs.evolve(self, streams=())
+
+    def check(self) -> None:
+        """Raise ``InputError`` where parts of a snapshot that was read do not fit together."""
+
+    # ------------------------------------------------------------------ equality and JSON
+
+    @cached_property
+    def digest(self) -> str:
+        """The SHA-256 of the contents, as hexadecimal digits."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Snapshot) and self.digest == other.digest)
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def document(self) -> dict[str, Any]:
+        """Return the contents and what stands before them in a file: format, schema and system."""
+        return {"format": FORMAT, "schema": self.schema, "system": self.system, **_contents(self)}
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """Return the snapshot as JSON; a path: write it there too, compressed where it ends in ``.gz``."""
+        text = json.dumps(self.document(), separators=(",", ":"), allow_nan=False, default=_of_numpy)
+        if path is not None:
+            from simmodel.results.stores import write_text
+
+            write_text(path, text + "\n")
+        return text
+
+    @classmethod
+    def from_json(cls, given: str | Path) -> Self:
+        """Return the snapshot that JSON text, or a file of it, holds.
+
+        Raises
+        ------
+        InputError
+            where it is not a snapshot of this kind and schema, or a value in it is not possible
+        """
+        document, source = read_document(given)
+        found = snapshot_of_document(document, source)
+        if not isinstance(found, cls):
+            raise InputError(f"a snapshot of a {cls.system} expected, found one of a {found.system}", source, "system")
+        return found
+
+
+def _of_numpy(value: Any) -> Any:
+    """Return a number of numpy's as one of Python's: users name jobs by them."""
+    if not isinstance(value, np.generic):
+        raise TypeError(f"plain values expected, found {value!r}")
+    return value.item()
+
+
+def _kind_of(system: Any) -> type[Snapshot]:
+    """Return the class of snapshots of a kind of system."""
+    if not isinstance(system, str) or system not in _KINDS:
+        raise InputError(f"a system expected ({', '.join(_KINDS)}), found {system!r}", place="system")
+    found = _KINDS[system]
+    if isinstance(found, str):
+        import_module(found)
+        found = _KINDS[system]
+    assert isinstance(found, type)
+    return found
+
+
+def _contents(snapshot: Snapshot) -> dict[str, Any]:
+    """Return the fields of a snapshot as plain values: always its name, instant and seed, and what is no default."""
+    return {"name": snapshot.name, "now": snapshot.now, "seed": snapshot.seed, **write_fields(snapshot)}
+
+
+def _read_inside(values: Any) -> Snapshot:
+    """Return a snapshot inside another one: of a cluster, where it does not say of what."""
+    if not isinstance(values, Mapping):
+        raise InputError(f"keys with values expected, found {values!r}")
+    return _of_values(dict(values), values.get("system", "cluster"))
+
+
+def _write_inside(snapshot: Snapshot) -> dict[str, Any]:
+    contents = _contents(snapshot)
+    return contents if snapshot.system == "cluster" else {"system": snapshot.system, **contents}
+
+
+def _of_values(values: dict[str, Any], system: Any) -> Snapshot:
+    values.pop("system", None)
+    snapshot = read_state(values, _kind_of(system))
+    snapshot.check()
+    return snapshot
+
+
+register_state(Snapshot, _read_inside, _write_inside)
+
+
+# ---------------------------------------------------------------------- documents
+
+
+def read_document(given: str | Path) -> tuple[dict[str, Any], str | None]:
+    """Return the document in JSON text, or in a file of it, and the name of the file.
+
+    Raises
+    ------
+    InputError
+        where the file is not there, or it is not JSON
+    """
+    content, source = str(given), None
+    if isinstance(given, Path) or not content.lstrip().startswith("{"):
+        source = content
+        try:
+            data = Path(given).read_bytes()
+            content = (gzip.decompress(data) if source.endswith(".gz") else data).decode("utf-8")
+        except FileNotFoundError:
+            raise InputError("no such file", source) from None
+        except (OSError, EOFError, UnicodeDecodeError) as error:
+            raise InputError(f"JSON expected, found what cannot be read: {error}", source) from None
+    try:
+        document = json.loads(content)
+    except ValueError as error:
+        raise InputError(f"JSON expected: {error}", source) from None
+    if not isinstance(document, dict):
+        raise InputError(f"an object with keys expected, found {type(document).__name__}", source)
+    return document, source
+
+
+def snapshot_of_document(document: Mapping[str, Any], source: str | None = None) -> Snapshot:
+    """Return the snapshot of a document, whatever system it is of.
+
+    Raises
+    ------
+    InputError
+        where it is not a snapshot, or a value in it is not possible
+    """
+    values = dict(document)
+    form, schema, system = (values.pop(name, None) for name in ("format", "schema", "system"))
+    try:
+        if form != FORMAT:
+            raise InputError(f"format {FORMAT!r} expected, found {form!r}", place="format")
+        kind = _kind_of(system)
+        if schema != kind.schema or type(schema) is not int:
+            older = " of an older version: take it again" if isinstance(schema, int) and schema < kind.schema else ""
+            raise InputError(f"schema {kind.schema} expected, found {schema!r}{older}", place="schema")
+        return _of_values(values, system)
+    except InputError as error:
+        raise InputError(error.message, source, error.place) from None

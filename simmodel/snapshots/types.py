@@ -1,0 +1,137 @@
+"""The types that the fields of states have, and what their annotations say: tests of values, and layouts in JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from math import isfinite
+from types import NoneType, UnionType
+from typing import Annotated, Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import attrs
+from simpy.events import Event
+
+from simmodel.resources.allocation import Allocation
+from simmodel.work import job as jobs
+from simmodel.work.job import Dependency, Job
+
+__all__ = [
+    "Check",
+    "Columns",
+    "Count",
+    "Field",
+    "Instant",
+    "Keyed",
+    "Layout",
+    "Like",
+    "Rest",
+    "Seconds",
+    "Size",
+    "arms_of",
+    "base_of",
+    "fields_of",
+    "is_label",
+    "is_mapping",
+    "is_row",
+    "is_union",
+    "not_none",
+    "one_of",
+]
+
+T = TypeVar("T")
+
+
+class Check(NamedTuple):
+    """A test that a value must pass beside its type, and the words for what is expected."""
+
+    expected: str
+    test: Callable[[Any], bool]
+
+
+def one_of(*words: str) -> Check:
+    """Return the check that a text is one of some words."""
+    return Check(" or ".join(map(repr, words)), words.__contains__)
+
+
+class Like(NamedTuple):
+    """Of a column: left out where it equals another one."""
+
+    column: str
+
+
+class Layout(NamedTuple):
+    """How values of a type are laid out in JSON: ``"columns"``, ``"keyed"`` or ``"rest"``."""
+
+    name: str
+
+
+Columns = Annotated[tuple[T, ...], Layout("columns")]
+"""Rows of a ``NamedTuple``, written as columns: a column of defaults is left out, and one of a single text is that."""
+Keyed = Annotated[tuple[tuple[str, T], ...], Layout("keyed")]
+"""Names with values, in order."""
+Rest = Annotated[T, Layout("rest")]
+"""The last field of a row, a tuple: its items follow the other fields."""
+Instant = Annotated[float, Check("an instant in s", isfinite)]
+Seconds = Annotated[float, Check("seconds (0 or more)", (0.0).__le__)]
+Count = Annotated[int, Check("a whole number from 0 on", (0).__le__)]
+Size = Annotated[int, Check("a whole number > 0", (0).__lt__)]
+
+
+def is_row(kind: Any) -> bool:
+    """Return whether JSON holds values of a type as lists with a place for each field."""
+    return kind is Dependency or (isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields"))
+
+
+def is_label(kind: Any) -> bool:
+    """Return whether a type is that of names: numbers or texts."""
+    return kind in (int | str, int | str | None)
+
+
+def is_union(kind: Any) -> bool:
+    """Return whether a type is one of several, but for names."""
+    return get_origin(kind) in (Union, UnionType) and not is_label(kind)
+
+
+def is_mapping(kind: Any) -> bool:
+    """Return whether a type is that of keys with values."""
+    return get_origin(kind) in (dict, Mapping)
+
+
+def arms_of(kind: Any) -> tuple[list[Any], list[Any]]:
+    """Return those of a union that JSON holds as lists, and the others, without ``None``."""
+    arms = [each for each in get_args(kind) if each is not NoneType]
+    lists = [each for each in arms if each is Allocation or get_origin(each) is tuple or is_row(each)]
+    return lists, [each for each in arms if each not in lists]
+
+
+def base_of(kind: Any) -> tuple[Any, list[Any]]:
+    """Return a type and what it is annotated with."""
+    return (get_args(kind)[0], list(kind.__metadata__)) if get_origin(kind) is Annotated else (kind, [])
+
+
+def not_none(kind: Any) -> Any:
+    """Return the type that is not ``None`` of ``X | None``; else the type."""
+    arms = [each for each in get_args(kind) if each is not NoneType] if is_union(kind) else []
+    return arms[0] if len(arms) == 1 else kind
+
+
+class Field(NamedTuple):
+    """A field of a state: its type, and its default or ``attrs.NOTHING``."""
+
+    name: str
+    kind: Any
+    default: Any
+
+
+@cache
+def fields_of(kind: Any) -> tuple[Field, ...]:
+    """Return the fields of a ``NamedTuple`` or an attrs class, with their types."""
+    if kind is Job:
+        attrs.resolve_types(Job, {**vars(jobs), "Event": Event})
+    elif attrs.has(kind):
+        attrs.resolve_types(kind)
+    if attrs.has(kind):
+        return tuple(Field(each.name, each.type, each.default) for each in attrs.fields(kind))
+    hints = get_type_hints(kind, include_extras=True)
+    defaults = kind._field_defaults
+    return tuple(Field(name, hints[name], defaults.get(name, attrs.NOTHING)) for name in kind._fields)
