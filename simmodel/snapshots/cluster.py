@@ -4,28 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import inf
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import attrs
 
 from simmodel.errors import InputError, unknown
 from simmodel.platform.cluster import ClusterSpec
+from simmodel.platform.options import ClusterOptions
 from simmodel.snapshots.jobs import PlaceState, Planned, RunningWork, Wait, Work, expected_plans, seen_work
 from simmodel.snapshots.snapshot import Snapshot
 from simmodel.snapshots.types import Columns, Instant
 from simmodel.work.job import Job
 
-__all__ = ["ClusterOptions", "ClusterSnapshot"]
+__all__ = ["ClusterSnapshot"]
 
 
-@attrs.frozen
-class ClusterOptions:
-    """The options of a cluster, as :class:`~simmodel.systems.cluster.system.Cluster` takes them."""
-
-    decide_on: Literal["instant", "event"] = "instant"
-    event_order: Literal["submits-first", "ends-first"] = "submits-first"
-    estimates: Literal["requested", "exact", "cqsim"] = "requested"
-    overrun: Literal["stop", "continue"] = "stop"
+OPTIONS = ClusterOptions()
 
 
 @attrs.frozen(kw_only=True, eq=False, slots=False, repr=False)
@@ -60,7 +54,7 @@ class ClusterSnapshot(Snapshot):
 
     name: str = "cluster"
     platform: ClusterSpec
-    options: ClusterOptions = ClusterOptions()
+    options: ClusterOptions = OPTIONS
     running: Columns[RunningWork] = ()
     waiting: Columns[Work] = ()
     held: Columns[Work] = ()

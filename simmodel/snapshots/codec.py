@@ -99,8 +99,12 @@ def _write_spec(spec: Any) -> dict[str, Any]:
         return _described(spec)
 
 
-def _read_spec(kind: type[Any]) -> Callable[[Any], Any]:
-    def read(value: Any) -> Any:
+def _is_spec(kind: Any) -> bool:
+    return kind in KINDS.values()
+
+
+def _spec_reader(kind: Any) -> Read:
+    def read(value: Any, _kind: Any) -> Any:
         spec = from_dict(value)
         if not isinstance(spec, kind):
             raise InputError(f"a {kind.__name__} expected, found a {type(spec).__name__}", place="kind")
@@ -111,7 +115,6 @@ def _read_spec(kind: type[Any]) -> Callable[[Any], Any]:
 
 _OWN: dict[type[Any], tuple[Callable[[Any], Any], Write]] = {
     Allocation: (_read_allocation, lambda held: [list(row) for row in held.rows]),
-    **{kind: (_read_spec(kind), _write_spec) for kind in KINDS.values()},
 }
 
 # ---------------------------------------------------------------------- reading
@@ -130,6 +133,7 @@ def _converter() -> Converter:
         (is_union, _union_reader),
         (is_row, _row_reader),
         (made_from(Annotated), _annotated_reader),
+        (_is_spec, _spec_reader),
         (_OWN.__contains__, _own_reader),
     ):
         converter.register_structure_hook_factory(of, reader)
@@ -285,6 +289,8 @@ def _writer(kind: Any) -> Write | None:
     for each in kind.__mro__ if isinstance(kind, type) else ():
         if each in _OWN:
             return _OWN[each][1]
+    if _is_spec(kind):
+        return _write_spec
     if kind is float:
         return _write_float
     if kind is Job:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import attrs
 
 from simmodel.errors import InputError
 from simmodel.platform.machine import MachineSpec
+from simmodel.platform.options import MachineOptions
 from simmodel.snapshots.snapshot import PolicyState, Snapshot
 from simmodel.snapshots.types import Columns, Count, Instant, Seconds, one_of
 
 __all__ = [
     "DataState",
     "FlightState",
-    "MachineOptions",
     "MachineSnapshot",
     "PoolState",
     "ProcessorState",
@@ -25,17 +25,8 @@ __all__ = [
     "TaskState",
 ]
 
+OPTIONS = MachineOptions()
 POLICY = PolicyState(name="hrr", known_as="hrr")
-
-
-@attrs.frozen
-class MachineOptions:
-    """The options of a machine, as :class:`~simmodel.systems.machine.system.Machine` takes them."""
-
-    decide: Literal["ready", "submit"] | None = None
-    overlap: bool = False
-    transfers: Literal["sequential", "parallel"] = "sequential"
-    contention: bool = True
 
 
 @attrs.frozen
@@ -199,7 +190,7 @@ class MachineSnapshot(Snapshot):
 
     name: str = "machine"
     platform: MachineSpec
-    options: MachineOptions = MachineOptions()
+    options: MachineOptions = OPTIONS
     stream: str = "machine"
     policy: PolicyState = POLICY
     sets: tuple[SetState, ...] = ()

@@ -8,8 +8,6 @@ from heapq import heappush
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-import attrs
-
 from simmodel.records.recorder import JobRecorder
 from simmodel.resources.claims import Grant
 from simmodel.resources.counts import COUNTED
@@ -53,7 +51,7 @@ def restoring(
         env,
         snapshot.platform,
         chosen,
-        **attrs.asdict(snapshot.options),
+        **snapshot.options.values(),
         name=snapshot.name,
         rank=rank,
         record=record,

@@ -11,13 +11,13 @@ from simpy.events import Event
 from simmodel.environment import END, SUBMIT, Environment, Occurrence, heard
 from simmodel.errors import ImpossibleWork, InputError
 from simmodel.platform.cluster import ClusterSpec
+from simmodel.platform.options import ClusterOptions
 from simmodel.records.recorder import JobRecorder
 from simmodel.scheduling.protocol import Estimate, Preempt, View
 from simmodel.scheduling.registry import policy as policy_named
 from simmodel.scheduling.scheduler import Carry, Scheduler, carry_preempt
 from simmodel.scheduling.usage import Usage
 from simmodel.scheduling.waiting import MergedQueues, WaitingQueue
-from simmodel.snapshots.cluster import ClusterOptions
 from simmodel.snapshots.jobs import Past
 from simmodel.systems.cluster.arrivals import Arrivals, Values, chunks_of
 from simmodel.systems.cluster.build import build_pools, place_of
@@ -127,7 +127,9 @@ class Cluster(Executions, Snapshots, System[LiveJob]):
         self.name = name or self.spec.name
         self.estimates: Estimates = estimates
         self.overrun: Overrun = overrun
-        self.options = ClusterOptions(decide_on, event_order, estimates, overrun)
+        self.options = ClusterOptions(
+            decide_on=decide_on, event_order=event_order, estimates=estimates, overrun=overrun
+        )
         self.pools = build_pools(env, self.spec)
         self.places: tuple[Any, ...] = tuple(self.pools.values())
         self._only_pool = self.places[0] if len(self.places) == 1 else None

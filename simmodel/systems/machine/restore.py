@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import numpy as np
 from simpy.events import URGENT
 
@@ -31,7 +30,7 @@ def restore_machine(
     check_instant(env, snapshot)
     known_as = snapshot.policy.known_as if policy is None else policy if isinstance(policy, str) else None
     policy = chosen_policy(snapshot, policy)
-    options = attrs.asdict(snapshot.options)
+    options = snapshot.options.values()
     machine = Machine(
         env, snapshot.platform, policy, **options, name=snapshot.name, rank=rank, record=record, begin=False
     )

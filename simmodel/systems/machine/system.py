@@ -11,6 +11,7 @@ from simmodel.environment import Environment
 from simmodel.errors import InputError
 from simmodel.platform.machine import MachineSpec, ProcessorSpec
 from simmodel.platform.network import NetworkSpec
+from simmodel.platform.options import MachineOptions
 from simmodel.resources.cores import Core
 from simmodel.resources.memory import MemoryPool
 from simmodel.resources.network import Network
@@ -19,7 +20,6 @@ from simmodel.scheduling.protocol import Estimate, Preempt, View
 from simmodel.scheduling.ready import ReadyTasks
 from simmodel.scheduling.registry import policy as policy_named
 from simmodel.scheduling.scheduler import Carry, Scheduler, carry_preempt
-from simmodel.snapshots.machine import MachineOptions
 from simmodel.systems.machine.arrivals import LiveSet, bring_to_life
 from simmodel.systems.machine.build import build_processors
 from simmodel.systems.machine.mover import DataMover
@@ -136,7 +136,7 @@ class Machine(System[LiveTask]):
         self.view.estimator = _estimate
         self.view.problem = lambda tasks=None: problem_of(self, tasks)
         self.known_as = policy if isinstance(policy, str) else None
-        self.options = MachineOptions(decide, overlap, transfers, contention)
+        self.options = MachineOptions(decide=decide, overlap=overlap, transfers=transfers, contention=contention)
         policy = policy_named(policy)
         self.decides_when_ready = (decide or ("submit" if getattr(policy, "plans", False) else "ready")) == "ready"
         self.scheduler = Scheduler(env, policy, self.view, self, self.name, rank)
