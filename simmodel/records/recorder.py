@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -20,12 +20,28 @@ if TYPE_CHECKING:
     import simpy
     from numpy.typing import NDArray
 
-    from simmodel.scheduling.protocol import Place
+    from simmodel.scheduling.protocol import Place, Policy
     from simmodel.work.job import LiveJob, Run
 
 __all__ = ["JobRecorder"]
 
 Record = TypeVar("Record", bound=JobRecord)
+
+
+@runtime_checkable
+class Chooser(Protocol):
+    """A policy that lets others decide, and keeps which of them did."""
+
+    @property
+    def started_by(self) -> Table:
+        """One row a start: ``job``, and the ``policy`` that started it."""
+        ...
+
+    @property
+    def scores(self) -> Table:
+        """The record's ``choices``: ``time, policy, score, chosen``."""
+        ...
+
 
 NAN = float("nan")
 
@@ -421,7 +437,7 @@ class JobRecorder(Observer):
         scenario: Mapping[str, Any] | None = None,
         started: float | None = None,
         ended: float | None = None,
-        policy: Any = None,
+        policy: Policy | Chooser | None = None,
     ) -> Record:
         """Return the record of the run so far.
 
@@ -432,14 +448,15 @@ class JobRecorder(Observer):
         columns
             of the expected jobs, as for :meth:`jobs`
         name, processors, places, events, report, decisions, scenario, started, ended
-            as of the record; processors and places default to those of the places
-            watched, ``ended`` to now where jobs are still waiting or running
+            as of the record; processors and places default to those of the places watched, ``ended`` to now where jobs
+            are still waiting or running
         policy
             what decided; of a portfolio, what it chose and started is kept
         """
         jobs = self.jobs(columns)
-        started_by = getattr(policy, "started_by", None)
-        if started_by is not None:
+        chooser = policy if isinstance(policy, Chooser) else None
+        if chooser is not None:
+            started_by = chooser.started_by
             by = dict(zip(started_by["job"].tolist(), started_by["policy"].tolist(), strict=True))
             jobs = jobs.with_columns(started_by=np.array([by.get(job, "") for job in jobs["job"].tolist()], dtype=str))
         if places is None and self._places:
@@ -457,7 +474,7 @@ class JobRecorder(Observer):
             runs=self.runs(jobs),
             events=events,
             changes=self.changes(),
-            choices=None if started_by is None else policy.scores,
+            choices=None if chooser is None else chooser.scores,
             nodes=node_table(self._places),
             report=report or Report(),
             decisions=dict(decisions or {}),

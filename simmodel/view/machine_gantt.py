@@ -253,12 +253,12 @@ def _image(ax: Axes, result: TaskRecord, start: Any, end: Any, low: Any, high: A
     )
 
 
-def _names(ax: Axes, result: TaskRecord, start: Any, end: Any, low: Any, high: Any, task: Any) -> None:
+def _names(ax: Axes, result: TaskRecord, start: Any, end: Any, low: Any, high: Any, rows: Any) -> None:
     """Write the names of tasks into their bars, where they fit."""
     figure: Any = ax.figure
     width = ax.get_position().width * figure.get_size_inches()[0] * 72
     span = max(result.ended - result.started, 1e-9)
-    names = result.tasks["task"][task].tolist()
+    names = result.tasks["task"][rows].tolist()
     for name, a, b, bottom, top in zip(names, start.tolist(), end.tolist(), low, high, strict=True):
         text = str(name)
         if len(text) * 4.6 <= (b - a) / span * width:
