@@ -203,13 +203,13 @@ def change(**changes):
     ("text", "sentence"),
     [
         (lambda: change(surplus=1), "surplus: key 'surplus' is not known"),
-        (lambda: change(clusters=None), "clusters: a value expected, found none"),
-        (lambda: change(clusters=[{"now": "x"}]), r"clusters\[0\].now: an instant in s expected, found 'x'"),
+        (lambda: change(places=None), "places: a value expected, found none"),
+        (lambda: change(places=[{"now": "x"}]), r"places\[0\].now: an instant in s expected, found 'x'"),
         (lambda: change(handed__number=[1, 2, 3]), "handed.number: 4 values expected, found 3"),
         (lambda: change(handed__row=None), "handed.row: a list expected, found none"),
         (lambda: change(handed__number=None), "handed.number: a list of 4 expected, found none"),
-        (lambda: change(handed__cluster=[1, "a", "a", "a"]), r"handed.cluster\[0\]: a text expected, found 1"),
-        (lambda: change(schema=2), "schema: schema 1 expected, found 2"),
+        (lambda: change(handed__place=[1, "a", "a", "a"]), r"handed.place\[0\]: a text expected, found 1"),
+        (lambda: change(schema=1), "schema: schema 2 expected, found 1 of an older version"),
     ],
 )
 def test_wrong_json_is_one_sentence(text, sentence) -> None:

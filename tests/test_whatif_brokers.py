@@ -82,7 +82,7 @@ def test_wrong_branches_get_one_sentence(two: BrokerSnapshot) -> None:
         with pytest.raises(InputError, match=sentence):
             what_if(two, [branch])
     with pytest.raises(InputError, match="the snapshot is of one cluster"):
-        what_if(two.clusters[0], [Branch(clusters={"a": "easy"})])
+        what_if(two.places[0], [Branch(clusters={"a": "easy"})])
 
 
 def test_a_file_says_which_system_it_is_of(two: BrokerSnapshot, tmp_path) -> None:

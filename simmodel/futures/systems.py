@@ -37,7 +37,7 @@ def job_names(snapshot: Any) -> list[int | str]:
 
 
 def _clusters(snapshot: Any) -> tuple[ClusterSnapshot, ...]:
-    return (snapshot,) if isinstance(snapshot, ClusterSnapshot) else snapshot.clusters
+    return (snapshot,) if isinstance(snapshot, ClusterSnapshot) else snapshot.places
 
 
 def check_branch(snapshot: Any, branch: Branch) -> None:
@@ -54,7 +54,7 @@ def check_branch(snapshot: Any, branch: Branch) -> None:
     names = (
         []
         if isinstance(snapshot, (ClusterSnapshot, MachineSnapshot))
-        else [cluster.name for cluster in snapshot.clusters]
+        else [cluster.name for cluster in snapshot.places]
     )
     for name in branch.clusters:
         if name not in names:

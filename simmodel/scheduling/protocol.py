@@ -7,6 +7,7 @@ it yields, each decision is applied before the policy goes on, so that it sees w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from math import inf
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ __all__ = [
     "Start",
     "View",
     "WakeAt",
+    "work_units",
 ]
 
 
@@ -104,6 +106,15 @@ class Load(NamedTuple):
         4.0
         """
         return (self.queued_work + self.running_work) / 2**20
+
+
+def work_units(processors: int, seconds: float) -> int:
+    """Return work in units of 2^-20 processor seconds; what is past its end, or lasts for ever, counts zero.
+
+    >>> work_units(2, 1.5) == 3 * 2**20
+    True
+    """
+    return int(seconds * 2**20) * processors if 0 < seconds < inf else 0
 
 
 @runtime_checkable

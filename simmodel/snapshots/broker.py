@@ -10,7 +10,15 @@ from simmodel.snapshots.snapshot import PolicyState, Snapshot
 from simmodel.snapshots.types import Columns, Count, Instant, Seconds, Size, one_of
 from simmodel.work.job import Job
 
-__all__ = ["Arriving", "BrokerSnapshot", "Handed"]
+__all__ = [
+    "Arriving",
+    "BrokerSnapshot",
+    "Handed",
+    "OverState",
+    "PlannedState",
+    "SlowdownState",
+    "WaitState",
+]
 
 POLICY = PolicyState(name="sgs-t", known_as="sgs-t")
 
@@ -35,15 +43,49 @@ class Arriving(NamedTuple):
     family: Count = 0
 
 
-class Handed(NamedTuple):
-    """A job that was handed to a cluster and is not over: its row in the record, its number there, as it came.
+class SlowdownState(NamedTuple):
+    """What multiplies run and requested times at a place, for jobs of a home; empty: of any other."""
 
-    ``start``, ``end``: s, what was expected of its cluster, where the policy asked. ``eligible``: s, when all had come
+    home: str
+    place: str
+    factor: float
+
+
+class WaitState(NamedTuple):
+    """For whom a blocked job waits: the other's id, its start or its end, the job's row, which dependency it is."""
+
+    family: Count
+    other: int | str
+    what: Annotated[str, one_of("start", "end")]
+    row: Count
+    which: Count
+
+
+class OverState(NamedTuple):
+    """How a job ended that one still to arrive names."""
+
+    family: Count
+    job: int | str
+    how: str
+
+
+class PlannedState(NamedTuple):
+    """What comes of a blocked job at an instant (s): a think time ends, or it is withdrawn."""
+
+    at: Instant
+    what: Annotated[str, one_of("eligible", "cancel")]
+    row: Count
+
+
+class Handed(NamedTuple):
+    """A job that was handed over and is not over: its row in the record, its number at its place, as it came.
+
+    ``start``, ``end``: s, what was expected of its place, where the policy asked. ``eligible``: s, when all had come
     that it came after. ``family``: as of :class:`Arriving`.
     """
 
     row: Count
-    cluster: str
+    place: str
     number: int
     id: int | str
     submit: Instant
@@ -63,48 +105,45 @@ class BrokerSnapshot(Snapshot):
 
     Parameters
     ----------
-    clusters
+    places
         the snapshot of each system below, in the order of the places
     ties, by
         the rule for ties; what estimates go by
     slowdowns
-        (home or empty, cluster, factor)
+        those that are not 1
     waiting, blocked
         what waits for the policy, in order; what waits for other jobs
     handed
         what was handed over and is not over
     arrivals
         what is still to arrive, source by source
-    waits
-        for whom blocked jobs wait: (family, the other's id, ``"start"`` or ``"end"``, the job's row, which dependency)
-    over
-        (family, id, how it ended) of the jobs that are over and that arrivals name
-    planned
-        (s, ``"eligible"`` or ``"cancel"``, row) of blocked jobs: a think time that ends, a job that is withdrawn
+    waits, over, planned
+        for whom blocked jobs wait; the jobs that are over and that arrivals name; what is to come of blocked jobs
 
     ``simulate(snapshot)`` goes on from it, and so does :meth:`Broker.from_snapshot
     <simmodel.systems.broker.system.Broker.from_snapshot>`.
     """
 
     system: ClassVar[str] = "broker"
+    schema: ClassVar[int] = 2
 
     name: str = "broker"
-    clusters: tuple[Snapshot, ...]
+    places: tuple[Snapshot, ...]
     policy: PolicyState = POLICY
     ties: str | None = None
     by: Literal["requested", "actual"] = "requested"
-    slowdowns: tuple[tuple[str, str, float], ...] = ()
+    slowdowns: tuple[SlowdownState, ...] = ()
     waiting: Columns[Arriving] = ()
     blocked: Columns[Arriving] = ()
     handed: Columns[Handed] = ()
     arrivals: tuple[Columns[Arriving], ...] = ()
-    waits: tuple[tuple[Count, int | str, Annotated[str, one_of("start", "end")], Count, Count], ...] = ()
-    over: tuple[tuple[Count, int | str, str], ...] = ()
-    planned: tuple[tuple[Instant, Annotated[str, one_of("eligible", "cancel")], Count], ...] = ()
+    waits: tuple[WaitState, ...] = ()
+    over: tuple[OverState, ...] = ()
+    planned: tuple[PlannedState, ...] = ()
 
     def __repr__(self) -> str:
         running, waiting = self.tally
-        names = ", ".join(each.name for each in self.clusters)
+        names = ", ".join(each.name for each in self.places)
         return f"<BrokerSnapshot of {names} at {self.now:g} s: {running} running, {waiting} waiting>"
 
     @property
@@ -116,7 +155,7 @@ class BrokerSnapshot(Snapshot):
     @property
     def below(self) -> tuple[Snapshot, ...]:
         """The snapshots of the systems below."""
-        return self.clusters
+        return self.places
 
     @property
     def ids(self) -> list[int | str]:
@@ -129,21 +168,21 @@ class BrokerSnapshot(Snapshot):
         return super().unfinished + len(self.waiting) + len(self.blocked) + sum(map(len, self.arrivals))
 
     def reseeded(self) -> BrokerSnapshot:
-        """Return the snapshot without its random streams, and without those of its clusters."""
-        return attrs.evolve(self, streams=(), clusters=tuple(each.reseeded() for each in self.clusters))
+        """Return the snapshot without its random streams, and without those of its places."""
+        return attrs.evolve(self, streams=(), places=tuple(each.reseeded() for each in self.places))
 
     def expected(self, *, actual: bool = False) -> BrokerSnapshot:
-        """Return what a what-if may see, as that of a cluster does, of the broker and of its clusters."""
+        """Return what a what-if may see, as that of a cluster does, of the broker and of its places."""
         waiting, blocked = self.waiting, self.blocked
         if not actual:
             waiting, blocked = (tuple(map(_seen, jobs)) for jobs in (waiting, blocked))
         return attrs.evolve(
             self,
-            clusters=tuple(cluster.expected(actual=actual) for cluster in self.clusters),
+            places=tuple(cluster.expected(actual=actual) for cluster in self.places),
             waiting=waiting,
             blocked=blocked,
             arrivals=(),
-            planned=tuple(each for each in self.planned if each[1] != "cancel"),
+            planned=tuple(each for each in self.planned if each.what != "cancel"),
             over=(),
             streams=(),
             seed=0,

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from math import inf
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import attrs
 
 from simmodel.environment import SUBMIT, Environment, Occurrence, heard
-from simmodel.errors import ImpossibleWork, InputError
+from simmodel.errors import ImpossibleWork, InputError, SnapshotError
 from simmodel.records.recorder import JobRecorder
-from simmodel.scheduling.protocol import Estimate, Load, View
+from simmodel.scheduling.protocol import Estimate, Load, View, work_units
 from simmodel.scheduling.registry import policy as policy_named
 from simmodel.scheduling.scheduler import Scheduler
 from simmodel.scheduling.waiting import WaitingQueue
+from simmodel.snapshots.job_system import JobSystemSnapshot
+from simmodel.snapshots.jobs import RunningWork, Work, expected_end
 from simmodel.systems.cluster.replay import specs
+from simmodel.systems.policy_state import check_instant, chosen_policy, policy_state, remember, stream_states
 from simmodel.systems.system import System
 from simmodel.work.job import Job, LiveJob, Run
 from simmodel.work.prepare import prepare
@@ -43,8 +45,7 @@ class Arrival(NamedTuple):
 class JobSystem(System[LiveJob]):
     """A system that runs jobs on pools: submission, replay, queue, scheduler, record and report are here.
 
-    A small system gives its places and, to be copied, writes ``snapshot`` and ``from_snapshot``; one whose jobs do more
-    than run for their time overrides :meth:`start`.
+    A small system gives its places; one whose jobs do more than run for their time overrides :meth:`start`.
 
     Parameters
     ----------
@@ -61,6 +62,9 @@ class JobSystem(System[LiveJob]):
     record
         whether to keep what happens, for :meth:`result`
 
+    A subclass that can be copied names the class of its ``snapshots``: see
+    :class:`~simmodel.snapshots.job_system.JobSystemSnapshot`.
+
     >>> from types import SimpleNamespace
     >>> from simmodel.resources.counts import CountPool
     >>> env = Environment()
@@ -69,6 +73,9 @@ class JobSystem(System[LiveJob]):
     >>> slots.result().jobs["end"]
     array([10., 10., 20.])
     """
+
+    snapshots: ClassVar[type[JobSystemSnapshot] | None] = None
+    places: tuple[Pool, ...]
 
     def __init__(
         self,
@@ -96,6 +103,8 @@ class JobSystem(System[LiveJob]):
         self.report = Report()
         self.submitted = 0
         self.arrivals: dict[int, Arrival] = {}  # still to be submitted by a replay
+        self._offset = 0  # of the numbers of jobs to their rows in the record
+        self._since: float | None = None  # when it went on from a snapshot
         self._coming = 0  # how many there have been
         self._planned: dict[LiveJob, list[Occurrence]] = {}  # what is to come of jobs that are not over
         self._queued_work = 0  # what self.waiting asks for, in units of 2^-20 processor seconds
@@ -130,12 +139,12 @@ class JobSystem(System[LiveJob]):
         """Return the job as it would be, were it submitted now, bound for the first place that can run it, and why none
         ever can; nothing changes.
         """
-        index = self.submitted
+        number = self.submitted
         run = float("inf") if spec.run is None else float(spec.run)
         limit = run if spec.requested is None else float(spec.requested)
-        name = spec.id if spec.id is not None else spec.name or index + 1
-        job = LiveJob(name, index, float(self.env.now), spec.processors, limit, limit, min(run, limit))
-        job.spec, job.user, job.priority = spec, spec.user, spec.priority
+        name = spec.id if spec.id is not None else spec.name or number + 1
+        job = LiveJob(name, number - self._offset, float(self.env.now), spec.processors, limit, limit, min(run, limit))
+        job.seq, job.spec, job.user, job.priority = number, spec, spec.user, spec.priority
         job._outcome = "timeout" if limit < run else "completed"
         if spec.body is not None or spec.dependencies:
             what = "has a body" if spec.body is not None else "waits for other jobs"
@@ -162,7 +171,7 @@ class JobSystem(System[LiveJob]):
     def enqueue(self, job: LiveJob) -> None:
         """Have a job wait."""
         self.waiting.add(job)
-        self._queued_work += _work(job.processors, job._expected)
+        self._queued_work += work_units(job.processors, job._expected)
 
     def replay(self, workload: Workload, home: str | None = None) -> Prepared:
         """Submit the jobs of a workload, each at its instant; returns what was repaired and rejected."""
@@ -217,7 +226,7 @@ class JobSystem(System[LiveJob]):
 
     def _leave(self, job: LiveJob) -> None:
         self.waiting.remove(job)
-        self._queued_work -= _work(job.processors, job._expected)
+        self._queued_work -= work_units(job.processors, job._expected)
 
     def end(self, run: Run, status: str | None = None) -> None:
         """End an execution: give back what it holds; nothing happens where it has ended already."""
@@ -301,14 +310,7 @@ class JobSystem(System[LiveJob]):
     @property
     def load(self) -> Load:
         """How loaded it is."""
-        now = self.env.now
-        running = sum(
-            _work(processors, end - now)
-            for place in self.places
-            for end, _, processors, _ in place.running.entries()
-            if end > now
-        )
-        return Load(self.free, len(self.waiting), self._queued_work, running)
+        return Load(self.free, len(self.waiting), self._queued_work, self.running.work(self.env.now))
 
     # ------------------------------------------------------------------ who is stuck, and what happened
 
@@ -340,9 +342,128 @@ class JobSystem(System[LiveJob]):
             report=self.report,
             decisions=scheduler.timing(),
             policy=scheduler.policy,
+            started=self._since,
         )
 
+    # ------------------------------------------------------------------ snapshots
 
-def _work(processors: int, seconds: float) -> int:
-    """Return work in units of 2^-20 processor seconds; what lasts for ever counts zero."""
-    return int(seconds * 2**20) * processors if seconds < inf else 0
+    def own_state(self) -> Mapping[str, Any]:
+        """Return what the class of snapshots has beside the fields of a system of jobs, by name."""
+        return {}
+
+    def snapshot(self) -> JobSystemSnapshot:
+        """Return the state of the system as a plain value, from which a simulation can go on.
+
+        Raises
+        ------
+        SnapshotError
+            where the kind of system has no class of ``snapshots``, or the policy cannot be copied
+        """
+        if self.snapshots is None:
+            raise SnapshotError(f"a {self.kind} has no snapshots")
+        runs = sorted([run for place in self.places for run in place.running], key=lambda run: (run.started, run.entry))
+        return self.snapshots(
+            name=self.name,
+            now=float(self.env.now),
+            seed=self.env.seed,
+            policy=policy_state(self.scheduler, self.known_as),
+            streams=stream_states(self.env, f"{self.name}."),
+            submitted=self.submitted,
+            platform=self.spec,
+            running=tuple(map(self._running_state, runs)),
+            waiting=tuple(map(_state, self.waiting)),
+            arrivals=tuple(map(self._arrival_state, sorted(self.arrivals.values(), key=lambda arrival: arrival.at))),
+            **self.own_state(),
+        )
+
+    def _running_state(self, run: Run) -> RunningWork:
+        end, attempt = self.planned_end(run), run.job.attempts
+        return RunningWork(_state(run.job), run.started, run.expected_end, end, run.grant.allocation, attempt)
+
+    def _arrival_state(self, arrival: Arrival) -> Work:
+        return _state(self.live(arrival.job)[0])._replace(submit=arrival.at)
+
+    def planned_end(self, run: Run) -> float:
+        """Return the instant (s) at which an execution will end, where nothing comes between."""
+        return run.started + run.job._duration
+
+    @classmethod
+    def from_snapshot(cls, env: Environment, snapshot: JobSystemSnapshot, policy: Any = None) -> Self:
+        """Return a system that goes on where a snapshot was taken; its record has what was not over then.
+
+        Parameters
+        ----------
+        env
+            an environment whose time is that of the snapshot
+        policy
+            default: that of the snapshot; one of the same name remembers what that one did
+
+        Raises
+        ------
+        InputError
+            where the time is another, or the policy is not known by a name
+        """
+        check_instant(env, snapshot)
+        system = cls(env, snapshot.platform, chosen_policy(snapshot, policy), name=snapshot.name)  # type: ignore[call-arg]
+        system.known_as = snapshot.policy.known_as if policy is None else policy if isinstance(policy, str) else None
+        for name, state in snapshot.streams:
+            env.rng(name).bit_generator.state = state
+        system.go_on(snapshot)
+        remember(system.scheduler, snapshot.policy)
+        return system
+
+    def go_on(self, snapshot: JobSystemSnapshot) -> None:
+        """Take in what runs, waits and is to come in a snapshot."""
+        works = sorted(snapshot.works, key=lambda work: work.number)
+        places = {place.name: place for place in self.places}
+        jobs = {work.number: _job(work, row, places[work.place]) for row, work in enumerate(works)}
+        self._since, self.submitted, self._offset = snapshot.now, snapshot.submitted, snapshot.submitted - len(works)
+        self._active += len(works)
+        for job in jobs.values():
+            if self.recorder is not None:
+                self.recorder.job_submitted(job)
+            if job.spec is not None and job.spec.cancel is not None:
+                self.plan(job, job.spec.cancel, partial(self.cancel, job))
+        for each in snapshot.running:
+            job = jobs[each.work.number]
+            ends = expected_end(snapshot.now, each.expected_end)
+            run = Run(job, job.place, each.started, ends, job.place.take(job, each.held))
+            run.place.running.add(run, job.processors)
+            job.state, job._run, job._started, job.attempts = "running", run, each.started, each.attempt
+            if self.recorder is not None:
+                self.recorder.carry_over(job)
+            self.plan(job, ends if each.end is None else each.end, partial(self.end, run))
+        for work in snapshot.waiting:
+            self.enqueue(jobs[work.number])
+        self.waiting.forget_new()
+        for work in snapshot.arrivals:
+            assert work.spec is not None
+            self.expect(Arrival(work.submit, work.spec))
+
+
+def _state(job: LiveJob) -> Work:
+    """Return a job as a snapshot holds it."""
+    return Work(
+        job.id,
+        job.seq,
+        float(job.submit),
+        job.processors,
+        float(job.requested),
+        float(job._expected),
+        float(job._duration),
+        job.user,
+        float(job.priority),
+        job.place.name,
+        job._outcome,
+        job.spec,
+    )
+
+
+def _job(work: Work, row: int, place: Pool) -> LiveJob:
+    """Return the live job of a row."""
+    duration = work.expected if work.duration is None else work.duration
+    job = LiveJob(work.id, row, work.submit, work.processors, work.requested, work.expected, duration)
+    job.seq, job.user, job.priority, job.place = work.number, work.user, work.priority, place
+    job.spec, job._outcome = work.spec, work.outcome
+    job.request = None if work.spec is None else place.request_of(work.spec)
+    return job

@@ -13,10 +13,11 @@ from simpy.events import Event
 
 from simmodel.environment import END, SUBMIT
 from simmodel.errors import InputError, SnapshotError
+from simmodel.scheduling.protocol import Load, work_units
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
-    from simmodel.scheduling.protocol import Estimate, Load, View
+    from simmodel.scheduling.protocol import Estimate, View
     from simmodel.scheduling.scheduler import Carry, Scheduler
     from simmodel.snapshots.snapshot import Snapshot
     from simmodel.work.prepare import Prepared
@@ -65,6 +66,11 @@ class RunningBelow:
     def entries(self) -> list[tuple[float, int, Any, Any]]:
         """Return (expected end in s, start number, processors, run) of each, in order."""
         return sorted((entry for place in self._places for entry in place.running.entries()), key=lambda e: e[:2])
+
+    def work(self, now: float) -> int:
+        """Return what is expected of it from an instant (s) on, in units of 2^-20 processor seconds."""
+        entries = (entry for place in self._places for entry in place.running.entries())
+        return sum(work_units(processors, end - now) for end, _, processors, _ in entries)
 
     def __iter__(self) -> Iterator[Any]:
         return iter([entry[3] for entry in self.entries()])
@@ -257,7 +263,9 @@ class System(Generic[Live]):
     @property
     def load(self) -> Load:
         """How loaded it is."""
-        raise NotImplementedError
+        waiting = list(self.view.waiting)
+        queued = sum(work_units(job.processors, job._expected) for job in waiting)
+        return Load(self.free, len(waiting), queued, self.running.work(self.env.now))
 
     @property
     def offers(self) -> Offers:

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from simmodel.environment import Call
 from simmodel.errors import SnapshotError
-from simmodel.snapshots.broker import Arriving, BrokerSnapshot, Handed
+from simmodel.snapshots.broker import (
+    Arriving,
+    BrokerSnapshot,
+    Handed,
+    OverState,
+    PlannedState,
+    SlowdownState,
+    WaitState,
+)
 from simmodel.systems.policy_state import policy_state, stream_states
 from simmodel.work.job import OVER
 
@@ -33,12 +41,12 @@ def capture(broker: Broker) -> BrokerSnapshot:
         name=broker.name,
         now=float(env._now),
         seed=env.seed,
-        clusters=tuple(place.system.snapshot() for place in broker.places),
+        places=tuple(place.system.snapshot() for place in broker.places),
         policy=policy_state(broker.scheduler, broker.known_as),
         ties=broker.ties,
         by=broker.by,
         slowdowns=tuple(
-            (home or "", place.name, factor)
+            SlowdownState(home or "", place.name, factor)
             for place in broker.places
             for home, factor in place.slowdowns.items()
             if home is not None or factor != 1.0
@@ -99,15 +107,16 @@ def _handed(broker: Broker, job: BrokeredJob, family: int) -> Handed:
 # ---------------------------------------------------------------------- who waits for whom
 
 
-def _waits(broker: Broker) -> Iterator[tuple[int, Any, str, int, int]]:
+def _waits(broker: Broker) -> Iterator[WaitState]:
     for number, family in enumerate(broker.families):
         for (other, what), waiting in family.waiting.items():
             for job, dependency in waiting:
                 if job.state == "blocked" and job.spec is not None:
-                    yield number, other, what, job.row, job.spec.dependencies.index(dependency)  # type: ignore[attr-defined]
+                    which = job.spec.dependencies.index(dependency)
+                    yield WaitState(number, other, what, job.row, which)  # type: ignore[attr-defined]
 
 
-def _over(broker: Broker, arrivals: Iterable[Iterable[Arriving]]) -> Iterator[tuple[int, Any, str]]:
+def _over(broker: Broker, arrivals: Iterable[Iterable[Arriving]]) -> Iterator[OverState]:
     """Yield the jobs that are over and that one still to arrive names."""
     named = dict.fromkeys(
         (each.family, dependency.job)
@@ -120,12 +129,12 @@ def _over(broker: Broker, arrivals: Iterable[Iterable[Arriving]]) -> Iterator[tu
         family = broker.families[number]
         job = family.known.get(name)
         if job is not None and job.state in OVER:
-            yield number, name, job.state
+            yield OverState(number, name, job.state)
         elif job is None and name in family.absent:
-            yield number, name, "rejected"
+            yield OverState(number, name, "rejected")
 
 
-def _planned(broker: Broker) -> Iterator[tuple[float, str, int]]:
+def _planned(broker: Broker) -> Iterator[PlannedState]:
     """Yield what is to come of blocked jobs, in order."""
     owners = (broker, *broker.families)
     queue: list[Any] = broker.env._queue
@@ -133,4 +142,4 @@ def _planned(broker: Broker) -> Iterator[tuple[float, str, int]]:
         if call.callbacks is not None and call.what is not None and call.what[0] in owners:
             job = call.what[2]
             if job.state == "blocked":
-                yield float(at), call.what[1], job.row
+                yield PlannedState(float(at), call.what[1], job.row)

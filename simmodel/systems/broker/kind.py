@@ -91,7 +91,7 @@ class BrokerKind(Kind):
 
     def restore(self, env: Environment, snapshot: Any, policy: Any = None, *, policies: Any = None) -> System[Any]:
         """Return a broker that goes on from a snapshot; policies are those of its places, by name or one for all."""
-        names = [place.name for place in snapshot.clusters]
+        names = [place.name for place in snapshot.places]
         given = {} if policies is None else _by_name(policies, names)
         return Broker.from_snapshot(env, snapshot, policy, given)
 

@@ -31,7 +31,7 @@ def restore(
 ) -> Broker:
     """Return a broker that goes on where a snapshot was taken (see :meth:`Broker.from_snapshot`)."""
     check_instant(env, snapshot)
-    names = [place.name for place in snapshot.clusters]
+    names = [place.name for place in snapshot.places]
     for name in policies:
         if name not in names:
             raise InputError(f"policies of places expected ({', '.join(names)}), found one of {name!r}")
@@ -43,8 +43,8 @@ def restore(
     ties = snapshot.ties if policy is None else None
     if policy is not None and not isinstance(policy, str) and hasattr(policy, "fresh"):
         chosen = policy.fresh()
-    systems = [_restored(env, each, policies.get(each.name)) for each in snapshot.clusters]
-    slowdowns: dict[Any, float] = {(home, at) if home else at: factor for home, at, factor in snapshot.slowdowns}
+    systems = [_restored(env, each, policies.get(each.name)) for each in snapshot.places]
+    slowdowns: dict[Any, float] = {(home or None, place): factor for home, place, factor in snapshot.slowdowns}
     broker = kind(env, systems, chosen, slowdowns=slowdowns, by=snapshot.by, ties=ties, name=snapshot.name)
     for name, state in snapshot.streams:
         env.rng(name).bit_generator.state = state
@@ -97,25 +97,28 @@ class _Restored:
             members[each.family].append(job)
             broker.go_on(job)
         for number, family in enumerate(broker.families):
-            waits = [(other, what, jobs[row], which) for i, other, what, row, which in snapshot.waits if i == number]
-            family.restore(members[number], waits, [(name, how) for i, name, how in snapshot.over if i == number])
-        for at, what, row in snapshot.planned:
-            if what == "cancel":
-                broker.cancel_at(jobs[row], at)
+            mine = [each for each in snapshot.waits if each.family == number]
+            waits = [(each.other, each.what, jobs[each.row], each.which) for each in mine]
+            over = [(each.job, each.how) for each in snapshot.over if each.family == number]
+            family.restore(members[number], waits, over)
+        for planned in snapshot.planned:
+            job = jobs[planned.row]
+            if planned.what == "cancel":
+                broker.cancel_at(job, planned.at)
             else:
-                jobs[row].family.think_again(jobs[row], at)
+                job.family.think_again(job, planned.at)
         for source in snapshot.arrivals:
             broker.expect([self.coming(each) for each in source], broker.families[source[0].family])
 
     def adopt(self, each: Handed) -> BrokeredJob:
         """Take over a job that is in a system."""
         broker, row = self.broker, self.rows[each.row]
-        live = self.numbered.get(each.cluster, {}).get(each.number)
+        live = self.numbered.get(each.place, {}).get(each.number)
         if live is None:
-            raise InputError(f"job {each.id}, handed to {each.cluster} as number {each.number}, is not there")
+            raise InputError(f"job {each.id}, handed to {each.place} as number {each.number}, is not there")
         family = broker.families[each.family]
         job = BrokeredJob(each.id, row, each.submit, each.processors, each.asked, each.asked, family)
-        job.user, job.home, job.destination = each.user, broker.home(each.origin or None), broker.named[each.cluster]
+        job.user, job.home, job.destination = each.user, broker.home(each.origin or None), broker.named[each.place]
         if each.start is not None and each.end is not None:
             broker.ledger.expected[row] = Estimate(each.start, 0.0, 0.0, each.end - each.start)
         if each.eligible is not None:

@@ -10,7 +10,7 @@ from simmodel.environment import Environment, Occurrence
 from simmodel.errors import ImpossibleWork, InputError
 from simmodel.platform.broker import Slowdowns, read_slowdowns
 from simmodel.policies.brokers import broker_policy
-from simmodel.scheduling.protocol import Estimate, Load, View
+from simmodel.scheduling.protocol import Estimate, Load, View, work_units
 from simmodel.scheduling.scheduler import Scheduler
 from simmodel.systems.broker.arrivals import BrokerQueue, Coming, Source, replay_workload
 from simmodel.systems.broker.record import Fate, Ledger, broker_result
@@ -480,7 +480,7 @@ class Broker(System[BrokeredJob]):
     def load(self) -> Load:
         """The sum of what is free, waits and runs in the systems, and of what waits for the broker."""
         queue: list[Any] = list(self.queue)
-        own = sum(int(job.limit * 2**20) * job.processors for job in queue if job.limit < INFINITY)
+        own = sum(work_units(job.processors, job.limit) for job in queue)
         loads = [Load(0, len(queue), own, 0), *(place.load for place in self.places)]
         return Load(*map(sum, zip(*loads, strict=True)))
 
