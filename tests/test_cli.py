@@ -7,12 +7,19 @@ import sqlite3
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import attrs
 import pytest
 from data import data_file
 
 from simmodel.cli import main
 from simmodel.formats.swf import read_swf
+from simmodel.platform.options import Options
+from simmodel.resources.counts import CountPool
+from simmodel.snapshots.cluster import ClusterSnapshot
+from simmodel.systems import kinds
+from simmodel.systems.jobs import JobSystem
 
 LINE = "{} {} -1 {} {} -1 -1 {} {} -1 1 1 -1 -1 -1 -1 -1 -1"
 PROBE = [(0, 1000, 5), (900, 500, 5), (950, 100, 7), (960, 400, 2)]
@@ -202,7 +209,10 @@ WRONG = [
     (["probe-4", "--policy", "os:path"], r"policy 'os:path': a policy with decide\(view\).* expected, found <module"),
     (["probe-4", "--policy", ":mine"], r"policy ':mine': '' cannot be imported"),
     (["probe-4", "--policy", ""], r"policy '' is not known"),
-    (["probe-4", "--platform", "hetsim-slow"], r"hetsim-slow: a cluster expected, found a machine: 'simmodel machine'"),
+    (
+        ["probe-4", "--platform", "hetsim-slow"],
+        r"that runs jobs expected, found a machine: 'simmodel machine'",
+    ),
     (["probe-4", "--at", "5"], r"--at goes with --snapshot"),
     (["probe-4", "--at", "5", "--until", "4", "--snapshot", "s.json"], r"--at goes with --snapshot, and not with"),
     ([""], r"the name of a workload or a file expected, found ''"),
@@ -318,7 +328,7 @@ def test_compare_in_processes_gives_the_same(folder: Path, capsys: pytest.Captur
         (["generate", "lublim"], "model 'lublim' is not known; did you mean 'lublin'?"),
         (
             ["compare", "probe-4", "--policies", "easy", "--platform", "a100x4"],
-            "a100x4: a cluster expected, found a ma",
+            "a100x4: a platform that runs jobs expected, found a ma",
         ),
         (["generate", "lublin", "--jobs", "0"], "parameters: jobs >= 1 expected, found 0"),
         (["generate", "lublin", "--gap", "5"], "no --gap expected: lublin does not read it"),
@@ -343,6 +353,66 @@ def test_wrong_input_of_the_other_commands(
     out, err = capsys.readouterr()
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert sentence in err
+
+
+def test_settings_that_name_no_processors_are_generated(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "mine.toml").write_text('generator = "synthetic"\n[parameters]\njobs = 5\ngap = 10\nrun = 20\nsize = 1\n')
+    assert main(["generate", "mine.toml", "-o", "mine.swf"]) == 0
+    assert capsys.readouterr().out == "5 jobs written to mine.swf\n"
+    assert len(read_swf(folder / "mine.swf")) == 5
+
+
+def test_a_snapshot_may_be_taken_before_the_first_submission(folder: Path) -> None:
+    (folder / "late.swf").write_text("; MaxProcs: 4\n" + LINE.format(1, 100, 10, 1, 1, 10) + "\n")
+    assert main(["batch", "late.swf", "--at", "50", "--snapshot", "s.json"]) == 0
+    snapshot = ClusterSnapshot.from_json(folder / "s.json")
+    assert (snapshot.now, len(snapshot.arrivals)) == (50, 1)
+
+
+@attrs.frozen
+class Slots:
+    """A fixed number of slots, each for a job of one processor."""
+
+    slots: int
+    name: str = "slots"
+
+
+@attrs.frozen(kw_only=True)
+class SlotOptions(Options):
+    """The options of slots."""
+
+    spare: int = attrs.field(default=0, metadata={"help": "slots that are left free"})
+    lazy: bool = False
+
+
+class SlotSystem(JobSystem):
+    """Runs jobs of one processor in its slots."""
+
+    kind = "slots"
+
+    def __init__(self, env: Any, spec: Slots, policy: Any = "fcfs", *, spare: int = 0, lazy: bool = False, **more: Any):
+        super().__init__(env, spec, policy, places=[CountPool(env, "slots", spec.slots - spare)], **more)
+
+
+def test_a_kind_of_ones_own_and_its_options_are_on_the_command_line(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kinds, "_KINDS", dict(kinds._KINDS))
+    monkeypatch.setitem(kinds.SPECS, "slots", Slots)
+    kinds.register_kind(kinds.Kind(name="slots", spec=Slots, system=SlotSystem, options=SlotOptions))
+    (folder / "own.toml").write_text('kind = "slots"\nslots = 3\n')
+    (folder / "log.swf").write_text("".join(LINE.format(i, 0, 10, 1, 1, 10) + "\n" for i in range(1, 5)))
+    shared = ["batch", "log.swf", "--platform", "own.toml", "--policy", "fcfs", "--schedule", "out.csv"]
+    assert main(shared) == 0
+    assert [int(row["start"]) for row in schedule(folder / "out.csv")] == [0, 0, 0, 10]
+    assert main([*shared, "--spare", "2", "--lazy"]) == 0
+    assert [int(row["start"]) for row in schedule(folder / "out.csv")] == [0, 10, 20, 30]
+    assert main([*shared, "--overrun", "continue"]) == 2
+    assert capsys.readouterr().err == "simmodel: --overrun is no option of a slots\n"
+    assert main(["compare", "log.swf", "--platform", "own.toml", "--policies", "fcfs,sjf"]) == 0
+    assert "log: 4 jobs on 3 processors" in capsys.readouterr().out
+    assert main(["batch", "log.swf", "--processors", "3", "--spare", "1"]) == 2
+    assert capsys.readouterr().err == "simmodel: --spare is no option of a cluster\n"
 
 
 def test_generated_logs_are_the_same_for_a_seed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

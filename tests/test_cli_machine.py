@@ -118,7 +118,7 @@ ONE = ["--platforms", "mine.toml", "--workloads", "random:tasks=3", "--policies"
     ("arguments", "said"),
     [
         (["machine", "hetsim-slw", "random:tasks=3"], "platform 'hetsim-slw' is not known; did you mean 'hetsim-slow'"),
-        (["machine", "kth-sp2", "random:tasks=3"], "kth-sp2: a machine expected, found a cluster"),
+        (["machine", "kth-sp2", "random:tasks=3"], "kth-sp2: a platform that runs tasks expected, found a cluster"),
         (["machine", "mine.toml", "random:task=3"], "key 'task' is not known; did you mean 'tasks'?"),
         (["machine", "mine.toml", "nowhere.dax"], "nowhere.dax"),
         (["machine", "mine.toml", ""], "the name of work for a machine, or a file, expected, found ''"),
@@ -137,7 +137,7 @@ ONE = ["--platforms", "mine.toml", "--workloads", "random:tasks=3", "--policies"
         (["explore", *ONE, "hrr,hrr"], "two policies"),
         (["explore", *ONE, "hrr", "--metrics", "sl"], "metric 'sl' is not known; did you mean 'slr'?"),
         (["explore", "--platforms", "kth-sp2", "--workloads", "probe-4", "--policies", "easy", "--overlap"],
-         "--overlap is of machines"),
+         "--overlap is no option of a cluster"),
     ],
 )  # fmt: skip
 def test_wrong_input_gets_one_sentence(

@@ -115,3 +115,14 @@ def test_too_few_or_unequal_seeds_are_refused() -> None:
         replicate(mean_of_draws, 1)
     with pytest.raises(ValueError, match="same seeds"):
         replicate(mean_of_draws, [1, 2]).difference(replicate(mean_of_draws, [1, 3]))
+
+
+def test_machines_are_compared_too() -> None:
+    found = compare("hetsim-slow", "layered:n=15", ["hrr", "heft"])
+    assert found["heft"].metrics()["makespan"] == found.table["makespan"][1] < found.table["makespan"][0]
+    head, first, _ = found.summary().splitlines()
+    assert "SLR" in head
+    assert first.split()[0] == "hrr"
+    assert len(found.plot().axes) == 4
+    with pytest.raises(InputError, match="metric 'wait_mean' is not known"):
+        found.metrics(["wait_mean"])

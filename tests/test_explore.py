@@ -112,7 +112,7 @@ def test_jobs_on_clusters() -> None:
 
 
 def test_what_cannot_be_explored() -> None:
-    with pytest.raises(InputError, match="machines or clusters expected, found both"):
+    with pytest.raises(InputError, match="run jobs, or all run tasks, expected, found both"):
         explore(["hetsim-slow", 4], "probe-4", ["fcfs"])
     with pytest.raises(InputError, match="two platforms are called 'machine'"):
         explore([small_machine(), small_machine()], "random:tasks=3", ["hrr"])

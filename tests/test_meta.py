@@ -67,7 +67,7 @@ def test_several_logs_have_their_homes(folder, capsys) -> None:
         (["one.swf", "--clusters", "4,x"], "platform 'x' is not known"),
         (["one.swf", "--clusters", "4,hetsim-slow"], "places that all run jobs, or tasks, expected"),
         (["one.swf", "--clusters", ","], "--clusters: a list with commas expected, found ','"),
-        (["one.swf", "--clusters", "4,4", "--slowdowns", "1"], "2 slowdowns expected, one a cluster, found 1"),
+        (["one.swf", "--clusters", "4,4", "--slowdowns", "1"], "2 slowdowns expected, one a place, found 1"),
         (["one.swf", "--clusters", "4,4", "--slowdowns", "1,y"], "--slowdowns: a number > 0 expected, found 'y'"),
         (["one.swf", "--clusters", "4,4", "--broker", "best"], "broker 'best' is not known"),
         (["one.swf", "--clusters", "4,4", "--broker", "siloed"], "a home cluster of each job expected"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from simmodel.commands.shared import (
     add_log,
@@ -13,7 +13,6 @@ from simmodel.commands.shared import (
     add_rules,
     check_outputs,
     chosen_policy,
-    cluster_of,
     label,
     run_options,
     seconds,
@@ -48,7 +47,7 @@ def add(commands: Commands) -> None:
 def run(options: argparse.Namespace) -> None:
     """Replay a log of a batch system under a policy, and say what happened."""
     from simmodel.errors import InputError
-    from simmodel.runs.simulate import simulate
+    from simmodel.runs.simulate import start
 
     check_outputs(options, "schedule", "json", "db", "trace", "plot", "snapshot")
     if options.at is not None:
@@ -58,16 +57,16 @@ def run(options: argparse.Namespace) -> None:
     if options.snapshot is not None and options.until is None:
         raise InputError("--snapshot needs the instant of the snapshot: --at expected")
     policy, name = chosen_policy(options)
-    last = _Last()
-    result = simulate(
-        cluster_of(options),
+    platform, given = run_options(options)
+    simulation = start(
+        platform,
         options.log,
         policy,
         events=options.events,
-        observers=() if options.snapshot is None else [last],
         name=f"{label(options.log)} under {name}",
-        **run_options(options),
+        **given,
     )
+    result = simulation.run().result()
     write_and_say(
         [result.summary()],
         options,
@@ -77,24 +76,6 @@ def run(options: argparse.Namespace) -> None:
             "db": result.to_sqlite,
             "trace": result.to_perfetto,
             "plot": lambda path: result.plot.overview().savefig(path, dpi=120),
-            "snapshot": last.snapshot,
+            "snapshot": lambda path: simulation.snapshot().to_json(path),
         },
     )
-
-
-class _Last:
-    """Knows the cluster that decided last."""
-
-    scheduler: Any = None
-
-    def decided(self, scheduler: Any, _seconds: float, _decisions: int) -> None:
-        """Note who decides."""
-        self.scheduler = scheduler
-
-    def snapshot(self, path: Path) -> None:
-        """Write the state of the cluster; raises ``InputError`` where nothing has happened yet."""
-        from simmodel.errors import InputError
-
-        if self.scheduler is None:
-            raise InputError("--at: an instant after the first submission expected")
-        self.scheduler._executive.snapshot().to_json(path)

@@ -12,7 +12,6 @@ from simmodel.commands.shared import (
     add_rules,
     add_workers,
     check_outputs,
-    cluster_of,
     label,
     process_pool,
     run_options,
@@ -54,8 +53,9 @@ def run(options: argparse.Namespace) -> None:
 
     check_outputs(options, "table", "plot")
     policies = split_names(options.policies)
+    platform, given = run_options(options)
     with process_pool(options.workers, most=len(policies)) as executor:
-        found = compare(cluster_of(options), options.log, policies, executor=executor, **run_options(options))
+        found = compare(platform, options.log, policies, executor=executor, **given)
     first: Result = found.results[0]
     head = f"{label(options.log)}: {len(first.jobs):,} jobs on {first.processors:,} processors"
     write_and_say(

@@ -6,8 +6,9 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from simmodel.commands.machine import WORKLOAD, add_task_rules, task_options
-from simmodel.commands.shared import add_workers, check_outputs, process_pool, split_names, write_and_say
+from simmodel.commands.machine import WORKLOAD, add_config
+from simmodel.commands.options import add_kind_options, kind_options, options_of
+from simmodel.commands.shared import add_workers, check_outputs, process_pool, seconds, split_names, write_and_say
 
 if TYPE_CHECKING:
     from simmodel.commands.shared import Commands
@@ -26,7 +27,10 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument("--metrics", metavar="A,B,C", help="what the table and the picture show; files hold all")
     parser.add_argument("--level", type=_share, default=0.95, metavar="P", help="of the intervals (default: 0.95)")
-    add_task_rules(parser)
+    rules = parser.add_argument_group("the rules")
+    add_config(rules)
+    add_kind_options(rules, [*options_of("tasks"), *options_of("jobs")])
+    rules.add_argument("--until", type=seconds, metavar="T", help="stop at this instant")
     add_workers(parser)
     parser.add_argument("--progress", action="store_true", help="show a bar")
     files = parser.add_argument_group("files to write")
@@ -48,23 +52,23 @@ def run(options: argparse.Namespace) -> None:
     from simmodel.catalogue import load_platform
     from simmodel.errors import InputError, unknown
     from simmodel.experiments.explore import explore
-    from simmodel.metrics.batch import METRICS
-    from simmodel.metrics.workflow import MACHINE_METRICS
-    from simmodel.platform.machine import MachineSpec
+    from simmodel.metrics.compared import METRICS_OF
+    from simmodel.systems.kinds import kind_of_platform, work_of
 
     check_outputs(options, "table", "samples", "plot")
     names = split_names(options.platforms)
     if len(set(names)) < len(names):
         raise InputError(f"--platforms: each platform once expected, found {options.platforms!r}")
     platforms = {name: load_platform(name) for name in names}
-    of_machines = any(isinstance(spec, MachineSpec) for spec in platforms.values())
     metrics = None if options.metrics is None else split_names(options.metrics)
     if metrics == []:
         raise InputError(f"--metrics: at least one expected, found {options.metrics!r}")
-    known = MACHINE_METRICS if of_machines else METRICS
-    for name in metrics or ():
-        if name not in known:
-            raise unknown("metric", name, known)
+    given: dict[str, Any] = {} if options.config is None else {"config": options.config}
+    for spec in platforms.values():
+        given |= kind_options(options, kind_of_platform(spec))
+        for name in metrics or ():
+            if name not in (known := METRICS_OF[work_of(spec)]):
+                raise unknown("metric", name, known)
     policies = split_names(options.policies)
     seeds = options.seeds if isinstance(options.seeds, int) else len(options.seeds)
     runs = len(platforms) * len(options.workloads) * len(policies) * seeds
@@ -77,7 +81,8 @@ def run(options: argparse.Namespace) -> None:
             executor=executor,
             level=options.level,
             progress=options.progress,
-            **(task_options(options) if of_machines else _cluster_options(options)),
+            until=options.until,
+            **given,
         )
     write_and_say(
         [repr(found).strip("<>"), "", found.summary(metrics)],
@@ -89,23 +94,6 @@ def run(options: argparse.Namespace) -> None:
         },
         indent="",
     )
-
-
-def _cluster_options(options: argparse.Namespace) -> dict[str, Any]:
-    """Return what a cluster takes of the rules; raises ``InputError`` where one is of machines alone."""
-    from simmodel.errors import InputError
-
-    given = {
-        "--config": options.config,
-        "--overlap": options.overlap,
-        "--transfers": options.transfers != "sequential",
-        "--no-contention": options.no_contention,
-        "--decide": options.decide,
-    }
-    for option, value in given.items():
-        if value:
-            raise InputError(f"{option} is of machines, found clusters as platforms")
-    return {"until": options.until}
 
 
 def _seeds(text: str) -> int | list[int]:

@@ -41,7 +41,8 @@ def run(options: argparse.Namespace) -> None:
     log = _generated(options)
     if options.output is not None:
         write_swf(log, options.output)
-        print(f"{len(log):,} jobs for {log.processors:,} processors written to {options.output}")
+        size = "" if log.processors is None else f" for {log.processors:,} processors"
+        print(f"{len(log):,} jobs{size} written to {options.output}")
         return
     from tempfile import TemporaryDirectory
 

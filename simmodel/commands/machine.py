@@ -6,12 +6,13 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from simmodel.commands.options import add_kind_options, kind_options, options_of, platform_for
 from simmodel.commands.shared import check_outputs, label, seconds, see_working_folder, seed, write_and_say
 
 if TYPE_CHECKING:
     from simmodel.commands.shared import Commands
 
-__all__ = ["WORKLOAD", "add", "add_task_rules", "run", "task_options", "work_label"]
+__all__ = ["WORKLOAD", "add", "add_config", "run", "work_label"]
 
 WORKLOAD = "a file, a name of 'simmodel list workloads', or random:tasks=..., database:tasks=..., layered:n=...,fat=..."
 
@@ -23,7 +24,10 @@ def add(commands: Commands) -> None:
     parser.add_argument("workload", metavar="WORKLOAD", help=WORKLOAD)
     parser.add_argument("--policy", default="hrr", metavar="NAME", help="default: hrr; see 'simmodel list policies'")
     parser.add_argument("--seed", type=seed, default=0, metavar="S", help="of all random numbers (default: 0)")
-    add_task_rules(parser)
+    rules = parser.add_argument_group("the rules")
+    add_config(rules)
+    add_kind_options(rules, options_of("tasks"))
+    rules.add_argument("--until", type=seconds, metavar="T", help="stop at this instant")
     parser.add_argument("--progress", action="store_true", help="show a bar")
     parser.add_argument("--critical", action="store_true", help="say what the makespan came from, step by step")
     files = parser.add_argument_group("files to write")
@@ -35,36 +39,11 @@ def add(commands: Commands) -> None:
     parser.set_defaults(command=run)
 
 
-def add_task_rules(parser: argparse.ArgumentParser) -> None:
-    """Add what simulate() takes of a machine beside platform, workload, policy and seed."""
-    rules = parser.add_argument_group("the rules")
-    rules.add_argument(
+def add_config(parser: argparse._ActionsContainer) -> None:
+    """Add the configuration that completes a machine or its work."""
+    parser.add_argument(
         "--config", type=Path, metavar="FILE", help="of HetSim: what work is drawn from, reconfiguration"
     )
-    rules.add_argument(
-        "--overlap", action="store_true", help="fetch data while the processor is busy with earlier tasks"
-    )
-    rules.add_argument(
-        "--transfers",
-        choices=("sequential", "parallel"),
-        default="sequential",
-        help="move what a task reads one after another (default) or at once",
-    )
-    rules.add_argument(
-        "--no-contention", action="store_true", help="let each transfer have its links alone, as HetSim does"
-    )
-    rules.add_argument(
-        "--decide",
-        choices=("ready", "submit"),
-        help="decide when tasks are ready, or when they are submitted (default: as the policy wants)",
-    )
-    rules.add_argument("--until", type=seconds, metavar="T", help="stop at this instant")
-
-
-def task_options(options: argparse.Namespace) -> dict[str, Any]:
-    """Return what simulate() takes, of the arguments of :func:`add_task_rules`."""
-    names = ("config", "overlap", "transfers", "decide", "until")
-    return {"contention": not options.no_contention, **{name: getattr(options, name) for name in names}}
 
 
 def run(options: argparse.Namespace) -> None:
@@ -73,7 +52,7 @@ def run(options: argparse.Namespace) -> None:
     from simmodel.scheduling.registry import policy
 
     check_outputs(options, "schedule", "json", "db", "trace", "plot")
-    machine = machine_named(options.platform)
+    machine, kind = platform_for("tasks", options.platform)
     see_working_folder(options.policy)
     policy(options.policy)
     result = simulate(
@@ -83,7 +62,9 @@ def run(options: argparse.Namespace) -> None:
         seed=options.seed,
         progress=options.progress,
         name=f"{work_label(options.workload)} under {options.policy}",
-        **task_options(options),
+        until=options.until,
+        **kind_options(options, kind),
+        **({} if options.config is None else {"config": options.config}),
     )
     said = [result.summary()]
     if options.critical:
@@ -104,19 +85,6 @@ def run(options: argparse.Namespace) -> None:
 def work_label(workload: str) -> str:
     """Return what work is called: a file without folder and ending, a text as it is."""
     return workload if "=" in workload or not Path(workload).suffix else label(workload)
-
-
-def machine_named(platform: str) -> Any:
-    """Return a machine by its name or from a file; raises ``InputError`` where it is something else."""
-    from simmodel.catalogue import load_platform
-    from simmodel.errors import InputError
-    from simmodel.platform.machine import MachineSpec
-
-    spec = load_platform(platform)
-    if not isinstance(spec, MachineSpec):
-        kind = type(spec).__name__.removesuffix("Spec").lower()
-        raise InputError(f"a machine expected, found a {kind}: 'simmodel batch' replays logs on it", source=platform)
-    return spec
 
 
 def critical_lines(result: Any) -> list[str]:

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from simmodel.commands.options import add_kind_options, kind_options
 from simmodel.commands.shared import (
     add_policy,
     add_rules,
@@ -15,12 +16,12 @@ from simmodel.commands.shared import (
     chosen_policy,
     label,
     process_pool,
-    run_options,
     seed,
     split_names,
     write_and_say,
 )
 from simmodel.errors import InputError
+from simmodel.platform.options import BrokerOptions
 
 if TYPE_CHECKING:
     from simmodel.commands.shared import Commands
@@ -45,12 +46,7 @@ def add(commands: Commands) -> None:
         help="default: sgs-t; see 'simmodel list brokers'; several are compared",
     )
     parser.add_argument("--slowdowns", metavar="X,Y,...", help="what multiplies times on each cluster (default: 1)")
-    parser.add_argument(
-        "--by",
-        choices=("requested", "actual"),
-        default="requested",
-        help="what estimates go by: requested times (default), or actual run times as CQSim+ does",
-    )
+    add_kind_options(parser, [BrokerOptions])
     parser.add_argument(
         "--ties", choices=("first", "least-loaded", "home", "random"), help="among equal clusters (default: first)"
     )
@@ -74,12 +70,13 @@ def add(commands: Commands) -> None:
 def run(options: argparse.Namespace) -> None:
     """Run logs on several clusters under a broker, or under several, and compare waits by size and requested time."""
     from simmodel.experiments.brokering import compare_brokers
+    from simmodel.systems.kinds import kind_named
 
     check_outputs(options, "json", "schedule", "plot")
     policy, _ = chosen_policy(options)
     clusters = [_cluster(text) for text in _parts(options.clusters, "--clusters")]
     brokers = split_names(options.broker)
-    given = {name: value for name, value in run_options(options).items() if name not in ("seed", "progress")}
+    given = kind_options(options, kind_named("broker"))
     if options.ties is not None:
         given["ties"] = options.ties
     if options.slowdowns is not None:
@@ -95,8 +92,8 @@ def run(options: argparse.Namespace) -> None:
             seed=options.seed,
             executor=executor,
             progress=options.progress,
+            until=options.until,
             policies=policy,
-            by=options.by,
             **given,
         )
     last = found[list(found.results)[-1]]

@@ -14,7 +14,6 @@ from simmodel.commands.shared import (
     add_rules,
     add_workers,
     check_outputs,
-    cluster_of,
     label,
     process_pool,
     run_options,
@@ -114,8 +113,9 @@ def run(options: argparse.Namespace) -> None:
     from simmodel.experiments.portfolio import beside
 
     check_outputs(options, "schedule", "choices", "json", "db", "plot")
+    platform, given = run_options(options)
     with process_pool(options.workers, most=len(split_names(options.policies)) + 1) as executor:
-        found = beside(cluster_of(options), options.log, _text(options), executor=executor, **run_options(options))
+        found = beside(platform, options.log, _text(options), executor=executor, **given)
     result = found.portfolio
     assert result.choices is not None
     head = f"{label(options.log)}: {len(result.jobs):,} jobs on {result.processors:,} processors"

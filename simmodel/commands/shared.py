@@ -11,6 +11,7 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from simmodel.commands.options import add_kind_options, kind_options, options_of, platform_for
 from simmodel.errors import InputError
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ __all__ = [
     "at_least_one",
     "check_outputs",
     "chosen_policy",
-    "cluster_of",
     "label",
     "needs",
     "process_pool",
@@ -104,30 +104,7 @@ def add_machine(parser: argparse.ArgumentParser) -> None:
 def add_rules(parser: argparse.ArgumentParser) -> None:
     """Add what simulate() takes beside machine, workload and policy."""
     rules = parser.add_argument_group("the rules")
-    rules.add_argument(
-        "--decide-on",
-        choices=("instant", "event"),
-        default="instant",
-        help="decide once an instant (default), or after each event",
-    )
-    rules.add_argument(
-        "--event-order",
-        choices=("submits-first", "ends-first"),
-        default="submits-first",
-        help="inside an instant, with --decide-on event",
-    )
-    rules.add_argument(
-        "--estimates",
-        choices=("requested", "exact", "cqsim"),
-        default="requested",
-        help="what policies plan with: requested times (default), run times, or CQSim's mixture",
-    )
-    rules.add_argument(
-        "--overrun",
-        choices=("stop", "continue"),
-        default="stop",
-        help="what a job does at its requested time (default: stop)",
-    )
+    add_kind_options(rules, options_of("jobs"))
     rules.add_argument("--until", type=seconds, metavar="S", help="stop at this instant")
     rules.add_argument("--seed", type=seed, default=0, metavar="S", help="of all random numbers (default: 0)")
     rules.add_argument("--progress", action="store_true", help="show a bar")
@@ -138,23 +115,19 @@ def add_workers(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--workers", type=at_least_one, default=1, metavar="N", help="processes (default: 1)")
 
 
-def cluster_of(options: argparse.Namespace) -> Any:
-    """Return the cluster that ``--platform`` names, and ``None`` where it is not given; machines are refused."""
-    if options.platform is None:
-        return None
-    from simmodel.catalogue import load_platform
-    from simmodel.platform.machine import MachineSpec
+def run_options(options: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
+    """Return the platform and the options that simulate() takes, of :func:`add_machine` and :func:`add_rules`.
 
-    platform = load_platform(options.platform)
-    if isinstance(platform, MachineSpec):
-        raise InputError("a cluster expected, found a machine: 'simmodel machine' runs tasks on it", options.platform)
-    return platform
-
-
-def run_options(options: argparse.Namespace) -> dict[str, Any]:
-    """Return what simulate() takes, of the arguments of :func:`add_machine` and :func:`add_rules`."""
-    names = ("processors", "decide_on", "event_order", "estimates", "overrun", "until", "seed", "progress")
-    return {name: getattr(options, name) for name in names if hasattr(options, name)}
+    Raises
+    ------
+    InputError
+        where the platform is not known, runs no jobs, or does not have one of the options
+    """
+    platform, kind = (None, None) if options.platform is None else platform_for("jobs", options.platform)
+    found = kind_options(options, kind)
+    if options.processors is not None:
+        found["processors"] = options.processors
+    return platform, found | {name: getattr(options, name) for name in ("until", "seed", "progress")}
 
 
 @contextmanager

@@ -9,32 +9,26 @@ import html
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
 
-from simmodel.errors import InputError
-from simmodel.metrics.batch import METRICS
-from simmodel.metrics.batch import compare as metrics_table
-from simmodel.metrics.report import metric_text
+from simmodel.metrics.compared import compare as metrics_table
 from simmodel.metrics.statistics import Interval, mean_interval, paired_difference, replication_seeds
 from simmodel.metrics.tables import html_table, text_table
-from simmodel.metrics.workflow import MACHINE_METRICS
-from simmodel.results.machine import MachineResult
-from simmodel.results.result import Result
+from simmodel.results.stores import Stored
 from simmodel.runs.simulate import simulate
 from simmodel.scheduling.labels import labelled
 from simmodel.scheduling.registry import policy as policy_named
 from simmodel.work.table import Table
-from simmodel.work.workload import Workload
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from simmodel.platform.cluster import ClusterSpec
-    from simmodel.work.job import Job
+    from simmodel.runs.platforms import GivenPlatform
+    from simmodel.scheduling.registry import PolicyLike
+    from simmodel.systems.submissions import GivenWork
 
 __all__ = ["Comparison", "Replications", "compare", "labelled_policies", "map_calls", "numbers_of", "replicate"]
 
@@ -46,14 +40,18 @@ SHOWN = {
     "queue_length_mean": "mean queue",
     "makespan": "makespan",
     "fairness_users": "fairness",
+    "slr": "SLR",
+    "slr_setup": "SLR with setup",
+    "speedup": "speedup",
 }
-"""The metrics that texts and notebooks show of a comparison, and what they call them; tables hold all of them."""
+"""The metrics that texts and notebooks show of a comparison, where results have them; tables hold all of them."""
 
 
 def compare(
-    platform: ClusterSpec | int | str | Path | None,
-    workload: Workload | Iterable[Job] | str | Path,
-    policies: Mapping[str, Any] | Iterable[Any],
+    platform: GivenPlatform,
+    workload: GivenWork,
+    candidates: Mapping[str, PolicyLike] | Iterable[PolicyLike],
+    /,
     *,
     executor: Executor | None = None,
     progress: bool = False,
@@ -64,9 +62,10 @@ def compare(
     Parameters
     ----------
     platform, workload, options
-        as of :func:`~simmodel.runs.simulate.simulate`; every run has the same seed
-    policies
-        labels and policies, or policies alone: names, objects or functions of a view
+        as of :func:`~simmodel.runs.simulate.simulate`, for a system of any kind; every run has the same seed. So
+        ``policies=`` are those of the places below
+    candidates
+        the policies to compare: labels and policies, or policies alone: names, objects or functions of a view
     executor
         runs them, where one is given; policies and workload must then be ones that can be pickled
     progress
@@ -85,14 +84,14 @@ def compare(
     >>> both["easy"].jobs["start"].tolist()
     [0.0, 10.0, 0.0]
     """
-    chosen = labelled_policies(policies)
-    if not isinstance(workload, (Workload, str, Path)):
+    chosen = labelled_policies(candidates)
+    if isinstance(workload, Iterator):
         workload = list(workload)
     calls = [(platform, workload, policy, {**options, "name": name}) for name, policy in chosen.items()]
     return Comparison(tuple(map_calls(_run, calls, executor, progress)))
 
 
-def labelled_policies(policies: Mapping[str, Any] | Iterable[Any]) -> dict[str, Any]:
+def labelled_policies(policies: Mapping[str, PolicyLike] | Iterable[PolicyLike]) -> dict[str, PolicyLike]:
     """Return policies by their labels, each of them known; raises ``InputError`` where that is not so.
 
     >>> labelled_policies(["fcfs", "easy"])
@@ -101,12 +100,9 @@ def labelled_policies(policies: Mapping[str, Any] | Iterable[Any]) -> dict[str, 
     return labelled(policies, "policy", "policies", purpose=" to compare", check=policy_named)
 
 
-def _run(call: tuple[Any, Any, Any, dict[str, Any]]) -> Result:
+def _run(call: tuple[GivenPlatform, GivenWork, PolicyLike, dict[str, Any]]) -> Any:
     platform, workload, policy, options = call
-    found = simulate(platform, workload, policy, **options)
-    if not isinstance(found, Result):
-        raise InputError("a cluster to compare policies on expected, found a machine: explore() compares them there")
-    return found
+    return simulate(platform, workload, policy, **options)
 
 
 def map_calls(
@@ -130,15 +126,15 @@ class Comparison:
     ``comparison["easy"]`` is the result with that label; iterating gives all of them.
     """
 
-    results: tuple[Result, ...]
+    results: tuple[Any, ...]
 
     @cached_property
     def table(self) -> Table:
-        """One row a result, one column a metric (:data:`simmodel.metrics.batch.METRICS`)."""
+        """One row a result, one column a metric (the results' ``METRICS``)."""
         return metrics_table(self.results)
 
     def metrics(self, metrics: Sequence[str] | None = None, **options: Any) -> Table:
-        """Return the table of some metrics, with options (warmup ...) as of :func:`simmodel.metrics.batch.summary`."""
+        """Return the table of some metrics; options (warmup ...) as of the results' ``metrics()``."""
         return metrics_table(self.results, metrics, **options)
 
     def plot(self, **options: Any) -> Figure:
@@ -147,27 +143,32 @@ class Comparison:
 
         return comparison(self.results, **options)
 
-    def summary(self, metrics: Sequence[str] = tuple(SHOWN), **options: Any) -> str:
+    def summary(self, metrics: Sequence[str] | None = None, **options: Any) -> str:
         """Return a table of text, for people: one line a result."""
         return "\n".join(text_table(self._cells(metrics, **options)))
 
-    def _cells(self, metrics: Sequence[str], **options: Any) -> list[list[str]]:
+    def _cells(self, metrics: Sequence[str] | None = None, **options: Any) -> list[list[str]]:
         """The head and the rows of a table of text; metrics that no result has are left out."""
-        table = metrics_table(self.results, metrics, **options)
-        known = [name for name in metrics if np.isfinite(table[name].astype(np.float64)).any()]
-        head = ["", *(SHOWN.get(name, METRICS[name][1]) for name in known)]
-        return [head, *([row["result"], *(metric_text(name, row[name]) for name in known)] for row in table.rows())]
+        first = self.results[0]
+        wanted = [name for name in SHOWN if name in first.METRICS] if metrics is None else metrics
+        table = metrics_table(self.results, wanted, **options)
+        known = [name for name in wanted if np.isfinite(table[name].astype(np.float64)).any()]
+        head = ["", *(SHOWN.get(name, first.METRICS[name][1]) for name in known)]
+        return [
+            head,
+            *([row["result"], *(first.metric_text(name, row[name]) for name in known)] for row in table.rows()),
+        ]
 
     def _repr_html_(self) -> str:
-        return html_table(self._cells(tuple(SHOWN)))
+        return html_table(self._cells())
 
-    def __getitem__(self, name: str) -> Result:
+    def __getitem__(self, name: str) -> Any:
         for result in self.results:
             if result.name == name:
                 return result
         raise KeyError(f"no result {name!r}; there are {', '.join(result.name for result in self.results)}")
 
-    def __iter__(self) -> Iterator[Result]:
+    def __iter__(self) -> Iterator[Any]:
         return iter(self.results)
 
     def __len__(self) -> int:
@@ -194,8 +195,8 @@ def replicate(
     Parameters
     ----------
     function
-        ``function(seed)``, which returns a number, a mapping of names to numbers, or a result (of a cluster or of a
-        machine), of which the metrics are taken
+        ``function(seed)``, which returns a number, a mapping of names to numbers, or a result, of which the metrics are
+        taken
     seeds
         how many independent ones, at least 2, or the seeds themselves
     executor
@@ -250,9 +251,8 @@ def numbers_of(found: Any) -> dict[str, float]:
     >>> numbers_of({"sum": 3}), numbers_of(2)
     ({'sum': 3.0}, {'value': 2.0})
     """
-    if isinstance(found, (Result, MachineResult)):
-        metrics = found.metrics()
-        return {name: float(metrics[name]) for name in (METRICS if isinstance(found, Result) else MACHINE_METRICS)}
+    if isinstance(found, Stored):
+        return found.numbers()
     if isinstance(found, Mapping):
         return {str(name): float(value) for name, value in found.items()}
     return {"value": float(found)}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from itertools import product
 from math import isfinite, nan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
 import numpy as np
@@ -21,25 +21,33 @@ from simmodel.metrics.statistics import Interval, mean_interval, paired_differen
 from simmodel.metrics.tables import text_table
 from simmodel.metrics.workflow import MACHINE_METRICS
 from simmodel.metrics.workflow_report import machine_text
-from simmodel.platform.machine import MachineSpec
+from simmodel.runs.platforms import platform_of
 from simmodel.runs.simulate import simulate
 from simmodel.scheduling.labels import labelled
+from simmodel.systems.kinds import work_of
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from simmodel.runs.platforms import GivenPlatform
+    from simmodel.scheduling.registry import PolicyLike
+    from simmodel.systems.submissions import GivenWork
+
 __all__ = ["Exploration", "explore"]
 
+DrawnWork: TypeAlias = "Callable[..., GivenWork]"
+"""A function of a seed, given as ``seed=``, that returns a workload."""
 _AXES = ("platform", "workload", "policy")
-_WORDS = {**SHOWN, "slr": "SLR", "slr_setup": "SLR with setup", "speedup": "speedup", "utilisation": "busy"}
+_WORDS = {**SHOWN, "utilisation": "busy"}
 _SHOWN = ("makespan", "slr", "slr_setup", "speedup", "utilisation", "wait_mean", "bounded_slowdown_mean", "energy")
 
 
 def explore(
-    platforms: Any,
-    workloads: Any,
-    policies: Mapping[str, Any] | Iterable[Any],
+    platforms: GivenPlatform | Sequence[GivenPlatform] | Mapping[str, GivenPlatform],
+    workloads: GivenWork | DrawnWork | Sequence[GivenWork | DrawnWork] | Mapping[str, GivenWork | DrawnWork],
+    candidates: Mapping[str, PolicyLike] | Iterable[PolicyLike],
+    /,
     *,
     seeds: int | Iterable[int] = 10,
     executor: Executor | None = None,
@@ -55,10 +63,11 @@ def explore(
     Parameters
     ----------
     platforms, workloads
-        one, several, or labels and them: as :func:`~simmodel.runs.simulate.simulate` takes them; machines and clusters
-        are not mixed. A text with parameters (``"layered:n=100"``) or a function of a seed is drawn anew for each seed
-    policies
-        labels and policies, or policies alone: names, objects or functions of a view
+        one, several, or labels and them: as :func:`~simmodel.runs.simulate.simulate` takes them; platforms that run
+        jobs and those that run tasks are not mixed. A text with parameters (``"layered:n=100"``) or a function of a
+        seed is drawn anew for each seed
+    candidates
+        the policies to compare: labels and policies, or policies alone: names, objects or functions of a view
     seeds
         how many independent ones, or the seeds themselves; of a single one no interval is known
     executor
@@ -68,7 +77,7 @@ def explore(
     progress
         whether to show a bar, one step a run
     options
-        of :func:`~simmodel.runs.simulate.simulate`, for every run
+        of :func:`~simmodel.runs.simulate.simulate`, for every run; ``policies=`` are those of the places below
 
     Raises
     ------
@@ -80,7 +89,7 @@ def explore(
     (<Exploration: 1 platform x 1 workload x 2 policies x 3 seeds>, 3)
     """
     spread = {"platform": _platforms(platforms), "workload": _labelled("workload", workloads)}
-    chosen = labelled_policies(policies)
+    chosen = labelled_policies(candidates)
     numbers = replication_seeds(seeds) if isinstance(seeds, int) else [int(seed) for seed in seeds]
     if len(set(numbers)) < len(numbers):
         raise InputError(f"each seed once expected, found {numbers}")
@@ -106,14 +115,10 @@ def explore(
     return Exploration(samples, level, units)
 
 
-def _platforms(given: Any) -> dict[str, Any]:
-    from simmodel.catalogue import load_platform
-
-    found = _labelled("platform", given)
-    found = {name: load_platform(each) if isinstance(each, (str, Path)) else each for name, each in found.items()}
-    machines = [isinstance(each, MachineSpec) for each in found.values()]
-    if any(machines) and not all(machines):
-        raise InputError("machines or clusters expected, found both: their metrics are not the same")
+def _platforms(given: GivenPlatform | Sequence[GivenPlatform] | Mapping[str, GivenPlatform]) -> dict[str, Any]:
+    found = {name: platform_of(each) for name, each in _labelled("platform", given).items()}
+    if len({work_of(each) for each in found.values()}) > 1:
+        raise InputError("platforms that all run jobs, or all run tasks, expected, found both: their metrics differ")
     return found
 
 

@@ -3,7 +3,6 @@
 from simmodel.metrics.batch import (
     METRICS,
     bounded_slowdown,
-    compare,
     job_values,
     per_processor_slowdown,
     slowdown,
@@ -12,6 +11,7 @@ from simmodel.metrics.batch import (
     wait,
 )
 from simmodel.metrics.bins import binned, grouped
+from simmodel.metrics.compared import METRICS_OF, compare
 from simmodel.metrics.critical import critical_path, critical_shares
 from simmodel.metrics.energy import Energy, energy, node_energy, power
 from simmodel.metrics.fairness import discrimination, jain, unfairness
@@ -28,6 +28,7 @@ from simmodel.metrics.workflow import MACHINE_METRICS, longest_path, makespan, s
 __all__ = [
     "MACHINE_METRICS",
     "METRICS",
+    "METRICS_OF",
     "Energy",
     "Interval",
     "batch_means",

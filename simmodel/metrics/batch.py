@@ -12,11 +12,8 @@ import numpy as np
 
 from simmodel.metrics import fairness
 from simmodel.metrics.statistics import mser
-from simmodel.work.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import ArrayLike, NDArray
 
     from simmodel.records.job_record import JobRecord
@@ -25,7 +22,6 @@ __all__ = [
     "METRICS",
     "TAU",
     "bounded_slowdown",
-    "compare",
     "job_values",
     "per_processor_slowdown",
     "slowdown",
@@ -300,35 +296,3 @@ def _mean(values: NDArray[np.float64]) -> float:
 
 def _percentile(values: NDArray[np.float64], percent: float) -> float:
     return float(np.percentile(values, percent)) if len(values) else float("nan")
-
-
-def compare(results: Sequence[JobRecord], metrics: Sequence[str] | None = None, **options: Any) -> Table:
-    """Return a table with one row a result and one column a metric.
-
-    Parameters
-    ----------
-    results
-        what to compare
-    metrics
-        which of :data:`METRICS`; default: all
-    options
-        as of :func:`summary`
-
-    >>> from simmodel.records.job_record import JobRecord
-    >>> jobs = {"submit": [0], "start": [2], "end": [9], "processors": [1]}
-    >>> for row in compare([JobRecord(name="a", jobs=jobs), JobRecord(name="b", jobs=jobs)], ["wait_mean"]).rows():
-    ...     print(row)
-    {'result': 'a', 'jobs': 1, 'counted': 1, 'wait_mean': 2.0}
-    {'result': 'b', 'jobs': 1, 'counted': 1, 'wait_mean': 2.0}
-    """
-    wanted = tuple(METRICS) if metrics is None else tuple(metrics)
-    unknown = [name for name in wanted if name not in METRICS]
-    if unknown:
-        raise ValueError(f"metrics {', '.join(METRICS)} expected, found {', '.join(unknown)}")
-    found = [summary(result, **options) for result in results]
-    return Table(
-        {
-            "result": np.array([result.name for result in results], dtype=str),
-            **{name: np.array([each[name] for each in found]) for name in ("jobs", "counted", *wanted)},
-        }
-    )

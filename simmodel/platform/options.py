@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, get_args, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import attrs
 
 from simmodel.errors import InputError, unknown
 
 __all__ = ["BrokerOptions", "ClusterOptions", "MachineOptions", "NoOptions", "Options"]
+
+
+def _option(default: Any, text: str) -> Any:
+    """Return the field of an option; ``text`` is its help on the command line."""
+    return attrs.field(default=default, metadata={"help": text})
 
 
 def _choice(default: Any, text: str) -> Any:
@@ -28,12 +33,18 @@ class Options:
 
     @classmethod
     def choices(cls, name: str) -> tuple[Any, ...]:
-        """Return the values that an option may have.
+        """Return the values that an option may have; none where it is not a choice.
 
-        >>> ClusterOptions.choices("overrun")
-        ('stop', 'continue')
+        >>> ClusterOptions.choices("overrun"), MachineOptions.choices("decide"), MachineOptions.choices("overlap")
+        (('stop', 'continue'), ('ready', 'submit', None), ())
         """
-        return get_args(get_type_hints(cls)[name])
+        hint = get_type_hints(cls)[name]
+        if get_origin(hint) is Literal:
+            return get_args(hint)
+        arms = get_args(hint)
+        if not any(get_origin(arm) is Literal for arm in arms):
+            return ()
+        return tuple(value for arm in arms for value in (get_args(arm) or (None,)))
 
     @classmethod
     def names(cls) -> list[str]:
@@ -43,6 +54,15 @@ class Options:
         ['decide', 'overlap', 'transfers', 'contention']
         """
         return [field.name for field in attrs.fields(cls)]
+
+    @classmethod
+    def takes(cls, name: str) -> bool:
+        """Whether there is an option of this name.
+
+        >>> ClusterOptions.takes("overlap"), BrokerOptions.takes("overlap")  # a broker hands it to its places
+        (False, True)
+        """
+        return name in cls.names()
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Options:
@@ -93,24 +113,30 @@ class ClusterOptions(Options):
 class MachineOptions(Options):
     """The options of a machine, as :class:`~simmodel.systems.machine.system.Machine` takes them."""
 
-    decide: Literal["ready", "submit"] | None = attrs.field(default=None)
-    overlap: bool = False
-    transfers: Literal["sequential", "parallel"] = _choice("sequential", "how the data that a task lacks move")
-    contention: bool = True
-
-    @decide.validator
-    def _check(self, _field: attrs.Attribute[Any], value: Any) -> None:
-        if value not in ("ready", "submit", None):
-            raise InputError(f"decide 'ready' or 'submit' or None expected, found {value!r}")
+    decide: Literal["ready", "submit"] | None = _choice(
+        None, "decide when tasks are ready, or when they are submitted (default: as the policy wants)"
+    )
+    overlap: bool = _option(False, "fetch data while the processor is busy with earlier tasks")
+    transfers: Literal["sequential", "parallel"] = _choice(
+        "sequential", "move what a task reads one after another (default) or at once"
+    )
+    contention: bool = _option(True, "let each transfer have its links alone, as HetSim does")  # --no-contention
 
 
 @attrs.frozen(kw_only=True)
 class BrokerOptions(Options):
     """The options of a broker; ``below`` holds those of its places, each handed to the kinds that know it."""
 
-    by: Literal["requested", "actual"] = _choice("requested", "the run times that estimates go by")
+    by: Literal["requested", "actual"] = _choice(
+        "requested", "what estimates go by: requested times (default), or actual run times as CQSim+ does"
+    )
     ties: Any = None
     below: Mapping[str, Any] = attrs.field(factory=dict)
+
+    @classmethod
+    def takes(cls, name: str) -> bool:
+        """Whether the broker, or one of its places, may have an option of this name: any."""
+        return True
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> BrokerOptions:

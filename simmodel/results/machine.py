@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from simmodel.metrics.workflow import MACHINE_METRICS
 from simmodel.platform.toml import from_dict, to_dict
 from simmodel.records.task_moments import FIRST_COLUMNS, MOMENTS
 from simmodel.records.task_record import TaskRecord
@@ -50,19 +51,28 @@ class MachineResult(Stored, TaskRecord):
         "recorded",
     )
 
+    METRICS: ClassVar = MACHINE_METRICS
+    COUNTS: ClassVar = ("tasks",)
+
     # ------------------------------------------------------------------ numbers
 
-    def metrics(self) -> dict[str, Any]:
-        """Return the metrics of the run, as :func:`simmodel.metrics.workflow.summary` does."""
+    def metrics(self, **options: Any) -> dict[str, Any]:
+        """Return the metrics of the run, as :func:`simmodel.metrics.workflow.summary` does; there are no options."""
         from simmodel.metrics.workflow import summary
 
-        return summary(self)
+        return summary(self, **options)
 
     def summary(self) -> str:
         """Return the metrics as a short table of text, for people."""
         from simmodel.metrics.workflow_report import summary_text
 
         return summary_text(self)
+
+    def metric_text(self, name: str, value: float) -> str:
+        """Return one of the ``METRICS`` with its unit, for people."""
+        from simmodel.metrics.workflow_report import machine_text
+
+        return machine_text(name, value, self.spec.time_unit)
 
     def load(self) -> Table:
         """Return what each processor did; see :func:`simmodel.metrics.processors.load`."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from simmodel.metrics.batch import METRICS
 from simmodel.records.job_record import FIRST_COLUMNS, JobRecord
 from simmodel.results.stores import Stored, json_text, meta
 from simmodel.work.table import Table
@@ -35,6 +36,9 @@ class Result(Stored, JobRecord):
 
     TABLES: ClassVar = ("jobs", "runs", "events", "places", "changes", "choices", "nodes")
 
+    METRICS: ClassVar = METRICS
+    COUNTS: ClassVar = ("jobs", "counted")
+
     # ------------------------------------------------------------------ numbers
 
     def metrics(self, **options: Any) -> dict[str, Any]:
@@ -48,6 +52,12 @@ class Result(Stored, JobRecord):
         from simmodel.metrics.report import summary_text
 
         return summary_text(self, **options)
+
+    def metric_text(self, name: str, value: float) -> str:
+        """Return one of the ``METRICS`` with its unit, for people."""
+        from simmodel.metrics.report import metric_text
+
+        return metric_text(name, value)
 
     # ------------------------------------------------------------------ stores
 

@@ -8,7 +8,7 @@ import math
 import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -51,7 +51,18 @@ def plain(value: Any) -> Any:
 
 
 class Stored:
-    """What results can be stored as; a class that derives from it says which tables and what beside them."""
+    """What all results can be asked and stored as; a subclass says which tables it has and what stands beside them.
+
+    Attributes
+    ----------
+    METRICS
+        the metrics that are numbers: of each its unit and what it is
+    COUNTS
+        the metrics that say how much work there was
+    """
+
+    METRICS: ClassVar[Mapping[str, tuple[str, str]]]
+    COUNTS: ClassVar[tuple[str, ...]]
 
     name: str
     started: float
@@ -59,6 +70,19 @@ class Stored:
     report: Report
     decisions: dict[str, float]
     scenario: dict[str, Any]
+
+    def metrics(self, **options: Any) -> dict[str, Any]:
+        """Return the metrics of the run by name."""
+        raise NotImplementedError
+
+    def metric_text(self, name: str, value: float) -> str:
+        """Return one of the ``METRICS`` with its unit, for people."""
+        raise NotImplementedError
+
+    def numbers(self) -> dict[str, float]:
+        """Return the metrics that are numbers; nan where there is none."""
+        found = self.metrics()
+        return {name: float(found[name]) for name in self.METRICS}
 
     def stored_tables(self) -> dict[str, Table]:
         """Return everything that a store keeps as tables."""

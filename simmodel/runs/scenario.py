@@ -19,7 +19,7 @@ from simmodel.runs.platforms import GivenPlatform, platform_of
 from simmodel.runs.simulation import Simulation
 from simmodel.scheduling.registry import policy as policy_named
 from simmodel.snapshots.snapshot import Snapshot, snapshot_of_document
-from simmodel.systems.kinds import Kind, kind_named, kind_of, kind_of_snapshot
+from simmodel.systems.kinds import Kind, kind_named, kind_of_platform, kind_of_snapshot
 from simmodel.systems.submissions import INLINE, GivenWork, Submissions, read_submissions, submissions_of_document
 from simmodel.systems.system import System
 
@@ -99,7 +99,7 @@ class Scenario:
             for name in options:
                 raise InputError(f"a snapshot has its options; found {name!r}")
             return cls(platform=spec, workload=workload, policy=policy, **own)
-        kind = _kind(spec)
+        kind = kind_of_platform(spec)
         inputs = {name: options.pop(name) for name in kind.inputs if name in options}
         given = kind.read_options(options)
         return cls(platform=spec, workload=workload, policy=policy, options=given, inputs=inputs, **own)
@@ -107,7 +107,7 @@ class Scenario:
     @property
     def kind(self) -> Kind:
         """The kind of system that runs."""
-        return _kind(self.platform)
+        return kind_of_platform(self.platform)
 
     def __repr__(self) -> str:
         return f"<Scenario of a {self.kind.name} under {self.policy or self.kind.policy}>"
@@ -257,13 +257,6 @@ def unused(policy: Any) -> Any:
     """Return a policy with nothing remembered; a name stays a name."""
     chosen = policy if isinstance(policy, str) else policy_named(policy)
     return chosen.fresh() if hasattr(chosen, "fresh") else chosen
-
-
-def _kind(platform: Any) -> Kind:
-    if isinstance(platform, Snapshot):
-        return kind_of_snapshot(platform)
-    found = kind_of(platform)
-    return kind_named("cluster") if found is None else found
 
 
 def _snapshot_document(snapshot: Snapshot) -> dict[str, Any]:

@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from simmodel.errors import InputError, unknown
 
-__all__ = ["families", "policies", "policy", "register_family", "register_policy", "split_names", "unknown"]
+if TYPE_CHECKING:
+    from simmodel.scheduling.protocol import Decision, Policy, View
+
+__all__ = [
+    "PolicyLike",
+    "families",
+    "policies",
+    "policy",
+    "register_family",
+    "register_policy",
+    "split_names",
+    "unknown",
+]
+
+PolicyLike: TypeAlias = "str | Policy | type[Policy] | Callable[[View], Iterable[Decision] | None]"
+"""What users give for a policy: a name, a policy, its class, or a function of a view."""
 
 DECIDES = ("jobs", "tasks")
 _POLICIES: dict[str, tuple[Callable[[], Any], str, str]] = {}

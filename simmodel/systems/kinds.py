@@ -23,7 +23,17 @@ if TYPE_CHECKING:
     from simmodel.systems.submissions import GivenWork, Submissions
     from simmodel.systems.system import System
 
-__all__ = ["Kind", "kind_named", "kind_of", "kind_of_snapshot", "kinds", "register_kind"]
+__all__ = [
+    "Kind",
+    "added_kinds",
+    "kind_named",
+    "kind_of",
+    "kind_of_platform",
+    "kind_of_snapshot",
+    "kinds",
+    "register_kind",
+    "work_of",
+]
 
 _BUILT_IN = {
     "cluster": "simmodel.systems.cluster.kind",
@@ -137,6 +147,11 @@ def kinds() -> dict[str, Kind]:
     return {name: kind_named(name) for name in dict.fromkeys([*_BUILT_IN, *_KINDS])}
 
 
+def added_kinds() -> list[Kind]:
+    """Return the kinds that were registered beside the package's own, without importing those."""
+    return [kind for name, kind in _KINDS.items() if name not in _BUILT_IN]
+
+
 def kind_named(name: str) -> Kind:
     """Return the kind of a name.
 
@@ -171,3 +186,21 @@ def kind_of(spec: Any) -> Kind | None:
 def kind_of_snapshot(snapshot: Snapshot) -> Kind:
     """Return the kind of system that a snapshot is of."""
     return kind_named(snapshot.system)
+
+
+def kind_of_platform(platform: Any) -> Kind:
+    """Return the kind of system that a description or a snapshot is of; of neither: a cluster, as of a log."""
+    if isinstance(platform, Snapshot):
+        return kind_of_snapshot(platform)
+    return kind_of(platform) or kind_named("cluster")
+
+
+def work_of(platform: Any) -> Literal["jobs", "tasks"]:
+    """Return what a system runs, of its description or snapshot.
+
+    >>> from simmodel.platform.cluster import ClusterSpec
+    >>> work_of(ClusterSpec.simple(4))
+    'jobs'
+    """
+    kind = kind_of_platform(platform)
+    return kind.work if isinstance(platform, Snapshot) or platform is None else kind.work_of(platform)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simmodel.metrics.batch import METRICS, compare, summary
+from simmodel.metrics.batch import summary
+from simmodel.metrics.compared import compare
 from simmodel.metrics.report import metric_text
 from simmodel.view.gantt import EXACT, gantt, pieces
 from simmodel.view.result_plots import cdf, queue, utilisation, value_by_bin
@@ -17,11 +18,16 @@ from simmodel.view.style import COLOURS, INK, tidy
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from simmodel.metrics.compared import Measured
     from simmodel.records.job_record import JobRecord
 
 __all__ = ["comparison", "overview"]
 
 _HEADLINE = ("utilisation", "wait_mean", "bounded_slowdown_mean", "makespan")
+_COMPARED = (
+    ("wait_mean", "bounded_slowdown_mean", "utilisation", "queue_length_mean"),
+    ("makespan", "slr", "speedup", "utilisation"),
+)
 _WORDS = {
     "utilisation": "utilisation",
     "wait_mean": "mean wait",
@@ -71,9 +77,9 @@ def overview(result: JobRecord) -> Figure:
 
 
 def comparison(
-    results: Sequence[JobRecord],
+    results: Sequence[Measured],
     *,
-    metrics: Sequence[str] = ("wait_mean", "bounded_slowdown_mean", "utilisation", "queue_length_mean"),
+    metrics: Sequence[str] | None = None,
     **options: float | str | None,
 ) -> Figure:
     """Draw metrics of several results as bars, one panel a metric, in the order given.
@@ -81,10 +87,14 @@ def comparison(
     Parameters
     ----------
     metrics
-        which of :data:`simmodel.metrics.batch.METRICS`
+        which of the results' ``METRICS``; default: waits, slowdown, utilisation and queue of jobs, or makespan, SLR,
+        speedup and utilisation of tasks
     options
-        as of :func:`simmodel.metrics.batch.summary`
+        as of their ``metrics()``
     """
+    first = results[0]
+    if metrics is None:
+        metrics = next(names for names in _COMPARED if first.METRICS.keys() >= set(names))
     table = compare(results, metrics, **options)
     columns = min(2, len(metrics))
     rows = -(-len(metrics) // columns)
@@ -98,13 +108,13 @@ def comparison(
         colours = [COLOURS[i % len(COLOURS)] for i in range(len(names))]
         ax.barh(np.arange(len(names)), lengths, height=0.68, color=colours, alpha=0.9)
         for y, value in enumerate(values.tolist()):
-            text = metric_text(name, value)
+            text = first.metric_text(name, value)
             ax.annotate(text, (lengths[y], y), (4, 0), textcoords="offset points", va="center", fontsize=8.5, color=INK)
         ax.set_yticks(np.arange(len(names)), names if number % columns == 0 else [""] * len(names))
         ax.set_xlim(0, 1.3 * max(float(lengths.max(initial=0.0)), 1e-12))
         ax.set_xticks([])
         ax.invert_yaxis()
-        tidy(ax, grid="", title=METRICS[name][1])
+        tidy(ax, grid="", title=first.METRICS[name][1])
         ax.spines["bottom"].set_visible(False)
         ax.tick_params(axis="y", length=0)
     return fig

@@ -1,0 +1,109 @@
+"""The options of each kind of system on the command line, and the platforms that commands take.
+
+An option's spelling, choices and help follow from the typed options of its kind (:mod:`simmodel.platform.options`).
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
+
+import attrs
+
+from simmodel.errors import InputError
+from simmodel.platform.options import ClusterOptions, MachineOptions, Options
+from simmodel.systems.kinds import added_kinds, kind_named, kind_of_platform, work_of
+
+if TYPE_CHECKING:
+    from simmodel.systems.kinds import Kind
+
+__all__ = ["add_kind_options", "kind_options", "options_of", "platform_for"]
+
+Runs = Literal["jobs", "tasks"]
+_EXPECTED = {"jobs": "a platform that runs jobs", "tasks": "a platform that runs tasks"}
+_ELSEWHERE = {"jobs": "'simmodel batch' replays logs on it", "tasks": "'simmodel machine' runs tasks on it"}
+
+
+def options_of(runs: Runs) -> list[type[Options]]:
+    """Return the options of the kinds of system that run jobs, or tasks.
+
+    >>> [each.__name__ for each in options_of("tasks")][:1]
+    ['MachineOptions']
+    """
+    usual = ClusterOptions if runs == "jobs" else MachineOptions
+    return [usual, *(kind.options for kind in added_kinds() if kind.work == runs)]
+
+
+def add_kind_options(parser: argparse._ActionsContainer, classes: Iterable[type[Options]]) -> None:
+    """Add every option of these classes that a text can give; :func:`kind_options` reads those that were given.
+
+    An option that the command has itself is not added again; one that is on by default is turned off by ``--no-NAME``.
+
+    >>> parser = argparse.ArgumentParser()
+    >>> add_kind_options(parser, options_of("tasks"))
+    >>> kind_options(parser.parse_args(["--no-contention", "--decide", "ready"]), kind_named("machine"))
+    {'contention': False, 'decide': 'ready'}
+    """
+    for cls in classes:
+        hints = get_type_hints(cls)
+        for field in attrs.fields(cls):
+            how = _argument(cls, field, hints[field.name])
+            flag = f"--{'no-' if field.default is True else ''}{field.name.replace('_', '-')}"
+            if how is not None:
+                with suppress(argparse.ArgumentError):  # another kind, or the command, has this option
+                    parser.add_argument(flag, dest=f"{flag} {field.name}", default=argparse.SUPPRESS, **how)
+
+
+def _argument(cls: type[Options], field: attrs.Attribute[Any], hint: Any) -> dict[str, Any] | None:
+    """Return how ``argparse`` reads an option; ``None`` where no text can give it."""
+    said = {"help": field.metadata.get("help")}
+    if hint is bool:
+        return {"action": "store_false" if field.default is True else "store_true", **said}
+    choices = [value for value in cls.choices(field.name) if value is not None]
+    if choices:
+        return {"choices": choices, **said}
+    for kind in (int, float, str):
+        if kind in (hint, *get_args(hint)):
+            return {"type": kind, "metavar": kind.__name__.upper(), **said}
+    return None
+
+
+def kind_options(options: argparse.Namespace, kind: Kind | None = None) -> dict[str, Any]:
+    """Return the options that were given, for a system of a kind; default: a cluster.
+
+    Raises
+    ------
+    InputError
+        where the kind does not have one of them
+    """
+    own = kind_named("cluster") if kind is None else kind
+    found = {}
+    for given, value in vars(options).items():
+        flag, _, name = given.partition(" ")
+        if name:
+            if not own.options.takes(name):
+                raise InputError(f"{flag} is no option of a {own.name}")
+            found[name] = value
+    return found
+
+
+def platform_for(runs: Runs, name: str) -> tuple[Any, Kind]:
+    """Return the platform of a name or a file, and its kind.
+
+    Raises
+    ------
+    InputError
+        where it is not known, or does not run jobs, or tasks, as the command does
+
+    >>> platform_for("jobs", "kth-sp2")[1].name
+    'cluster'
+    """
+    from simmodel.catalogue import load_platform
+
+    spec = load_platform(name)
+    kind, found = kind_of_platform(spec), work_of(spec)
+    if found != runs:
+        raise InputError(f"{_EXPECTED[runs]} expected, found a {kind.name}: {_ELSEWHERE[found]}", name)
+    return spec, kind
