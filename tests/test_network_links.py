@@ -304,11 +304,11 @@ def test_a_transfer_elsewhere_touches_nothing_here():
     network = Network(env, [link("a"), link("b")])
     here = network.transfer(1e6, route=["a"])
     env.run(until=1)
-    since = here._bundle._since
+    since = here.bundle.since
     for _ in range(5):
         network.transfer(10, route=["b"])
         env.run(until=env.now + 1)
-    assert here._bundle._since == since
+    assert here.bundle.since == since
 
 
 def test_the_alone_time_is_what_it_takes_alone():

@@ -68,26 +68,26 @@ class Judge:
 
     def weight(self, transfer):
         return transfer.weight * self.network.model.weight(
-            transfer._route.latency, [link.bandwidth for link in transfer._route.links]
+            transfer.way.latency, [link.bandwidth for link in transfer.way.links]
         )
 
     def cap(self, transfer):
-        pipes = [link.capacity for link in transfer._route.links if link.spec.sharing == "fatpipe"]
-        return min([transfer.rate_cap, self.network.model.cap(transfer._route.latency), *pipes])
+        pipes = [link.capacity for link in transfer.way.links if link.spec.sharing == "fatpipe"]
+        return min([transfer.rate_cap, self.network.model.cap(transfer.way.latency), *pipes])
 
     def against_full_filling(self, moving, factor):
         shared = {name: link.capacity for name, link in self.network.links.items() if link.spec.sharing == "shared"}
-        routes = [{link.name: times for link, times in transfer._route.uses} for transfer in moving]
+        routes = [{link.name: times for link, times in transfer.way.uses} for transfer in moving]
         weights = [self.weight(transfer) for transfer in moving]
         rates = max_min_rates(shared, routes, weights, [self.cap(transfer) for transfer in moving])
         assert [rate / factor for rate in self.rates.values()] == pytest.approx(rates, rel=1e-9)
 
     def within_bandwidth(self, moving, factor):
         for link in self.network.links.values():
-            over = [(transfer, times) for transfer in moving for each, times in transfer._route.uses if each is link]
+            over = [(transfer, times) for transfer in moving for each, times in transfer.way.uses if each is link]
             assert sum(self.rates[transfer] * times for transfer, times in over) <= factor * link.capacity * CLOSE
             if link.spec.sharing == "fatpipe":
-                used = [self.rates[transfer] for transfer in moving if link in transfer._route.links]
+                used = [self.rates[transfer] for transfer in moving if link in transfer.way.links]
                 assert all(rate <= factor * link.capacity * CLOSE for rate in used)
 
     def nobody_could_be_faster(self, moving, factor):
@@ -97,8 +97,8 @@ class Judge:
             if self.rates[transfer] * CLOSE >= factor * self.cap(transfer):
                 continue
             held_back = False
-            for link, _ in transfer._route.uses:
-                others = {other: times for other in moving for each, times in other._route.uses if each is link}
+            for link, _ in transfer.way.uses:
+                others = {other: times for other in moving for each, times in other.way.uses if each is link}
                 load = sum(self.rates[other] * times for other, times in others.items())
                 full = load * CLOSE >= factor * link.capacity
                 held_back |= full and all(levels[other] <= levels[transfer] * CLOSE for other in others)

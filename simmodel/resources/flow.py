@@ -8,22 +8,19 @@ keep their digits on clocks that ran for long.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from heapq import heappop, heappush
+from collections.abc import Sequence
+from heapq import heappop
 from math import inf, nan
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from simpy.events import Event
 
-from simmodel.environment import END, Environment, Occurrence
+from simmodel.environment import Environment
 from simmodel.errors import SimmodelError, _error
 from simmodel.resources.sharing import Channel, Group
 
-if TYPE_CHECKING:
-    from simmodel.resources.fluid import Fluid
-
-__all__ = ["Alarm", "Bundle", "Cancelled", "Flow"]
+__all__ = ["Bundle", "Cancelled", "Carrier", "Flow"]
 
 
 @_error
@@ -40,50 +37,28 @@ class Cancelled(SimmodelError):
     size: float = 0.0
 
 
-class _Ring(Occurrence):
-    __slots__ = ()
+class Carrier(Protocol):
+    """What a flow asks of the resource that it moves in; a :class:`~simmodel.resources.fluid.Fluid` is one."""
 
-    def __init__(self, callbacks: tuple[Callable[[object], object]]) -> None:
-        self.callbacks = callbacks
+    env: Environment
+    kind: str
+    unit: str
 
+    def settle(self) -> None:
+        """Bring all rates up to date."""
+        ...
 
-class Alarm:
-    """A wake-up that can be moved: at most one is pending.
+    def take_out(self, flow: Flow) -> None:
+        """Stop a flow wherever it is, keeping what is left of it."""
+        ...
 
-    >>> env = Environment()
-    >>> alarm = Alarm(env, lambda: print("woke at", env.now))
-    >>> alarm.set(10); alarm.set(3); env.run()
-    woke at 3
-    >>> env.now
-    3
-    """
+    def go_on(self, flow: Flow) -> None:
+        """Let a flow move on that was stopped, or start one."""
+        ...
 
-    __slots__ = ("_call", "_callbacks", "_env", "_ring", "at")
-
-    def __init__(self, env: Environment, call: Callable[[], object]) -> None:
-        self.at = inf
-        self._env = env
-        self._call = call
-        self._callbacks = (self._fire,)
-        self._ring: _Ring | None = None
-
-    def set(self, at: float) -> None:
-        """Wake up at a time (s) that is not past, and not at the one asked for before; infinity: not at all."""
-        if at == self.at:
-            return
-        env = self._env
-        if self._ring is not None:
-            env.withdraw(self._ring)
-            self._ring = None
-        self.at = at
-        if at < inf:
-            self._ring = ring = _Ring(self._callbacks)
-            heappush(env._queue, (at, END, next(env._eid), ring))  # type: ignore[misc]
-
-    def _fire(self, _: object) -> None:
-        self._ring = None
-        self.at = inf
-        self._call()
+    def let_go(self, flow: Flow) -> None:
+        """Forget a flow that is over, and tell who waits for it."""
+        ...
 
 
 class Bundle(Group):
@@ -109,22 +84,22 @@ class Bundle(Group):
     """
 
     __slots__ = (
-        "_due",
-        "_heap",
-        "_high",
-        "_low",
-        "_number",
-        "_pipe_entry",
-        "_rest",
-        "_since",
-        "_speed",
-        "_weight",
         "cap",
         "count",
+        "due",
+        "heap",
+        "high",
+        "low",
+        "number",
         "owner",
+        "pipe_entry",
         "pipes",
+        "rest",
         "scale",
+        "since",
+        "speed",
         "unit",
+        "weight",
     )
 
     def __init__(
@@ -143,16 +118,16 @@ class Bundle(Group):
         self.scale = scale
         self.count = 0
         self.owner: Any = None
-        self._number = number
-        self._pipe_entry = (self, 1.0)
+        self.number = number
+        self.pipe_entry = (self, 1.0)
         # The sum of the flows' weights and what rounding has cut off it.
-        self._weight = self._rest = 0.0
+        self.weight = self.rest = 0.0
         # Flows by the mark at which they end; entries of flows that left stay until they come up.
-        self._heap: list[tuple[float, float, int, Flow]] = []
+        self.heap: list[tuple[float, float, int, Flow]] = []
         # The virtual time at the instant ``_since``, and how fast it runs.
-        self._high = self._low = self._speed = 0.0
-        self._since = 0.0
-        self._due = nan  # when the next flow ends; not a number while that is not settled
+        self.high = self.low = self.speed = 0.0
+        self.since = 0.0
+        self.due = nan  # when the next flow ends; not a number while that is not settled
         self.fit()
 
     def fit(self) -> None:
@@ -165,41 +140,41 @@ class Bundle(Group):
 
     def advance(self, now: float) -> None:
         """Bring the virtual time to ``now``."""
-        passed = now - self._since
+        passed = now - self.since
         if passed > 0:
-            self._since = now
-            self._push(self._speed * passed)
+            self.since = now
+            self._push(self.speed * passed)
 
     def _push(self, step: float) -> None:
-        high = self._high
+        high = self.high
         total = high + step
         part = total - high
-        self._low += (high - (total - part)) + (step - part)
-        self._high = total
+        self.low += (high - (total - part)) + (step - part)
+        self.high = total
 
     def mark(self, step: float) -> tuple[float, float]:
         """Return the virtual time ``step`` ahead, in two floats."""
-        high = self._high
+        high = self.high
         total = high + step
         part = total - high
-        rest = self._low + ((high - (total - part)) + (step - part))
+        rest = self.low + ((high - (total - part)) + (step - part))
         top = total + rest
         return top, rest - (top - total)
 
     def weigh(self, weight: float) -> None:
         """Add a weight (or take a negative one away), keeping what rounding cuts off."""
-        total = self._weight + weight
-        part = total - self._weight
-        self._rest += (self._weight - (total - part)) + (weight - part)
-        self._weight = total
-        self.demand = (total + self._rest) * self.scale
+        total = self.weight + weight
+        part = total - self.weight
+        self.rest += (self.weight - (total - part)) + (weight - part)
+        self.weight = total
+        self.demand = (total + self.rest) * self.scale
 
     def head(self) -> tuple[float, float, int, Flow]:
         """Return the entry of the flow that ends next."""
-        heap = self._heap
+        heap = self.heap
         while True:
             entry = heap[0]
-            if entry[3]._entry is entry:
+            if entry[3].entry is entry:
                 return entry
             heappop(heap)
 
@@ -208,7 +183,8 @@ class Flow(Event):
     """Work under way: an event that happens when all of it is done.
 
     Leaving a ``with`` block around it cancels what is not done, also on an interrupt. ``status`` is ``"waiting"``
-    (a latency), ``"moving"``, ``"paused"``, ``"done"`` or ``"cancelled"``; ``start`` and ``end`` are in s.
+    (a latency), ``"moving"``, ``"paused"``, ``"done"`` or ``"cancelled"``; ``start`` and ``end`` are in s. While it
+    moves, it has an ``entry`` in a ``bundle``; ``kept`` is what was left when it last stood still.
 
     >>> from simmodel.resources.host import Host
     >>> env = Environment()
@@ -219,7 +195,7 @@ class Flow(Event):
     16.0
     """
 
-    def __init__(self, fluid: Fluid, number: int, size: float, weight: float) -> None:
+    def __init__(self, fluid: Carrier, number: int, size: float, weight: float) -> None:
         env = fluid.env
         self.env = env
         self.callbacks = []
@@ -230,9 +206,9 @@ class Flow(Event):
         self.start: float = env._now
         self.end: float | None = None
         self.status = "waiting"
-        self._left = size
-        self._bundle: Bundle | None = None
-        self._entry: tuple[float, float, int, Flow] | None = None
+        self.kept = size
+        self.bundle: Bundle | None = None
+        self.entry: tuple[float, float, int, Flow] | None = None
 
     def __enter__(self) -> Flow:
         return self
@@ -245,11 +221,11 @@ class Flow(Event):
     @property
     def left(self) -> float:
         """What is left to do, at this instant."""
-        bundle, entry = self._bundle, self._entry
+        bundle, entry = self.bundle, self.entry
         if bundle is None or entry is None:
-            return self._left
+            return self.kept
         bundle.advance(self.env._now)
-        left = ((entry[0] - bundle._high) + (entry[1] - bundle._low)) * self.weight
+        left = ((entry[0] - bundle.high) + (entry[1] - bundle.low)) * self.weight
         return min(max(left, 0.0), self.size)
 
     @property
@@ -260,34 +236,44 @@ class Flow(Event):
     @property
     def rate(self) -> float:
         """How fast it moves at this instant, per second; zero while it waits, pauses or is over."""
-        if self._bundle is None:
+        if self.bundle is None:
             return 0.0
         self.fluid.settle()
-        return self._bundle._speed * self.weight
+        return self.bundle.speed * self.weight
 
     def cancel(self) -> float:
         """Give it up, and return what has been done; who waits for it gets :class:`Cancelled`. No effect when over."""
         if self.end is None:
-            self.fluid._stop(self)
+            self.fluid.take_out(self)
             self.status = "cancelled"
             self.end = self.env._now
             self._ok = False
             self._value = Cancelled(self._was_cancelled(), self.done, self.size)
             self._defused = True
-            self.fluid._trigger(self)
+            self.fluid.let_go(self)
         return self.done
+
+    def finish(self) -> None:
+        """End it: nothing of it is left."""
+        self.kept = 0.0
+        self.entry = self.bundle = None
+        self.end = self.env._now
+        self.status = "done"
+        self._ok = True
+        self._value = self._result()
+        self.fluid.let_go(self)
 
     def pause(self) -> float:
         """Hold it, keeping what has been done, which is returned; no effect while paused or when over."""
         if self.end is None and self.status != "paused":
-            self.fluid._stop(self)
+            self.fluid.take_out(self)
             self.status = "paused"
         return self.done
 
     def resume(self) -> None:
         """Go on where :meth:`pause` held it."""
         if self.status == "paused":
-            self.fluid._go_on(self)
+            self.fluid.go_on(self)
 
     def describe(self) -> str:
         """Say what it is and how far it is."""

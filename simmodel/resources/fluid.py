@@ -12,7 +12,8 @@ from math import inf, nan
 from simpy.events import NORMAL
 
 from simmodel.environment import Environment
-from simmodel.resources.flow import Alarm, Bundle, Flow
+from simmodel.resources.alarm import Alarm
+from simmodel.resources.flow import Bundle, Flow
 from simmodel.resources.sharing import Channel, Group, Sharing
 
 __all__ = ["Fluid"]
@@ -86,47 +87,47 @@ class Fluid:
         if bundle.count:
             bundle.advance(now)
         else:
-            bundle._high = bundle._low = bundle._speed = 0.0
-            bundle._since = now
-        top, rest = bundle.mark(flow._left / flow.weight)
+            bundle.high = bundle.low = bundle.speed = 0.0
+            bundle.since = now
+        top, rest = bundle.mark(flow.kept / flow.weight)
         self._numbers = number = self._numbers + 1
-        flow._entry = entry = (top, rest, number, flow)
-        flow._bundle = bundle
+        flow.entry = entry = (top, rest, number, flow)
+        flow.bundle = bundle
         flow.status = "moving"
-        heappush(bundle._heap, entry)
-        bundle._due = nan
+        heappush(bundle.heap, entry)
+        bundle.due = nan
         if bundle.count:
             bundle.count += 1
             bundle.weigh(flow.weight)
             self._sharing.grow(bundle)
             return
         bundle.count = 1
-        bundle._weight = flow.weight
-        bundle._rest = 0.0
+        bundle.weight = flow.weight
+        bundle.rest = 0.0
         bundle.demand = flow.weight * bundle.scale
         self._busy += 1
         self._first_in(bundle)
         if bundle.pipes:
             bundle.fit()
             for pipe in bundle.pipes:
-                pipe.users.append(bundle._pipe_entry)
+                pipe.users.append(bundle.pipe_entry)
         self._sharing.join(bundle)
 
     def _less(self, bundle: Bundle, count: int) -> None:
         """Take flows out of a bundle, after their weights."""
-        bundle._due = nan
+        bundle.due = nan
         bundle.count -= count
         if bundle.count:
             self._sharing.shrink(bundle)
-            if len(bundle._heap) > 2 * bundle.count + 64:
-                bundle._heap = [entry for entry in bundle._heap if entry[3]._entry is entry]
-                heapify(bundle._heap)
+            if len(bundle.heap) > 2 * bundle.count + 64:
+                bundle.heap = [entry for entry in bundle.heap if entry[3].entry is entry]
+                heapify(bundle.heap)
             return
-        bundle._heap.clear()
+        bundle.heap.clear()
         self._busy -= 1
         self._sharing.leave(bundle)
         for pipe in bundle.pipes:
-            pipe.users.remove(bundle._pipe_entry)
+            pipe.users.remove(bundle.pipe_entry)
             self._pipes_touched[pipe] = None
         self._last_out(bundle)
 
@@ -136,30 +137,21 @@ class Fluid:
     def _last_out(self, bundle: Bundle) -> None:
         """Hear that a bundle has lost its last flow."""
 
-    def _stop(self, flow: Flow) -> None:
+    def take_out(self, flow: Flow) -> None:
         """Take a flow out wherever it is, keeping what is left of it."""
-        flow._left = flow.left
-        bundle = flow._bundle
-        flow._entry = flow._bundle = None
+        flow.kept = flow.left
+        bundle = flow.bundle
+        flow.entry = flow.bundle = None
         if bundle is not None:
             bundle.weigh(-flow.weight)
             self._less(bundle, 1)
             self._settle_at_end()
 
-    def _go_on(self, flow: Flow) -> None:
+    def go_on(self, flow: Flow) -> None:
+        """Let a flow move on that was stopped, or start one."""
         raise NotImplementedError
 
-    def _finish(self, flow: Flow) -> None:
-        """End a flow of which nothing is left."""
-        flow._left = 0.0
-        flow._entry = flow._bundle = None
-        flow.end = self.env._now
-        flow.status = "done"
-        flow._ok = True
-        flow._value = flow._result()
-        self._trigger(flow)
-
-    def _trigger(self, flow: Flow) -> None:
+    def let_go(self, flow: Flow) -> None:
         """Tell who waits; where nobody does, the event has happened without passing through the queue."""
         del self._under_way[flow]
         for call in self._on_end:
@@ -179,21 +171,21 @@ class Fluid:
         ended: list[Flow] = []
         while calendar and calendar[0][0] <= now:
             due, _, bundle = heappop(calendar)
-            if bundle._due != due:
+            if bundle.due != due:
                 continue
             # The head ends now, so this is what the virtual time is, without rounding.
             top, rest, _, flow = bundle.head()
-            bundle._high = top
-            bundle._low = rest
-            bundle._since = now
-            heap = bundle._heap
-            near = bundle._speed * now * _ROUNDING
+            bundle.high = top
+            bundle.low = rest
+            bundle.since = now
+            heap = bundle.heap
+            near = bundle.speed * now * _ROUNDING
             count = 0
             while True:
                 heappop(heap)
                 count += 1
-                flow._entry = flow._bundle = None
-                flow._left = 0.0
+                flow.entry = flow.bundle = None
+                flow.kept = 0.0
                 ended.append(flow)
                 if count == bundle.count:
                     break
@@ -206,7 +198,7 @@ class Fluid:
             self._less(bundle, count)
         for flow in ended:
             if flow.end is None:  # an observer of another's end may have cancelled it
-                self._finish(flow)
+                flow.finish()
         self._settle_soon()
 
     def _settle_soon(self) -> None:
@@ -226,30 +218,30 @@ class Fluid:
             progress = self._progress
             for bundle in groups:
                 speed = bundle.scale * bundle.level * progress  # type: ignore[attr-defined]
-                if speed == bundle._speed and bundle._due == bundle._due:  # type: ignore[attr-defined]
+                if speed == bundle.speed and bundle.due == bundle.due:  # type: ignore[attr-defined]
                     continue
                 self._set_speed(bundle, speed, now)  # type: ignore[arg-type]
             if len(calendar) > 64 + 2 * self._busy:
-                calendar[:] = [entry for entry in calendar if entry[2]._due == entry[0]]
+                calendar[:] = [entry for entry in calendar if entry[2].due == entry[0]]
                 heapify(calendar)
             if self._on_load:
                 self._tell_load(groups, channels)
             self._pipes_touched.clear()
-        while calendar and calendar[0][2]._due != calendar[0][0]:
+        while calendar and calendar[0][2].due != calendar[0][0]:
             heappop(calendar)
         self._alarm.set(calendar[0][0] if calendar else inf)
 
     def _set_speed(self, bundle: Bundle, speed: float, now: float) -> None:
         bundle.advance(now)
-        bundle._speed = speed
+        bundle.speed = speed
         entry = bundle.head()
-        ahead = (entry[0] - bundle._high) + (entry[1] - bundle._low)
+        ahead = (entry[0] - bundle.high) + (entry[1] - bundle.low)
         due = now + ahead / speed if speed > 0 else inf
         if due < now:
             due = now
-        bundle._due = due
+        bundle.due = due
         if due < inf:
-            heappush(self._calendar, (due, bundle._number, bundle))
+            heappush(self._calendar, (due, bundle.number, bundle))
 
     def _tell_load(self, groups: list[Group], channels: list[Channel]) -> None:
         told = dict.fromkeys(channels) | self._pipes_touched

@@ -124,12 +124,13 @@ class Host(Fluid):
         for call in self._on_start:
             call(execution)
         if execution.status == "waiting":
-            self._go_on(execution)
+            self.go_on(execution)
         return execution
 
-    def _go_on(self, flow: Flow) -> None:
-        if not flow._left:
-            self._finish(flow)
+    def go_on(self, flow: Flow) -> None:
+        """Let a computation take its share of the cores."""
+        if not flow.kept:
+            flow.finish()
             return
         bundle = self._bundles.get(flow.weight)
         if bundle is None:

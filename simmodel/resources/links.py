@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from math import inf
 
 from simmodel.platform.network import LinkSpec, SharingModel
-from simmodel.resources.flow import Alarm, Bundle
+from simmodel.resources.alarm import Alarm
+from simmodel.resources.flow import Bundle
 from simmodel.resources.sharing import Channel
 
 __all__ = ["Link", "Route", "profile_at"]
@@ -24,7 +25,7 @@ class Link(Channel):
     <Link wan of 1e+09 B/s, 0 used>
     """
 
-    __slots__ = ("_alarm", "_set_at", "_used_by", "bandwidth", "down", "routes", "spec")
+    __slots__ = ("alarm", "bandwidth", "down", "routes", "set_at", "spec", "used_by")
 
     def __init__(self, spec: LinkSpec) -> None:
         super().__init__(spec.name, spec.bandwidth)
@@ -32,9 +33,9 @@ class Link(Channel):
         self.bandwidth = spec.bandwidth
         self.down = False
         self.routes: list[Route] = []
-        self._used_by = 0
-        self._set_at = -inf
-        self._alarm: Alarm | None = None
+        self.used_by = 0
+        self.set_at = -inf
+        self.alarm: Alarm | None = None
 
     def __repr__(self) -> str:
         return f"<Link {self.name} of {self.bandwidth:g} B/s, {self.load:g} used{', down' if self.down else ''}>"
@@ -55,7 +56,7 @@ class Route:
     3.0
     """
 
-    __slots__ = ("bundles", "cap", "changing", "latency", "links", "pipes", "plain", "scale", "uses", "wait")
+    __slots__ = ("bundles", "cap", "changing", "latency", "links", "payload", "pipes", "plain", "scale", "uses", "wait")
 
     def __init__(self, links: Sequence[Link], back: Sequence[Link], model: SharingModel) -> None:
         self.links = tuple(links)
@@ -69,15 +70,15 @@ class Route:
         self.pipes = tuple(link for link in links if link.spec.sharing == "fatpipe")
         self.changing = tuple(link for link in factors if link.spec.profile)
         self.cap = model.cap(self.latency)
+        self.payload = model.bandwidth_factor  # the part of a rate
         self.scale = 1.0
         self.bundles: dict[tuple[float, float], Bundle] = {}
         self.plain: Bundle | None = None
 
     def alone(self, cap: float) -> float:
-        """Return the rate of a transfer with all links to itself, bytes/s."""
-        return min(
-            [cap, self.cap, *(link.capacity / factor for link, factor in self.uses)] + [p.capacity for p in self.pipes]
-        )
+        """Return how fast a transfer moves bytes with all links to itself, bytes/s."""
+        bounds = [link.capacity / factor for link, factor in self.uses] + [pipe.capacity for pipe in self.pipes]
+        return self.payload * min([cap, self.cap, *bounds])
 
 
 def profile_at(spec: LinkSpec, now: float) -> tuple[float, float, float]:

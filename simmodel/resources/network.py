@@ -15,7 +15,8 @@ from simmodel.environment import Environment
 from simmodel.errors import InputError
 from simmodel.platform.network import LinkSpec, NetworkSpec, RouteSpec, SharingModel, check_route
 from simmodel.platform.units import parse_quantity
-from simmodel.resources.flow import Alarm, Bundle, Flow
+from simmodel.resources.alarm import Alarm
+from simmodel.resources.flow import Bundle, Flow
 from simmodel.resources.fluid import Fluid
 from simmodel.resources.links import Link, Route, profile_at
 from simmodel.resources.routing import Router
@@ -95,7 +96,7 @@ class Network(Fluid):
         self._lag_alarm = Alarm(env, self._lag_over)
         for link in self.links.values():
             if link.spec.profile:
-                link._alarm = Alarm(env, lambda link=link: self._follow_profile(link))  # type: ignore[misc]
+                link.alarm = Alarm(env, lambda link=link: self._follow_profile(link))  # type: ignore[misc]
         super().__init__(env, self.model.bandwidth_factor)
 
     def _find_hooks(self) -> None:
@@ -161,7 +162,7 @@ class Network(Fluid):
         self._numbers = number = self._numbers + 1
         transfer = Transfer(self, number, size, weight, way, cap)
         if lag is not None:
-            transfer._wait = lag
+            transfer.wait = lag
         transfer.source = source
         transfer.destination = destination
         self._under_way[transfer] = None
@@ -170,17 +171,18 @@ class Network(Fluid):
         for call in self._on_start:
             call(transfer)
         if transfer.status == "waiting":
-            self._go_on(transfer)
+            self.go_on(transfer)
         return transfer
 
-    def _go_on(self, flow: Flow) -> None:
+    def go_on(self, flow: Flow) -> None:
+        """Let a transfer wait what is left of its latency, then move."""
         transfer: Transfer = flow  # type: ignore[assignment]
-        wait = transfer._wait
+        wait = transfer.wait
         if wait > 0:
             transfer.status = "waiting"
-            transfer._wait = at = self.env._now + wait
+            transfer.wait = at = self.env._now + wait
             self._numbers = number = self._numbers + 1
-            transfer._wait_entry = entry = (at, number, transfer)
+            transfer.wait_entry = entry = (at, number, transfer)
             lags = self._lags
             heappush(lags, entry)
             if lags[0] is entry:
@@ -191,9 +193,9 @@ class Network(Fluid):
 
     def _move(self, transfer: Transfer) -> None:
         """Let a transfer whose latency is over take bandwidth."""
-        route = transfer._route
-        if not transfer._left or not route.links:
-            self._finish(transfer)
+        route = transfer.way
+        if not transfer.kept or not route.links:
+            transfer.finish()
             return
         bundle = route.plain
         if bundle is None or transfer.rate_cap < inf or transfer.weight != 1.0:
@@ -206,30 +208,31 @@ class Network(Fluid):
         while lags and lags[0][0] <= now:
             entry = heappop(lags)
             transfer = entry[2]
-            if transfer._wait_entry is entry:
-                transfer._wait_entry = None
-                transfer._wait = 0.0
+            if transfer.wait_entry is entry:
+                transfer.wait_entry = None
+                transfer.wait = 0.0
                 self._move(transfer)
         self._set_lag_alarm()
         self._settle_soon()
 
     def _set_lag_alarm(self) -> None:
         lags = self._lags
-        while lags and lags[0][2]._wait_entry is not lags[0]:
+        while lags and lags[0][2].wait_entry is not lags[0]:
             heappop(lags)
         self._lag_alarm.set(lags[0][0] if lags else inf)
 
-    def _stop(self, flow: Flow) -> None:
+    def take_out(self, flow: Flow) -> None:
+        """Stop a transfer wherever it is, also in its latency, keeping what is left of it."""
         transfer: Transfer = flow  # type: ignore[assignment]
-        if transfer._wait_entry is not None:
-            transfer._wait_entry = None
-            transfer._wait -= self.env._now
+        if transfer.wait_entry is not None:
+            transfer.wait_entry = None
+            transfer.wait -= self.env._now
             self._set_lag_alarm()
-        super()._stop(flow)
+        super().take_out(flow)
 
     def _why_stuck(self, flow: Flow) -> str:
         transfer: Transfer = flow  # type: ignore[assignment]
-        down = [link.name for link in transfer._route.links if link.capacity == 0]
+        down = [link.name for link in transfer.way.links if link.capacity == 0]
         return f"; down: {', '.join(down)}" if down else ""
 
     # ------------------------------------------------------------------ routes
@@ -322,7 +325,7 @@ class Network(Fluid):
         value = parse_quantity(bandwidth, "B/s", place=f"link {found.name}")
         if value <= 0:
             raise InputError(f"a bandwidth above zero expected, found {bandwidth!r}", place=f"link {found.name}")
-        found._set_at = self.env._now
+        found.set_at = self.env._now
         self._change(found, value, found.down)
 
     def fail(self, link: str | Link) -> None:
@@ -373,8 +376,8 @@ class Network(Fluid):
 
     def _first_in(self, bundle: Bundle) -> None:
         for link in bundle.owner.changing:
-            link._used_by += 1
-            if link._used_by == 1:
+            link.used_by += 1
+            if link.used_by == 1:
                 self._follow_profile(link)
 
     def _last_out(self, bundle: Bundle) -> None:
@@ -383,20 +386,20 @@ class Network(Fluid):
             # Caps and weights may be anything: do not keep them all.
             del route.bundles[bundle.cap, bundle.unit]
         for link in route.changing:
-            link._used_by -= 1
-            if link._alarm is not None and not link._used_by:
-                link._alarm.set(inf)
+            link.used_by -= 1
+            if link.alarm is not None and not link.used_by:
+                link.alarm.set(inf)
 
     def _follow_profile(self, link: Link) -> None:
         """Take the bandwidth of now, and wake up for the next one; only while the link is used."""
         after = self._look_up_profile(link)
-        if link._alarm is not None and link._used_by:
-            link._alarm.set(after)
+        if link.alarm is not None and link.used_by:
+            link.alarm.set(after)
 
     def _look_up_profile(self, link: Link) -> float:
         """Set the bandwidth that the profile has now; return when it changes next."""
         last, value, after = profile_at(link.spec, self.env._now)
-        if last > link._set_at:
+        if last > link.set_at:
             self._change(link, value, link.down)
         return after
 

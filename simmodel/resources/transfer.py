@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from math import inf
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from simmodel.resources.flow import Flow
+from simmodel.resources.flow import Carrier, Flow
 from simmodel.resources.links import Route
-
-if TYPE_CHECKING:
-    from simmodel.resources.network import Network
 
 __all__ = ["Delivery", "Transfer"]
 
@@ -45,21 +42,19 @@ class Transfer(Flow):
     ('cancelled', 400.0)
     """
 
-    fluid: Network
-
-    def __init__(self, fluid: Network, number: int, size: float, weight: float, route: Route, cap: float) -> None:
+    def __init__(self, fluid: Carrier, number: int, size: float, weight: float, route: Route, cap: float) -> None:
         super().__init__(fluid, number, size, weight)
         self.source: Any = None
         self.destination: Any = None
         self.rate_cap = cap
-        self._route = route
-        self._wait = route.wait  # what is left of the latency, or the instant at which it is over
-        self._wait_entry: object = None
+        self.way = route
+        self.wait = route.wait  # what is left of the latency, or the instant at which it is over
+        self.wait_entry: object = None
 
     @property
     def lag(self) -> float:
         """Seconds of its latency that are left."""
-        return self._wait - self.fluid.env._now if self._wait_entry is not None else self._wait
+        return self.wait - self.env._now if self.wait_entry is not None else self.wait
 
     @property
     def bytes_done(self) -> float:
@@ -69,20 +64,20 @@ class Transfer(Flow):
     @property
     def route(self) -> tuple[str, ...]:
         """The names of the links, in order."""
-        return tuple(link.name for link in self._route.links)
+        return tuple(link.name for link in self.way.links)
 
     @property
     def alone(self) -> float:
         """How long it would take with the links as they are to itself, in seconds; infinity where one is down."""
-        if not self.size or not self._route.links:
-            return self._route.wait
-        rate = self.fluid.model.bandwidth_factor * self._route.alone(self.rate_cap)
-        return self._route.wait + self.size / rate if rate > 0 else inf
+        if not self.size or not self.way.links:
+            return self.way.wait
+        rate = self.way.alone(self.rate_cap)
+        return self.way.wait + self.size / rate if rate > 0 else inf
 
     def _result(self) -> Delivery:
         return Delivery(self.start, self.env._now, self.size)
 
     def _title(self) -> str:
         ends = f" from {self.source} to {self.destination}" if self.source is not None else ""
-        over = f" over {', '.join(self.route)}" if self._route.links else ""
+        over = f" over {', '.join(self.route)}" if self.way.links else ""
         return f"transfer {self.number}{ends}{over}"

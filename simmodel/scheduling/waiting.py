@@ -286,7 +286,7 @@ class WaitingQueue:
         while job is not None:
             if job.state == "waiting":
                 yield job
-            job = job._next
+            job = job.later
 
     def head(self) -> LiveJob | None:
         """Return the job that arrived first, or ``None``."""
@@ -305,11 +305,11 @@ class WaitingQueue:
         job.state = "waiting"
         last = self._last
         if last is None:
-            job._prev = job._next = None
+            job.earlier = job.later = None
             self._first = self._last = job
         elif last.seq < job.seq and last.submit <= job.submit:
-            job._prev, job._next = last, None
-            last._next = self._last = job
+            job.earlier, job.later = last, None
+            last.later = self._last = job
         else:
             self._insert(job)
         self._count += 1
@@ -327,17 +327,17 @@ class WaitingQueue:
         key = (job.submit, job.seq)
         after = self._first
         while after is not None and (after.submit, after.seq) < key:
-            after = after._next
-        job._next = after
-        job._prev = after._prev if after is not None else self._last
-        if job._prev is None:
+            after = after.later
+        job.later = after
+        job.earlier = after.earlier if after is not None else self._last
+        if job.earlier is None:
             self._first = job
         else:
-            job._prev._next = job
+            job.earlier.later = job
         if after is None:
             self._last = job
         else:
-            after._prev = job
+            after.earlier = job
 
     def _note_priorities(self) -> None:
         """From the first job with a priority on, the order of arrival is not the order of the queue."""
@@ -349,15 +349,15 @@ class WaitingQueue:
 
     def remove(self, job: LiveJob) -> None:
         """Take a job out; the caller gives it its new state, and cursors that stand on it go on behind it."""
-        before, after = job._prev, job._next
+        before, after = job.earlier, job.later
         if before is None:
             self._first = after
         else:
-            before._next = after
+            before.later = after
         if after is None:
             self._last = before
         else:
-            after._prev = before
+            after.earlier = before
         self._count -= 1
         for index in self._updates:
             index.remove(job)

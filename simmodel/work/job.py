@@ -184,10 +184,8 @@ class LiveJob(LiveWork):
     __slots__ = (
         "_duration",
         "_expected",
-        "_next",
         "_outcome",
         "_past",
-        "_prev",
         "_resumes",
         "_run",
         "_seen",
@@ -197,8 +195,10 @@ class LiveJob(LiveWork):
         "_whole",
         "_work",
         "attempts",
+        "earlier",
         "id",
         "index",
+        "later",
         "place",
         "priority",
         "processors",
@@ -250,8 +250,8 @@ class LiveJob(LiveWork):
 
     # Set where they are needed: by the queue it stands in; for a job of a script; while it waits for others; once it
     # was suspended (its seconds before that: requested, expected, duration).
-    _prev: LiveJob | None
-    _next: LiveJob | None
+    earlier: LiveJob | None
+    later: LiveJob | None
     _waits_for: int
     _whole: tuple[float, float, float]
 

@@ -1,0 +1,57 @@
+"""A wake-up that can be moved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappush
+from math import inf
+
+from simmodel.environment import END, Environment, Occurrence
+
+__all__ = ["Alarm"]
+
+
+class _Ring(Occurrence):
+    __slots__ = ()
+
+    def __init__(self, callbacks: tuple[Callable[[object], object]]) -> None:
+        self.callbacks = callbacks
+
+
+class Alarm:
+    """A wake-up that can be moved: at most one is pending.
+
+    >>> env = Environment()
+    >>> alarm = Alarm(env, lambda: print("woke at", env.now))
+    >>> alarm.set(10); alarm.set(3); env.run()
+    woke at 3
+    >>> env.now
+    3
+    """
+
+    __slots__ = ("_call", "_callbacks", "_env", "_ring", "at")
+
+    def __init__(self, env: Environment, call: Callable[[], object]) -> None:
+        self.at = inf
+        self._env = env
+        self._call = call
+        self._callbacks = (self._fire,)
+        self._ring: _Ring | None = None
+
+    def set(self, at: float) -> None:
+        """Wake up at a time (s) that is not past, and not at the one asked for before; infinity: not at all."""
+        if at == self.at:
+            return
+        env = self._env
+        if self._ring is not None:
+            env.withdraw(self._ring)
+            self._ring = None
+        self.at = at
+        if at < inf:
+            self._ring = ring = _Ring(self._callbacks)
+            heappush(env._queue, (at, END, next(env._eid), ring))  # type: ignore[misc]
+
+    def _fire(self, _: object) -> None:
+        self._ring = None
+        self.at = inf
+        self._call()
