@@ -243,7 +243,7 @@ def test_other_quantities_with_units():
 
 ONE = {"processors": 4}
 MISTAKES = [
-    ({"partitions": [ONE]}, "kind", "a kind expected (cluster, machine, broker), found none"),
+    ({"partitions": [ONE]}, "kind", "a kind expected (cluster, machine, broker"),
     ({"kind": "clustre"}, "kind", "kind 'clustre' is not known; did you mean 'cluster'?"),
     ({"kind": 3}, "kind", "kind '3' is not known"),
     ({"kind": "cluster"}, "partitions", "a value expected, found none"),
@@ -339,14 +339,14 @@ def test_mistakes_are_named_with_their_place(mapping, place, sentence):
 def test_only_mappings_and_specs_are_taken():
     with pytest.raises(InputError, match="keys with values expected, found 7"):
         from_dict(7)
-    with pytest.raises(InputError, match="a spec of a cluster or machine or broker expected, found NodeSpec"):
+    with pytest.raises(InputError, match="a spec of a cluster or machine or broker.* expected, found NodeSpec"):
         to_dict(NodeSpec())
 
 
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        (b"", "mine.toml, kind: a kind expected (cluster, machine, broker), found none"),
+        (b"", "mine.toml, kind: a kind expected (cluster, machine, broker"),
         (b'kind = "cluster"\nname = \n', "mine.toml, line 2: TOML expected: Invalid value"),
         (b'kind = "cluster"\nname = "x', "mine.toml, end: TOML expected: "),
         (b'kind = "cluster"\nname = "\xff"', "mine.toml: UTF-8 text expected, found byte 0xff"),
