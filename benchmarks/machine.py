@@ -55,7 +55,7 @@ def drive(spec: MachineSpec, work: TaskSet | Workflow, policy: str, **options: o
         begin = time.process_time()
         env = Environment(seed=SEED)
         machine = Machine(env, spec, policy, **options)
-        env.run(machine.submit(work).done)
+        env.run(machine.submit(work))
         spent = time.process_time() - begin
         begin = time.process_time()
         result: MachineResult = machine.result()

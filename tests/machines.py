@@ -54,7 +54,7 @@ def run(spec: MachineSpec, work: Any, where: Mapping[Any, str], *, seed: int = 0
     """Run work with each task where the mapping says."""
     env = Environment(seed=seed)
     machine = Machine(env, spec, Placed(where), **options)
-    env.run(machine.submit(work).done)
+    env.run(machine.submit(work))
     return machine.result()
 
 

@@ -366,7 +366,7 @@ def test_a_blocked_head_holds_up_its_queue() -> None:
 
     env = Environment()
     machine = Machine(env, small_machine({"name": "gpu0"}), Planned({"p": "cpu0", "c": "gpu0", "x": "gpu0"}))
-    env.run(machine.submit(flow).done)
+    env.run(machine.submit(flow))
     result = machine.result()
     assert row(result, "c", "start", "end") == (10, 15)
     assert row(result, "x", "start", "end") == (15, 16)
@@ -388,7 +388,7 @@ def test_a_place_that_allows_it_lets_a_higher_priority_go_first(mode: str, low_e
 def test_without_preemption_priorities_order_the_queue_alone() -> None:
     env = Environment()
     machine = Machine(env, small_machine(queue="priority"), Placed(dict.fromkeys(["a", "b", "c"], "cpu0")))
-    env.run(machine.submit(TaskSet([4.0, 4.0, 4.0], ids=["a", "b", "c"], priority=[1, 0, 2])).done)
+    env.run(machine.submit(TaskSet([4.0, 4.0, 4.0], ids=["a", "b", "c"], priority=[1, 0, 2])))
     assert machine.result().tasks["start"].tolist() == [4, 8, 0]
 
 
@@ -488,7 +488,7 @@ def test_work_arrives_over_time() -> None:
     machine = Machine(env, small_machine(), Placed(dict.fromkeys(["a", "b", "c"], "cpu0")))
     first = machine.submit(TaskSet([5.0, 5.0], ids=["a", "b"], submit=[2.0, 20.0]))
     second = machine.submit(TaskSet([1.0], ids=["c"]), at=3.0)
-    env.run(first.done & second.done)
+    env.run(first & second)
     result = machine.result()
     assert result.tasks["submit"].tolist() == [2, 20, 3]
     assert result.tasks["start"].tolist() == [2, 20, 7]
@@ -501,8 +501,8 @@ def test_several_machines_in_one_environment() -> None:
     machines = [Machine(env, small_machine(), Placed({"t": "cpu0"}), name=name) for name in ("left", "right")]
 
     def chain(env: Environment) -> Any:
-        yield machines[0].submit(TaskSet([5.0], ids=["t"])).done
-        yield machines[1].submit(TaskSet([2.0], ids=["t"])).done
+        yield machines[0].submit(TaskSet([5.0], ids=["t"]))
+        yield machines[1].submit(TaskSet([2.0], ids=["t"]))
 
     env.run(env.process(chain(env)))
     assert env.now == 7

@@ -67,7 +67,7 @@ def run(spec: MachineSpec, work: Workflow | TaskSet, policy: str, **options: boo
     machine = Machine(Environment(seed=1), spec, policy, **options)
     witness = Witness(machine)
     submission = machine.submit(work)
-    machine.env.run(submission.done)
+    machine.env.run(submission)
     machine.env.run()  # what still moves
     check(witness)
     return machine

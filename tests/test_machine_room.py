@@ -53,7 +53,7 @@ def ends(machine: Machine) -> list[float]:
 
 
 def run(machine: Machine, tasks: TaskSet) -> list[float]:
-    machine.env.run(machine.submit(tasks).done)
+    machine.env.run(machine.submit(tasks))
     return ends(machine)
 
 

@@ -190,7 +190,7 @@ def paper_workflow(names, comp, edges):
 def executed(comp, workflow, name):
     env = Environment(seed=1)
     machine = Machine(env, paper_machine(comp), policy=name, contention=False)
-    env.run(machine.submit(workflow).done)
+    env.run(machine.submit(workflow))
     return machine.result().tasks
 
 

@@ -45,7 +45,7 @@ def to(*names: str) -> Any:
 
 
 def run(machine: Machine, tasks: TaskSet) -> Any:
-    machine.env.run(machine.submit(tasks).done)
+    machine.env.run(machine.submit(tasks))
     return machine.result()
 
 

@@ -77,7 +77,7 @@ def test_what_is_queued_before_it_is_ready_never_stands_before_what_it_waits_for
     ):
         env = Environment(seed=1)
         machine = Machine(env, small_machine(), policy=name, decide="submit")
-        env.run(machine.submit(tasks).done)
+        env.run(machine.submit(tasks))
         assert env.now == end
 
 

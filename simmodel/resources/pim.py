@@ -56,7 +56,7 @@ class PIMRank(Processor):
     >>> env = Environment()
     >>> machine = Machine(env, spec)
     >>> both = TaskSet([1.0, 1.0], inputs=[(0,), (0,)], sizes=[4e9], implementations=[("PIM",)] * 2)
-    >>> _ = env.run(machine.submit(both).done)
+    >>> _ = env.run(machine.submit(both))
     >>> tasks = machine.result().tasks                  # 4 s over the bus and 2 s to scatter it, for the first alone
     >>> (tasks["transfer_end"] - tasks["transfer_start"]).tolist(), tasks["end"].tolist()
     ([6.0, 0.0], [7.0, 8.0])

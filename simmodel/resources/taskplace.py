@@ -211,6 +211,20 @@ class TaskPlace:
         if self._sleep is not None:
             self.wake()
 
+    def remove(self, task: LiveTask) -> None:
+        """Take a task that has not begun out of the queue; those behind it may go on."""
+        self._ranked = [entry for entry in self._ranked if entry[2] is not task]
+        if task in self._queue:
+            self._queue.remove(task)
+        left = self.waiting
+        self._queued = self._queued - task.share if left else 0.0
+        last = left[-1] if left else self.current
+        self.last_family = self.loaded if last is None else last.family
+        for data in task.inputs:
+            if not any(data in other.inputs for other in left):
+                self.pool.awaited.pop(data, None)
+        self.wake()
+
     def _rank(self, task: LiveTask) -> None:
         self._numbers += 1
         insort(self._ranked, (-task.priority, self._numbers, task))

@@ -62,6 +62,13 @@ class ReadyTasks:
         self._first = 0
         self.add(task)
 
+    def remove(self, task: LiveTask) -> None:
+        """Take a task out that will have no place."""
+        self._tasks = [each for each in self._tasks[self._first :] if each is not task]
+        self._first = 0
+        self._count -= 1
+        self.new = min(self.new, self._count)
+
     def extend(self, tasks: list[LiveTask]) -> None:
         """Take tasks in, in this order."""
         self._tasks += tasks

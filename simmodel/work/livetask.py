@@ -55,7 +55,7 @@ class LiveTask:
         its name, the set of which it is a row, and its number in the machine's record
     state
         ``"to come"``, ``"blocked"`` (by tasks that it waits for), ``"waiting"`` (for a decision), ``"assigned"`` (in
-        the queue of a processor), ``"running"`` (its processor is its own) or ``"done"``
+        the queue of a processor), ``"running"`` (its processor is its own), ``"done"`` or ``"cancelled"``
     place
         the processor that it was given to
     speeds

@@ -13,15 +13,17 @@ from simpy.events import Event
 from simmodel.errors import ImpossibleWork
 from simmodel.platform.units import show_quantity
 from simmodel.resources.memory import MemoryPool
+from simmodel.work.live import LiveWork
 from simmodel.work.livetask import LiveData, LiveTask
 from simmodel.work.taskset import TaskSet
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from simmodel.environment import Environment
     from simmodel.systems.machine.system import Machine
 
-__all__ = ["Kind", "LiveSet", "bring_to_life"]
+__all__ = ["Kind", "LiveSet", "bring_to_life", "expected_speeds", "why_not"]
 
 
 class Kind(NamedTuple):
@@ -46,8 +48,8 @@ class _Coming:
         self.children = readers
 
 
-class LiveSet:
-    """A set of tasks that has been submitted to a machine.
+class LiveSet(LiveWork):
+    """A set of tasks that has been submitted to a machine: an event that happens when all of them are over.
 
     Attributes
     ----------
@@ -58,9 +60,9 @@ class LiveSet:
     speeds
         tasks x kinds of processors: expected seconds; ``inf`` where a task cannot run
     left
-        number of tasks that are not done
-    done
-        an event that happens when all are; its value is this
+        number of tasks that are not over
+    units
+        the work of each task, in units of 2^-20 core seconds: its least expected time on its cores
     """
 
     def __init__(self, machine: Machine, tasks: TaskSet, at: float) -> None:
@@ -73,17 +75,32 @@ class LiveSet:
         self.speeds = np.zeros((0, len(machine.kinds)))
         self.coming: list[_Coming] = []  # those of them that wait for room
         self.left = len(tasks)
-        self.done = Event(machine.env)
+        self.units: list[int] = []
+        self.event = None
         self._above: dict[LiveTask, int] | None = None
 
     def __repr__(self) -> str:
         return f"<LiveSet {self.set.name}: {len(self.tasks) - self.left} of {len(self.tasks)} tasks done>"
 
+    @property
+    def env(self) -> Environment:  # type: ignore[override]
+        """The environment of the machine."""
+        return self.machine.env
+
+    @property
+    def over(self) -> bool:
+        """Whether all of its tasks are done or withdrawn."""
+        return not self.left
+
+    def weigh(self) -> None:
+        """Note how much work its tasks are, once their speeds and cores are known."""
+        least = self.speeds.min(axis=1, initial=inf)
+        cores = np.array([task.cores for task in self.tasks], dtype=float)
+        self.units = np.rint(least * cores * 2.0**20).astype(np.int64).tolist()
+
     def begin(self) -> None:
         """Have its tasks arrive, each at its instant."""
         env = self.machine.env
-        if not self.tasks:
-            self.done.succeed(self)
         groups: dict[float, list[LiveTask]] = {self.at: []}
         if self.set.submit is None:
             groups[self.at] = self.tasks
@@ -100,7 +117,8 @@ class LiveSet:
 
     def arrive(self, at: float, tasks: list[LiveTask]) -> None:
         """Have tasks arrive, and at the instant of the submission the data that come with them."""
-        if at == self.at:
+        tasks = [task for task in tasks if task.state == "to come"]  # else they have been withdrawn
+        if at == self.at and (tasks or self.left):
             for data in self.given:
                 self._give(data)
         self.machine.arrive(tasks)
@@ -181,11 +199,11 @@ def bring_to_life(machine: Machine, tasks: TaskSet, at: float) -> LiveSet:
     """
     live = LiveSet(machine, tasks, at)
     n = len(tasks)
-    speeds = live.speeds = _speeds(machine, tasks)
-    _fit_memory(machine, tasks, speeds)
-    stuck: list[int] = np.flatnonzero(np.all(speeds == inf, axis=1)).tolist() if n else []
-    if stuck:
-        raise ImpossibleWork(f"{machine.name}: task {tasks.ids[stuck[0]]!r}: {_why_not(machine, tasks, stuck[0])}")
+    speeds = live.speeds = _speeds(machine, tasks, draw=True)
+    given = _given(tasks)
+    reason = _why_not_set(machine, tasks, speeds, given)
+    if reason is not None:
+        raise ImpossibleWork(f"{machine.name}: {reason}")
     data = live.data = [LiveData(tasks.data_name(d), size) for d, size in enumerate(tasks.sizes)]
     inputs = _rows(tasks.inputs, data, n)
     outputs = _rows(tasks.outputs, data, n)
@@ -195,8 +213,7 @@ def bring_to_life(machine: Machine, tasks: TaskSet, at: float) -> LiveSet:
     for written in outputs:
         for each in written:
             each.kept = not each.readers
-    live.given = [data[d] for d in _given(tasks)]
-    _check_given(machine, live)
+    live.given = [data[d] for d in given]
     errors: Sequence[float] = [0.0] * n
     if any(spec.model_error for spec in machine.spec.processors):
         errors = machine.env.rng(f"{machine.stream}.error").uniform(-1.0, 1.0, n).tolist()
@@ -222,9 +239,20 @@ def bring_to_life(machine: Machine, tasks: TaskSet, at: float) -> LiveSet:
         if values is not None:
             for task, value in zip(found, values, strict=True):
                 setattr(task, column, value)
+    live.weigh()
     machine.draw_loads(found)
     machine.tasks += found
     return live
+
+
+def why_not(machine: Machine, tasks: TaskSet) -> str | None:
+    """Say why the machine can never run all tasks of a set, or ``None``; a pure question."""
+    return _why_not_set(machine, tasks, expected_speeds(machine, tasks), _given(tasks))
+
+
+def expected_speeds(machine: Machine, tasks: TaskSet) -> NDArray[np.float64]:
+    """Return the seconds of each task (rows) on each kind of processor, in the middle of what may be drawn."""
+    return _speeds(machine, tasks, draw=False)
 
 
 def _rows(rows: Sequence[tuple[int, ...]] | None, data: list[LiveData], n: int) -> Sequence[tuple[LiveData, ...]]:
@@ -251,13 +279,15 @@ def _rows(rows: Sequence[tuple[int, ...]] | None, data: list[LiveData], n: int) 
 # ---------------------------------------------------------------------- run times
 
 
-def _speeds(machine: Machine, tasks: TaskSet) -> NDArray[np.float64]:
+def _speeds(machine: Machine, tasks: TaskSet, *, draw: bool) -> NDArray[np.float64]:
     """Return the expected seconds of each task (rows) on each kind of processor; ``inf`` where it cannot run."""
     n = len(tasks)
     architectures = {each.name: (i, each) for i, each in enumerate(machine.spec.architectures)}
     low = np.array([each.performance[0] for each in machine.spec.architectures])
     high = np.array([each.performance[1] for each in machine.spec.architectures])
-    if np.any(low != high):  # one draw for each task and architecture, of which the interval makes the factor
+    if not draw:
+        draws = np.full((n, len(architectures)), 0.5)
+    elif np.any(low != high):  # one draw for each task and architecture, of which the interval makes the factor
         draws = machine.env.rng(f"{machine.stream}.performance").random((n, len(architectures)))
     else:
         draws = np.zeros((n, len(architectures)))
@@ -281,6 +311,7 @@ def _speeds(machine: Machine, tasks: TaskSet) -> NDArray[np.float64]:
         if tasks.cores is not None:
             column[np.array(tasks.cores, dtype=float) > kind.cores] = inf
         found[:, k] = column
+    _fit_memory(machine, tasks, found)
     return found
 
 
@@ -362,16 +393,21 @@ def _written_before(tasks: TaskSet, reader: int, writers: Sequence[int]) -> bool
     return False
 
 
-def _check_given(machine: Machine, live: LiveSet) -> None:
-    most = max(pool.size for pool in machine.pools.values())
-    together, room = sum(data.size for data in live.given), sum(pool.size for pool in machine.pools.values())
+def _why_not_set(machine: Machine, tasks: TaskSet, speeds: NDArray[np.float64], given: Sequence[int]) -> str | None:
+    """Say why tasks of these speeds, with these data from the beginning, can never run, or ``None``."""
+    stuck: list[int] = np.flatnonzero(np.all(speeds == inf, axis=1)).tolist() if len(tasks) else []
+    if stuck:
+        return f"task {tasks.ids[stuck[0]]!r}: {_why_not(machine, tasks, stuck[0])}"
+    pools = machine.pools.values()
+    most, room = max(pool.size for pool in pools), sum(pool.size for pool in pools)
+    together = sum(tasks.sizes[d] for d in given)
     if together > room * (1 + 1e-12):
-        raise ImpossibleWork(
-            f"{machine.name}: the {len(live.given)} data objects that {live.set.name} begins with, "
+        return (
+            f"the {len(given)} data objects that {tasks.name} begins with, "
             f"{show_quantity(together, 'B')} in all, do not fit in its pools, {show_quantity(room, 'B')} together"
         )
-    for data in live.given:
-        if data.size > most:
-            sizes = ", ".join(f"{p.name} has {show_quantity(p.size, 'B')}" for p in machine.pools.values())
-            size = show_quantity(data.size, "B")
-            raise ImpossibleWork(f"{machine.name}: {data.name} ({size}) fits in no pool: {sizes}")
+    for d in given:
+        if tasks.sizes[d] > most:
+            sizes = ", ".join(f"{pool.name} has {show_quantity(pool.size, 'B')}" for pool in pools)
+            return f"{tasks.data_name(d)} ({show_quantity(tasks.sizes[d], 'B')}) fits in no pool: {sizes}"
+    return None

@@ -43,7 +43,7 @@ def capture_machine(machine: Machine) -> MachineSnapshot:
         where a processor of one's own is in the middle of a phase of its own, or the policy cannot be copied
     """
     machine.network.settle()
-    tasks = [task for task in machine.tasks if task.state != "done"]
+    tasks = [task for task in machine.tasks if task.state not in ("done", "cancelled")]
     number = {task: i for i, task in enumerate(tasks)}
     data = _data(machine, tasks)
     of = {each: d for d, each in enumerate(data)}

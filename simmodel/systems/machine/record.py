@@ -37,7 +37,7 @@ def machine_result(machine: Machine, name: str) -> MachineResult:
     ...     processors=[ProcessorSpec(name="core", type="CPUCore", architecture="x86", pool="ram")])
     >>> env = Environment()
     >>> machine = Machine(env, spec)
-    >>> env.run(machine.submit(TaskSet([3.0, 4.0])).done)
+    >>> env.run(machine.submit(TaskSet([3.0, 4.0])))
     <LiveSet tasks: 2 of 2 tasks done>
     >>> machine_result(machine, "two").tasks["end"]
     array([3., 7.])
@@ -48,7 +48,7 @@ def machine_result(machine: Machine, name: str) -> MachineResult:
     done = np.array(list(map(attrgetter("index"), machine.done)), dtype=np.int64)
     for each, values in zip(STAMPS, np.array(machine.phases).reshape(-1, len(STAMPS)).T, strict=True):
         columns[each][done] = values
-    status = np.array([task.state for task in tasks], dtype="U8")
+    status = np.array([task.state for task in tasks], dtype=str)
     placed = np.array([-1 if task.place is None else task.place.index for task in tasks], dtype=np.int64)
     for each in _MOMENTS:
         columns[each] = _instants(tasks, each)
@@ -102,10 +102,7 @@ def machine_result(machine: Machine, name: str) -> MachineResult:
 
 def _instants(tasks: list[LiveTask], moment: str) -> NDArray[np.float64]:
     """Return an instant of each task; nan where it has not come."""
-    try:
-        return np.array(list(map(attrgetter(moment), tasks)), dtype=float)
-    except AttributeError:
-        return np.array([getattr(task, moment) for task in tasks], dtype=float)
+    return np.array(list(map(attrgetter(moment), tasks)), dtype=float)
 
 
 def _labels(names: list[Any]) -> NDArray[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from simmodel.environment import Environment
 from simmodel.errors import InputError
@@ -16,15 +16,16 @@ from simmodel.resources.cores import Core
 from simmodel.resources.memory import MemoryPool
 from simmodel.resources.network import Network
 from simmodel.resources.processor import Processor
-from simmodel.scheduling.protocol import Estimate, Preempt, View
+from simmodel.scheduling.protocol import Estimate, Load, Preempt, View
 from simmodel.scheduling.ready import ReadyTasks
 from simmodel.scheduling.registry import policy as policy_named
 from simmodel.scheduling.scheduler import Carry, Scheduler, carry_preempt
-from simmodel.systems.machine.arrivals import LiveSet, bring_to_life
+from simmodel.systems.machine.arrivals import LiveSet, bring_to_life, why_not
 from simmodel.systems.machine.build import build_processors
+from simmodel.systems.machine.estimate import estimate_set
 from simmodel.systems.machine.mover import DataMover
 from simmodel.systems.machine.problem import problem_of
-from simmodel.systems.system import System
+from simmodel.systems.system import By, System
 from simmodel.work.livetask import LiveData, LiveTask
 from simmodel.work.taskset import TaskSet
 from simmodel.work.workflow import Workflow
@@ -36,6 +37,24 @@ if TYPE_CHECKING:
 __all__ = ["Machine"]
 
 _HOOKS = ("task_ready", "task_assigned", "task_ended", "task_stopped")
+
+
+class CutExecution(NamedTuple):
+    """An execution that was stopped before its end, and the instants (s) of its phases."""
+
+    task: LiveTask
+    place: Processor
+    stamps: tuple[float, ...]
+
+
+class CoreUse(NamedTuple):
+    """A CPU core that was held without a task running on it: for which task, for what, from when until when (s)."""
+
+    core: str
+    task: LiveTask
+    what: str
+    start: float
+    end: float
 
 
 class Machine(System[LiveTask]):
@@ -78,7 +97,7 @@ class Machine(System[LiveTask]):
     >>> env = Environment(seed=1)
     >>> machine = Machine(env, spec, policy="hrr")
     >>> tasks = [Task(id="a", run=3), Task(id="b", run=4), Task(id="c", run=5)]
-    >>> _ = env.run(machine.submit(Workflow(tasks, [("a", "c"), ("b", "c")])).done); env.now
+    >>> _ = env.run(machine.submit(Workflow(tasks, [("a", "c"), ("b", "c")]))); env.now
     9.0
     """
 
@@ -142,14 +161,19 @@ class Machine(System[LiveTask]):
         self.scheduler = Scheduler(env, policy, self.view, self, self.name, rank)
         self.tasks: list[LiveTask] = []
         self.sets: list[LiveSet] = []
-        self.cut: list[tuple[LiveTask, Processor, tuple[float, ...]]] = []  # executions that were stopped, and stamps
-        self.core_use: list[tuple[str, LiveTask, str, float, float]] = []
+        self.cut: list[CutExecution] = []
+        self.core_use: list[CoreUse] = []
         self._record = record
         self.done: list[LiveTask] = []
         self.phases = array("d")  # of those that are done, one after the other
         self.loads: dict[Any, float] = {}  # of each family: where in the interval of a processor its load time lies
         self._hooks: dict[str, tuple[Callable[..., object], ...]] = {}
-        self._changed = self.scheduler.wake
+        self.changed: list[Callable[[], object]] = []
+        self.submitted = 0
+        self._active = 0
+        self._open = 0  # tasks that have arrived and are not over
+        self._open_work = 0  # what is expected of them, in units of 2^-20 core seconds
+        self._wake = self.scheduler.wake
         if begin:
             for place in self.places:
                 place.begin()
@@ -174,7 +198,7 @@ class Machine(System[LiveTask]):
     # ------------------------------------------------------------------ submission
 
     def submit(self, work: Workflow | TaskSet, at: float | None = None) -> LiveSet:
-        """Submit tasks, now or at an instant; ``submission.done`` is an event that happens when all of them are done.
+        """Submit tasks, now or at an instant; what is returned is an event that happens when all of them are over.
 
         Parameters
         ----------
@@ -193,12 +217,16 @@ class Machine(System[LiveTask]):
             raise InputError(f"an instant from {now:g} s on expected, found {at!r}", place="at")
         submission = bring_to_life(self, TaskSet.of(work), now if at is None else at)
         self.sets.append(submission)
+        self.submitted += len(submission.tasks)
+        if submission.left:
+            self._active += 1
         submission.begin()
         return submission
 
     def arrive(self, tasks: Sequence[LiveTask]) -> None:
         """Take in tasks that have been submitted and arrive now."""
         now = self.env._now
+        self.arrived(tasks)
         coming = []
         for task in tasks:
             task.submit = now
@@ -214,7 +242,7 @@ class Machine(System[LiveTask]):
             coming = tasks[0].submission.queueable(tasks)
         if coming:
             self.waiting.extend(coming)
-            self._changed()
+            self._wake()
 
     # ------------------------------------------------------------------ decisions
 
@@ -258,10 +286,20 @@ class Machine(System[LiveTask]):
             self.release(task)
         submission = task.submission
         submission.left -= 1
+        self._open -= 1
+        self._open_work -= submission.units[task.row]
         if not submission.left:
-            submission.done.succeed(submission)
+            self._end(submission)
         for call in self._on_ended:
             call(task, processor, stamps)
+        for change in self.changed:
+            change()
+
+    def _end(self, submission: LiveSet) -> None:
+        """All tasks of a submission are over: whoever waits for it may go on."""
+        self._one_over()
+        if submission.event is not None:
+            submission.event.succeed(submission)
 
     def _written(self, data: LiveData, pool: MemoryPool) -> None:
         if data.written:
@@ -283,7 +321,7 @@ class Machine(System[LiveTask]):
             if child.missing:
                 continue
             child.ready = now
-            if child.state == "to come":
+            if child.state in ("to come", "cancelled"):
                 continue
             for call in self._on_ready:
                 call(child)
@@ -294,24 +332,24 @@ class Machine(System[LiveTask]):
                 child.state = "waiting"
                 if self.decides_when_ready:
                     self.waiting.add(child)
-                self._changed()
+                self._wake()
 
     def stopped(self, task: LiveTask, processor: Processor, goes_back: bool) -> None:
         """A task was stopped before its end."""
         if self._record and task.stamps is not None:
-            self.cut.append((task, processor, (*task.stamps, self.env._now)))
+            self.cut.append(CutExecution(task, processor, (*task.stamps, self.env._now)))
         for call in self._hooks["task_stopped"]:
             call(task, processor)
         if goes_back:
             task.place = None
             task.state = "waiting"
             self.waiting.again(task)
-            self._changed()
+            self._wake()
 
     def held_core(self, core: Core, task: LiveTask, what: str, since: float) -> None:
         """Take down who held a CPU core without running on it."""
         if self._record:
-            self.core_use.append((core.name, task, what, since, self.env._now))
+            self.core_use.append(CoreUse(core.name, task, what, since, self.env._now))
 
     def reconfiguration_time(self, spec: ProcessorSpec, task: LiveTask) -> float:
         """Return the seconds to load the family of a task: one draw per family and interval."""
@@ -328,6 +366,111 @@ class Machine(System[LiveTask]):
         new = [family for family in dict.fromkeys(task.family for task in tasks) if family not in self.loads]
         draws = self.env.rng(f"{self.stream}.reconfiguration").random(len(new))
         self.loads.update(zip(new, draws.tolist(), strict=True))
+
+    # ------------------------------------------------------------------ taking back
+
+    def cancel(self, work: LiveSet | LiveTask) -> None:
+        """Take back what has not begun of a submission, or a task with all that wait for it; what runs goes on."""
+        for task in self._not_begun(work):
+            self._take_back(task)
+
+    def withdraw(self, work: LiveSet | LiveTask) -> None:
+        """Take back a submission, or a task with all that wait for it, of which nothing has begun.
+
+        Raises
+        ------
+        InputError
+            where something has
+
+        >>> from simmodel.catalogue import load_platform
+        >>> env = Environment(); machine = Machine(env, load_platform("hetsim-slow"))
+        >>> first, later = machine.submit(TaskSet([3.0])), machine.submit(TaskSet([4.0]), at=2)
+        >>> env.run(until=1); machine.withdraw(later); later.tasks[0].state
+        'cancelled'
+        """
+        tasks = self._not_begun(work)
+        if not tasks or (isinstance(work, LiveSet) and len(tasks) < len(work.tasks)):
+            raise InputError(f"{self.name}: work that has not started expected, found {work!r}")
+        self.cancel(work)
+
+    def _not_begun(self, work: LiveSet | LiveTask) -> list[LiveTask]:
+        """Return the tasks that have not begun: of a set, or a task and those that wait for it."""
+        found = dict.fromkeys(work.tasks if isinstance(work, LiveSet) else [work])
+        left = list(found)
+        while left:
+            for child in left.pop().children:
+                if child not in found:
+                    found[child] = None
+                    left.append(child)
+        return [task for task in found if task.state in ("to come", "blocked", "waiting", "assigned")]
+
+    def _take_back(self, task: LiveTask) -> None:
+        if task.place is not None:
+            task.place.remove(task)
+            task.place = None
+        elif task in dict.fromkeys(self.waiting):
+            self.waiting.remove(task)
+        submission = task.submission
+        if task.state != "to come":
+            self._open -= 1
+            self._open_work -= submission.units[task.row]
+        task.state = "cancelled"
+        for data in task.inputs:
+            data.readers -= 1
+        submission.left -= 1
+        if not submission.left:
+            self._end(submission)
+        for change in self.changed:
+            change()
+
+    # ------------------------------------------------------------------ as a place
+
+    def why_not(self, work: Workflow | TaskSet) -> str | None:
+        """Say why the machine can never run all tasks of some work, were it submitted, or ``None``; a pure question."""
+        return why_not(self, TaskSet.of(work))
+
+    def estimate(self, work: Workflow | TaskSet, by: By = "requested") -> Estimate:
+        """Return when work would start and how long it would take (s), were it submitted now; a pure question.
+
+        What is expected of tasks is what a scheduler knows, so ``by`` changes nothing.
+
+        Raises
+        ------
+        ImpossibleWork
+            where the machine can never run all of it
+
+        >>> from simmodel.catalogue import load_platform
+        >>> machine = Machine(Environment(), load_platform("hetsim-slow"))
+        >>> chain = TaskSet([3.0, 4.0], parents=[(), (0,)], implementations=[("CPUCore",), ("CPUCore",)])
+        >>> machine.estimate(chain).finish
+        7.0
+        """
+        return estimate_set(self, TaskSet.of(work))
+
+    @property
+    def load(self) -> Load:
+        """How loaded it is: what tasks do on processors is looked up there, the rest is kept."""
+        now = self.env.now
+        running = expected = started = 0
+        for place in self.places:
+            for end, _, cores, run in place.running.entries():
+                running += 1
+                started += run.work.submission.units[run.work.row]
+                expected += round(max(0.0, end - now) * cores * 2.0**20)
+        return Load(int(self.free), self._open - running, self._open_work - started, expected)
+
+    def arrived(self, tasks: Sequence[LiveTask]) -> None:
+        """Count tasks that have arrived and are not over."""
+        if tasks:
+            units = tasks[0].submission.units
+            self._open += len(tasks)
+            self._open_work += sum(units) if len(tasks) == len(units) else sum([units[task.row] for task in tasks])
+
+    def present(self) -> Iterator[LiveTask]:
+        """Yield the tasks that are not over, in the order of submission."""
+        for submission in self.sets:
+            if submission.left:
+                yield from (task for task in submission.tasks if task.state not in ("done", "cancelled"))
 
     @property
     def unfinished(self) -> int:
@@ -401,7 +544,7 @@ class Machine(System[LiveTask]):
             for coming in submission.coming:
                 yield f"data {coming.data.name} of {submission.set.name} wait for room in {coming.pool}"
         for task in self.tasks:
-            if task.state == "done":
+            if task.state in ("done", "cancelled"):
                 continue
             where = f" on {task.place.name}" if task.place is not None else ""
             if task.state == "running":

@@ -1,0 +1,64 @@
+"""When work would be done on a machine, were it submitted now: from what is expected, and without submitting it."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING
+
+from simmodel.errors import ImpossibleWork
+from simmodel.scheduling.protocol import Estimate
+from simmodel.systems.machine.arrivals import expected_speeds, why_not
+from simmodel.work.precedence import topological_order
+from simmodel.work.taskset import TaskSet
+
+if TYPE_CHECKING:
+    from simmodel.systems.machine.system import Machine
+
+__all__ = ["estimate_set"]
+
+
+def estimate_set(machine: Machine, tasks: TaskSet) -> Estimate:
+    """Return when the first task of a set would start, and how long all of them would take from then on.
+
+    Each task, none before one that it waits for, is given to the processor on which it is expected to be done first,
+    with setup, and behind what that has to do; transfers and reconfiguration are left out, and what waits for a
+    decision is shared evenly.
+
+    Raises
+    ------
+    ImpossibleWork
+        where the machine can never run all of them
+    """
+    reason = why_not(machine, tasks)
+    if reason is not None:
+        raise ImpossibleWork(f"{machine.name}: {reason}")
+    now = machine.env.now
+    speeds = expected_speeds(machine, tasks).tolist()
+    cores = tasks.cores
+    waiting = sum(task.requested * task.cores for task in machine.waiting) / machine.capacity
+    free = [max(now, place.available) + waiting for place in machine.places]
+    ends = [now] * len(tasks)
+    first, last = inf, now
+    for i in _order(tasks):
+        ready = max([ends[parent] for parent in tasks.parents[i]], default=now) if tasks.parents is not None else now
+        wide = 1.0 if cores is None else float(cores[i])
+        best, chosen = (inf, inf), 0
+        for p, place in enumerate(machine.places):
+            start = max(ready, free[p])
+            end = start + place.spec.setup + speeds[i][place.kind]
+            if (end, start) < best:
+                best, chosen = (end, start), p
+        ends[i], start = best
+        free[chosen] += (ends[i] - start) * wide / machine.places[chosen].capacity
+        if machine.places[chosen].capacity == 1:
+            free[chosen] = ends[i]
+        first, last = min(first, start), max(last, ends[i])
+    first = min(first, last)
+    return Estimate(first, 0.0, 0.0, last - first)
+
+
+def _order(tasks: TaskSet) -> list[int]:
+    """Return the rows of a set, none before one that it waits for."""
+    if tasks.parents is None or tasks.children is None:
+        return list(range(len(tasks)))
+    return list(topological_order(dict(enumerate(tasks.parents)), dict(enumerate(tasks.children))))
