@@ -339,7 +339,7 @@ def test_mistakes_are_named_with_their_place(mapping, place, sentence):
 def test_only_mappings_and_specs_are_taken():
     with pytest.raises(InputError, match="keys with values expected, found 7"):
         from_dict(7)
-    with pytest.raises(InputError, match="a spec of a cluster or machine or broker.* expected, found NodeSpec"):
+    with pytest.raises(InputError, match=r"a spec of a cluster or machine or broker.* expected, found NodeSpec"):
         to_dict(NodeSpec())
 
 
