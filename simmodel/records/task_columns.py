@@ -110,11 +110,11 @@ def recorded_instants(sets: Sequence[TaskSet]) -> Table | None:
     """
     found: list[tuple[int, float, float]] = []
     for first, each in zip(_first_rows(sets), sets, strict=False):
-        if each._workflow is None:  # it was made as columns, which hold no recorded instants
+        if each.known_workflow is None:  # it was made as columns, which hold no recorded instants
             continue
         found += [
             (row, task.started, task.ended)
-            for row, task in enumerate(each._workflow, start=first)
+            for row, task in enumerate(each.known_workflow, start=first)
             if task.started is not None and task.ended is not None
         ]
     if not found:

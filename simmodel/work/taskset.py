@@ -98,7 +98,7 @@ class TaskSet:
         self.memory = memory
         self.priority = priority
         self.reconfiguration = dict(reconfiguration or {})
-        self._workflow = workflow
+        self.known_workflow = workflow  # it was made of, or has been made into
         self._check()
         self.parents: Sequence[tuple[int, ...]] | None = self._writers() if parents is None else parents
         self.children = self._check_parents()
@@ -260,12 +260,12 @@ class TaskSet:
         >>> TaskSet([1.0, 2.0], parents=[(), (0,)]).workflow().critical_path_length()
         3.0
         """
-        if self._workflow is None:
+        if self.known_workflow is None:
             ids, parents = self.ids, self.parents or ()
             edges = [(ids[parent], ids[i]) for i, found in enumerate(parents) for parent in found]
             files = [DataObject(self.data_name(d), size) for d, size in enumerate(self.sizes)]
-            self._workflow = Workflow(self, edges, files, name=self.name, report=self.report)
-        return self._workflow
+            self.known_workflow = Workflow(self, edges, files, name=self.name, report=self.report)
+        return self.known_workflow
 
     def summary(self) -> dict[str, Any]:
         """Return its figures: tasks, data objects, bytes, families, and seconds on the reference processor."""
