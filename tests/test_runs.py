@@ -262,3 +262,42 @@ def test_options_are_one_typed_value() -> None:
     assert dict(broker.below) == {"overrun": "continue"}
     with pytest.raises(InputError, match="option 'overun' is not known"):
         simulate({"a": 4, "b": 4}, LOG, overun="stop")
+
+
+# ---------------------------------------------------------------------- places below places
+
+TREE = {"a": 4, "inner": {"b": 4, "c": 8}}
+
+
+def test_policies_and_options_reach_the_places_below_by_path(tmp_path: Any) -> None:
+    chosen = {"a": "easy", "inner": "round-robin", "inner.b": "sjf", "inner.c": "fcfs"}
+    simulation = start(TREE, LOG, "least-loaded", policies=chosen, overrun="continue")
+    inner = simulation.system.places[1].system
+    assert simulation.system.policies_below() == chosen
+    assert [place.system.overrun for place in inner.places] == ["continue", "continue"]
+    result = simulation.run().result()
+    result.to_json(tmp_path / "run.json")
+    again = load_scenario(tmp_path / "run.json")
+    assert again.policies == chosen
+    assert starts(again.run()) == starts(result)
+    one = start(TREE, LOG, "round-robin", policies="sjf").system.policies_below()
+    assert one == {"a": "sjf", "inner": "sgs-t", "inner.b": "sjf", "inner.c": "sjf"}
+
+
+def test_a_snapshot_of_nested_places_goes_on_under_other_policies() -> None:
+    simulation = start(TREE, LOG, "round-robin", policies="fcfs").run(until=3.5)
+    snapshot = simulation.snapshot()
+    assert [each for each in starts(simulate(snapshot)) if each > 3.5] == [
+        each for each in starts(simulation.run().result()) if each > 3.5
+    ]
+    other = start(snapshot, policies={"inner.b": "sjf+easy"}).system.policies_below()
+    assert other == {"a": "fcfs", "inner": "sgs-t", "inner.b": "sjf+easy", "inner.c": "fcfs"}
+
+
+def test_wrong_paths_of_policies_get_one_sentence() -> None:
+    with pytest.raises(InputError, match="found one of 'x'"):
+        start(TREE, LOG, policies={"a": "easy", "inner.x": "easy"})
+    with pytest.raises(InputError, match="a policy of each place expected"):
+        start(TREE, LOG, policies={"a": "easy"})
+    with pytest.raises(InputError, match="option 'overun' is not known; did you mean 'overrun'"):
+        start(TREE, LOG, overun="stop")

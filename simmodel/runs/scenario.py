@@ -48,7 +48,7 @@ class Scenario:
     policy
         of the system itself; default: that of its kind, or of the snapshot
     policies
-        of the places below, where they are systems: one for all, or by name
+        of the places below, where they are systems: one for all, or by path (``"a"``, ``"inner.a"``)
     options
         those of the kind of system
     seed

@@ -145,7 +145,7 @@ def simulate(platform: Any, workload: Any = None, policy: Any = None, **options:
         of the system itself: a name (see ``simmodel list policies``), a policy, or a function of a view; default: fcfs
         on a cluster, hrr on a machine, sgs-t for a broker, that of the snapshot
     policies
-        of the places below, where they are systems: one for all, or by name
+        of the places below, where they are systems: one for all, or by path (``"a"``, ``"inner.a"``)
     processors
         replaces the number of processors of a cluster
     slowdowns

@@ -79,6 +79,10 @@ class Kind:
         """Return the options that a user gives by name; raises ``InputError`` where one is not known."""
         return self.options.of(values)
 
+    def option_names(self, spec: Any) -> list[str]:
+        """Return the names of the options that a system of a description takes."""
+        return self.options.names()
+
     def work_of(self, spec: Any) -> Literal["jobs", "tasks"]:
         """Return what a system of a description runs."""
         return self.work

@@ -13,6 +13,7 @@ from simmodel.platform.broker import BrokerSpec, Slowdowns
 from simmodel.platform.options import BrokerOptions, Options
 from simmodel.scheduling.registry import policy as policy_named
 from simmodel.snapshots.broker import BrokerSnapshot
+from simmodel.systems.broker.policies import policies_of_places
 from simmodel.systems.broker.system import Broker
 from simmodel.systems.kinds import Kind, kind_of, register_kind
 from simmodel.systems.submissions import read_submissions
@@ -50,6 +51,11 @@ class BrokerKind(Kind):
         """Return the options of the broker, with those of its places."""
         return BrokerOptions.of(values)
 
+    def option_names(self, spec: BrokerSpec) -> list[str]:
+        """Return the names of the options that a broker, or a place below it, takes."""
+        below = [name for place in spec.places.values() for name in _kind(place).option_names(place)]
+        return list(dict.fromkeys([*BrokerOptions.names()[:-1], *below]))
+
     def read_work(
         self, given: GivenWork, spec: Any, seed: int, inputs: Mapping[str, Any] = MappingProxyType({})
     ) -> tuple[Submissions, Any]:
@@ -71,29 +77,32 @@ class BrokerKind(Kind):
     ) -> System[Any]:
         """Return a broker over places that are built from their descriptions, each with its policy and options."""
         assert isinstance(options, BrokerOptions)
-        chosen = _policies(policies, spec)
+        kinds = {place: _kind(below) for place, below in spec.places.items()}
+        chosen = policies_of_places(policies, kinds)
+        missing = [place for place, each in chosen.items() if each == (None, None)]
+        if isinstance(policies, Mapping) and missing:
+            raise InputError(
+                f"a policy of each place expected ({', '.join(kinds)}), found none of {', '.join(missing)}"
+            )
         known: set[str] = set()
-        places: list[Any] = []
+        systems: list[Any] = []
         for place, below in spec.places.items():
-            kind = _kind(below)
-            mine = {key: value for key, value in options.below.items() if key in kind.options.names()}
-            known.update(kind.options.names())
-            own = chosen[place]
-            deeper = own if isinstance(below, BrokerSpec) and isinstance(own, Mapping) else None
-            plain = (None if deeper is not None else own) or _default(kind)
-            places.append(kind.build(env, below, plain, kind.read_options(mine), policies=deeper, name=place))
+            kind, (own, deeper) = kinds[place], chosen[place]
+            names = kind.option_names(below)
+            mine = {key: value for key, value in options.below.items() if key in names}
+            known.update(names)
+            plain = _default(kind) if own is None else _unused(own)
+            systems.append(kind.build(env, below, plain, kind.read_options(mine), policies=deeper, name=place))
         for key in options.below:
             if key not in known:
-                raise unknown("option", key, [*BrokerOptions.names()[:-1], *sorted(known)])
+                raise unknown("option", key, self.option_names(spec))
         return Broker(
-            env, places, policy, slowdowns=_factors(spec), by=options.by, ties=options.ties, name=name or spec.name
+            env, systems, policy, slowdowns=_factors(spec), by=options.by, ties=options.ties, name=name or spec.name
         )
 
     def restore(self, env: Environment, snapshot: Any, policy: Any = None, *, policies: Any = None) -> System[Any]:
-        """Return a broker that goes on from a snapshot; policies are those of its places, by name or one for all."""
-        names = [place.name for place in snapshot.places]
-        given = {} if policies is None else _by_name(policies, names)
-        return Broker.from_snapshot(env, snapshot, policy, given)
+        """Return a broker that goes on from a snapshot; policies are those of its places, by path or one for all."""
+        return Broker.from_snapshot(env, snapshot, policy, policies)
 
 
 def _kind(spec: Any) -> Kind:
@@ -112,26 +121,10 @@ def _default(kind: Kind) -> str:
     return "easy" if kind.name == "cluster" else kind.policy
 
 
-def _policies(given: Any, spec: BrokerSpec) -> dict[str, Any]:
-    """Return the policy of each place, unused; ``None``: the default of its kind."""
-    return dict.fromkeys(spec.places) if given is None else _by_name(given, list(spec.places))
-
-
-def _by_name(given: Any, names: list[str]) -> dict[str, Any]:
-    if isinstance(given, Mapping):
-        if set(given) != set(names):
-            raise InputError(f"a policy of each place expected ({', '.join(names)}), found {', '.join(given)}")
-        by_name = dict(given)
-    else:
-        by_name = dict.fromkeys(names, given)
-    return {
-        name: each if isinstance(each, (str, Mapping)) or each is None else _unused(policy_named(each))
-        for name, each in by_name.items()
-    }
-
-
 def _unused(policy: Any) -> Any:
-    return policy.fresh() if hasattr(policy, "fresh") else policy
+    """Return a policy with nothing remembered; a name stays a name."""
+    chosen = policy if isinstance(policy, str) else policy_named(policy)
+    return chosen.fresh() if hasattr(chosen, "fresh") else chosen
 
 
 BROKER = register_kind(

@@ -11,6 +11,7 @@ from simmodel.errors import InputError
 from simmodel.scheduling.protocol import Estimate
 from simmodel.snapshots.broker import Arriving, BrokerSnapshot, Handed
 from simmodel.systems.broker.arrivals import Coming
+from simmodel.systems.broker.policies import policies_of_places
 from simmodel.systems.dependencies import Dependencies
 from simmodel.systems.destination import BrokeredJob
 from simmodel.systems.kinds import kind_of_snapshot
@@ -19,22 +20,15 @@ from simmodel.work.table import Table
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
-    from simmodel.snapshots.snapshot import Snapshot
     from simmodel.systems.broker.system import Broker
-    from simmodel.systems.system import System
 
 __all__ = ["restore"]
 
 
-def restore(
-    kind: type[Broker], env: Environment, snapshot: BrokerSnapshot, policy: Any, policies: Mapping[str, Any]
-) -> Broker:
+def restore(kind: type[Broker], env: Environment, snapshot: BrokerSnapshot, policy: Any, policies: Any) -> Broker:
     """Return a broker that goes on where a snapshot was taken (see :meth:`Broker.from_snapshot`)."""
     check_instant(env, snapshot)
-    names = [place.name for place in snapshot.places]
-    for name in policies:
-        if name not in names:
-            raise InputError(f"policies of places expected ({', '.join(names)}), found one of {name!r}")
+    given = policies_of_places(policies, {place.name: kind_of_snapshot(place) for place in snapshot.places})
     if policy is None and snapshot.policy.known_as is None:
         raise InputError(
             f"the broker {snapshot.policy.name!r} was given as an object: give it again, to go on from the snapshot"
@@ -43,7 +37,10 @@ def restore(
     ties = snapshot.ties if policy is None else None
     if policy is not None and not isinstance(policy, str) and hasattr(policy, "fresh"):
         chosen = policy.fresh()
-    systems = [_restored(env, each, policies.get(each.name)) for each in snapshot.places]
+    systems = [
+        kind_of_snapshot(each).restore(env, each, given[each.name].own, policies=given[each.name].below)
+        for each in snapshot.places
+    ]
     slowdowns: dict[Any, float] = {(home or None, place): factor for home, place, factor in snapshot.slowdowns}
     broker = kind(env, systems, chosen, slowdowns=slowdowns, by=snapshot.by, ties=ties, name=snapshot.name)
     for name, state in snapshot.streams:
@@ -51,14 +48,6 @@ def restore(
     _Restored(broker, snapshot).run()
     remember(broker.scheduler, snapshot.policy)
     return broker
-
-
-def _restored(env: Environment, snapshot: Snapshot, policy: Any) -> System[Any]:
-    """Return a system that goes on from its snapshot; of a broker, policies of its places may be given by name."""
-    kind = kind_of_snapshot(snapshot)
-    if isinstance(policy, Mapping):
-        return kind.restore(env, snapshot, policies=policy)
-    return kind.restore(env, snapshot, policy)
 
 
 class _Restored:

@@ -415,8 +415,12 @@ class Broker(System[BrokeredJob]):
         return self.env.call_at(at, call, self.timing.ends, what)
 
     def policies_below(self) -> dict[str, str | None]:
-        """Return the names of the policies of the places; ``None``: given as objects."""
-        return {place.name: place.system.known_as for place in self.places}
+        """Return the names of the policies of the places, by path; ``None``: given as objects."""
+        found: dict[str, str | None] = {}
+        for place in self.places:
+            found[place.name] = place.system.known_as
+            found |= {f"{place.name}.{path}": name for path, name in place.system.policies_below().items()}
+        return found
 
     @property
     def endless(self) -> bool:
@@ -538,7 +542,7 @@ class Broker(System[BrokeredJob]):
 
     @classmethod
     def from_snapshot(
-        cls, env: Environment, snapshot: BrokerSnapshot, policy: Any = None, policies: Mapping[str, Any] | None = None
+        cls, env: Environment, snapshot: BrokerSnapshot, policy: Any = None, policies: Any = None
     ) -> Broker:
         """Return a broker with systems of its own that goes on where a snapshot was taken.
 
@@ -549,7 +553,7 @@ class Broker(System[BrokeredJob]):
         policy
             of the broker; default: that of the snapshot
         policies
-            of its systems, by name, instead of their own
+            of its systems instead of their own: one for all, or by path
 
         Raises
         ------
@@ -568,7 +572,7 @@ class Broker(System[BrokeredJob]):
         """
         from simmodel.systems.broker.restore import restore
 
-        return restore(cls, env, snapshot, policy, policies or {})
+        return restore(cls, env, snapshot, policy, policies)
 
     # ------------------------------------------------------------------ results
 

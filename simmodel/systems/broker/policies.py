@@ -1,0 +1,60 @@
+"""The policies of the places below a broker: one for all, or by path (``"a"``, ``"inner"``, ``"inner.a"``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from simmodel.errors import InputError
+
+if TYPE_CHECKING:
+    from simmodel.systems.kinds import Kind
+
+__all__ = ["PlacePolicies", "policies_of_places"]
+
+
+class PlacePolicies(NamedTuple):
+    """The policy of a place (``None``: its default), and those of the places below it."""
+
+    own: Any = None
+    below: Any = None
+
+
+def policies_of_places(given: Any, kinds: Mapping[str, Kind]) -> dict[str, PlacePolicies]:
+    """Return what each place gets of the policies that a user gives.
+
+    Parameters
+    ----------
+    given
+        ``None``; one policy, for every place that is not a broker itself, at any depth; or policies by path
+    kinds
+        the kind of each place by name
+
+    Raises
+    ------
+    InputError
+        where a path leads to no place
+
+    >>> from simmodel.systems.kinds import kind_named
+    >>> kinds = {"a": kind_named("cluster"), "inner": kind_named("broker")}
+    >>> policies_of_places("fcfs", kinds)
+    {'a': PlacePolicies(own='fcfs', below=None), 'inner': PlacePolicies(own=None, below='fcfs')}
+    >>> policies_of_places({"a": "easy", "inner": "random", "inner.b": "sjf"}, kinds)["inner"]
+    PlacePolicies(own='random', below={'b': 'sjf'})
+    """
+    if not isinstance(given, Mapping):
+        return {
+            name: PlacePolicies(None, given) if kind.homes else PlacePolicies(given) for name, kind in kinds.items()
+        }
+    own: dict[str, Any] = {}
+    below: dict[str, dict[str, Any]] = {}
+    for path, policy in given.items():
+        if path in kinds:
+            own[path] = policy
+            continue
+        above = [name for name, kind in kinds.items() if kind.homes and str(path).startswith(f"{name}.")]
+        if not above:
+            raise InputError(f"policies of places expected ({', '.join(kinds)}), found one of {path!r}")
+        name = max(above, key=len)
+        below.setdefault(name, {})[str(path)[len(name) + 1 :]] = policy
+    return {name: PlacePolicies(own.get(name), below.get(name)) for name in kinds}
