@@ -6,11 +6,14 @@ event's exception anew with ``type(exc)(*exc.args)``; an exception made this way
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import TypeVar, dataclass_transform
+from typing import TypeAlias, TypeVar, dataclass_transform
 
 import attrs
+
+Plain: TypeAlias = "bool | int | float | str | Sequence[Plain] | Mapping[str, Plain] | None"
+"""A plain value, as documents (JSON, TOML) hold it."""
 
 _E = TypeVar("_E", bound=Exception)
 

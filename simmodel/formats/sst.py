@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from simmodel.errors import InputError
+from simmodel.errors import InputError, Plain
 from simmodel.formats.documents import Value, read_json
 from simmodel.formats.source import Source
 from simmodel.work.task import Task
@@ -94,8 +94,8 @@ def _name(document: Value) -> str:
     return Path(document.source).name.removesuffix(".gz").removesuffix(".json")
 
 
-def _header(document: Value, memory_unit: float) -> dict[str, object]:
-    header: dict[str, object] = {}
+def _header(document: Value, memory_unit: float) -> dict[str, Plain]:
+    header: dict[str, Plain] = {}
     if "resources_available" in document:
         found = dict(zip(("cpu", "memory"), _resources(document["resources_available"], memory_unit), strict=True))
         header["resources_available"] = {key: amount for key, amount in found.items() if amount is not None}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import gamma, inf
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 import attrs
 
@@ -28,21 +28,24 @@ __all__ = [
     "ReservationSpec",
 ]
 
+_Number = TypeVar("_Number", bound=float | None)
+_Text = TypeVar("_Text", bound=str | None)
+
 Placement = Literal["first-fit", "best-fit", "packed"]
 
 
-def _positive(instance: Any, attribute: attrs.Attribute[Any], value: float | None) -> None:
+def _positive(instance: attrs.AttrsInstance, attribute: attrs.Attribute[_Number], value: _Number) -> None:
     if value is not None and not value > 0:
         raise InputError(f"{_kind(instance)}: {attribute.name} > 0 expected, found {value!r}", place=attribute.name)
 
 
-def _not_negative(instance: Any, attribute: attrs.Attribute[Any], value: float | None) -> None:
+def _not_negative(instance: attrs.AttrsInstance, attribute: attrs.Attribute[_Number], value: _Number) -> None:
     if value is not None and not value >= 0:
         raise InputError(f"{_kind(instance)}: {attribute.name} >= 0 expected, found {value!r}", place=attribute.name)
 
 
-def _one_of(*allowed: str | None) -> Any:
-    def check(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
+def _one_of(*allowed: str | None) -> Check:
+    def check(instance: attrs.AttrsInstance, attribute: attrs.Attribute[_Text], value: _Text) -> None:
         if value not in allowed:
             names = ", ".join(str(each) for each in allowed if each is not None)
             raise InputError(
@@ -52,13 +55,21 @@ def _one_of(*allowed: str | None) -> Any:
     return check
 
 
-def _kind(instance: Any) -> str:
+class Check(Protocol):
+    """A validator of a field that holds a text."""
+
+    def __call__(self, instance: attrs.AttrsInstance, attribute: attrs.Attribute[_Text], value: _Text) -> None:
+        """Raise an error unless the value is one of those allowed."""
+        ...
+
+
+def _kind(instance: attrs.AttrsInstance) -> str:
     name = getattr(instance, "name", None)
     kind = type(instance).__name__.removesuffix("Spec").lower()
     return f"{kind} {name}" if name else kind
 
 
-def _tuple(values: Iterable[Any]) -> tuple[Any, ...]:
+def _tuple(values: Iterable[Any]) -> tuple[Any, ...]:  # mypy knows no generic converters
     return tuple(values)
 
 
@@ -398,7 +409,7 @@ class ClusterSpec:
                     found = f"a queue expected ({known or 'there are none'}), found {name!r}"
                     raise InputError(found, place=f"reservations[{i}].queues")
 
-    def _check_part(self, part: Any, place: str) -> None:
+    def _check_part(self, part: OutageSpec | ReservationSpec, place: str) -> None:
         partition = self.partition(part.partition)
         for node in part.nodes if partition.nodes else ():
             if not partition.has_node(node):

@@ -5,7 +5,7 @@ Times are seconds, sizes bytes, powers watts; a machine whose times are abstract
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import inf
 from typing import Any, Literal
 
@@ -21,14 +21,21 @@ CPU_CORES = ("CPUCore", "CPU")
 """The types of processors that are CPU cores: those that set others up."""
 
 
-def _interval(value: Any) -> tuple[float, float]:
+Interval = tuple[float, float]
+
+
+def _interval(value: float | Sequence[float]) -> Interval:
     if isinstance(value, (int, float)):
         return (value, value)
     least, most = value
     return (least, most)
 
 
-def _rising(instance: Any, attribute: attrs.Attribute[Any], value: tuple[float, float]) -> None:
+def _rising(
+    instance: ArchitectureSpec | ProcessorSpec,
+    attribute: attrs.Attribute[tuple[float, float]],
+    value: tuple[float, float],
+) -> None:
     least, most = value
     if not 0 <= least <= most < inf or (attribute.name == "performance" and not least):
         above = "above zero" if attribute.name == "performance" else "of zero or more"

@@ -22,7 +22,7 @@ def _as_given(value: str | float) -> float:
     return value  # type: ignore[return-value]
 
 
-def _pairs(value: Iterable[Sequence[Any]]) -> tuple[tuple[float, float], ...]:
+def _pairs(value: Iterable[Sequence[float]]) -> tuple[tuple[float, float], ...]:
     return tuple((at, bandwidth) for at, bandwidth in value)
 
 

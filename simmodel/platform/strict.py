@@ -14,12 +14,12 @@ import attrs
 from cattrs import AttributeValidationNote, ClassValidationError, Converter, ForbiddenExtraKeysError
 from cattrs.gen import make_dict_structure_fn, override
 
-from simmodel.errors import InputError, unknown
+from simmodel.errors import InputError, Plain, unknown
 
 __all__ = ["inside", "made_from", "strict_converter"]
 
 
-Prepare = Callable[[str, Any], Any]
+Prepare = Callable[[str, Plain], Plain]
 
 
 def strict_converter(prepare: Prepare | None = None, omit: Sequence[str] = ()) -> Converter:
@@ -49,7 +49,7 @@ def strict_converter(prepare: Prepare | None = None, omit: Sequence[str] = ()) -
     return converter
 
 
-def made_from(origin: Any) -> Callable[[Any], bool]:
+def made_from(origin: object) -> Callable[[Any], bool]:
     """Return whether a type is made from another: ``tuple[int, ...]`` is from ``tuple``."""
     return lambda cls: get_origin(cls) is origin
 
@@ -61,14 +61,14 @@ def inside(outer: str, error: InputError) -> InputError:
 
 
 def _object_of(
-    cls: type[Any], converter: Converter, prepare: Prepare | None, omit: Sequence[str]
-) -> Callable[[Any, Any], Any]:
+    cls: type[attrs.AttrsInstance], converter: Converter, prepare: Prepare | None, omit: Sequence[str]
+) -> Callable[[Plain, type], Any]:
     fields = [field.name for field in attrs.fields(cls)]
     keys = [name for name in fields if name not in omit]
     left_out: Any = {name: override(omit=True) for name in fields if name in omit}
     structure = make_dict_structure_fn(cls, converter, _cattrs_forbid_extra_keys=True, **left_out)
 
-    def read(value: Any, _type: Any) -> Any:
+    def read(value: Plain, _type: type) -> Any:
         if not isinstance(value, Mapping):
             raise InputError(f"keys with values expected, found {value!r}")
         if prepare is not None:
@@ -81,10 +81,10 @@ def _object_of(
     return read
 
 
-def _list_of(cls: Any, converter: Converter) -> Callable[[Any, Any], tuple[Any, ...]]:
+def _list_of(cls: type[tuple[object, ...]], converter: Converter) -> Callable[[Plain, type], tuple[Any, ...]]:
     element = get_args(cls)[0]
 
-    def read(value: Any, _type: Any) -> tuple[Any, ...]:
+    def read(value: Plain, _type: type) -> tuple[Any, ...]:
         if not isinstance(value, (list, tuple)):
             raise InputError(f"a list expected, found {value!r}")
         found = []
@@ -112,31 +112,31 @@ def _first_error(error: ClassValidationError, keys: list[str]) -> Exception:
     return InputError(str(found)) if isinstance(found, ValueError) and not isinstance(found, InputError) else found
 
 
-def _keys(value: Any, _type: Any) -> dict[str, Any]:
+def _keys(value: Plain, _type: type) -> dict[str, Plain]:
     if not isinstance(value, Mapping):
         raise InputError(f"keys with values expected, found {value!r}")
     return dict(value)
 
 
-def _text(value: Any, _type: Any) -> str:
+def _text(value: Plain, _type: type) -> str:
     if not isinstance(value, str):
         raise InputError(f"a text expected, found {value!r}")
     return value
 
 
-def _truth(value: Any, _type: Any) -> bool:
+def _truth(value: Plain, _type: type) -> bool:
     if not isinstance(value, bool):
         raise InputError(f"true or false expected, found {value!r}")
     return value
 
 
-def _whole(value: Any, _type: Any) -> int:
+def _whole(value: Plain | Integral, _type: type) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise InputError(f"a whole number expected, found {value!r}")
     return int(value)
 
 
-def _number(value: Any, _type: Any) -> float:
+def _number(value: Plain | Real, _type: type) -> float:
     if isinstance(value, bool) or not isinstance(value, Real):
         raise InputError(f"a number expected, found {value!r}")
     try:
@@ -148,11 +148,11 @@ def _number(value: Any, _type: Any) -> float:
     return number
 
 
-def _label(value: Any, _type: Any) -> int | str:
+def _label(value: Plain | Integral, _type: type) -> int | str:
     if isinstance(value, bool) or not isinstance(value, (str, Integral)):
         raise InputError(f"a name or a number expected, found {value!r}")
     return value if isinstance(value, str) else int(value)
 
 
-def _label_or_none(value: Any, _type: Any) -> int | str | None:
+def _label_or_none(value: Plain | Integral, _type: type) -> int | str | None:
     return None if value is None else _label(value, _type)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import ceil, floor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     from simmodel.platform.cluster import NodeSpec
     from simmodel.work.job import Job
+
+    Numbers = NDArray[np.intp]  # of nodes
+    Amounts = NDArray[np.float64]
 
 __all__ = ["PLACEMENTS", "Allocation", "Need", "NodeTable", "Request"]
 
@@ -312,7 +315,7 @@ class NodeTable:
             return need if self.fits(need) else None
         candidates = np.flatnonzero(self._suitable(need))
         free = self.free[:, candidates]
-        cores: Any
+        cores: Amounts
         if need.nodes is None:
             if free[0].sum() < need.processors:
                 return None
@@ -338,19 +341,19 @@ class NodeTable:
 # preference; cores anywhere, of (the same, processors), give the nodes chosen and the cores taken of each.
 
 
-def _by_number(_table: NodeTable, candidates: Any, _free: Any) -> Any:
+def _by_number(_table: NodeTable, candidates: Numbers, _free: Amounts) -> Numbers:
     return candidates
 
 
-def _fullest(_table: NodeTable, candidates: Any, free: Any) -> Any:
+def _fullest(_table: NodeTable, candidates: Numbers, free: Amounts) -> Numbers:
     return candidates[np.lexsort((free[1], free[0]))]
 
 
-def _used_first(table: NodeTable, candidates: Any, free: Any) -> Any:
+def _used_first(table: NodeTable, candidates: Numbers, free: Amounts) -> Numbers:
     return candidates[np.argsort(free[0] == table.capacity[0, candidates], kind="stable")]
 
 
-def _spread(candidates: Any, cores: Any, processors: int) -> tuple[Any, Any]:
+def _spread(candidates: Numbers, cores: Amounts, processors: int) -> tuple[Numbers, Amounts]:
     """Take nodes in order until there are enough cores."""
     total = np.cumsum(cores)
     last = int(np.searchsorted(total, processors))
@@ -359,16 +362,18 @@ def _spread(candidates: Any, cores: Any, processors: int) -> tuple[Any, Any]:
     return candidates[: last + 1], taken
 
 
-def _spread_by_number(_table: NodeTable, candidates: Any, free: Any, processors: int) -> tuple[Any, Any]:
+def _spread_by_number(
+    _table: NodeTable, candidates: Numbers, free: Amounts, processors: int
+) -> tuple[Numbers, Amounts]:
     return _spread(candidates, free[0], processors)
 
 
-def _spread_fullest(_table: NodeTable, candidates: Any, free: Any, processors: int) -> tuple[Any, Any]:
+def _spread_fullest(_table: NodeTable, candidates: Numbers, free: Amounts, processors: int) -> tuple[Numbers, Amounts]:
     order = np.argsort(free[0], kind="stable")
     return _spread(candidates[order], free[0][order], processors)
 
 
-def _fewest(table: NodeTable, candidates: Any, free: Any, processors: int) -> tuple[Any, Any]:
+def _fewest(table: NodeTable, candidates: Numbers, free: Amounts, processors: int) -> tuple[Numbers, Amounts]:
     """Use the fewest nodes: the emptiest, and last the one left with the fewest cores, used before if can be."""
     cores = free[0]
     unused = cores == table.capacity[0, candidates]

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from simmodel.environment import Environment
+    from simmodel.resources.allocation import Allocation, Request
     from simmodel.resources.running import RunningIndex
 
 __all__ = ["Claim", "Claims", "Grant", "Lost", "Preempted"]
@@ -123,9 +124,9 @@ class Claims:
 
         def why_not(self, job: LiveJob) -> str | None: ...  # noqa: D102
         def fits(self, job: LiveJob) -> bool: ...  # noqa: D102
-        def take(self, job: LiveJob, allocation: Any = None) -> Grant: ...  # noqa: D102
+        def take(self, job: LiveJob, allocation: Allocation | None = None) -> Grant: ...  # noqa: D102
         def give_back(self, job: LiveJob, grant: Grant) -> None: ...  # noqa: D102
-        def request_of(self, spec: Any) -> Any: ...  # noqa: D102
+        def request_of(self, spec: Job) -> Job | Request | None: ...  # noqa: D102
         def came_free(self) -> None: ...  # noqa: D102
 
     _claims: list[Claim]

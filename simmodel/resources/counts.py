@@ -11,7 +11,11 @@ from simmodel.resources.pool import Pool
 from simmodel.resources.profile import CountProfile, earliest_from, ends_of
 
 if TYPE_CHECKING:
-    from simmodel.work.job import LiveJob
+    import numpy as np
+
+    from simmodel.platform.cluster import OutageSpec, ReservationSpec
+    from simmodel.resources.allocation import Allocation, Request
+    from simmodel.work.job import Job, LiveJob, Run
 
 __all__ = ["CountPool", "PoolProfile"]
 
@@ -63,7 +67,7 @@ class CountPool(Pool):
             return True
         return bool(self.profile().fits(job, job.requested) is not None)
 
-    def take(self, job: LiveJob, allocation: Any = None) -> Grant:
+    def take(self, job: LiveJob, allocation: Allocation | None = None) -> Grant:
         """Take the processors, and the consumables where the job asks for any."""
         self.free -= job.processors
         self.version += 1
@@ -88,7 +92,7 @@ class CountPool(Pool):
             return self.env.now, -missing
         return self.running.when_free(missing, self.env.now)
 
-    def request_of(self, spec: Any) -> Any:
+    def request_of(self, spec: Job) -> Job | Request | None:
         """Return the job where it asks for consumables, GPUs or memory, else ``None``."""
         return spec if spec.consumables or spec.gpus_per_node or spec.memory_per_node else None
 
@@ -120,9 +124,9 @@ class CountPool(Pool):
         """Return one processor: which one is not known."""
         return 1
 
-    def units_of(self, part: Any) -> int:
+    def units_of(self, part: OutageSpec | ReservationSpec) -> int:
         """Return the number of processors that an outage or a reservation names."""
-        return int(part.processors)
+        return part.processors or 0
 
     @property
     def away(self) -> int:
@@ -149,7 +153,7 @@ class CountPool(Pool):
         self.up = up
         self.version += 1
 
-    def hit_by(self, what: int, rng: Any) -> list[Any]:
+    def hit_by(self, what: int, rng: np.random.Generator) -> list[Run]:
         """Return the executions that hold one of so many processors drawn among those that were up."""
         runs = sorted(self.running.entries(), key=lambda entry: entry[1])
         busy = sum(entry[2] for entry in runs)
@@ -166,7 +170,7 @@ class CountPool(Pool):
                 hit.append(run)
         return hit
 
-    def in_the_way(self, what: int) -> list[Any]:
+    def in_the_way(self, what: int) -> list[Run]:
         """Return the executions that started last, until what is left is enough for the others."""
         missing = min(-self.free, what)
         hit = []
@@ -209,12 +213,12 @@ class PoolProfile:
                 return found, COUNTED
             at = found
 
-    def take(self, job: LiveJob, at: float, duration: float, _allocation: Any = None) -> None:
+    def take(self, job: LiveJob, at: float, duration: float, _allocation: Allocation | None = None) -> None:
         """Plan the job from an instant on for so many seconds."""
         for part, need in self._needs(job):
             part.take(need, at, duration)
 
-    def renew(self, job: LiveJob, at: float, duration: float, _allocation: Any = None) -> None:
+    def renew(self, job: LiveJob, at: float, duration: float, _allocation: Allocation | None = None) -> None:
         """Plan again what an earlier decision planned."""
         self.take(job, at, duration)
 
@@ -226,7 +230,7 @@ class PoolProfile:
         """Return the instant of a planned start (see :meth:`CountProfile.instant`)."""
         return min(part.instant(at) for part in self._parts.values()) if at < float("inf") else at
 
-    def give_back(self, job: LiveJob, at: float, duration: float, _allocation: Any = None) -> None:
+    def give_back(self, job: LiveJob, at: float, duration: float, _allocation: Allocation | None = None) -> None:
         """Undo ``take``."""
         for part, need in self._needs(job):
             part.give_back(need, at, duration)

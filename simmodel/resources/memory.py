@@ -385,7 +385,7 @@ class MemoryPool:
         return not any(pool is not self and data not in pool.leaving for pool in data.copies)
 
 
-def nearest(pools: Sequence[Any], cost: Sequence[float]) -> Any:
+def nearest(pools: Sequence[MemoryPool], cost: Sequence[float]) -> MemoryPool:
     """Return the pool from which bytes come soonest; the first of those that are equal.
 
     Parameters

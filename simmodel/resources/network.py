@@ -6,10 +6,10 @@ change only when a transfer starts or ends or a link changes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from simmodel.environment import Environment
 from simmodel.errors import InputError
@@ -24,6 +24,8 @@ from simmodel.resources.transfer import Delivery, Transfer
 
 if TYPE_CHECKING:
     import networkx as nx
+
+_Node = TypeVar("_Node", bound=Hashable)
 
 __all__ = ["Delivery", "Link", "Network", "Transfer"]
 
@@ -77,7 +79,7 @@ class Network(Fluid):
         model: str | SharingModel = "maxmin",
         crosstraffic: bool = False,
         routes: Iterable[RouteSpec] | Mapping[tuple[str, str], Sequence[str]] = (),
-        graph: nx.Graph[Any] | None = None,
+        graph: nx.Graph[_Node] | None = None,
     ) -> None:
         if isinstance(links, NetworkSpec):
             spec = links
@@ -110,8 +112,8 @@ class Network(Fluid):
         size: float | str,
         *,
         route: Sequence[str] | None = None,
-        source: Any = None,
-        destination: Any = None,
+        source: Hashable = None,
+        destination: Hashable = None,
         rate_cap: float | str | None = None,
         weight: float = 1.0,
         lag: float | None = None,
@@ -237,7 +239,7 @@ class Network(Fluid):
 
     # ------------------------------------------------------------------ routes
 
-    def route(self, source: Any, destination: Any) -> tuple[str, ...]:
+    def route(self, source: Hashable, destination: Hashable) -> tuple[str, ...]:
         """Return the names of the links from one place to another; raises :class:`InputError` where there is no way.
 
         >>> links = [LinkSpec(name="x", bandwidth=1, latency=1, between=("a", "b")),
@@ -248,7 +250,7 @@ class Network(Fluid):
         """
         return self._router.route(source, destination)
 
-    def _route_between(self, source: Any, destination: Any) -> Route:
+    def _route_between(self, source: Hashable, destination: Hashable) -> Route:
         if source is None or destination is None:
             raise InputError(
                 f"a route, or a source and a destination expected, found {source!r} and {destination!r}",

@@ -5,10 +5,13 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping
 from math import nextafter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from simmodel.resources.allocation import Allocation, Need, NodeTable
 from simmodel.resources.profile import CountProfile, earliest_from
+
+if TYPE_CHECKING:
+    from simmodel.work.job import LiveJob
 
 __all__ = ["NodeProfile"]
 
@@ -74,13 +77,13 @@ class NodeProfile:
         ends: Iterable[tuple[float, Allocation]] = (),
         windows: Iterable[tuple[float | None, float, Allocation]] = (),
         *,
-        need_of: Callable[[Any], Need],
+        need_of: Callable[[LiveJob], Need],
         consumables: Mapping[str, CountProfile] | None = None,
     ) -> None:
         self._now = now
         self._need_of = need_of
         self._parts = consumables or {}
-        self._taken: dict[Any, tuple[float, float, Allocation | None]] = {}
+        self._taken: dict[LiveJob, tuple[float, float, Allocation | None]] = {}
         self._just_after: dict[float, float] = {}
         soon = self._after(now)
         windows = list(windows)
@@ -103,11 +106,11 @@ class NodeProfile:
 
     # ------------------------------------------------------------------ what planners ask
 
-    def fits(self, job: Any, duration: float) -> Allocation | None:
+    def fits(self, job: LiveJob, duration: float) -> Allocation | None:
         """Return what to start the job with now, or ``None`` where it does not fit for so many seconds."""
         return self._from(job, self._now, duration)
 
-    def make_room(self, job: Any, duration: float, planned: Any) -> Allocation | None:
+    def make_room(self, job: LiveJob, duration: float, planned: LiveJob) -> Allocation | None:
         """Return what to start the job with now where planned work can do with other nodes, at its instant.
 
         Its plan is moved; ``None``, and nothing has changed, where it would have to start later.
@@ -126,7 +129,7 @@ class NodeProfile:
         self.take(planned, at, span, allocation)
         return found
 
-    def _from(self, job: Any, at: float, duration: float) -> Allocation | None:
+    def _from(self, job: LiveJob, at: float, duration: float) -> Allocation | None:
         """Return what the job can have from an instant on for so many seconds."""
         if any(earliest_from(part, amount, duration, at) != at for part, amount in self._amounts(job)):
             return None
@@ -137,7 +140,7 @@ class NodeProfile:
         found = self._through(need, self._index(at), self.instant(at) + duration)
         return found if isinstance(found, Allocation) else None
 
-    def earliest(self, job: Any, duration: float, not_before: float = -INFINITY) -> tuple[float, Allocation | None]:
+    def earliest(self, job: LiveJob, duration: float, not_before: float = -INFINITY) -> tuple[float, Allocation | None]:
         """Return the earliest instant (s) at which the job fits for so many seconds, and what to start it with."""
         amounts = list(self._amounts(job))
         need = self._need_of(job)
@@ -151,7 +154,7 @@ class NodeProfile:
                 return later, None
             at = later
 
-    def take(self, job: Any, at: float, duration: float, allocation: Allocation | None = None) -> None:
+    def take(self, job: LiveJob, at: float, duration: float, allocation: Allocation | None = None) -> None:
         """Plan the job from an instant on for so many seconds; without an allocation, where it fits then."""
         for part, amount in self._amounts(job):
             part.take(amount, at, duration)
@@ -161,14 +164,14 @@ class NodeProfile:
         if allocation is not None:
             self._change(allocation, at, self._end(at, duration), -1)
 
-    def renew(self, job: Any, at: float, duration: float, allocation: Allocation) -> None:
+    def renew(self, job: LiveJob, at: float, duration: float, allocation: Allocation) -> None:
         """Plan again what an earlier decision planned: on other nodes where those are not free any more.
 
         Where nothing is free then, the job is planned on no node at all.
         """
         self.take(job, at, duration, self._on(allocation, at, duration))
 
-    def give_back(self, job: Any, at: float, duration: float, _allocation: Allocation | None = None) -> None:
+    def give_back(self, job: LiveJob, at: float, duration: float, _allocation: Allocation | None = None) -> None:
         """Undo ``take``."""
         for part, amount in self._amounts(job):
             part.give_back(amount, at, duration)
@@ -186,7 +189,7 @@ class NodeProfile:
 
     # ------------------------------------------------------------------ steps
 
-    def _amounts(self, job: Any) -> Iterable[tuple[CountProfile, Any]]:
+    def _amounts(self, job: LiveJob) -> Iterable[tuple[CountProfile, Any]]:
         if self._parts and job.request is not None:
             for name, amount in job.request.consumables.items():
                 yield self._parts[name], amount

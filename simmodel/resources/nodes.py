@@ -13,9 +13,11 @@ from simmodel.resources.node_profile import NodeProfile
 from simmodel.resources.pool import Pool
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from simmodel.environment import Environment
-    from simmodel.platform.cluster import PartitionSpec
-    from simmodel.work.job import Job, LiveJob
+    from simmodel.platform.cluster import OutageSpec, PartitionSpec, ReservationSpec
+    from simmodel.work.job import Job, LiveJob, Run
 
 __all__ = ["NodePool"]
 
@@ -144,7 +146,7 @@ class NodePool(Pool):
             fits = self._fitting[need, ahead] = self._clear(ahead).fits(need)
         return fits and (job.request is None or self.consumables.fits(job.request.consumables))
 
-    def accepts(self, job: LiveJob, allocation: Any) -> bool:
+    def accepts(self, job: LiveJob, allocation: Allocation | None) -> bool:
         """Whether the job could start now with exactly this allocation, and the allocation is what it asks for."""
         if not isinstance(allocation, Allocation):
             return False
@@ -180,7 +182,7 @@ class NodePool(Pool):
 
     # ------------------------------------------------------------------ taking and giving back
 
-    def take(self, job: LiveJob, allocation: Any = None) -> Grant:
+    def take(self, job: LiveJob, allocation: Allocation | None = None) -> Grant:
         """Take what the job asks for; without an allocation, where the placement says.
 
         Raises
@@ -223,7 +225,7 @@ class NodePool(Pool):
         """Return one node, as a tuple of numbers."""
         return (number,)
 
-    def units_of(self, part: Any) -> tuple[int, ...]:
+    def units_of(self, part: OutageSpec | ReservationSpec) -> tuple[int, ...]:
         """Return the numbers of the nodes that an outage or a reservation names, ascending.
 
         Raises
@@ -276,12 +278,12 @@ class NodePool(Pool):
             if not before or not before + more:
                 self.up -= more * int(self.table.capacity[0, node])
 
-    def hit_by(self, what: Sequence[int], rng: Any = None) -> list[Any]:
+    def hit_by(self, what: Sequence[int], rng: np.random.Generator | None = None) -> list[Run]:
         """Return the executions that run on these nodes, in the order of their starts."""
         hit = set(what)
         runs = sorted(self.running.entries(), key=lambda entry: entry[1])
         return [run for _, _, _, run in runs if not hit.isdisjoint(run.grant.nodes)]
 
-    def in_the_way(self, what: Sequence[int]) -> list[Any]:
+    def in_the_way(self, what: Sequence[int]) -> list[Run]:
         """Return the executions that run on these nodes, the latest first."""
         return self.hit_by(what)[::-1]

@@ -12,8 +12,12 @@ from simmodel.resources.running import RunningIndex
 from simmodel.resources.windows import Windows
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from simmodel.environment import Environment
-    from simmodel.work.job import LiveJob
+    from simmodel.platform.cluster import OutageSpec, ReservationSpec
+    from simmodel.resources.allocation import Allocation, Request
+    from simmodel.work.job import Job, LiveJob, Run
 
 __all__ = ["Pool"]
 
@@ -77,11 +81,11 @@ class Pool(Claims, Windows):
         """Whether the job could start now."""
         raise NotImplementedError
 
-    def accepts(self, job: LiveJob, allocation: Any) -> bool:
+    def accepts(self, job: LiveJob, allocation: Allocation | None) -> bool:
         """Whether the job could start now with exactly this allocation."""
         return self.fits(job)
 
-    def fits_without(self, job: LiveJob, runs: Iterable[Any]) -> bool:
+    def fits_without(self, job: LiveJob, runs: Iterable[Run]) -> bool:
         """Whether the job could start now if these executions were not there; everything is as before afterwards."""
         version = self.version
         gone = list(runs)
@@ -98,7 +102,7 @@ class Pool(Claims, Windows):
         self.version = version
         return fits
 
-    def take(self, job: LiveJob, allocation: Any = None) -> Grant:
+    def take(self, job: LiveJob, allocation: Allocation | None = None) -> Grant:
         """Take what the job asks for."""
         raise NotImplementedError
 
@@ -121,7 +125,7 @@ class Pool(Claims, Windows):
         """Return what :meth:`take_down` takes for one unit."""
         raise NotImplementedError
 
-    def units_of(self, part: Any) -> Any:
+    def units_of(self, part: OutageSpec | ReservationSpec) -> Any:
         """Return what :meth:`take_down` takes for the part that an outage or a reservation names.
 
         Raises
@@ -139,7 +143,7 @@ class Pool(Claims, Windows):
         """Bring back a part that was taken away."""
         raise NotImplementedError
 
-    def hit_by(self, what: Any, rng: Any) -> list[Any]:
+    def hit_by(self, what: Any, rng: np.random.Generator) -> list[Run]:
         """Return the executions, in the order of their starts, that a failure of a part stops.
 
         Asked once the part is down. Where only counts are known, what fails is drawn from ``rng`` among all that was
@@ -147,7 +151,7 @@ class Pool(Claims, Windows):
         """
         raise NotImplementedError
 
-    def in_the_way(self, what: Any) -> list[Any]:
+    def in_the_way(self, what: Any) -> list[Run]:
         """Return the executions that hold a part that is down and must be empty, the latest first."""
         raise NotImplementedError
 
@@ -197,7 +201,7 @@ class Pool(Claims, Windows):
         now = self.env.now
         return sum((max(end, now) - now) * processors for end, _, processors, _ in self.running.entries())
 
-    def request_of(self, spec: Any) -> Any:
+    def request_of(self, spec: Job) -> Job | Request | None:
         """Return what the pool must know of a job beyond its processors, or ``None``."""
         return spec if spec.consumables else None
 

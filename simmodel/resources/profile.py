@@ -5,7 +5,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from math import nextafter
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from simmodel.resources.running import RunningIndex
 
 __all__ = ["CountProfile", "earliest_from"]
 
@@ -145,7 +148,7 @@ class CountProfile:
             self.times[0] = now
 
 
-def ends_of(running: Any) -> Iterable[tuple[float, int]]:
+def ends_of(running: RunningIndex) -> Iterable[tuple[float, int]]:
     """Yield (expected end, processors) of what runs, in order."""
     for entry in running.entries():
         yield entry[0], entry[2]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from collections.abc import Container, Hashable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from simmodel.errors import InputError
 from simmodel.platform.network import NetworkSpec
 
 if TYPE_CHECKING:
     import networkx as nx
+
+_Node = TypeVar("_Node", bound=Hashable)
 
 __all__ = ["Router"]
 
@@ -36,22 +39,22 @@ class Router:
     ('xy', 'yz')
     """
 
-    def __init__(self, spec: NetworkSpec, graph: nx.Graph[Any] | None = None) -> None:
+    def __init__(self, spec: NetworkSpec, graph: nx.Graph[_Node] | None = None) -> None:
         self._links = {link.name: (place, link) for place, link in enumerate(spec.links)}
-        self._table: dict[tuple[Any, Any], tuple[str, ...]] = {}
+        self._table: dict[tuple[Hashable, Hashable], tuple[str, ...]] = {}
         for route in spec.routes:
             self._table[route.source, route.destination] = route.links
             if route.symmetrical:
                 self._table[route.destination, route.source] = route.links[::-1]
         self._places = {place for ends in self._table for place in ends}
         self._spec = spec
-        self._given = graph
-        self._graph: nx.MultiDiGraph[Any] | None = None
-        self._distances: dict[Any, dict[Any, float]] = {}
+        self._given: nx.Graph[Any] | None = graph
+        self._graph: nx.MultiDiGraph[Hashable] | None = None
+        self._distances: dict[Hashable, dict[Hashable, float]] = {}
         if graph is not None:
             self._build()
 
-    def route(self, source: Any, destination: Any) -> tuple[str, ...]:
+    def route(self, source: Hashable, destination: Hashable) -> tuple[str, ...]:
         """Return the names of the links from one place to another; none inside one place."""
         found = self._table.get((source, destination))
         if found is not None:
@@ -63,22 +66,22 @@ class Router:
             return ()
         raise InputError(f"a route expected, the table has none from {source} to {destination}")
 
-    def route_back(self, source: Any, destination: Any) -> tuple[str, ...]:
+    def route_back(self, source: Hashable, destination: Hashable) -> tuple[str, ...]:
         """Return the links that answers take: the route of the other direction, or this one's links in other order."""
         if self._table and (destination, source) not in self._table:
             forth = self.route(source, destination)
             return tuple(self._links[name][1].reverse or name for name in reversed(forth))
         return self.route(destination, source)
 
-    def _known(self, places: Any, *asked: Any) -> None:
+    def _known(self, places: Container[Hashable], *asked: Hashable) -> None:
         for place in asked:
             if place not in places:
                 raise InputError(f"a place of this network expected, found {place!r}")
 
-    def _build(self) -> nx.MultiDiGraph[Any]:
+    def _build(self) -> nx.MultiDiGraph[Hashable]:
         import networkx as nx
 
-        graph: nx.MultiDiGraph[Any] = nx.MultiDiGraph()
+        graph: nx.MultiDiGraph[Hashable] = nx.MultiDiGraph()
         if self._given is not None:
             graph.add_nodes_from(self._given.nodes)
             name: Any
@@ -96,13 +99,13 @@ class Router:
         self._graph = graph
         return graph
 
-    def _join(self, graph: nx.MultiDiGraph[Any], a: Any, b: Any, name: str, one_way: bool) -> None:
+    def _join(self, graph: nx.MultiDiGraph[Hashable], a: Hashable, b: Hashable, name: str, one_way: bool) -> None:
         place, link = self._links[name]
         graph.add_edge(a, b, key=name, latency=link.latency, place=place)
         if not one_way:
             graph.add_edge(b, a, key=name, latency=link.latency, place=place)
 
-    def _shortest(self, source: Any, destination: Any) -> tuple[str, ...]:
+    def _shortest(self, source: Hashable, destination: Hashable) -> tuple[str, ...]:
         """Find the path of least latency, of those the one of fewest links, of those the first in order of links."""
         import networkx as nx
 
@@ -115,7 +118,7 @@ class Router:
         if destination not in distances:
             raise InputError(f"a route expected, no links lead from {source} to {destination}")
         # Breadth first over the edges that lie on paths of least latency.
-        reached: dict[Any, tuple[Any, str]] = {}
+        reached: dict[Hashable, tuple[Hashable, str]] = {}
         ahead = deque([source])
         while destination not in reached and destination != source:
             here = ahead.popleft()

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Protocol
 
 __all__ = ["RunningIndex"]
 
 _BLOCK = 96
 
 Entry = tuple[float, int, int, Any]  # expected end, start number, processors, run
+
+
+class Held(Protocol):
+    """What an index knows of an execution: when it is expected to end (s), and where it stands in the index."""
+
+    expected_end: float
+    entry: Any
 
 
 class RunningIndex:
@@ -40,7 +47,7 @@ class RunningIndex:
         for block in self._blocks:
             yield from block
 
-    def add(self, run: Any, processors: int) -> None:
+    def add(self, run: Held, processors: int) -> None:
         """Add an execution that holds so many processors."""
         number = self._count = self._count + 1
         entry = (run.expected_end, number, processors, run)
@@ -64,7 +71,7 @@ class RunningIndex:
         self._sums[i] -= moved
         self._sums.insert(i + 1, moved)
 
-    def remove(self, run: Any) -> None:
+    def remove(self, run: Held) -> None:
         """Remove an execution that is in the index."""
         entry = run.entry
         run.entry = None

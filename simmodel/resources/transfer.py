@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from math import inf
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from simmodel.resources.flow import Carrier, Flow
 from simmodel.resources.links import Route
@@ -44,8 +45,8 @@ class Transfer(Flow):
 
     def __init__(self, fluid: Carrier, number: int, size: float, weight: float, route: Route, cap: float) -> None:
         super().__init__(fluid, number, size, weight)
-        self.source: Any = None
-        self.destination: Any = None
+        self.source: Hashable = None
+        self.destination: Hashable = None
         self.rate_cap = cap
         self.way = route
         self.wait = route.wait  # what is left of the latency, or the instant at which it is over

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Generator, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import attrs
 
@@ -21,15 +21,17 @@ __all__ = ["OVER", "Dependency", "Job", "LiveJob", "Run"]
 OVER = ("completed", "timeout", "failed", "cancelled", "lost", "rejected")
 """The states of a job to which nothing more will happen."""
 
+_Number = TypeVar("_Number", bound=float | None)
+
 Body = Callable[[Any, "LiveJob", Any], Generator["Event", Any, Any]]
 
 
-def _positive(_instance: object, attribute: attrs.Attribute[Any], value: float | None) -> None:
+def _positive(_instance: Job | Dependency, attribute: attrs.Attribute[_Number], value: _Number) -> None:
     if isinstance(value, str) or (value is not None and not value > 0):
         raise ValueError(f"{attribute.name} > 0 expected, found {value!r}")
 
 
-def _not_negative(_instance: object, attribute: attrs.Attribute[Any], value: float | None) -> None:
+def _not_negative(_instance: Job | Dependency, attribute: attrs.Attribute[_Number], value: _Number) -> None:
     if isinstance(value, str) or (value is not None and not value >= 0):
         raise ValueError(f"{attribute.name} >= 0 expected, found {value!r}")
 
@@ -58,17 +60,17 @@ class Dependency:
     think_time: float = attrs.field(default=0.0, validator=_not_negative)
 
 
-def _whole(_instance: object, attribute: attrs.Attribute[Any], value: Any) -> None:
-    if isinstance(value, str) or value != value // 1:
+def _whole(_instance: Job, attribute: attrs.Attribute[_Number], value: _Number) -> None:
+    if isinstance(value, str) or value is None or value != value // 1:
         raise ValueError(f"{attribute.name}: a whole number expected, found {value!r}")
 
 
-def _number(_instance: object, attribute: attrs.Attribute[Any], value: Any) -> None:
+def _number(_instance: Job, attribute: attrs.Attribute[_Number], value: _Number) -> None:
     if value is not None and value != value:
         raise ValueError(f"{attribute.name}: a number expected, found {value!r}")
 
 
-def _dependencies(value: Any) -> tuple[Dependency, ...]:
+def _dependencies(value: Iterable[Dependency | int | str]) -> tuple[Dependency, ...]:
     if isinstance(value, str):
         raise ValueError(f"dependencies: a list of jobs expected, found {value!r}")
     return tuple(each if isinstance(each, Dependency) else Dependency(each) for each in value)
@@ -304,6 +306,7 @@ class Run(Occurrence):
     """
 
     __slots__ = ("entry", "expected_end", "grant", "job", "place", "process", "released", "started", "stopping")
+    entry: Any  # where it stands among what runs
 
     def __init__(self, job: LiveJob, place: Any, started: float, expected_end: float, grant: Any) -> None:
         self.job = job

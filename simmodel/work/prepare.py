@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from collections import Counter
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import attrs
 import numpy as np
@@ -16,6 +17,7 @@ __all__ = ["Estimates", "Overrun", "Prepared", "planned_seconds", "prepare"]
 
 Estimates = Literal["requested", "exact", "cqsim"]
 Overrun = Literal["stop", "continue"]
+Seconds = TypeVar("Seconds", float, "NDArray[np.float64]")
 
 
 @attrs.frozen
@@ -50,8 +52,8 @@ class Prepared:
 
 
 def planned_seconds(
-    run: Any, requested: Any, estimates: Estimates = "requested", overrun: Overrun = "stop"
-) -> tuple[Any, Any, Any]:
+    run: Seconds, requested: Seconds, estimates: Estimates = "requested", overrun: Overrun = "stop"
+) -> tuple[Seconds, Seconds, Seconds]:
     """Return the seconds that waiting jobs are planned with, that running jobs are planned with, and that they run.
 
     Parameters
@@ -138,7 +140,7 @@ def prepare(
     )
 
 
-def _count(counts: Any, reason: str, mask: NDArray[np.bool_]) -> None:
+def _count(counts: Counter[str], reason: str, mask: NDArray[np.bool_]) -> None:
     number = int(mask.sum())
     if number:
         counts[reason] += number

@@ -7,7 +7,7 @@ import gzip
 import html
 from collections.abc import ItemsView, Iterator, KeysView, Mapping, ValuesView
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-__all__ = ["Columns", "Table"]
+__all__ = ["Columns", "Rows", "Table"]
+
+Rows: TypeAlias = "slice | NDArray[np.bool_] | NDArray[np.integer] | list[int]"
+"""Which rows of a table: a slice, a mask, or their numbers."""
 
 
 class Table:
@@ -86,7 +89,7 @@ class Table:
         """The names of the columns, in order."""
         return tuple(self._columns)
 
-    def where(self, rows: Any) -> Table:
+    def where(self, rows: Rows) -> Table:
         """Return the rows that a boolean mask, a slice or an array of row numbers picks."""
         return Table({name: column[rows] for name, column in self._columns.items()})
 
@@ -139,7 +142,7 @@ Columns = Mapping[str, Any] | Table
 """Names and what columns are made of."""
 
 
-def _texts(column: NDArray[Any]) -> list[Any]:
+def _texts(column: NDArray[np.generic]) -> list[Any]:
     """Return the values as they are written: 3.0 as 3, nan as nothing."""
     if column.dtype.kind != "f":
         return list(column.tolist())

@@ -3,35 +3,37 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
 
 import attrs
 
 __all__ = ["DataObject", "File", "RecordedMachine", "Task"]
 
+_Number = TypeVar("_Number", bound=float | None)
 
-def _amount(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
+
+def _amount(instance: attrs.AttrsInstance, attribute: attrs.Attribute[_Number], value: _Number) -> None:
     if value is not None and not 0 <= value < math.inf:
         what = getattr(instance, "id", None) or getattr(instance, "name", "")
         raise ValueError(f"{attribute.name} of {what!r}: a finite number >= 0 expected, found {value!r}")
 
 
-def _above_zero(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
-    if not 0 < value < math.inf:
+def _above_zero(instance: Task, attribute: attrs.Attribute[_Number], value: _Number) -> None:
+    if value is None or not 0 < value < math.inf:
         raise ValueError(f"{attribute.name} of {instance.id!r}: a finite number > 0 expected, found {value!r}")
 
 
-def _share(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
+def _share(instance: Task, attribute: attrs.Attribute[float | None], value: float | None) -> None:
     if value is not None and not 0 <= value <= 1:
         raise ValueError(f"{attribute.name} of {instance.id!r}: a share from 0 to 1 expected, found {value!r}")
 
 
-def _texts(value: Any) -> Any:
+def _texts(value: str | Iterable[str]) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(value)
 
 
-def _maybe_texts(value: Any) -> Any:
+def _maybe_texts(value: str | Iterable[str] | None) -> tuple[str, ...] | None:
     return None if value is None else _texts(value)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from simmodel.work.workload import Report, Workload
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["between", "first", "merge", "offered_load", "scale_load", "select", "shift"]
 
@@ -97,7 +97,7 @@ def shift(workload: Workload, seconds: float) -> Workload:
     return _moved(workload, workload["submit"] + seconds)
 
 
-def _moved(workload: Workload, submit: NDArray[Any]) -> Workload:
+def _moved(workload: Workload, submit: NDArray[np.number]) -> Workload:
     """Return the jobs with these instants of submission; cancellations move along."""
     columns: dict[str, Any] = {"submit": submit}
     if "cancel" in workload:
@@ -125,7 +125,7 @@ def between(workload: Workload, start: float = -np.inf, end: float = np.inf) -> 
     return workload.where((workload["submit"] >= start) & (workload["submit"] < end))
 
 
-def select(workload: Workload, condition: Callable[[Workload], Any] | None = None, **values: Any) -> Workload:
+def select(workload: Workload, condition: Callable[[Workload], ArrayLike] | None = None, **values: Any) -> Workload:
     """Return the jobs that fulfil a condition on columns, and whose columns have these values.
 
     Parameters
@@ -214,7 +214,7 @@ def merge(*workloads: Workload, align: bool = False, name: str | None = None, ow
     )
 
 
-def _number(tables: list[dict[str, NDArray[Any]]]) -> None:
+def _number(tables: list[dict[str, NDArray[np.generic]]]) -> None:
     """Where job numbers meet, make them pairs of workload and number, and mark the tables."""
     numbers = [number for table in tables for number in table["job"].tolist()]
     if len(set(numbers)) == len(numbers):
@@ -228,7 +228,7 @@ def _number(tables: list[dict[str, NDArray[Any]]]) -> None:
         table["_new"] = np.ones(len(table["job"]), dtype=bool)
 
 
-def _renumbered(columns: dict[str, NDArray[Any]], order: NDArray[np.intp]) -> dict[str, NDArray[Any]]:
+def _renumbered(columns: dict[str, NDArray[np.generic]], order: NDArray[np.intp]) -> dict[str, NDArray[np.generic]]:
     """Number jobs in this order; a preceding job that is not there becomes -1."""
     position = np.empty(len(order), dtype=np.int64)
     position[order] = np.arange(1, len(order) + 1)
@@ -239,7 +239,7 @@ def _renumbered(columns: dict[str, NDArray[Any]], order: NDArray[np.intp]) -> di
     return changed
 
 
-def _joined(parts: list[NDArray[Any] | None], lengths: list[int]) -> NDArray[Any]:
+def _joined(parts: Sequence[NDArray[np.generic] | None], lengths: list[int]) -> NDArray[np.generic]:
     """Join columns of one name; what a workload lacks is nan, -1 or the empty text, as the others' kind has it."""
     kinds = {part.dtype.kind for part in parts if part is not None}
     if kinds <= set("iufb"):

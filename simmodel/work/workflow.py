@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from numbers import Real
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import attrs
 
-from simmodel.errors import InputError
+from simmodel.errors import InputError, Plain
 from simmodel.work.precedence import levels_of, longest_path, topological_order
 from simmodel.work.task import DataObject, File, RecordedMachine, Task
 from simmodel.work.workload import Report
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["DataObject", "Edge", "File", "RecordedMachine", "Task", "Workflow"]
 
 TaskId = int | str
+GivenEdge: TypeAlias = "tuple[TaskId, TaskId] | tuple[TaskId, TaskId, float | Iterable[DataObject] | None]"
 
 
 class Edge(NamedTuple):
@@ -74,11 +75,11 @@ class Workflow:
     def __init__(
         self,
         tasks: Iterable[Task],
-        edges: Iterable[tuple[Any, ...]] | None = None,
+        edges: Iterable[GivenEdge] | None = None,
         files: Iterable[DataObject] = (),
         *,
         name: str = "workflow",
-        header: Mapping[str, Any] | None = None,
+        header: Mapping[str, Plain] | None = None,
         report: Report | None = None,
         machines: Iterable[RecordedMachine] = (),
         makespan: float | None = None,
@@ -116,7 +117,7 @@ class Workflow:
         pairs = [(writer, task.id) for task in self for file in task.inputs for writer in self.writers(file)]
         return list(dict.fromkeys(pair for pair in pairs if pair[0] != pair[1]))
 
-    def _add_edges(self, edges: Iterable[tuple[Any, ...]]) -> None:
+    def _add_edges(self, edges: Iterable[GivenEdge]) -> None:
         self._pairs: dict[tuple[TaskId, TaskId], None] = {}
         moved: dict[TaskId, tuple[dict[str, None], dict[str, None]]] = {}  # what tasks read and write
         for parent, child, *rest in edges:
@@ -139,10 +140,10 @@ class Workflow:
             self.tasks[end] = attrs.evolve(self.tasks[end], inputs=reads, outputs=writes)
         self.__dict__.pop("_by_file", None)
 
-    def _objects(self, parent: TaskId, child: TaskId, given: Any) -> list[DataObject]:
+    def _objects(self, parent: TaskId, child: TaskId, given: float | Iterable[DataObject]) -> list[DataObject]:
         """Take down the data objects of an edge that is given with bytes, or with the objects."""
         if isinstance(given, (int, float, Real)):
-            given = [DataObject(f"{parent}->{child}", given)]  # type: ignore[arg-type]
+            given = [DataObject(f"{parent}->{child}", given)]
             if given[0].name in self.files:
                 raise InputError(f"data object {given[0].name!r} occurs twice; it would be the one of this edge")
         for each in given:
@@ -150,7 +151,7 @@ class Workflow:
         return list(given)
 
     @classmethod
-    def from_networkx(cls, graph: nx.DiGraph[Any], *, name: str | None = None) -> Workflow:
+    def from_networkx(cls, graph: nx.DiGraph[TaskId], *, name: str | None = None) -> Workflow:
         """Return the workflow of a directed graph: nodes with a ``task`` or its fields, edges with ``size`` (bytes).
 
         Raises

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from simmodel.work.table import Columns, Table
+from simmodel.work.table import Columns, Rows, Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -187,7 +187,7 @@ class Workload:
             ]
         return derived
 
-    def where(self, rows: Any, *, name: str | None = None) -> Workload:
+    def where(self, rows: Rows, *, name: str | None = None) -> Workload:
         """Return the jobs that a boolean mask, a slice or an array of row numbers picks."""
         derived = self._derived(self.table.where(rows), name, None)
         if self.specs is not None:
