@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import attrs
 
@@ -28,7 +29,7 @@ class Arriving(NamedTuple):
 
     ``limit``: s, requested; ``length``: s that it will run, where that is known; both as on a cluster without a
     slowdown. ``home``: the name of its cluster; empty: none. ``family``: the number of the jobs it came with, among
-    which those are that it may come after.
+    which those are that it may come after. ``tasks``: the columns of a set of tasks, which stands for a job.
     """
 
     id: int | str
@@ -41,6 +42,7 @@ class Arriving(NamedTuple):
     home: str = ""
     spec: Job | None = None
     family: Count = 0
+    tasks: Mapping[str, Any] | None = None
 
 
 class SlowdownState(NamedTuple):

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from simmodel.scheduling.protocol import Load
     from simmodel.systems.dependencies import Dependencies
     from simmodel.systems.system import By, RunningBelow, System
+    from simmodel.work.live import LiveWork
+    from simmodel.work.taskset import TaskSet
 
-__all__ = ["BrokeredJob", "Destination", "destination_of"]
+__all__ = ["BrokeredJob", "BrokeredSet", "Destination", "destination_of"]
 
 INFINITY = float("inf")
 
@@ -40,7 +42,7 @@ class BrokeredJob(LiveJob):
     family
         the dependencies among the jobs it came with
     below
-        the live job of the system it was handed to, where that has one of its own
+        the live work of the system it was handed to, where that has one of its own
     above
         the job of a broker above that this one stands for, or ``None``
     estimates
@@ -60,7 +62,7 @@ class BrokeredJob(LiveJob):
         self.family = family
         self.home: Destination | None = None
         self.destination: Destination | None = None
-        self.below: LiveJob | None = None
+        self.below: LiveWork | None = None
         self.above: BrokeredJob | None = None
         self.estimates: dict[Destination, Estimate] | None = None
 
@@ -69,10 +71,39 @@ class BrokeredJob(LiveJob):
         """The environment of the broker."""
         return self.family.env
 
-    def follow(self, live: LiveJob) -> None:
+    def follow(self, live: Any) -> None:
         """Stand as the live job of the system that it was handed to."""
         self.state, self.attempts = live.state, live.attempts
         self._started, self._run = live.started, live.run
+
+
+class BrokeredSet(BrokeredJob):
+    """A set of tasks that a broker hands to one of several systems; among jobs it counts as one of one processor.
+
+    Attributes
+    ----------
+    tasks
+        what was submitted
+    ended
+        the instant (s) at which all of its tasks were over, or ``None``
+    """
+
+    __slots__ = ("ended", "tasks")
+
+    def __init__(self, row: int, submit: float, tasks: TaskSet, family: Dependencies) -> None:
+        seconds = float(sum(each for each in tasks.run if each == each))
+        super().__init__(tasks.name, row, submit, 1, seconds, seconds, family)
+        self.tasks = tasks
+        self.ended: float | None = None
+
+    def follow(self, live: LiveWork) -> None:
+        """Stand as the live work of the system that it was handed to."""
+        now = float(self.env.now)
+        self.state = "completed" if live.over else "running"
+        if self._started is None:
+            self._started = now
+        if live.over and self.ended is None:
+            self.ended = now
 
 
 class Destination:
@@ -169,8 +200,10 @@ class Destination:
         """Return what multiplies the run and requested times of jobs of a home (by its name; empty: none) here."""
         return self.slowdowns.get(home, self.slowdowns[None])
 
-    def request(self, job: BrokeredJob) -> Job:
-        """Return the job as it would be submitted here."""
+    def request(self, job: BrokeredJob) -> Job | TaskSet:
+        """Return the job as it would be submitted here; of tasks, the set as it is."""
+        if isinstance(job, BrokeredSet):
+            return job.tasks
         slowdown = self.slowdown(job)
         if job.spec is None:
             run, requested = job.length * slowdown, job.limit * slowdown
@@ -207,9 +240,9 @@ class Destination:
         except ImpossibleWork:
             return Estimate(INFINITY, 0.0, 0.0, job.limit * self.slowdown(job))
 
-    def take(self, job: BrokeredJob) -> LiveJob:
-        """Hand a job over; return the live job of the system, which may be the job itself."""
-        live: LiveJob = self.system.submit(self.request(job))
+    def take(self, job: BrokeredJob) -> LiveWork:
+        """Hand a job over; return the live work of the system, which may be the job itself."""
+        live: LiveWork = self.system.submit(self.request(job))
         self.handed.append((self.system.row_of(live), job.row))
         self.system.settle()
         return live

@@ -5,7 +5,7 @@ Each part is kept in a scenario as the text that names it, or as columns where i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -164,9 +164,8 @@ class Tasks(Submissions):
 
     def submit_to(self, system: System[Any]) -> None:
         """Have each set submitted at its instant."""
-        submit: Callable[[TaskSet, float], object] = system.submit
         for at, tasks in self.sets:
-            submit(tasks, at)
+            system.submit(tasks, at=at)
 
     def document(self) -> list[dict[str, Any]]:
         """Return the text of all sets, or the columns of each."""
@@ -174,7 +173,7 @@ class Tasks(Submissions):
             return [{"source": self.source}]
         if len(self) > INLINE:
             return [{"name": self.title, "tasks": len(self)}]
-        return [{"at": at, **_columns(tasks)} for at, tasks in self.sets]
+        return [{"at": at, **set_columns(tasks)} for at, tasks in self.sets]
 
 
 _COLUMNS = (
@@ -183,10 +182,12 @@ _COLUMNS = (
 )
 
 
-def _columns(tasks: TaskSet) -> dict[str, Any]:
+def set_columns(tasks: TaskSet) -> dict[str, Any]:
+    """Return the columns of a set of tasks as plain values, but for those that it has not."""
     columns = {name: getattr(tasks, name) for name in _COLUMNS}
     if isinstance(tasks.ids, range):
         del columns["ids"]
+    columns["run"] = [None if seconds != seconds else float(seconds) for seconds in tasks.run]
     return {name: value for name, value in columns.items() if value is not None}
 
 
@@ -286,10 +287,15 @@ def _set_of(part: Mapping[str, Any]) -> tuple[float, TaskSet]:
             f"the work {part['name']!r} has {part['tasks']:,} tasks, and is not in the scenario: give it to "
             "run(workload=...)"
         )
+    return part["at"], set_of_columns(part)
+
+
+def set_of_columns(part: Mapping[str, Any]) -> TaskSet:
+    """Return the set of tasks of such columns (see :func:`set_columns`)."""
     columns = {name: part[name] for name in _COLUMNS if name in part}
     columns["run"] = [float("nan") if seconds is None else seconds for seconds in columns["run"]]
     for name in ("implementations", "inputs", "outputs", "parents"):
         if name in columns:
             columns[name] = [None if value is None else tuple(value) for value in columns[name]]
     columns.setdefault("parents", [()] * len(columns["run"]))  # none, whatever the data say
-    return part["at"], TaskSet(columns.pop("run"), **columns)
+    return TaskSet(columns.pop("run"), **columns)

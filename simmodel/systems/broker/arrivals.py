@@ -10,23 +10,24 @@ from simmodel.environment import Occurrence
 from simmodel.scheduling.waiting import WaitingQueue
 from simmodel.systems.cluster.replay import known_here, needs_specs, note_left_out, specs
 from simmodel.systems.dependencies import Dependencies
-from simmodel.systems.destination import BrokeredJob, Destination
+from simmodel.systems.destination import BrokeredJob, BrokeredSet, Destination
 from simmodel.work.prepare import prepare
 
 if TYPE_CHECKING:
     from simmodel.systems.broker.system import Broker
     from simmodel.work.job import Job
     from simmodel.work.prepare import Prepared
+    from simmodel.work.taskset import TaskSet
     from simmodel.work.workload import Workload
 
-__all__ = ["BrokerQueue", "Coming", "Source", "replay_workload"]
+__all__ = ["BrokerQueue", "Coming", "Later", "Source", "replay_workload"]
 
 
 class Coming(NamedTuple):
-    """A job that is still to be submitted to a broker.
+    """A job, or a set of tasks, that is still to be submitted to a broker.
 
-    ``row`` of the record; ``limit`` and ``length``: s, asked for and run where there is no slowdown; ``spec``: where it
-    asks for more than processors and time.
+    ``row`` of the record; ``limit`` and ``length``: s, asked for and run where there is no slowdown; ``spec``: of jobs
+    that ask for more than processors and time.
     """
 
     row: int
@@ -37,7 +38,7 @@ class Coming(NamedTuple):
     id: int | str
     user: int | str | None = None
     home: Destination | None = None
-    spec: Job | None = None
+    spec: Job | TaskSet | None = None
 
 
 class BrokerQueue(WaitingQueue):
@@ -91,6 +92,8 @@ class Source(Occurrence):
             if spec is not None:
                 job = broker.live(spec, row, home, family)
                 job.processors = processors
+                if isinstance(job, BrokeredSet):
+                    broker.ledger.alone.append(job)
             else:
                 job = BrokeredJob(name, row, at, processors, limit, length, family)
                 job.user, job.home = user, home
@@ -103,6 +106,22 @@ class Source(Occurrence):
             if then != at or each:
                 break
         self._push(then)
+
+
+class Later(Source):
+    """Submits one job, or one set of tasks, that somebody has in hand already."""
+
+    __slots__ = ("job",)
+
+    def __init__(self, broker: Broker, job: BrokeredJob) -> None:
+        self.job = job
+        spec = job.tasks if isinstance(job, BrokeredSet) else job.spec
+        numbers = job.processors, job.limit, job.length
+        super().__init__(broker, [Coming(job.row, job.came, *numbers, job.id, job.user, job.home, spec)], job.family)
+
+    def _fire(self, _event: object) -> None:
+        self._i = 1
+        self.broker.take_in(self.job)
 
 
 def replay_workload(broker: Broker, workload: Workload, home: Destination | None) -> Prepared:

@@ -16,8 +16,11 @@ from simmodel.snapshots.broker import (
     SlowdownState,
     WaitState,
 )
+from simmodel.systems.destination import BrokeredSet
 from simmodel.systems.policy_state import policy_state, stream_states
+from simmodel.systems.submissions import set_columns
 from simmodel.work.job import OVER
+from simmodel.work.taskset import TaskSet
 
 if TYPE_CHECKING:
     from simmodel.systems.broker.arrivals import Coming
@@ -74,13 +77,17 @@ def _check(job: int | str, spec: Job | None, when: str = "") -> None:
 def _waiting(job: BrokeredJob, family: int) -> Arriving:
     _check(job.id, job.spec)
     numbers = float(job.came), int(job.processors), float(job.limit), float(job.length)
-    return Arriving(job.id, job.row, *numbers, job.user, _home(job.home), job.spec, family)
+    tasks = set_columns(job.tasks) if isinstance(job, BrokeredSet) else None
+    return Arriving(job.id, job.row, *numbers, job.user, _home(job.home), job.spec, family, tasks)
 
 
 def _arriving(job: Coming, family: int) -> Arriving:
-    _check(job.id, job.spec, ", still to arrive,")
     numbers = job.submit, job.processors, job.limit, job.length
-    return Arriving(job.id, job.row, *numbers, job.user, _home(job.home), job.spec, family)
+    about = job.id, job.row, *numbers, job.user, _home(job.home)
+    if isinstance(job.spec, TaskSet):
+        return Arriving(*about, None, family, set_columns(job.spec))
+    _check(job.id, job.spec, ", still to arrive,")
+    return Arriving(*about, job.spec, family)
 
 
 def _handed(broker: Broker, job: BrokeredJob, family: int) -> Handed:

@@ -9,6 +9,7 @@ import numpy as np
 from simmodel.records.broker_record import joined, renamed
 from simmodel.records.columns import job_columns
 from simmodel.results.broker import BrokerResult
+from simmodel.results.task_broker import TaskBrokerResult
 from simmodel.work.table import Table
 from simmodel.work.workload import Report
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from simmodel.work.prepare import Prepared
     from simmodel.work.workload import Workload
 
-__all__ = ["Fate", "Ledger", "broker_result"]
+__all__ = ["Fate", "Ledger", "broker_result", "task_broker_result"]
 
 _CARRIED = ("user", "group", "queue", "partition")
 _UNHEARD = "unsubmitted"
@@ -140,6 +141,29 @@ def broker_result(broker: Broker, name: str) -> BrokerResult:
         table["reason"] = reason
     jobs = joined([Table(table), *own]) if own else Table(table)
     return _result(broker, name, below, jobs.with_columns(job=_distinct(jobs)))
+
+
+def task_broker_result(broker: Broker, name: str) -> TaskBrokerResult:
+    """Return what has happened so far to the sets of tasks of a broker and in its systems."""
+    places = {place.name: place.system.result(place.name) for place in broker.places}
+    jobs: list[Any] = sorted(broker.ledger.alone, key=lambda job: job.row)
+    now = broker.env.now
+    nan = float("nan")
+    table: dict[str, Any] = {
+        "submission": np.array([job.id for job in jobs], dtype=object),
+        "tasks": np.array([len(job.tasks) for job in jobs], dtype=np.int64),
+        "submit": np.array([job.came for job in jobs], dtype=np.float64),
+        "handed": np.array([nan if job.started is None else job.started for job in jobs], dtype=np.float64),
+        "end": np.array([nan if job.ended is None else job.ended for job in jobs], dtype=np.float64),
+        "status": np.array([_UNHEARD if job.came > now else job.state for job in jobs], dtype=str),
+        "origin": np.array(["" if job.home is None else job.home.name for job in jobs], dtype=str),
+        "destination": np.array(["" if job.destination is None else job.destination.name for job in jobs], dtype=str),
+    }
+    expected = [broker.ledger.expected.get(job.row) for job in jobs]
+    if any(expected):
+        table["expected_end"] = np.array([nan if each is None else each.finish for each in expected])
+    timing = broker.scheduler.timing()
+    return TaskBrokerResult(name=name, submissions=Table(table), places=places, decisions=timing)
 
 
 def _distinct(jobs: Table) -> NDArray[Any]:

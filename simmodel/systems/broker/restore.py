@@ -13,9 +13,11 @@ from simmodel.snapshots.broker import Arriving, BrokerSnapshot, Handed
 from simmodel.systems.broker.arrivals import Coming
 from simmodel.systems.broker.policies import policies_of_places
 from simmodel.systems.dependencies import Dependencies
-from simmodel.systems.destination import BrokeredJob
+from simmodel.systems.destination import BrokeredJob, BrokeredSet
 from simmodel.systems.kinds import kind_of_snapshot
 from simmodel.systems.policy_state import check_instant, remember
+from simmodel.systems.submissions import set_of_columns
+from simmodel.work.job import LiveJob
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
@@ -70,7 +72,7 @@ class _Restored:
         """Give the broker the jobs."""
         broker, snapshot = self.broker, self.snapshot
         broker.submitted = len(self.known)
-        if self.known:
+        if self.known and broker.work == "jobs":
             broker.ledger.tables.append((0, _table(self.known)))
         for _ in range(max([each.family for each in self.known], default=0)):
             broker.families.append(Dependencies(broker))
@@ -106,7 +108,11 @@ class _Restored:
         if live is None:
             raise InputError(f"job {each.id}, handed to {each.place} as number {each.number}, is not there")
         family = broker.families[each.family]
-        job = BrokeredJob(each.id, row, each.submit, each.processors, each.asked, each.asked, family)
+        if isinstance(live, LiveJob):
+            job = BrokeredJob(each.id, row, each.submit, each.processors, each.asked, each.asked, family)
+        else:
+            tasks = live.tasks if isinstance(live, BrokeredSet) else live.set
+            job = BrokeredSet(row, each.submit, tasks, family)
         job.user, job.home, job.destination = each.user, broker.home(each.origin or None), broker.named[each.place]
         if each.start is not None and each.end is not None:
             broker.ledger.expected[row] = Estimate(each.start, 0.0, 0.0, each.end - each.start)
@@ -120,14 +126,15 @@ class _Restored:
         length = each.limit if each.length is None else each.length
         home = self.broker.home(each.home or None)
         numbers = each.submit, each.processors, each.limit, length
-        return Coming(self.rows[each.row], *numbers, each.id, each.user, home, each.spec)
+        spec = each.spec if each.tasks is None else set_of_columns(each.tasks)
+        return Coming(self.rows[each.row], *numbers, each.id, each.user, home, spec)
 
     def live(self, each: Arriving) -> BrokeredJob:
         """Return a job that has not been handed over."""
         broker, row = self.broker, self.rows[each.row]
         home, family = broker.home(each.home or None), broker.families[each.family]
-        if each.spec is not None:
-            job = broker.live(each.spec, row, home, family)
+        if each.spec is not None or each.tasks is not None:
+            job = broker.live(each.spec or set_of_columns(each.tasks or {}), row, home, family)
             job.processors = each.processors
         else:
             length = each.limit if each.length is None else each.length

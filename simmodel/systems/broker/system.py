@@ -12,17 +12,21 @@ from simmodel.platform.broker import Slowdowns, read_slowdowns
 from simmodel.policies.brokers import broker_policy
 from simmodel.scheduling.protocol import Estimate, Load, View, work_units
 from simmodel.scheduling.scheduler import Scheduler
-from simmodel.systems.broker.arrivals import BrokerQueue, Coming, Source, replay_workload
-from simmodel.systems.broker.record import Fate, Ledger, broker_result
+from simmodel.systems.broker.arrivals import BrokerQueue, Coming, Later, Source, replay_workload
+from simmodel.systems.broker.record import Fate, Ledger, broker_result, task_broker_result
 from simmodel.systems.dependencies import Dependencies
-from simmodel.systems.destination import BrokeredJob, Destination, destination_of
+from simmodel.systems.destination import BrokeredJob, BrokeredSet, Destination, destination_of
 from simmodel.systems.system import By, Offers, System, Timing
 from simmodel.work.job import OVER, Job, LiveJob, Run
+from simmodel.work.taskset import TaskSet
+from simmodel.work.workflow import Workflow
 from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
     from simmodel.results.broker import BrokerResult
+    from simmodel.results.task_broker import TaskBrokerResult
     from simmodel.snapshots.broker import BrokerSnapshot
+    from simmodel.work.live import LiveWork
     from simmodel.work.prepare import Prepared
     from simmodel.work.workload import Workload
 
@@ -115,12 +119,15 @@ class Broker(System[BrokeredJob]):
         self.name = name
         self.by = by
         _check(env, systems)
+        self.work = systems[0].work
         self.timing = _timing(systems)
         self.rank = min(system.rank for system in systems) - 1 if rank is None else rank
         self.places = tuple(destination_of(system, by) for system in systems)
         self.named = {place.name: place for place in self.places}
         for each in read_slowdowns(list(self.named), slowdowns):
             self.named[each.place].slowdowns[each.home] = each.factor
+            if self.work == "tasks" and each.factor != 1.0:
+                raise InputError(f"slowdowns of jobs expected, found one of {each.place}, which runs tasks")
         self.queue = BrokerQueue(env)
         self.view = View(env, self.queue, self.places, f"{name}.policy")
         self.view.estimator = self._estimate
@@ -158,15 +165,17 @@ class Broker(System[BrokeredJob]):
             raise InputError(f"a home among {', '.join(self.named)} expected, found {given!r}")
         return found
 
-    def submit(self, work: Job, home: Any = None) -> BrokeredJob:
-        """Submit a job now, whatever its ``submit`` says; the job is an event that happens when it is over.
+    def submit(self, work: Job | TaskSet | Workflow, home: Any = None, *, at: float | None = None) -> BrokeredJob:
+        """Submit work now, whatever the ``submit`` of a job says; it is an event that happens when it is over.
 
         Parameters
         ----------
         work
-            the job
+            a job; over systems that run tasks, a workflow or a set of tasks, which goes to one of them as a whole
         home
             the system it belongs to, or its name
+        at
+            the instant (s) of its submission; default: now
 
         Raises
         ------
@@ -175,18 +184,37 @@ class Broker(System[BrokeredJob]):
         InputError
             where the home is not there
         """
-        job = self.live(work, self.submitted, self.home(home), self.families[0])
+        job = self.live(self._checked(work), self.submitted, self.home(home), self.families[0])
         reason = self._why_nowhere(job)
         if reason is not None:
-            raise ImpossibleWork(f"{self.name}: job {job.id}: {reason}")
+            raise ImpossibleWork(f"{self.name}: {'job' if self.work == 'jobs' else 'set'} {job.id}: {reason}")
+        if at is not None and not self.env.now <= at < INFINITY:
+            raise InputError(f"an instant from {self.env.now:g} s on expected, found {at!r}", place="at")
         self.submitted += 1
         self._active += 1
         self.ledger.alone.append(job)
-        self._take_in(job)
+        if at is not None and at > self.env.now:
+            job.came = job.submit = at
+            self.sources.append(Later(self, job))
+        else:
+            self.take_in(job)
         return job
 
-    def live(self, spec: Job, row: int, home: Destination | None, family: Dependencies) -> BrokeredJob:
-        """Return the live job of a row; nothing changes."""
+    def _checked(self, work: Job | TaskSet | Workflow) -> Job | TaskSet:
+        """Return work of the kind that the systems run."""
+        if self.work == "tasks" and isinstance(work, TaskSet | Workflow):
+            return TaskSet.of(work)
+        if self.work == "tasks" or not isinstance(work, Job):
+            expected = "a workflow or a task set" if self.work == "tasks" else "a Job"
+            raise InputError(f"{expected} expected, found {work!r}")
+        return work
+
+    def live(self, spec: Job | TaskSet, row: int, home: Destination | None, family: Dependencies) -> BrokeredJob:
+        """Return the live work of a row; nothing changes."""
+        if isinstance(spec, TaskSet):
+            tasks = BrokeredSet(row, self.env._now, spec, family)
+            tasks.home = home
+            return tasks
         length = INFINITY if spec.run is None else float(spec.run)
         limit = length if spec.requested is None else float(spec.requested)
         name = spec.id if spec.id is not None else spec.name or row + 1
@@ -207,6 +235,8 @@ class Broker(System[BrokeredJob]):
         home
             the system they belong to, or its name
         """
+        if self.work != "jobs":
+            return super().replay(workload)
         return replay_workload(self, workload, self.home(home))
 
     def expect(self, jobs: list[Coming], family: Dependencies) -> None:
@@ -230,10 +260,10 @@ class Broker(System[BrokeredJob]):
         return "; ".join(dict.fromkeys(reasons))
 
     def arrive(self, job: BrokeredJob) -> None:
-        """Take in a job of a workload."""
+        """Take in what comes at its instant."""
         reason = self._why_nowhere(job)
         if reason is None:
-            self._take_in(job)
+            self.take_in(job)
             return
         said = re.sub(r" of job \S+ is not there", " is not there", reason)  # the same words for every job
         self.report.rejected[said.split(" asked for,")[-1].strip()] += 1
@@ -244,7 +274,8 @@ class Broker(System[BrokeredJob]):
         job.family.rejected(job.id)
         self._over(job)
 
-    def _take_in(self, job: BrokeredJob) -> None:
+    def take_in(self, job: BrokeredJob) -> None:
+        """Have submitted work wait for others, or for the policy."""
         spec = job.spec
         if spec is not None:
             job.family.know(job)
@@ -295,18 +326,28 @@ class Broker(System[BrokeredJob]):
         for hook in self.env.hooks("job_handed"):
             hook(work, place)
 
-    def _stand_for(self, job: BrokeredJob, live: LiveJob) -> None:
-        """Have a job go on as the live job of the system that it was handed to."""
+    def _stand_for(self, job: BrokeredJob, live: LiveWork) -> None:
+        """Have a job go on as the live work of the system that it was handed to."""
         job.below, job.place = live, job.destination
+        job.follow(live)
         if isinstance(live, BrokeredJob):
             live.above = job
-        else:
+        elif isinstance(live, LiveJob):
             self._below[live] = job
-        job.follow(live)
-        if live.started is not None:  # at once
+        elif live.over:  # an empty set
+            self._over(job)
+        else:
+            live.callbacks.append(lambda _: self._set_over(job, live))
+        if job.started is not None and job.state not in OVER:  # at once
             self._started(job)
 
-    def go_on(self, job: BrokeredJob, live: LiveJob | None = None) -> None:
+    def _set_over(self, job: BrokeredJob, live: LiveWork) -> None:
+        job.follow(live)
+        self._over(job)
+        if self.queue:
+            self.scheduler.wake()
+
+    def go_on(self, job: BrokeredJob, live: LiveWork | None = None) -> None:
         """Take in a job that was submitted before the broker was: it waits, is blocked, or was handed over as this."""
         self._active += 1
         if live is not None:
@@ -395,7 +436,8 @@ class Broker(System[BrokeredJob]):
         if job in self.handed:
             del self.handed[job]
         if job.below is not None:
-            self._below.pop(job.below, None)
+            if isinstance(job.below, LiveJob):
+                self._below.pop(job.below, None)
             if job.event is not None:
                 job.event.succeed(job)
         if job.family.waiting:
@@ -437,11 +479,11 @@ class Broker(System[BrokeredJob]):
 
     # ------------------------------------------------------------------ as a place
 
-    def why_not(self, work: Job) -> str | None:
-        """Say why no system that the policy may choose can ever run the job, or ``None``; a pure question."""
-        return self._why_nowhere(self.live(work, self.submitted, None, self.families[0]))
+    def why_not(self, work: Job | TaskSet | Workflow) -> str | None:
+        """Say why no system that the policy may choose can ever run the work, or ``None``; a pure question."""
+        return self._why_nowhere(self.live(self._checked(work), self.submitted, None, self.families[0]))
 
-    def estimate(self, work: Job, by: By = "requested") -> Estimate:
+    def estimate(self, work: Job | TaskSet | Workflow, by: By = "requested") -> Estimate:
         """Return the least of the estimates of the systems, by the end; ties go to the first.
 
         The broker's own ``by`` holds, whatever is given here.
@@ -457,7 +499,7 @@ class Broker(System[BrokeredJob]):
         >>> broker.estimate(Job(processors=2, run=10)).finish, broker.estimate(Job(processors=4, run=10)).finish
         (10.0, 20.0)
         """
-        job = self.live(work, self.submitted, None, self.families[0])
+        job = self.live(self._checked(work), self.submitted, None, self.families[0])
         able = [place for place in self.allowed(None) if place.can_run(job)]
         if not able:
             raise ImpossibleWork(f"{self.name}: job {job.id}: {self._why_nowhere(job)}")
@@ -576,9 +618,10 @@ class Broker(System[BrokeredJob]):
 
     # ------------------------------------------------------------------ results
 
-    def result(self, name: str | None = None) -> BrokerResult:
+    def result(self, name: str | None = None) -> BrokerResult | TaskBrokerResult:
         """Return what has happened so far to all jobs and in each system; ``name`` is what tables call it."""
-        return broker_result(self, name or self.scheduler.policy_name)
+        make = broker_result if self.work == "jobs" else task_broker_result
+        return make(self, name or self.scheduler.policy_name)
 
 
 def _broker(job: BrokeredJob) -> Broker:
@@ -601,6 +644,11 @@ def _check(env: Environment, systems: Sequence[System[Any]]) -> None:
     if len({system.name for system in systems}) != len(systems):
         raise InputError(f"systems with names that differ expected, found {', '.join(each.name for each in systems)}")
     for system in systems:
+        if system.work != systems[0].work:
+            raise InputError(
+                f"systems that all run jobs, or tasks, expected: {systems[0].name} runs {systems[0].work}, "
+                f"{system.name} {system.work}"
+            )
         if system.env is not env:
             raise InputError(f"systems in the environment of the broker expected, {system.name} is in another one")
 

@@ -9,7 +9,7 @@ from simmodel.scheduling.protocol import Estimate
 from simmodel.systems.cluster.system import Cluster
 from simmodel.systems.cluster.unfolding import Work
 from simmodel.systems.destination import BrokeredJob, Destination, destination_of
-from simmodel.work.job import LiveJob
+from simmodel.work.job import Job, LiveJob
 
 if TYPE_CHECKING:
     from simmodel.systems.system import By
@@ -87,6 +87,12 @@ class ClusterDestination(Destination):
         """Whether the job could start now, were nothing before it in the queue."""
         guest, reason = self._guest(job)
         return reason is None and bool(guest.place.fits(guest))
+
+    def request(self, job: BrokeredJob) -> Job:
+        """Return the job as it would be submitted here."""
+        request = super().request(job)
+        assert isinstance(request, Job)
+        return request
 
     def _guest(self, job: BrokeredJob) -> tuple[LiveJob, str | None]:
         """Return the job as it would be here, and why it can never run."""

@@ -1,0 +1,86 @@
+"""What a run of several systems of tasks under a broker returns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+import numpy as np
+
+from simmodel.records.broker_record import joined
+from simmodel.results.machine import MachineResult
+from simmodel.work.table import Table
+
+__all__ = ["TaskBrokerResult"]
+
+
+@attrs.define(kw_only=True, eq=False, repr=False)
+class TaskBrokerResult:
+    """What happened to the sets of tasks of a broker, and in each of its systems.
+
+    Parameters
+    ----------
+    name
+        what tables and plots call the run
+    submissions
+        one row a set: ``submission, tasks`` (how many), the instants ``submit, handed, end`` (s), ``status, origin,
+        destination``, and ``expected_end`` (s) where the policy asked
+    places
+        the result of each system, by name
+    decisions, scenario
+        how often the policy was asked, and the seconds inside it; what repeats the run
+
+    >>> from simmodel import Environment
+    >>> from simmodel.catalogue import load_platform
+    >>> from simmodel.systems.broker.system import Broker
+    >>> from simmodel.systems.machine.system import Machine
+    >>> from simmodel.work.taskset import TaskSet
+    >>> env = Environment()
+    >>> machines = [Machine(env, load_platform("hetsim-slow"), name=name) for name in ("a", "b")]
+    >>> broker = Broker(env, machines, "round-robin")
+    >>> _ = broker.submit(TaskSet([3.0, 4.0])), broker.submit(TaskSet([5.0]))
+    >>> env.run()
+    >>> result = broker.result()
+    >>> result.submissions["destination"].tolist(), result.submissions["end"].tolist()
+    (['a', 'b'], [4.0, 5.0])
+    >>> result.metrics()
+    {'submissions': 2, 'tasks': 3, 'makespan': 5.0}
+    """
+
+    name: str = "run"
+    submissions: Table
+    places: Mapping[str, MachineResult | TaskBrokerResult]
+    decisions: Mapping[str, float] = attrs.field(factory=dict)
+    scenario: Mapping[str, Any] = attrs.field(factory=dict)
+
+    @property
+    def tasks(self) -> Table:
+        """The tasks of all systems, with the ``place`` of each: what its system is called, or its path."""
+        tables = []
+        for name, result in self.places.items():
+            tasks = result.tasks
+            below = tasks["place"].tolist() if isinstance(result, TaskBrokerResult) else []
+            paths = [f"{name}/{each}" for each in below] if below else [name] * len(tasks)
+            tables.append(tasks.with_columns(place=np.array(paths, dtype=object)))
+        return joined(tables)
+
+    def metrics(self) -> dict[str, Any]:
+        """Return how many submissions and tasks there were, and the seconds from the first submission to the last end.
+
+        Systems have metrics of their own: ``result.places[name].metrics()``.
+        """
+        ends = self.submissions["end"][np.isfinite(self.submissions["end"])]
+        first = self.submissions["submit"].min() if len(self.submissions) else 0.0
+        return {
+            "submissions": len(self.submissions),
+            "tasks": int(self.submissions["tasks"].sum()),
+            "makespan": float(ends.max() - first) if len(ends) else 0.0,
+        }
+
+    def summary(self) -> str:
+        """Return the metrics as text, for people."""
+        return "\n".join(f"{name:12} {value:g}" for name, value in self.metrics().items())
+
+    def __repr__(self) -> str:
+        return f"<TaskBrokerResult {self.name}: {len(self.submissions)} submissions on {', '.join(self.places)}>"
