@@ -1,10 +1,12 @@
 """A fourth kind of system, of a user's own, goes wherever the others go."""
 
+import attrs
 import numpy as np
 import pytest
 from bag import Bag, BagSnapshot, BagSpec
 
-from simmodel import Cluster, Environment, Job, simulate
+from simmodel import Branch, Cluster, Environment, Job, compare, explore, replicate, simulate, start, what_if
+from simmodel.cli import main
 from simmodel.errors import InputError
 from simmodel.platform.broker import BrokerSpec
 from simmodel.platform.cluster import ClusterSpec
@@ -127,3 +129,60 @@ def test_a_house_is_simulated_by_its_description() -> None:
     assert set(result.runs["place"].tolist()) == {"c", "bag", "inner/x", "inner/y"}
     sim = Simulation(Bag(Environment(), BagSpec(slots=1)))
     assert sim.system.kind == "bag"
+
+
+def bag_at(cut: float = 7) -> Snapshot:
+    return start(BagSpec(slots=2), JOBS).run(until=cut).snapshot()
+
+
+def test_its_futures_are_simulated() -> None:
+    snapshot = bag_at()
+    found = what_if(snapshot, ["fcfs", "sjf", None], arrivals=[Job(id="late", submit=9, run=1)])
+    assert [each.status for each in found] == ["finished"] * 3
+    assert found["fcfs"] == attrs.evolve(found["as it is"], name="fcfs", branch=found["fcfs"].branch)
+    assert [each.job for each in found["sjf"].starts] == ["late"]
+    branches = [Branch("fcfs").submit(Job(id=9, run=50)).switch(30, "sjf"), Branch("fcfs").cancel(2)]
+    assert [each.status for each in what_if(snapshot, branches)] == ["finished"] * 2
+
+
+def test_a_house_has_futures_too() -> None:
+    house = start(HOUSE, workload(), "sgs-t").run(until=40).snapshot()
+    branches = {
+        "as it is": None,
+        "sjf": Branch(policies={"inner.y": "sjf", "c": "sjf"}),
+        "loads": Branch("least-loaded", policies={"inner": "round-robin"}),
+    }
+    found = what_if(house, branches, arrivals=[Job(id="x", submit=50, run=5)])
+    assert [each.status for each in found] == ["finished"] * 3
+    assert "x" in [each.job for each in found["loads"].starts]
+    with pytest.raises(InputError, match=r"policies of places expected \(x, y\), found one of 'z'"):
+        what_if(house, [Branch(policies={"inner.z": "sjf"})])
+    with pytest.raises(InputError, match="the places of a bag take none"):
+        what_if(bag_at(), [Branch(policies="sjf")])
+
+
+def test_its_policies_are_compared_and_explored() -> None:
+    found = compare(BagSpec(slots=2), JOBS, ["fcfs", "ljf"])
+    assert found["ljf"].jobs["start"].tolist() == simulate(BagSpec(slots=2), JOBS, "ljf").jobs["start"].tolist()
+    spread = explore([BagSpec(slots=1), 4], [JOBS], ["fcfs", "sjf"], seeds=[0, 1])
+    assert spread.labels("platform") == ["bag", "4"]
+    with pytest.raises(InputError, match="run jobs, or all run tasks"):
+        explore([BagSpec(slots=1), "hetsim-slow"], [JOBS], ["fcfs"])
+    again = replicate(simulate, 2, platform=BagSpec(slots=2), workload=JOBS, policy="sjf")
+    assert again["wait_mean"].mean > 0
+
+
+def test_commands_take_it(tmp_path, capsys, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_toml(BagSpec(slots=16), "bag.toml")
+    batch = ["batch", "probe-4", "--platform", "bag.toml", "--policy", "fcfs"]
+    assert main([*batch, "--schedule", "s.csv"]) == 0
+    assert "probe-4 under fcfs on 16 processors" in capsys.readouterr().out
+    assert main([*batch, "--at", "500", "--snapshot", "s.json"]) == 0
+    assert main(["whatif", "s.json", "--policies", "fcfs,sjf"]) == 0
+    assert "sjf" in capsys.readouterr().out
+    assert main(["compare", "probe-4", "--platform", "bag.toml", "--policies", "fcfs,sjf"]) == 0
+    arguments = ["explore", "--platforms", "bag.toml", "--workloads", "probe-4", "--policies", "fcfs", "--seeds", "1"]
+    assert main(arguments) == 0
+    assert main([*batch, "--estimates", "exact"]) == 2
+    assert "--estimates is no option of a bag" in capsys.readouterr().err

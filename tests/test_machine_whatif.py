@@ -63,9 +63,40 @@ def test_the_same_in_other_processes() -> None:
     assert [outcome.samples for outcome in here] == [outcome.samples for outcome in there]
 
 
+def test_a_policy_follows_another_on_a_machine_and_tasks_are_started_and_withdrawn_by_hand() -> None:
+    # Alone, hRR sends c to the GPU and d to the core; GreedyET keeps what it places on the core.
+    machine = Machine(Environment(seed=0), small_machine({"name": "gpu0", "setup": 100}), "hrr")
+    flow = Workflow([Task(id="p", run=10), Task(id="c", run=50), Task(id="d", run=50)], [("p", "c", 0), ("c", "d", 0)])
+    machine.submit(flow)
+    machine.env.run(until=5)
+    branches = {
+        "hrr": "hrr",
+        "at once": Branch("hrr").switch(7, "greedy-et"),
+        "later": Branch("greedy-et").switch(30, "hrr"),
+        "by hand": Branch("hrr").start("c", "cpu0", at=10).cancel("d", at=20),
+    }
+    found = what_if(machine.snapshot(), branches, objective=makespan)
+    places = {name: [each.place for each in found[name].starts] for name in branches}
+    assert places == {
+        "hrr": ["gpu0", "cpu0"],
+        "at once": ["cpu0", "cpu0"],
+        "later": ["cpu0", "gpu0"],
+        "by hand": ["cpu0"],
+    }
+    nowhere = what_if(machine.snapshot(), [Branch("hrr").start("c", at=10)])
+    assert "the name of a place expected" in nowhere.outcomes[0].reason
+
+
 def test_what_a_machine_has_not() -> None:
     snapshot = started().snapshot()
-    with pytest.raises(InputError, match="a policy alone expected for a machine"):
-        what_if(snapshot, [Branch("hrr").switch(50, "heft")])
+    with pytest.raises(InputError, match="no job can be submitted to a machine: it runs tasks"):
+        what_if(snapshot, [Branch("hrr").submit(Job(run=5))])
+    with pytest.raises(InputError, match="the places of a machine take none"):
+        what_if(snapshot, [Branch("hrr", policies="heft")])
     with pytest.raises(InputError, match="no arrivals expected for a machine"):
         what_if(snapshot, ["hrr"], arrivals=[Job(id=1, submit=10, run=5)])
+
+
+def test_whole_results_are_kept() -> None:
+    found = what_if(started().snapshot(), ["hrr"], results=True)
+    assert found["hrr"].first.result.metrics()["tasks"] == 2

@@ -36,8 +36,8 @@ def test_a_job_goes_there_or_there(two: BrokerSnapshot) -> None:
             "as it is": None,
             "x": Branch().submit(X),
             "x to b": Branch().submit(X, at=7.0).start("x", "b", at=7.0),
-            "easy": Branch(clusters={"a": "easy", "b": "easy"}).submit(X),
-            "x to b, easy": Branch(clusters={"b": "easy"}).submit(X).start("x", "b"),
+            "easy": Branch(policies="easy").submit(X),
+            "x to b, easy": Branch(policies={"b": "easy"}).submit(X).start("x", "b"),
         },
     )
     assert starts(found["as it is"]) == OLD
@@ -76,13 +76,13 @@ def test_jobs_of_clusters_are_withdrawn_and_not_taken_back(two: BrokerSnapshot) 
 def test_wrong_branches_get_one_sentence(two: BrokerSnapshot) -> None:
     for branch, sentence in (
         (Branch("sjf"), "broker 'sjf' is not known"),
-        (Branch(clusters={"c": "easy"}), "cluster 'c' is not there; there are a, b"),
-        (Branch(clusters={"a": "esay"}), "did you mean 'easy'"),
+        (Branch(policies={"c": "easy"}), "found one of 'c'"),
+        (Branch(policies={"a": "esay"}), "did you mean 'easy'"),
     ):
         with pytest.raises(InputError, match=sentence):
             what_if(two, [branch])
-    with pytest.raises(InputError, match="the snapshot is of one cluster"):
-        what_if(two.places[0], [Branch(clusters={"a": "easy"})])
+    with pytest.raises(InputError, match="the places of a cluster take none"):
+        what_if(two.places[0], [Branch(policies={"a": "easy"})])
 
 
 def test_a_file_says_which_system_it_is_of(two: BrokerSnapshot, tmp_path) -> None:

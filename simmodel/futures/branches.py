@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import isfinite
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import attrs
 
 from simmodel.errors import InputError
 from simmodel.scheduling.protocol import Decision, Start, View
-from simmodel.scheduling.registry import policy as policy_named
 from simmodel.work.job import Job
 
-__all__ = ["Action", "Branch", "CancelJob", "StartJob", "SubmitJob"]
+if TYPE_CHECKING:
+    from simmodel.scheduling.registry import PolicyLike
+    from simmodel.systems.system import System
+
+__all__ = ["Action", "Branch", "CancelJob", "Following", "PoliciesBelow", "StartJob", "SubmitJob", "follow", "label"]
+
+PoliciesBelow: TypeAlias = "PolicyLike | Mapping[str, PolicyLike]"
+"""Policies of the places below: one for all, or by path (``"a"``, ``"inner.a"``)."""
 
 
 class StartJob(NamedTuple):
@@ -44,7 +50,7 @@ class SubmitJob(NamedTuple):
 Action: TypeAlias = StartJob | CancelJob | SubmitJob
 
 
-def _follow(given: Iterable[tuple[float, Any]]) -> tuple[tuple[float, Any], ...]:
+def _follow(given: Iterable[tuple[float, PolicyLike]]) -> tuple[tuple[float, PolicyLike], ...]:
     return tuple(sorted(((float(at), policy) for at, policy in given), key=lambda pair: pair[0]))
 
 
@@ -70,8 +76,8 @@ class Branch:
         pairs of an instant (s, on the clock of the snapshot) and the policy that decides from then on
     actions
         :class:`StartJob`, :class:`CancelJob` and :class:`SubmitJob` values
-    clusters
-        where the snapshot is of a broker: policies of its clusters, by name, instead of their own
+    policies
+        where places are systems: other policies than their own, one for all or by path
 
     >>> now = Branch("easy").start(7)
     >>> later = now.switch(3600, "sjf+easy")
@@ -80,12 +86,12 @@ class Branch:
     easy, sjf+easy from 3600 s, start job 7
     """
 
-    policy: Any = None
-    then: tuple[tuple[float, Any], ...] = attrs.field(default=(), converter=_follow)
+    policy: PolicyLike | None = None
+    then: tuple[tuple[float, PolicyLike], ...] = attrs.field(default=(), converter=_follow)
     actions: tuple[Action, ...] = attrs.field(default=(), converter=_actions)
-    clusters: Mapping[str, Any] = attrs.field(factory=dict, converter=dict)
+    policies: PoliciesBelow | None = None
 
-    def switch(self, at: float, policy: Any) -> Branch:
+    def switch(self, at: float, policy: PolicyLike) -> Branch:
         """Return this branch with another policy from an instant (s) on."""
         return attrs.evolve(self, then=(*self.then, (at, policy)))
 
@@ -101,7 +107,7 @@ class Branch:
         """Return this branch with one more job; see :class:`SubmitJob`."""
         return attrs.evolve(self, actions=(*self.actions, SubmitJob(job, at)))
 
-    def fork(self, at: float, policies: Iterable[Any]) -> dict[str, Branch]:
+    def fork(self, at: float, policies: Iterable[PolicyLike]) -> dict[str, Branch]:
         """Return one branch for each policy that may follow at an instant (s), by what they are called.
 
         >>> list(Branch("easy").fork(60, ["fcfs", "sjf"]))
@@ -115,7 +121,7 @@ class Branch:
         return tuple(action for action in self.actions if isinstance(action, SubmitJob))
 
     def __str__(self) -> str:
-        parts = [label(self.policy), *(f"{label(policy)} on {name}" for name, policy in self.clusters.items())]
+        parts = [label(self.policy), *_called_below(self.policies)]
         parts += [f"{label(policy)} from {at:g} s" for at, policy in self.then]
         for action in self.actions:
             at = "" if action.at is None else f" at {action.at:g} s"
@@ -127,19 +133,22 @@ class Branch:
                 parts.append(f"start job {action.job}{f' on {action.place}' if action.place else ''}{at}")
         return ", ".join(parts)
 
-    def check(self, now: float, named: Callable[[Any], Any] = policy_named) -> None:
-        """Refuse what cannot be: a policy that is not known, an instant before the snapshot's (s)."""
-        for policy in (self.policy, *(policy for _, policy in self.then)):
-            if policy is not None:
-                named(policy)
-        for policy in self.clusters.values():
-            policy_named(policy)
+    def check(self, now: float) -> None:
+        """Raise ``InputError`` for an instant before the snapshot's (s)."""
         for at in (*(at for at, _ in self.then), *(action.at for action in self.actions if action.at is not None)):
             if not (at >= now and isfinite(at)):
                 raise InputError(f"branch '{self}': an instant from {now:g} s on expected, found {at:g}")
 
 
-def label(policy: Any) -> str:
+def _called_below(policies: PoliciesBelow | None) -> list[str]:
+    if policies is None:
+        return []
+    if isinstance(policies, Mapping):
+        return [f"{label(policy)} on {path}" for path, policy in policies.items()]
+    return [f"{label(policies)} below"]
+
+
+def label(policy: PolicyLike | None) -> str:
     """Return what a policy is called in tables."""
     if policy is None:
         return "as it is"
@@ -148,24 +157,19 @@ def label(policy: Any) -> str:
     return str(getattr(policy, "name", None) or getattr(policy, "__name__", None) or type(policy).__name__)
 
 
-def follow(branch: Branch, first: Any, named: Callable[[Any], Any] = policy_named) -> Any:
+def follow(branch: Branch, first: Any, named: Callable[[PolicyLike], Any]) -> Any:
     """Return the policy that does what a branch says but for submissions, beginning with the policy ``first``.
 
-    It is for one simulation. ``named`` gives the policies of names.
+    It is for one simulation. ``named`` gives policies with nothing remembered.
     """
     starts = [action for action in branch.actions if isinstance(action, StartJob)]
     cancels = [action for action in branch.actions if isinstance(action, CancelJob)]
     if not (starts or cancels or branch.then):
         return first
-    return _Following(first, [(at, _unused(policy, named)) for at, policy in branch.then], starts, cancels)
+    return Following(first, [(at, named(policy)) for at, policy in branch.then], starts, cancels)
 
 
-def _unused(given: Any, named: Callable[[Any], Any]) -> Any:
-    policy = named(given)
-    return policy.fresh() if policy is given and hasattr(policy, "fresh") else policy
-
-
-class _Following:
+class Following:
     """Policies one after the other, and what is started and withdrawn by hand."""
 
     def __init__(
@@ -175,16 +179,17 @@ class _Following:
         self.name = label(first)
         self.tries_every_submission = any(getattr(each, "tries_every_submission", False) for _, each in self.stages)
         self.preempts = any(getattr(each, "preempts", False) for _, each in self.stages)
+        self.plans = getattr(first, "plans", False)
         if hasattr(first, "destinations"):
             self.destinations = first.destinations
         self._starts = starts
         self._cancels = cancels
-        self._system: Any = None
+        self.system: System[Any] | None = None
         self._stage = 0
 
-    def attach(self, system: Any) -> None:
+    def attach(self, system: System[Any]) -> None:
         """Attach all policies to the system, and see to it that there is a decision whenever one is due."""
-        self._system = system
+        self.system = system
         for _, policy in self.stages:
             if hasattr(policy, "attach"):
                 policy.attach(system)
@@ -197,7 +202,8 @@ class _Following:
             env.call_at(env.now if cancel.at is None else cancel.at, _Withdrawal(system, cancel.job))
 
     def _wake(self) -> None:
-        self._system.scheduler.wake_anyway()
+        assert self.system is not None
+        self.system.scheduler.wake_anyway()
 
     def restore(self, values: Any) -> None:
         """Give the first policy what it remembers."""
@@ -222,14 +228,18 @@ class _Following:
         due = [start for start in self._starts if start.at is None or start.at <= view.now]
         self._starts = [start for start in self._starts if start not in due]
         for start in due:
-            part, job = find_job(self._system, start.job)
-            if part is not self._system:
+            system = self.system
+            assert system is not None
+            part, job = find_job(system, start.job)
+            if part is not system:
                 raise InputError(f"job {start.job} was handed to {part.name}: a broker takes nothing back")
             place = job.place if start.place is None else _place(view, start.place)
+            if place is None:
+                raise InputError(f"job {start.job}: the name of a place expected, at which it is to start; found none")
             if job.state != "waiting":
                 raise InputError(f"job {start.job} cannot be started at {view.now:g} s: it is {job.state}")
             if not place.queues and place is not job.place:
-                _move(self._system, job, place)
+                system.rebind(job, place)
             if not place.queues and not place.fits(job):
                 raise InputError(
                     f"job {start.job} cannot be started on {place.name} at {view.now:g} s: {job.processors} processors "
@@ -239,21 +249,10 @@ class _Following:
         yield from getattr(policy, "decide", policy)(view) or ()
 
 
-def _move(cluster: Any, job: Any, place: Any) -> None:
-    """Let a waiting job wait for another partition."""
-    before = job.place
-    cluster._queues[before].remove(job)
-    job.place = place
-    job.priority += place.priority - before.priority
-    if job.spec is not None:
-        job.request = place.request_of(job.spec)
-    cluster._queues[place].add(job)
-
-
 class _Withdrawal:
     """Withdraws a job when it is called."""
 
-    def __init__(self, system: Any, job: int | str) -> None:
+    def __init__(self, system: System[Any], job: int | str) -> None:
         self._system = system
         self._job = job
 
@@ -269,7 +268,7 @@ def _place(view: View, name: str) -> Any:
     raise InputError(f"place {name!r} is not there; there are {', '.join(place.name for place in view.places)}")
 
 
-def find_job(system: Any, name: int | str) -> tuple[Any, Any]:
+def find_job(system: System[Any], name: int | str) -> tuple[System[Any], Any]:
     """Return the live job that is called so, and the cluster or the broker that has it.
 
     Raises

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from simmodel.results.result import Result
-
 __all__ = ["Outcome", "Sample", "Starting", "WhatIf", "scored"]
 
 
@@ -65,7 +63,7 @@ class Sample:
     seed: int
     now: tuple[Starting, ...]
     """What starts at the instant of the snapshot."""
-    result: Result | None = None
+    result: Any = None
 
     def __eq__(self, other: object) -> bool:
         """Whether the same happens; the results are not compared, nor is the seed."""

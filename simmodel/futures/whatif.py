@@ -5,32 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
-from math import inf, isfinite, nan
+from math import inf, isfinite
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import attrs
-import numpy as np
 
 from simmodel.environment import Environment, quiet_garbage_collector
 from simmodel.errors import InputError, Stalled
 from simmodel.futures.branches import Branch, label
 from simmodel.futures.executors import Ended, OutOfTime, run_all
 from simmodel.futures.outcomes import Outcome, Sample, Starting, WhatIf, scored
+from simmodel.futures.restoring import check_branch, restored
+from simmodel.futures.samples import sample_of
 from simmodel.futures.sampling import Arrivals, draw_arrivals, with_jobs
-from simmodel.futures.systems import SYSTEMS, check_branch, job_names, restored, running
-from simmodel.futures.task_outcomes import task_sample
-from simmodel.scheduling.objective import measure
 from simmodel.scheduling.objective import objective as objective_of
 from simmodel.scheduling.observer import Observer
-from simmodel.snapshots.machine import MachineSnapshot
 from simmodel.snapshots.snapshot import Snapshot
+from simmodel.systems.kinds import kind_of_snapshot
 from simmodel.work.job import Job
-from simmodel.work.table import Table
 
 if TYPE_CHECKING:
-    from simmodel.results.result import Result
+    from simmodel.scheduling.registry import PolicyLike
     from simmodel.scheduling.scheduler import Scheduler
     from simmodel.work.workload import Workload
 
@@ -39,7 +36,7 @@ __all__ = ["Outcome", "Sample", "Starting", "WhatIf", "what_if"]
 
 def what_if(
     snapshot: Snapshot | str | Path,
-    policies: Mapping[str, Any] | Iterable[Any],
+    policies: Mapping[str, PolicyLike | Branch | None] | Iterable[PolicyLike | Branch | None],
     *,
     horizon: float | None = None,
     executor: Executor | None = None,
@@ -93,7 +90,7 @@ def what_if(
     InputError
         where there is no policy, a name is not known, or a number is not possible; before anything runs
 
-    The snapshot of a machine has tasks in the place of jobs, takes policies alone, and no arrivals; with
+    The snapshot of a system that runs tasks has tasks in the place of jobs, and takes no arrivals; with
     ``objective=lambda sample: sample.ended`` the least makespan is the best.
 
     A policy that fails, or takes its worker process down, is reported as ``failed`` and stops nobody else. The outcomes
@@ -115,10 +112,7 @@ def what_if(
     """
     if isinstance(snapshot, (str, Path)):
         snapshot = Snapshot.from_json(snapshot)
-    if not isinstance(snapshot, Snapshot):
-        raise InputError(f"a snapshot, or a file of one, expected, found {snapshot!r}")
-    if snapshot.system not in SYSTEMS:
-        raise InputError(f"a snapshot of a {' or a '.join(SYSTEMS)} expected, found one of a {snapshot.system}")
+    kind = kind_of_snapshot(snapshot)
     now = float(snapshot.now)
     for what, seconds in (("horizon", horizon), ("deadline", deadline)):
         if seconds is not None and not (seconds > 0 and isfinite(seconds)):
@@ -129,13 +123,11 @@ def what_if(
     seen = snapshot.expected(actual=actual)
     for branch in branches.values():
         check_branch(seen, branch)
-    names = job_names(seen)
-    for branch in branches.values():
         if branch.submitted:
-            with_jobs(None, _submitted(branch, now), names)
-    if arrivals is not None and isinstance(seen, MachineSnapshot):
-        raise InputError("no arrivals expected for a machine, whose work is tasks, found some", place="arrivals")
-    seeds, drawn = draw_arrivals(arrivals, samples, seed, now=now, until=until, taken=names)
+            with_jobs(None, _submitted(branch, now), seen.ids)
+    if arrivals is not None and kind.work != "jobs":
+        raise InputError(f"no arrivals expected for a {kind.name}, whose work is tasks, found some", place="arrivals")
+    seeds, drawn = draw_arrivals(arrivals, samples, seed, now=now, until=until, taken=seen.ids)
     material = _Material(seen, tuple(seeds), tuple(drawn), until, results)
     tasks = [_Task(branch, sample) for sample in range(samples) for branch in branches.values()]
     with _Bar(len(tasks), progress) as bar:
@@ -145,7 +137,9 @@ def what_if(
     return WhatIf(now, tuple(scored(found, goal)), goal, horizon)
 
 
-def _branches(policies: Mapping[str, Any] | Iterable[Any]) -> dict[str, Branch]:
+def _branches(
+    policies: Mapping[str, PolicyLike | Branch | None] | Iterable[PolicyLike | Branch | None],
+) -> dict[str, Branch]:
     if isinstance(policies, (str, Branch)) or not isinstance(policies, Iterable):
         raise InputError(f"a list of policies, or labels and policies, expected, found {policies!r}")
     if isinstance(policies, Mapping):
@@ -211,7 +205,7 @@ class _Bar:
 class _Material(NamedTuple):
     """What all simulations share."""
 
-    snapshot: Any
+    snapshot: Snapshot
     seeds: tuple[int, ...]
     arrivals: tuple[Workload | None, ...]
     until: float
@@ -246,7 +240,7 @@ def _simulate(material: _Material, task: _Task, left: float | None) -> Sample:
     seed, arrivals = material.seeds[task.sample], material.arrivals[task.sample]
     branch = task.branch
     if branch.submitted:
-        arrivals = with_jobs(arrivals, _submitted(branch, snapshot.now), job_names(snapshot))
+        arrivals = with_jobs(arrivals, _submitted(branch, snapshot.now), snapshot.ids)
     env = Environment(snapshot.now, seed)
     if left is not None:
         env.observe(_Watch(left))
@@ -259,72 +253,5 @@ def _simulate(material: _Material, task: _Task, left: float | None) -> Sample:
         else:
             with suppress(Stalled):  # what waits for ever is left waiting
                 env.run()
-    names = job_names(snapshot)
-    if isinstance(snapshot, MachineSnapshot):
-        return task_sample(snapshot, system.result(), until, seed)
-    if arrivals is not None:
-        names += arrivals["job"].tolist()
-    return _sample(snapshot, system.result(), until, seed, material.results, names)
-
-
-def _sample(snapshot: Any, result: Result, until: float, seed: int, keep: bool, given: Sequence[int | str]) -> Sample:
-    """Return what a what-if keeps of a result, in which names are texts where some are numbers and some not."""
-    now = float(snapshot.now)
-    jobs = result.jobs
-    before = {(run.id, run.started) for run in running(snapshot)}
-    begun = {name for name, _ in before}
-    names = _as_given(jobs["job"], given)
-    waited = set(job_names(snapshot)) - begun
-    inside = np.array([name not in begun for name in names], dtype=bool)
-    inside &= ~np.isin(jobs["status"], ("rejected", "unsubmitted", "cancelled"))
-    inside &= jobs["submit"] <= until
-    columns = {name: jobs[name] for name in ("job", "submit", "start", "end", "processors", "requested", "status")}
-    columns["job"] = np.array(names, dtype=object if any(isinstance(name, str) for name in names) else None)
-    columns["waiting"] = np.array([name in waited for name in names], dtype=bool)
-    own = Table(columns).where(inside)
-    started = np.isfinite(own["start"])
-    submit = own["submit"]
-    if "eligible" in jobs:
-        submit = np.where(np.isnan(jobs["eligible"][inside]), submit, jobs["eligible"][inside])
-    run = np.where(started & np.isfinite(own["end"]), own["end"] - own["start"], own["requested"])
-    counts = started | (until < inf)
-    ended = until if until < inf else float(np.nanmax(np.append(jobs["end"], now)))
-    room = result.capacity().integral(now, ended) if ended > now else 0.0
-    measures = measure(
-        submit[counts],
-        own["start"][counts],
-        run[counts],
-        until=ended,
-        busy=result.busy().integral(now, ended) / room if room else nan,
-    )
-    starts = _starts(result, now, given, before)
-    return Sample(
-        jobs=own,
-        starts=starts,
-        now=tuple(each for each in starts if each.at == now),
-        measures=measures,
-        unstarted=int((~started).sum()),
-        ended=ended,
-        seed=seed,
-        result=result if keep else None,
-    )
-
-
-def _as_given(column: Any, given: Sequence[int | str]) -> list[int | str]:
-    """Return the names in a column of jobs as they were given: numbers, or texts."""
-    if column.dtype.kind in "iu":
-        return list(column.tolist())
-    names = {str(name): name for name in given}
-    return [names[str(name)] for name in column.tolist()]
-
-
-def _starts(
-    result: Result, now: float, given: Sequence[int | str], before: set[tuple[Any, float]]
-) -> tuple[Starting, ...]:
-    runs = result.runs
-    starts = runs["start"]
-    rows = np.flatnonzero(starts >= now)
-    rows = rows[np.argsort(starts[rows], kind="stable")]
-    names = _as_given(runs["job"][rows], given)
-    found = zip(names, runs["place"][rows].tolist(), starts[rows].tolist(), strict=True)
-    return tuple(Starting(job, place, at) for job, place, at in found if (job, at) not in before)
+    came = [] if arrivals is None else arrivals["job"].tolist()
+    return sample_of(snapshot, system.result(), until=until, seed=seed, came=came, keep=material.results)

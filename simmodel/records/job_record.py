@@ -231,6 +231,27 @@ class JobRecord:
         withdrawn = np.flatnonzero((entered > left) & np.isfinite(self.jobs["end"]))
         yield self.jobs["end"][withdrawn], withdrawn, -1
 
+    # ------------------------------------------------------------------ as records of all kinds of work
+
+    def outcomes(self) -> Table:
+        """Return one row a job: ``work, submit, since, start, end, processors, requested, status``.
+
+        ``since``: from when its wait counts, s: when it was eligible.
+        """
+        columns = {name: self.jobs[name] for name in ("submit", "start", "end", "processors", "requested", "status")}
+        since = self.jobs["submit"]
+        if "eligible" in self.jobs:
+            since = np.where(np.isnan(self.jobs["eligible"]), since, self.jobs["eligible"])
+        return Table({"work": self.jobs["job"], "since": since, **columns})
+
+    def executions(self) -> Table:
+        """Return one row an execution: ``work, place, start``."""
+        return Table({"work": self.runs["job"], "place": self.runs["place"], "start": self.runs["start"]})
+
+    def room(self, begin: float, end: float) -> float:
+        """Return the processor seconds that there were between two instants (s)."""
+        return self.capacity().integral(begin, end)
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}: {len(self.jobs)} jobs on {self.processors} processors>"
 

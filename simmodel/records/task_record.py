@@ -215,6 +215,37 @@ class TaskRecord:
             np.append(start, end), np.append(weight, -weight), self.started, max(self.ended, self.started)
         )
 
+    # ------------------------------------------------------------------ as records of all kinds of work
+
+    def outcomes(self) -> Table:
+        """Return one row a task: ``work, submit, since, start, end, processors, requested, status``.
+
+        A task is submitted when it is ready, starts when a processor is its own, and asks for its expected run time.
+        ``since``: from when its wait counts: that of a task without a processor does not (nan).
+        """
+        tasks = self.tasks
+        return Table(
+            {
+                "work": tasks["task"],
+                "since": np.where(np.isfinite(tasks["taken"]), tasks["ready"], np.nan),
+                "submit": tasks["ready"],
+                "start": tasks["taken"],
+                "end": tasks["end"],
+                "processors": tasks["cores"],
+                "requested": np.where(np.isnan(tasks["expected_run"]), tasks["run_best"], tasks["expected_run"]),
+                "status": tasks["status"],
+            }
+        )
+
+    def executions(self) -> Table:
+        """Return one row a task that has a processor: ``work, place, start`` (when the processor was its own)."""
+        taken = self.tasks.where(np.isfinite(self.tasks["taken"]))
+        return Table({"work": taken["task"], "place": taken["processor"], "start": taken["taken"]})
+
+    def room(self, begin: float, end: float) -> float:
+        """Return the processor time that there was between two instants."""
+        return (end - begin) * len(self.processors)
+
     def __repr__(self) -> str:
         count = len(self.processors)
         processors = "1 processor" if count == 1 else f"{count} processors"

@@ -87,6 +87,11 @@ class ClusterSnapshot(Snapshot):
         return [work.id for work in self.submitted_work]
 
     @property
+    def begun(self) -> set[tuple[int | str, float]]:
+        """The ids of the jobs that run, each with its start (s)."""
+        return {(run.id, run.started) for run in self.running}
+
+    @property
     def tally(self) -> tuple[int, int]:
         """How many jobs run and how many wait."""
         return len(self.running), len(self.waiting)

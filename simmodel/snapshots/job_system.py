@@ -52,6 +52,11 @@ class JobSystemSnapshot(Snapshot):
         return [work.id for work in self.works]
 
     @property
+    def begun(self) -> set[tuple[int | str, float]]:
+        """The ids of the jobs that run, each with its start (s)."""
+        return {(run.id, run.started) for run in self.running}
+
+    @property
     def tally(self) -> tuple[int, int]:
         """How many jobs run and how many wait."""
         return len(self.running), len(self.waiting)

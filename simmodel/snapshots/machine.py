@@ -218,6 +218,11 @@ class MachineSnapshot(Snapshot):
         return [task.id for task in self.tasks]
 
     @property
+    def begun(self) -> set[tuple[int | str, float]]:
+        """The ids of the tasks that are on processors, each with the instant (s) since when."""
+        return {(task.id, task.stamps[0]) for task in self.tasks if task.stamps}
+
+    @property
     def tally(self) -> tuple[int, int]:
         """How many tasks are on processors and how many wait."""
         running = sum(task.stamps is not None for task in self.tasks)

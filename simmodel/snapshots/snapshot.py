@@ -100,6 +100,11 @@ class Snapshot:
         """The ids of the work that has been submitted and is not over, here and below."""
         return [name for each in self.below for name in each.ids]
 
+    @property
+    def begun(self) -> set[tuple[int | str, float]]:
+        """The ids of what runs, here and below, each with its start (s)."""
+        return {each for below in self.below for each in below.begun}
+
     def expected(self, *, actual: bool = False) -> Self:
         """Return what a what-if may see: no work to come, and expected instead of actual run times.
 

@@ -16,10 +16,12 @@ from simmodel.errors import InputError, unknown
 from simmodel.platform.options import NoOptions, Options
 from simmodel.platform.toml import KINDS as SPECS
 from simmodel.snapshots.snapshot import Snapshot
+from simmodel.systems.policy_state import chosen_policy
 from simmodel.systems.submissions import read_submissions
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
+    from simmodel.scheduling.registry import PolicyLike
     from simmodel.systems.submissions import GivenWork, Submissions
     from simmodel.systems.system import System
 
@@ -116,6 +118,16 @@ class Kind:
         given = {"name": name} if name is not None else {}
         return self.system(env, spec, policy, **given, **options.values())  # type: ignore[call-arg]
 
+    def policy_of(self, snapshot: Snapshot, given: PolicyLike | None = None) -> Any:
+        """Return a policy to go on from a snapshot with, nothing remembered: the one given, or the snapshot's own.
+
+        Raises
+        ------
+        InputError
+            where it is not known, or none is given and the snapshot's own was given as an object
+        """
+        return chosen_policy(snapshot, given)
+
     def restore(self, env: Environment, snapshot: Any, policy: Any = None, *, policies: Any = None) -> System[Any]:
         """Return a live system that goes on from a snapshot, under the snapshot's policy unless another is given."""
         _no_places(policies, self.name)
@@ -188,7 +200,15 @@ def kind_of(spec: Any) -> Kind | None:
 
 
 def kind_of_snapshot(snapshot: Snapshot) -> Kind:
-    """Return the kind of system that a snapshot is of."""
+    """Return the kind of system that a snapshot is of.
+
+    Raises
+    ------
+    InputError
+        where it is no snapshot, or of a kind that is not known
+    """
+    if not isinstance(snapshot, Snapshot):
+        raise InputError(f"a snapshot, or a file of one, expected, found {snapshot!r}")
     return kind_named(snapshot.system)
 
 

@@ -152,6 +152,11 @@ class System(Generic[Live]):
         """Withdraw work that waits, or stop what runs; what is over stays as it is."""
         raise NotImplementedError
 
+    def rebind(self, work: Live, place: Any) -> None:
+        """Let waiting work wait for another of the places."""
+        live: Any = work
+        live.place = place
+
     def why_not(self, work: Any) -> str | None:
         """Say why no place of the system can ever run the work, were it submitted, or ``None``; a pure question."""
         raise NotImplementedError

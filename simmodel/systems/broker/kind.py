@@ -11,16 +11,19 @@ import attrs
 from simmodel.errors import InputError, unknown
 from simmodel.platform.broker import BrokerSpec, Slowdowns
 from simmodel.platform.options import BrokerOptions, Options
+from simmodel.policies.brokers import broker_policy
 from simmodel.scheduling.registry import policy as policy_named
 from simmodel.snapshots.broker import BrokerSnapshot
 from simmodel.systems.broker.policies import policies_of_places
 from simmodel.systems.broker.system import Broker
 from simmodel.systems.kinds import Kind, kind_of, register_kind
+from simmodel.systems.policy_state import chosen_policy
 from simmodel.systems.submissions import read_submissions
 from simmodel.systems.system import System
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
+    from simmodel.scheduling.registry import PolicyLike
     from simmodel.systems.submissions import GivenWork, Submissions
 
 __all__ = ["BROKER", "BrokerKind"]
@@ -99,6 +102,12 @@ class BrokerKind(Kind):
         return Broker(
             env, systems, policy, slowdowns=_factors(spec), by=options.by, ties=options.ties, name=name or spec.name
         )
+
+    def policy_of(self, snapshot: Any, given: PolicyLike | None = None) -> Any:
+        """Return a policy to go on from a snapshot with, as of any kind; its own keeps its rule for ties."""
+        if given is None and snapshot.policy.known_as is not None:
+            return broker_policy(snapshot.policy.known_as, ties=snapshot.ties)
+        return chosen_policy(snapshot, broker_policy(given) if isinstance(given, str) else given)
 
     def restore(self, env: Environment, snapshot: Any, policy: Any = None, *, policies: Any = None) -> System[Any]:
         """Return a broker that goes on from a snapshot; policies are those of its places, by path or one for all."""

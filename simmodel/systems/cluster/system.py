@@ -408,6 +408,16 @@ class Cluster(Executions, Snapshots, System[LiveJob]):
 
     # ------------------------------------------------------------------ interventions
 
+    def rebind(self, work: LiveJob, place: Pool) -> None:
+        """Let a waiting job wait for another partition."""
+        before: Pool = work.place
+        self._queues[before].remove(work)
+        work.place = place
+        work.priority += place.priority - before.priority
+        if work.spec is not None:
+            work.request = place.request_of(work.spec)
+        self._queues[place].add(work)
+
     def cancel(self, job: LiveJob) -> None:
         """Withdraw a job that waits, or stop one that runs; one that is over stays as it is."""
         if job.state in OVER:

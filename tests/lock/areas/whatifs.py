@@ -104,7 +104,7 @@ def add() -> None:
             "brokers": ["sgs-t", "sgs-w", "least-loaded", "round-robin", "siloed", "random", None],
             "policies of clusters": {
                 "own": None,
-                "b by sjf": Branch("sgs-t", clusters={"b": "sjf+easy"}),
+                "b by sjf": Branch("sgs-t", policies={"b": "sjf+easy"}),
                 "switched": Branch("siloed").switch(at + 30, "sgs-t"),
             },
         }.items():

@@ -1,0 +1,60 @@
+"""From a snapshot to the live system that goes on as a branch says, whatever kind of system it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from simmodel.errors import InputError
+from simmodel.futures.branches import Branch, Following, PoliciesBelow, follow
+from simmodel.systems.broker.policies import policies_of_places
+from simmodel.systems.kinds import kind_of_snapshot
+
+if TYPE_CHECKING:
+    from simmodel.environment import Environment
+    from simmodel.snapshots.snapshot import Snapshot
+    from simmodel.systems.system import System
+
+__all__ = ["check_branch", "restored"]
+
+
+def check_branch(snapshot: Snapshot, branch: Branch) -> None:
+    """Refuse a branch that cannot be one of a snapshot.
+
+    Raises
+    ------
+    InputError
+        where a policy is not known or has to be given again, a place is not there, an instant is past, or a job is
+        submitted to a system that runs tasks
+    """
+    kind = kind_of_snapshot(snapshot)
+    kind.policy_of(snapshot, branch.policy)
+    for _, policy in branch.then:
+        kind.policy_of(snapshot, policy)
+    branch.check(snapshot.now)
+    if branch.submitted and kind.work != "jobs":
+        raise InputError(f"branch '{branch}': no job can be submitted to a {kind.name}: it runs tasks")
+    if branch.policies is not None:
+        _check_below(snapshot, branch.policies)
+
+
+def _check_below(snapshot: Snapshot, policies: PoliciesBelow) -> None:
+    kinds = {each.name: kind_of_snapshot(each) for each in snapshot.below}
+    if not kinds:
+        raise InputError(f"policies: the places of a {snapshot.system} take none; a policy is its own")
+    given = policies_of_places(policies, kinds)
+    for each in snapshot.below:
+        own, below = given[each.name]
+        if own is not None:
+            kinds[each.name].policy_of(each, own)
+        if below is not None:
+            _check_below(each, below)
+
+
+def restored(env: Environment, snapshot: Snapshot, branch: Branch) -> System[Any]:
+    """Return the live system that goes on from a snapshot as a branch says, but for what that submits."""
+    kind = kind_of_snapshot(snapshot)
+    policy = follow(branch, kind.policy_of(snapshot, branch.policy), lambda given: kind.policy_of(snapshot, given))
+    system = kind.restore(env, snapshot, policy, policies=branch.policies)
+    if isinstance(policy, Following) and policy.system is None:
+        policy.attach(system)
+    return system
