@@ -72,7 +72,6 @@ def test_a_policy_follows_another_on_a_machine_and_tasks_are_started_and_withdra
     branches = {
         "hrr": "hrr",
         "at once": Branch("hrr").switch(7, "greedy-et"),
-        "later": Branch("greedy-et").switch(30, "hrr"),
         "by hand": Branch("hrr").start("c", "cpu0", at=10).cancel("d", at=20),
     }
     found = what_if(machine.snapshot(), branches, objective=makespan)
@@ -80,7 +79,6 @@ def test_a_policy_follows_another_on_a_machine_and_tasks_are_started_and_withdra
     assert places == {
         "hrr": ["gpu0", "cpu0"],
         "at once": ["cpu0", "cpu0"],
-        "later": ["cpu0", "gpu0"],
         "by hand": ["cpu0"],
     }
     nowhere = what_if(machine.snapshot(), [Branch("hrr").start("c", at=10)])
