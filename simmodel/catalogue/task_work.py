@@ -22,7 +22,7 @@ from __future__ import annotations
 import inspect
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ import numpy as np
 
 from simmodel.catalogue.ready import ready_file, ready_names
 from simmodel.catalogue.workflows import load_workflow
-from simmodel.errors import InputError, unknown
+from simmodel.errors import InputError, Plain, unknown
 from simmodel.formats.hetsim_config import HetSimConfig
 from simmodel.generators.draws import Streams
 from simmodel.generators.families import only_possible, with_families
@@ -109,7 +109,7 @@ def task_work(
     return work
 
 
-def make_work(settings: Mapping[str, Any], *, seed: int | None = None, source: str | None = None) -> Work:
+def make_work(settings: Mapping[str, Plain], *, seed: int | None = None, source: str | None = None) -> Work:
     """Return the work that settings describe: a mapping with the keys of a file of settings.
 
     Raises
@@ -158,7 +158,7 @@ class _Reader:
         return load_workflow(path, **self.options)
 
     def settings(
-        self, settings: Mapping[str, Any], rng: np.random.Generator | None, seed: int | None, source: str | None
+        self, settings: Mapping[str, Plain], rng: np.random.Generator | None, seed: int | None, source: str | None
     ) -> Work:
         kind = settings.get("generator")
         if kind is None or kind in TASK_KINDS:
@@ -168,19 +168,19 @@ class _Reader:
         if kind not in TASK_KINDS:
             more = "; a workload of jobs is for a cluster" if "generator" in settings else ""
             raise InputError(f"one of {', '.join(TASK_KINDS)} expected, found {kind!r}{more}", source, "generator")
-        parameters = settings.get("parameters", {})
+        parameters: Any = settings.get("parameters", {})
         if not isinstance(parameters, Mapping):
             raise InputError(f"a table expected, found {parameters!r}", source, "parameters")
         if source is not None and isinstance(parameters.get("workflow"), str):
             beside = Path(source).parent / parameters["workflow"]
             if beside.is_file():
                 parameters = {**parameters, "workflow": str(beside)}
-        seed = seed if seed is not None else settings.get("seed", 0)
-        if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-            raise InputError(f"a whole number >= 0 expected, found {seed!r}", source, "seed")
-        return self.made(str(kind), parameters, rng or np.random.default_rng(seed), source)
+        start = seed if seed is not None else settings.get("seed", 0)
+        if isinstance(start, bool) or not isinstance(start, int) or start < 0:
+            raise InputError(f"a whole number >= 0 expected, found {start!r}", source, "seed")
+        return self.made(str(kind), parameters, rng or np.random.default_rng(start), source)
 
-    def made(self, name: str, given: Mapping[str, Any], rng: np.random.Generator, source: str | None) -> Work:
+    def made(self, name: str, given: Mapping[str, Plain], rng: np.random.Generator, source: str | None) -> Work:
         """Return the work of a generator and its parameters."""
         kind = TASK_KINDS[name]
         signature = inspect.signature(kind.make).parameters
@@ -220,7 +220,7 @@ class _Reader:
         except (TypeError, ValueError) as error:
             raise InputError(str(error), source) from None
 
-    def defaults(self, own: list[str], given: Mapping[str, Any]) -> dict[str, Any]:
+    def defaults(self, own: list[str], given: Collection[str]) -> dict[str, Any]:
         """Return what the configuration says of a generator's parameters, as far as the text does not."""
         options = self.config.options() if self.config is not None else {}
         if any(key in given for key in _ARRIVALS):

@@ -48,7 +48,7 @@ def whole(text: str) -> int:
     return int(number)
 
 
-def columns_of(rows: Sequence[Mapping[str, Any]], always: Container[str]) -> dict[str, NDArray[Any]]:
+def columns_of(rows: Sequence[Mapping[str, float | str]], always: Container[str]) -> dict[str, NDArray[Any]]:
     """Turn rows of one shape into columns; leave out those of which nothing is known, but for the ``always`` ones.
 
     >>> columns_of([{"run": 1.0, "user": "ann", "nodes": -1}], ())
@@ -57,7 +57,7 @@ def columns_of(rows: Sequence[Mapping[str, Any]], always: Container[str]) -> dic
     columns = {}
     for name in rows[0]:
         values = [row[name] for row in rows]
-        column = names(values) if isinstance(values[0], str) else np.array(values)
+        column = names([str(value) for value in values]) if isinstance(values[0], str) else np.array(values)
         nothing = ("",) if column.dtype.kind == "U" else (0, -1) if name == "gpus_per_node" else (-1,)
         empty = np.isnan(column).all() if column.dtype.kind == "f" else np.isin(column, nothing).all()
         if name in always or not empty:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 import difflib
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +18,14 @@ from simmodel.work.table import Columns, Table
 from simmodel.work.workload import COLUMNS, Workload
 
 if TYPE_CHECKING:
+    from datetime import tzinfo
+
     import pandas as pd
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["read_columns"]
 
+Cell = float | str | datetime | timedelta | None
 _INSTANTS = frozenset({"submit", "start", "end", "cancel"})
 _DURATIONS = frozenset({"wait", "run", "requested", "cpu_time", "think_time"})
 _BYTES = frozenset({"used_memory", "requested_memory", "memory_per_node"})
@@ -103,7 +106,7 @@ def read_columns(
     return Workload({column: columns[column] for column in order}, name=title, processors=processors)
 
 
-def _choose(table: Mapping[str, Any], names: Mapping[str, str], origin: str) -> dict[str, str]:
+def _choose(table: Collection[str], names: Mapping[str, str], origin: str) -> dict[str, str]:
     """Return simmodel's names to theirs, of the columns that are used."""
     for ours, theirs in names.items():
         if ours not in _KNOWN:
@@ -120,12 +123,12 @@ def _choose(table: Mapping[str, Any], names: Mapping[str, str], origin: str) -> 
     return chosen
 
 
-def _close(word: str, words: Any) -> str:
+def _close(word: str, words: Iterable[str]) -> str:
     found = difflib.get_close_matches(word, list(words), 1)
     return f"; did you mean {found[0]!r}?" if found else ""
 
 
-def _read_csv(source: Any, delimiter: str | None) -> tuple[dict[str, list[str]], list[int], str]:
+def _read_csv(source: Source, delimiter: str | None) -> tuple[dict[str, list[str]], list[int], str]:
     """Return the columns of a CSV file as texts, the number of each row's line, and the file's name."""
     lines, origin = read_lines(source)
     texts = [line for _, line in lines]
@@ -155,14 +158,14 @@ def _read_csv(source: Any, delimiter: str | None) -> tuple[dict[str, list[str]],
 
 
 def _convert(
-    column: str, values: Any, origin: str, theirs: str, lines: Sequence[int] | None, local: Any
+    column: str, values: ArrayLike, origin: str, theirs: str, lines: Sequence[int] | None, local: tzinfo
 ) -> NDArray[Any]:
     array = np.asarray(values)
     times = column in _INSTANTS or column in _DURATIONS
     if array.dtype.kind in "Mm" and times:
-        if hasattr(values, "dt") and array.dtype.kind == "M" and values.dt.tz is None and column in _INSTANTS:
-            values = values.dt.tz_localize(local)
-            array = np.asarray(values.dt.tz_convert("UTC").dt.tz_localize(None))
+        dates: Any = getattr(values, "dt", None)  # of a pandas series
+        if dates is not None and array.dtype.kind == "M" and dates.tz is None and column in _INSTANTS:
+            array = np.asarray(dates.tz_localize(local).dt.tz_convert("UTC").dt.tz_localize(None))
         unknown = np.isnat(array)
         unit = array.astype("datetime64[ns]" if array.dtype.kind == "M" else "timedelta64[ns]").astype(np.int64)
         return np.where(unknown, np.nan, unit / 1e9)
@@ -178,7 +181,7 @@ def _convert(
 
 
 def _cell_by_cell(
-    column: str, cells: list[Any], origin: str, theirs: str, lines: Sequence[int] | None, local: Any
+    column: str, cells: list[Cell], origin: str, theirs: str, lines: Sequence[int] | None, local: tzinfo
 ) -> NDArray[Any]:
     texts = ["" if _missing(cell) else str(cell).strip() for cell in cells]
     if column in _NAMES:
@@ -194,7 +197,7 @@ def _cell_by_cell(
                 )
                 found.append(when.timestamp() if when else instant(text, local))
             elif column in _DURATIONS:
-                found.append(cell.total_seconds() if text and hasattr(cell, "total_seconds") else duration(text))
+                found.append(cell.total_seconds() if text and isinstance(cell, timedelta) else duration(text))
             elif column in _BYTES:
                 found.append(float(text) if text else float("nan"))
             elif column == "status" and text.isalpha():
@@ -217,5 +220,5 @@ def _cell_by_cell(
     return np.array(found, dtype=np.float64 if floats else np.int64)
 
 
-def _missing(cell: Any) -> bool:
+def _missing(cell: Cell) -> bool:
     return cell is None or cell != cell or str(cell) in ("NaT", "<NA>")

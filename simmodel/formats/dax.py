@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import re
 from pathlib import Path
-from typing import Any
 
 from simmodel.errors import InputError
 from simmodel.formats.documents import Element, read_xml
@@ -141,7 +140,7 @@ class _Reader:
         id_ = job.get("id", "")
         if not id_:
             raise self.wrong(job, "a job with an id expected, found none")
-        given: dict[str, Any] = dict(job.attrib)
+        given: dict[str, str] = dict(job.attrib)
         for profile in job.iter("profile"):
             if profile.get("namespace", "").lower() == "pegasus":
                 given.setdefault(str(profile.get("key")), (profile.text or "").strip())
@@ -172,14 +171,14 @@ class _Reader:
             outputs=tuple(outputs),
         )
 
-    def run_time(self, job: Element, given: dict[str, Any]) -> float | None:
+    def run_time(self, job: Element, given: dict[str, str]) -> float | None:
         found = _number(given.get("runtime", ""))
         if found is None or found >= 0:
             return self.number(job, given, "runtime")
         self.before_zero.append((job, found))
         return 0.0
 
-    def number(self, job: Element, given: dict[str, Any], key: str) -> float | None:
+    def number(self, job: Element, given: dict[str, str], key: str) -> float | None:
         if key not in given:
             return None
         found = _number(given[key])

@@ -10,7 +10,7 @@ from typing import Any
 from xml.etree import ElementTree
 from xml.parsers import expat
 
-from simmodel.errors import InputError
+from simmodel.errors import InputError, Plain
 from simmodel.formats.source import Source, decode, read_bytes
 
 __all__ = ["Element", "Value", "read_json", "read_xml"]
@@ -94,7 +94,7 @@ class Value:
 
     __slots__ = ("_key", "_parent", "data", "source")
 
-    def __init__(self, data: Any, source: str, parent: Value | None = None, key: str | int = "") -> None:
+    def __init__(self, data: Plain, source: str, parent: Value | None = None, key: str | int = "") -> None:
         self.data = data
         self.source = source
         self._parent = parent
@@ -164,10 +164,11 @@ class Value:
 
     def number(self, *, least: float | None = 0) -> float:
         """Return the value as a finite number, not below ``least``."""
-        good = isinstance(self.data, int | float) and not isinstance(self.data, bool) and math.isfinite(self.data)
-        if not good or (least is not None and self.data < least):
+        found = self.data
+        if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found):
+            found = None
+        if found is None or (least is not None and found < least):
             raise self._expected("a number" if least is None else f"a number >= {least}")
-        found: float = self.data
         return found
 
     def only(self, *keys: str) -> None:
@@ -194,7 +195,7 @@ def read_json(source: Source) -> Value:
     """
     data, name = read_bytes(source)
 
-    def table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def table(pairs: list[tuple[str, Plain]]) -> dict[str, Plain]:
         found = dict(pairs)
         if len(found) < len(pairs):
             twice = next(key for i, (key, _) in enumerate(pairs) if any(key == each for each, _ in pairs[:i]))

@@ -13,7 +13,7 @@ from typing import Any
 
 import attrs
 
-from simmodel.errors import InputError, unknown
+from simmodel.errors import InputError, Plain, unknown
 from simmodel.formats.documents import Element, read_json, read_xml
 from simmodel.formats.source import Source, decode, read_bytes
 from simmodel.platform.machine import MachineSpec, ProcessorSpec
@@ -168,7 +168,7 @@ _KINDS = {
 }
 
 
-def _possible(value: Any, kind: str) -> bool:
+def _possible(value: Plain, kind: str) -> bool:
     if kind == "truth":
         return isinstance(value, bool)
     if isinstance(value, bool):
@@ -245,7 +245,7 @@ def _xml(text: str, name: str) -> Iterable[tuple[str, Any, str]]:
         yield each.tag, each.get("value", each.text or "").strip(), f"line {each.line}"
 
 
-def _value(key: str, value: Any, name: str, place: str) -> Any:
+def _value(key: str, value: Plain, name: str, place: str) -> Plain:
     """Return a value as a number or a truth; what is neither is refused when the configuration is made."""
     kind = attrs.fields_dict(HetSimConfig)[key].metadata["kind"]
     found = value

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Any
@@ -105,7 +106,7 @@ def read_pbs(source: Source, *, strict: bool = True, timezone: str | None = None
     return Workload(columns_of(_in_order(rows), _ALWAYS), name=Path(title).name.removesuffix(".gz"), report=report)
 
 
-def _sources(source: Any) -> tuple[list[Source], str]:
+def _sources(source: Source) -> tuple[list[Source], str]:
     if isinstance(source, str | Path) and Path(source).is_dir():
         return [path for path in sorted(Path(source).iterdir()) if path.is_file()], str(source)
     return [source], str(getattr(source, "name", "an open file")) if hasattr(source, "read") else str(source)
@@ -162,7 +163,7 @@ def _words(text: str) -> dict[str, str]:
 def _job(job: str, life: _Life, offset: float) -> dict[str, Any]:
     words, stamps = life.words, {kind: stamp - offset for kind, stamp in life.stamps.items()}
 
-    def read(convert: Any, *keys: str) -> float:
+    def read(convert: Callable[[str], float], *keys: str) -> float:
         for key in keys:
             text = words.get(key, "")
             if text:

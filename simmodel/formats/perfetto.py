@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
+from simmodel.errors import Plain
 from simmodel.metrics.packing import pack
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from simmodel.records.job_record import JobRecord
     from simmodel.records.steps import Steps
     from simmodel.work.table import Table
@@ -54,7 +57,7 @@ def write_trace(result: JobRecord, path: str | Path, *, limit: int = 500_000, po
     write_events(path, trace_events(result, limit=limit, points=points), result.name)
 
 
-def write_events(path: str | Path, events: Iterable[Mapping[str, Any]], name: str) -> None:
+def write_events(path: str | Path, events: Iterable[Mapping[str, Plain]], name: str) -> None:
     """Write events of a trace to a file, one a line, compressed where the path ends in ``.gz``.
 
     Parameters
@@ -71,7 +74,7 @@ def write_events(path: str | Path, events: Iterable[Mapping[str, Any]], name: st
         _write(file, events, name)
 
 
-def _write(file: TextIO, events: Iterable[Mapping[str, Any]], name: str) -> None:
+def _write(file: TextIO, events: Iterable[Mapping[str, Plain]], name: str) -> None:
     encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
     file.write('{"displayTimeUnit":"ms","otherData":' + encode({"name": name}) + ',"traceEvents":[\n')
     before = ""
@@ -95,7 +98,9 @@ def trace_events(result: JobRecord, *, limit: int = 500_000, points: int = 20_00
     yield from counter("processors waited for", result.queued_processors(), 0, points)
 
 
-def _slices(result: JobRecord, runs: Table, row: Any, pid: int, size: int, limit: int) -> Iterator[dict[str, Any]]:
+def _slices(
+    result: JobRecord, runs: Table, row: NDArray[np.intp], pid: int, size: int, limit: int
+) -> Iterator[dict[str, Any]]:
     """Yield the executions of one place; ``row`` is their row in the table of jobs."""
     place = str(result.places["place"][pid - 1])
     start, end = runs["start"], np.where(np.isnan(runs["end"]), result.ended, runs["end"])
@@ -132,7 +137,9 @@ def _slices(result: JobRecord, runs: Table, row: Any, pid: int, size: int, limit
         }
 
 
-def _rows(runs: Table, start: Any, end: Any, size: int) -> tuple[Any, Any]:
+def _rows(
+    runs: Table, start: NDArray[np.float64], end: NDArray[np.float64], size: int
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the execution and the row of each slice: every node of an execution, or its lowest packed row."""
     nodes = runs["nodes"].tolist()
     on_nodes = np.array([held is not None for held in nodes], dtype=bool)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from simmodel.errors import Plain
 from simmodel.formats.perfetto import counter, write_events
 from simmodel.metrics.processors import link_load, routes
 from simmodel.records.steps import Steps
@@ -187,7 +188,7 @@ class _Slices:
         yield from self.arrows(thread, limit)
 
     @staticmethod
-    def slice(name: str, cat: str, begin: float, stop: float, tid: int, args: dict[str, Any]) -> dict[str, Any]:
+    def slice(name: str, cat: str, begin: float, stop: float, tid: int, args: dict[str, Plain]) -> dict[str, Any]:
         took = round(stop - begin, 3)
         return {"ph": "X", "name": name, "cat": cat, "ts": begin, "dur": took, "pid": _PROCESSORS, "tid": tid} | {
             "args": args

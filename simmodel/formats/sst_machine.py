@@ -30,6 +30,8 @@ from simmodel.work.task import Task
 from simmodel.work.workflow import Workflow
 from simmodel.work.workload import Report
 
+Given = Workflow | Source
+
 __all__ = ["SST_POLICIES", "SSTScenario", "machine_for", "read_sst_scenario"]
 
 SST_POLICIES: Mapping[str, Callable[[Task], float]] = {
@@ -207,14 +209,16 @@ def _agreed(flows: list[Workflow], key: str) -> float | None:
     return said[0] if said else None
 
 
-def _listed(files: Any) -> list[Any]:
-    if isinstance(files, (str, Path, Workflow)) or hasattr(files, "read") or not isinstance(files, Iterable):
+def _listed(files: Given | Iterable[Given]) -> list[Given]:
+    if isinstance(files, (str, Path, Workflow)):
         return [files]
+    if hasattr(files, "read") or not isinstance(files, Iterable):
+        return [files]  # type: ignore[list-item]
     found = list(files)
     if not found:
         raise InputError("at least one file expected, found none")
     return found
 
 
-def _flow(given: Any, memory_unit: float = 2**20) -> Workflow:
+def _flow(given: Given, memory_unit: float = 2**20) -> Workflow:
     return given if isinstance(given, Workflow) else read_sst(given, memory_unit=memory_unit)

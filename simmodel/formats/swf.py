@@ -121,7 +121,7 @@ def _has_late_comments(data: bytes) -> bool:
     return data.find(b";", _head_length(data)) >= 0
 
 
-def _as_column(field: str, values: NDArray[Any]) -> NDArray[Any]:
+def _as_column(field: str, values: NDArray[np.number]) -> NDArray[np.number]:
     if field in _WHOLE:
         return values.astype(np.int64, copy=False)
     values = values.astype(np.float64, copy=False)
@@ -132,7 +132,7 @@ def _as_column(field: str, values: NDArray[Any]) -> NDArray[Any]:
     return values
 
 
-def _all_whole(columns: list[NDArray[Any]]) -> bool:
+def _all_whole(columns: list[NDArray[np.number]]) -> bool:
     """Whether the columns of counts and numbers hold whole numbers."""
     return all(
         values.dtype == np.int64 or bool((values == np.floor(values)).all())
@@ -285,13 +285,13 @@ def write_swf(workload: Workload, path: str | Path) -> Report:
     return report
 
 
-def _numbered(values: NDArray[Any]) -> dict[Any, int]:
+def _numbered(values: NDArray[np.generic]) -> dict[Any, int]:
     """Number texts from 1 in the order they come; the missing text stays -1."""
     texts = [text for text in dict.fromkeys(values.tolist()) if text not in ("", None)]
     return {"": -1, None: -1, **{text: number for number, text in enumerate(texts, 1)}}
 
 
-def _written(field: str, values: NDArray[Any]) -> list[str]:
+def _written(field: str, values: NDArray[np.number]) -> list[str]:
     """Write numbers as short as they are read back exactly: 3.0 as 3."""
     if values.dtype.kind == "f":
         values = values / 1024 if field in _MEMORY else values

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from simmodel.errors import InputError
+from simmodel.errors import InputError, Plain
 from simmodel.formats.documents import Value, read_json
 from simmodel.formats.source import Source, write_text
 from simmodel.work.task import DataObject, RecordedMachine, Task
-from simmodel.work.workflow import Workflow
+from simmodel.work.workflow import TaskId, Workflow
 from simmodel.work.workload import Report
 
 __all__ = ["VERSIONS", "read_wfformat", "write_wfformat"]
@@ -216,7 +216,7 @@ def _header(document: Value) -> dict[str, Any]:
     return header | {key: value for key, value in parts.items() if value}
 
 
-def _beyond(table: Mapping[str, Any], known: tuple[str, ...]) -> dict[str, Any]:
+def _beyond(table: Mapping[str, Plain], known: tuple[str, ...]) -> dict[str, Plain]:
     return {key: value for key, value in table.items() if key not in known}
 
 
@@ -299,7 +299,7 @@ def _whole(size: float) -> float:
     return int(size) if size == int(size) else size
 
 
-def _plain_ids(ids: Mapping[Any, Any], report: Report) -> dict[Any, str]:
+def _plain_ids(ids: Iterable[TaskId], report: Report) -> dict[TaskId, str]:
     """Return ids with only the characters that the format allows, each still one of its own."""
     plain = {id_: re.sub(r"[^0-9a-zA-Z_.#:/-]", "_", str(id_)) for id_ in ids}
     taken = {text for id_, text in plain.items() if text == id_}
@@ -329,7 +329,9 @@ def _metrics(workflow: Workflow) -> dict[str, float]:
     }
 
 
-def _execution(workflow: Workflow, ids: Mapping[Any, str], beyond: dict[str, Any], version: str) -> dict[str, Any]:
+def _execution(
+    workflow: Workflow, ids: Mapping[TaskId, str], beyond: Mapping[str, Plain], version: str
+) -> dict[str, Any]:
     origin = _date(str(beyond.get("executedAt", ""))) or datetime(1970, 1, 1, tzinfo=UTC)
     makespan = workflow.makespan
     if makespan is None:
@@ -350,7 +352,7 @@ def _execution(workflow: Workflow, ids: Mapping[Any, str], beyond: dict[str, Any
     return found
 
 
-def _ran(task: Task, ids: Mapping[Any, str], origin: datetime) -> dict[str, Any]:
+def _ran(task: Task, ids: Mapping[TaskId, str], origin: datetime) -> dict[str, Any]:
     found: dict[str, Any] = {"id": ids[task.id], "runtimeInSeconds": task.run, **task.details}
     if task.started is not None:
         found["executedAt"] = (origin + timedelta(seconds=task.started)).isoformat()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simmodel.generators.distributions import Distribution, distribution, exponential
+from simmodel.generators.distributions import Distribution, GivenDistribution, distribution, exponential
 from simmodel.generators.streams import stream
 from simmodel.work.workload import Workload
 
@@ -74,10 +73,10 @@ def poisson_arrivals(
 def synthetic(
     jobs: int,
     *,
-    gap: Distribution | Mapping[str, Any] | float,
-    run: Distribution | Mapping[str, Any] | float,
-    size: Distribution | Mapping[str, Any] | float = 1,
-    request_factor: Distribution | Mapping[str, Any] | float | None = None,
+    gap: GivenDistribution,
+    run: GivenDistribution,
+    size: GivenDistribution = 1,
+    request_factor: GivenDistribution | None = None,
     users: int = 0,
     processors: int | None = None,
     rng: np.random.Generator | None = None,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
 import numpy as np
 
-from simmodel.errors import InputError
+from simmodel.errors import InputError, Plain
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -130,7 +130,11 @@ DISTRIBUTIONS: Mapping[str, Callable[..., Distribution]] = {
 """The distributions by name."""
 
 
-def distribution(spec: Distribution | Mapping[str, Any] | float) -> Distribution:
+GivenDistribution: TypeAlias = Distribution | Mapping[str, Plain] | float
+"""A distribution, a number (always that), or a name and its parameters as plain values."""
+
+
+def distribution(spec: GivenDistribution) -> Distribution:
     """Return a distribution of a description: itself, a number (always that), or a name and its parameters.
 
     Raises

@@ -7,20 +7,22 @@ An amount is a number, a pair (each value between them has the same chance), a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from simmodel.errors import InputError
+from simmodel.errors import InputError, Plain
 from simmodel.generators.distributions import Distribution, distribution
 from simmodel.platform.units import parse_quantity
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Amount", "Streams", "amounts", "counts", "share", "streams", "whole"]
+__all__ = ["Amount", "Count", "Streams", "amounts", "counts", "share", "streams", "whole"]
 
-Amount = float | str | Sequence[Any] | Distribution | Mapping[str, Any]
+Amount = float | str | Sequence[float | str] | Distribution | Mapping[str, Plain]
+Count = float | Sequence[float]
+"""A whole number, or two between which (both included) one is drawn."""
 
 
 class Streams(NamedTuple):
@@ -40,7 +42,7 @@ def streams(rng: np.random.Generator | Streams) -> Streams:
     return rng if isinstance(rng, Streams) else Streams(*rng.spawn(3))
 
 
-def whole(name: str, value: Any, *, least: int = 0) -> int:
+def whole(name: str, value: Plain | np.integer, *, least: int = 0) -> int:
     """Return a whole number.
 
     >>> whole("tasks", 1e6), whole("tasks", 0, least=1)
@@ -48,13 +50,13 @@ def whole(name: str, value: Any, *, least: int = 0) -> int:
     ...
     simmodel.errors.InputError: tasks: a whole number >= 1 expected, found 0
     """
-    good = isinstance(value, int | float | np.integer) and not isinstance(value, bool)
-    if not good or value != value // 1 or not least <= value < 2**53:
+    number = value if isinstance(value, int | float | np.integer) and not isinstance(value, bool) else None
+    if number is None or number != number // 1 or not least <= number < 2**53:
         raise InputError(f"a whole number >= {least} expected, found {value!r}", place=name)
-    return int(value)
+    return int(number)
 
 
-def share(name: str, value: Any) -> float:
+def share(name: str, value: Plain) -> float:
     """Return a share from 0 to 1.
 
     >>> share("partial", 0.5)
@@ -65,7 +67,7 @@ def share(name: str, value: Any) -> float:
     return float(value)
 
 
-def amounts(name: str, given: Any, n: int, rng: np.random.Generator, *, unit: str = "s") -> NDArray[np.float64]:
+def amounts(name: str, given: Amount, n: int, rng: np.random.Generator, *, unit: str = "s") -> NDArray[np.float64]:
     """Return so many draws of an amount of a unit (``"s"``, ``"B"``), none below zero.
 
     Raises
@@ -95,7 +97,7 @@ def amounts(name: str, given: Any, n: int, rng: np.random.Generator, *, unit: st
     return np.asarray(drawn, np.float64)
 
 
-def _ends(given: Sequence[Any], unit: str) -> tuple[float, float]:
+def _ends(given: Sequence[float | str], unit: str) -> tuple[float, float]:
     if len(given) != 2:
         raise InputError(f"two ends expected, found {list(given)}")
     low, high = (parse_quantity(end, unit) for end in given)
@@ -104,13 +106,13 @@ def _ends(given: Sequence[Any], unit: str) -> tuple[float, float]:
     return low, high
 
 
-def counts(name: str, given: Any, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def counts(name: str, given: Count, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Return so many draws of a whole number, or of whole numbers from one to another, both included.
 
     >>> counts("objects", (1, 5), 5, np.random.default_rng(0))
     array([5, 4, 3, 2, 2])
     """
-    if isinstance(given, Sequence) and not isinstance(given, str) and len(given) == 2:
+    if not isinstance(given, str | float) and isinstance(given, Sequence) and len(given) == 2:
         low, high = (whole(name, end) for end in given)
         if low > high:
             raise InputError(f"the lower end first expected, found {low} and {high}", place=name)

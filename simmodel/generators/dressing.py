@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
 
 import attrs
 import numpy as np
 
-from simmodel.generators.draws import Amount, Streams, amounts, counts, streams
+from simmodel.generators.draws import Amount, Count, Streams, amounts, counts, streams
 from simmodel.generators.layered import layered
 from simmodel.work.task import DataObject
 from simmodel.work.taskset import TaskSet
@@ -21,7 +20,7 @@ def dress(
     work: Workflow | TaskSet,
     *,
     run: Amount = (10, 500),
-    objects: Any = (1, 5),
+    objects: Count = (1, 5),
     size: Amount = (4e6, 300e6),
     rng: np.random.Generator | Streams,
 ) -> Workflow:
@@ -79,7 +78,7 @@ def dressed_layered(
     density: float = 0.5,
     jump: int = 1,
     run: Amount = (10, 500),
-    objects: Any = (1, 5),
+    objects: Count = (1, 5),
     size: Amount = (4e6, 300e6),
     rng: np.random.Generator | Streams,
 ) -> TaskSet:

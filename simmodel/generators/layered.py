@@ -7,7 +7,7 @@ Source: Suter, Hunold, DAGGEN, a synthetic task graph generator; the parameters 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -111,7 +111,7 @@ def _widths(n: int, fat: float, regular: float, rng: np.random.Generator) -> lis
     return widths
 
 
-def _flop(rows: NDArray[Any], ccr: int, rng: np.random.Generator) -> NDArray[Any]:
+def _flop(rows: NDArray[np.float64], ccr: int, rng: np.random.Generator) -> NDArray[np.float64]:
     factor = rng.uniform(64, 512, len(rows))
     kind = rng.integers(1, 4, len(rows)) if ccr == 0 else np.full(len(rows), ccr)
     return np.select([kind == 1, kind == 2], [factor * rows**2, 2 * factor * rows**2 * np.log2(rows)], rows**3)

@@ -29,12 +29,12 @@ _DAY = _BUCKETS * _BUCKET
 _FIRST = 11  # the bucket at which the cyclic day of the gamma distribution starts
 
 
-def _share(_instance: object, attribute: attrs.Attribute[float], value: float) -> None:
+def _share(_instance: LublinClass, attribute: attrs.Attribute[float], value: float) -> None:
     if not 0 <= value <= 1:
         raise ValueError(f"{attribute.name}: a share from 0 to 1 expected, found {value!r}")
 
 
-def _above_zero(_instance: object, attribute: attrs.Attribute[float], value: float) -> None:
+def _above_zero(_instance: LublinClass, attribute: attrs.Attribute[float], value: float) -> None:
     if not value > 0:
         raise ValueError(f"{attribute.name} > 0 expected, found {value!r}")
 

@@ -12,13 +12,14 @@ from typing import Any
 import attrs
 import numpy as np
 
+from simmodel.errors import Plain
 from simmodel.generators.streams import stream
 from simmodel.work.workload import Workload
 
 __all__ = ["SCHEDTWIN", "JobClass", "schedtwin"]
 
 
-def _range(value: Any) -> tuple[float, float]:
+def _range(value: float | Sequence[float]) -> tuple[float, float]:
     low, high = value if isinstance(value, Sequence) else (value, value)
     return low, high
 
@@ -52,12 +53,13 @@ class JobClass:
             raise ValueError(f"jobs: a whole number from 0 on expected, found {self.jobs!r}")
 
 
-def _class(given: JobClass | Mapping[str, Any]) -> JobClass:
+def _class(given: JobClass | Mapping[str, Plain]) -> JobClass:
     if isinstance(given, JobClass):
         return given
     if set(given) != {"jobs", "nodes", "walltime"}:
         raise ValueError(f"classes: jobs, nodes and walltime of each expected, found {', '.join(given) or 'nothing'}")
-    return JobClass(**given)
+    fields: dict[str, Any] = dict(given)
+    return JobClass(**fields)
 
 
 SCHEDTWIN = (
@@ -71,7 +73,7 @@ SCHEDTWIN = (
 
 def schedtwin(
     *,
-    classes: Sequence[JobClass | Mapping[str, Any]] = SCHEDTWIN,
+    classes: Sequence[JobClass | Mapping[str, Plain]] = SCHEDTWIN,
     gap: float = 5.0,
     processors: int = 32,
     run_share: Sequence[float] | float = 1.0,

@@ -30,7 +30,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from simmodel.errors import InputError
+from simmodel.errors import InputError, Plain
 from simmodel.generators.arrivals import synthetic
 from simmodel.generators.estimates import with_estimates
 from simmodel.generators.lublin import BATCH, INTERACTIVE, TYPELESS, LublinClass, lublin
@@ -44,11 +44,11 @@ _CLASSES = {each.name: each for each in (BATCH, INTERACTIVE, TYPELESS)}
 _KEYS = ("generator", "description", "source", "seed", "parameters", "load", "estimates")
 
 
-def _lublin(classes: Sequence[Any] = ("batch", "interactive"), **parameters: Any) -> Workload:
+def _lublin(classes: Sequence[str | Mapping[str, Plain]] = ("batch", "interactive"), **parameters: Any) -> Workload:
     return lublin(classes=[_lublin_class(each) for each in classes], **parameters)
 
 
-def _lublin_class(given: Any) -> LublinClass:
+def _lublin_class(given: str | Mapping[str, Plain]) -> LublinClass:
     """Return a class of its name, or of a table with ``base`` and the parameters that differ from it."""
     changes = dict(given) if isinstance(given, Mapping) else {"base": given}
     base = changes.pop("base", "typeless")
@@ -58,7 +58,7 @@ def _lublin_class(given: Any) -> LublinClass:
 
 
 def _listed(
-    jobs: Mapping[str, Sequence[Any]], processors: int | None = None, rng: np.random.Generator | None = None
+    jobs: Mapping[str, Sequence[float | str]], processors: int | None = None, rng: np.random.Generator | None = None
 ) -> Workload:
     _known_keys(jobs, tuple(COLUMNS), "parameters.jobs.", None)
     return Workload(jobs, processors=processors)
@@ -73,7 +73,7 @@ GENERATORS: Mapping[str, tuple[Callable[..., Workload], Callable[..., Any], str]
 """Name: what makes the workload of parameters as documents have them, whose parameters these are, and a description."""
 
 
-def generate(settings: Mapping[str, Any], *, seed: int | None = None, source: str | None = None) -> Workload:
+def generate(settings: Mapping[str, Plain], *, seed: int | None = None, source: str | None = None) -> Workload:
     """Return the workload that settings describe.
 
     Parameters
@@ -94,6 +94,7 @@ def generate(settings: Mapping[str, Any], *, seed: int | None = None, source: st
     <Workload lublin-64: 10 jobs, 64 processors>
     """
     _known_keys(settings, _KEYS, "", source)
+    given: dict[str, Any] = dict(settings)
     name = str(settings.get("generator"))
     if name not in GENERATORS:
         from simmodel.generators.task_kinds import TASK_KINDS
@@ -101,37 +102,37 @@ def generate(settings: Mapping[str, Any], *, seed: int | None = None, source: st
         more = "; that makes tasks for a machine, not jobs" if name in TASK_KINDS else ""
         raise InputError(f"one of {', '.join(GENERATORS)} expected, found {name!r}{more}", source, "generator")
     make, signature, _ = GENERATORS[name]
-    parameters = settings.get("parameters", {})
+    parameters = given.get("parameters", {})
     allowed = [key for key in inspect.signature(signature).parameters if key not in ("rng", "seed")]
     _known_keys(parameters, allowed, "parameters.", source)
-    seed = seed if seed is not None else settings.get("seed", 0)
+    seed = seed if seed is not None else given.get("seed", 0)
     making, estimating = np.random.default_rng(seed).spawn(2)
     place = "parameters"
     try:
         workload = make(rng=making, **parameters)
         place = "load"
-        if "load" in settings:
-            _known_keys(settings["load"], ("factor", "to"), "load.", source)
-            workload = scale_load(workload, **settings["load"])
+        if "load" in given:
+            _known_keys(given["load"], ("factor", "to"), "load.", source)
+            workload = scale_load(workload, **given["load"])
             workload = workload.replace(submit=np.floor(workload["submit"]))
         place = "estimates"
-        if "estimates" in settings:
-            _known_keys(settings["estimates"], ("maximum", "distinct", "popular"), "estimates.", source)
-            workload = with_estimates(workload, rng=estimating, **settings["estimates"])
+        if "estimates" in given:
+            _known_keys(given["estimates"], ("maximum", "distinct", "popular"), "estimates.", source)
+            workload = with_estimates(workload, rng=estimating, **given["estimates"])
     except InputError as error:
         raise InputError(error.message, source, error.place or place) from None
     except (TypeError, ValueError) as error:
         raise InputError(str(error), source, place) from None
     workload.header = {
         "Note": f"made by simmodel's generator {name}, seed {seed}" if name != "listed" else "listed one by one",
-        **({"Parameters": _summary(settings)} if name != "listed" else {}),
+        **({"Parameters": _summary(given)} if name != "listed" else {}),
         **{key.capitalize(): str(settings[key]) for key in ("description", "source") if key in settings},
         **({"MaxProcs": str(workload.processors)} if workload.processors else {}),
     }
     return workload
 
 
-def _summary(settings: Mapping[str, Any]) -> str:
+def _summary(settings: Mapping[str, Mapping[str, Plain]]) -> str:
     """Write the parameters in one line."""
     parts = [f"{key}={value!r}" for key, value in settings.get("parameters", {}).items()]
     for table in ("load", "estimates"):
@@ -139,7 +140,7 @@ def _summary(settings: Mapping[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _known_keys(table: Mapping[str, Any], keys: Sequence[str], place: str, source: str | None) -> None:
+def _known_keys(table: Mapping[str, Plain], keys: Sequence[str], place: str, source: str | None) -> None:
     if not isinstance(table, Mapping):
         raise InputError(f"a table expected, found {table!r}", source, place.rstrip("."))
     for key in table:

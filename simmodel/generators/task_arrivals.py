@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from simmodel.errors import InputError
 from simmodel.generators.arrivals import poisson_arrivals, renewal_arrivals
-from simmodel.generators.distributions import Distribution, distribution, uniform
+from simmodel.generators.distributions import GivenDistribution, distribution, uniform
 from simmodel.generators.draws import whole
 from simmodel.generators.tasksets import changed
 from simmodel.work.taskset import TaskSet
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["arrive", "works_over_time"]
 
-Gap = Distribution | Mapping[str, Any] | float | None
+Gap = GivenDistribution | None
 
 
 def _instants(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import attrs
 import numpy as np
 
-from simmodel.errors import InputError, unknown
-from simmodel.generators.draws import Amount, Streams
+from simmodel.errors import InputError, Plain, unknown
+from simmodel.generators.draws import Amount, Count, Streams
 from simmodel.generators.dressing import dress, dressed_layered
 from simmodel.generators.layered import layered
 from simmodel.generators.mixture import mix, mixture
@@ -17,7 +17,7 @@ from simmodel.generators.tasksets import changed, database, random_tasks
 from simmodel.platform.units import parse_quantity
 from simmodel.work.task import DataObject, Task
 from simmodel.work.taskset import TaskSet
-from simmodel.work.workflow import Workflow
+from simmodel.work.workflow import GivenEdge, Workflow
 
 __all__ = ["TASK_KINDS", "TaskKind", "Work"]
 
@@ -53,13 +53,21 @@ class TaskKind:
     in_text: bool = True
 
 
+class Reader(Protocol):
+    """What reads the work that a text inside another one names."""
+
+    def work(self, text: str, rng: np.random.Generator | None) -> Work:
+        """Return that work."""
+        ...
+
+
 def _dressed(
-    workflow: Any,
+    workflow: str,
     *,
     run: Amount = (10, 500),
-    objects: Any = (1, 5),
+    objects: Count = (1, 5),
     size: Amount = (4e6, 300e6),
-    part: Any,
+    part: Reader,
     rng: np.random.Generator | Streams,
 ) -> Workflow:
     if not isinstance(workflow, str):
@@ -72,16 +80,17 @@ def _dressed(
 
 def _mixture(
     tasks: int | None = None,
-    parts: Any = (),
+    parts: Plain = (),
     *,
     order: str = "shuffled",
-    part: Any,
+    part: Reader,
     rng: np.random.Generator,
 ) -> TaskSet:
     """Mix works: each of ``parts`` has a ``work`` (a text) and, with ``tasks``, a ``share`` of these."""
     if not isinstance(parts, Sequence) or isinstance(parts, str) or not parts:
         raise InputError("a list of parts, each with a work, expected, found none", place="parts")
-    for k, each in enumerate(parts):
+    given: list[Any] = list(parts)
+    for k, each in enumerate(given):
         keys = ("work",) if tasks is None else ("work", "share")
         if not isinstance(each, Mapping) or not isinstance(each.get("work"), str):
             raise InputError("a part with the text of a work expected, found none", place=f"parts[{k}]")
@@ -93,20 +102,20 @@ def _mixture(
             raise InputError("a share expected, found none", place=f"parts[{k}].share")
     if tasks is None:
         mixing, *drawing = rng.spawn(1 + len(parts))
-        works = [_one(part, each["work"], drawing[k], k) for k, each in enumerate(parts)]
+        works = [_one(part, each["work"], drawing[k], k) for k, each in enumerate(given)]
         return mix(works, order=order, rng=mixing)
-    shares = [(each["share"], _of_size(part, each["work"], k)) for k, each in enumerate(parts)]
+    shares = [(each["share"], _of_size(part, each["work"], k)) for k, each in enumerate(given)]
     return mixture(tasks, shares, order=order, rng=rng)
 
 
-def _one(part: Any, text: str, rng: np.random.Generator, k: int) -> TaskSet | Workflow:
+def _one(part: Reader, text: str, rng: np.random.Generator, k: int) -> TaskSet | Workflow:
     found: Work = part.work(text, rng)
     if isinstance(found, list):
         raise InputError("one work expected, found several over time", place=f"parts[{k}].work")
     return found
 
 
-def _of_size(part: Any, text: str, k: int) -> Callable[[int, np.random.Generator], TaskSet | Workflow]:
+def _of_size(part: Reader, text: str, k: int) -> Callable[[int, np.random.Generator], TaskSet | Workflow]:
     """Return what draws so many tasks of the work of a text."""
     name, _, rest = text.partition(":")
     kind = TASK_KINDS.get(name)
@@ -121,10 +130,10 @@ _TASK = ("id", "run", "flop", "run_on", "implementations", "family", "cores", "m
 
 
 def _listed(
-    tasks: Sequence[Mapping[str, Any]],
+    tasks: Sequence[Mapping[str, Plain]],
     *,
-    edges: Sequence[Sequence[Any]] | None = None,
-    data: Mapping[str, Any] | None = None,
+    edges: Sequence[Plain] | None = None,
+    data: Mapping[str, float | str] | None = None,
 ) -> Workflow | TaskSet:
     """List tasks one by one, with fields of Task and ``submit`` (s); an edge is [parent, child] or [..., bytes]."""
     made, submit = [], []
@@ -132,7 +141,7 @@ def _listed(
         place = f"tasks[{k}]"
         if not isinstance(each, Mapping):
             raise InputError(f"a table expected, found {each!r}", place=place)
-        fields = dict(each)
+        fields: dict[str, Any] = dict(each)
         for key in fields:
             if key not in (*_TASK, "submit"):
                 raise InputError(unknown("key", key, (*_TASK, "submit")).message, place=f"{place}.{key}")
@@ -163,10 +172,12 @@ def _listed(
     return changed(TaskSet.of(work), submit=submit) if any(submit) else work
 
 
-def _edge(edge: Any, k: int) -> tuple[Any, ...]:
+def _edge(edge: Plain, k: int) -> GivenEdge:
     if not isinstance(edge, Sequence) or isinstance(edge, str) or len(edge) not in (2, 3):
         raise InputError(f"[parent, child] or [parent, child, bytes] expected, found {edge!r}", place=f"edges[{k}]")
-    return (*edge[:2], *(parse_quantity(size, "B", place=f"edges[{k}]") for size in edge[2:]))
+    given: Sequence[Any] = edge
+    parent, child, *sizes = given
+    return (parent, child, parse_quantity(sizes[0], "B", place=f"edges[{k}]")) if sizes else (parent, child)
 
 
 TASK_KINDS: dict[str, TaskKind] = {

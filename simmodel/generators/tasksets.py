@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from simmodel.errors import InputError
-from simmodel.generators.draws import Amount, Streams, amounts, counts, streams, whole
+from simmodel.generators.draws import Amount, Count, Streams, amounts, counts, streams, whole
 from simmodel.work.taskset import TaskSet
 
 __all__ = ["changed", "database", "random_tasks"]
@@ -21,12 +21,12 @@ def random_tasks(
     tasks: int = 100,
     *,
     run: Amount = (10, 500),
-    objects: Any = 0,
+    objects: Count = 0,
     size: Amount = (4e6, 300e6),
-    results: Any = 0,
-    cores: Any = 1,
+    results: Count = 0,
+    cores: Count = 1,
     memory: Amount = 0,
-    priority: Any = 0,
+    priority: Count = 0,
     rng: np.random.Generator | Streams,
 ) -> TaskSet:
     """Draw tasks that wait for none.
@@ -81,8 +81,8 @@ def database(
     *,
     run: Amount = (10, 500),
     merge: Amount = (1, 5),
-    table: Any = 1e9,
-    result: Any = 4096,
+    table: Amount = 1e9,
+    result: Amount = 4096,
     fan_in: int = 64,
     queries: int = 1,
     rng: np.random.Generator | Streams,
