@@ -13,7 +13,7 @@ from heapq import heapify, heappop, heappush
 from numbers import Integral
 from threading import Lock
 from time import monotonic, sleep
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 import simpy
@@ -29,6 +29,7 @@ __all__ = [
     "Environment",
     "Occurrence",
     "RealtimeEnvironment",
+    "ToCome",
     "Waits",
     "heard",
     "hook",
@@ -56,18 +57,46 @@ class Occurrence:
     callbacks: Any
 
 
+class ToCome(NamedTuple):
+    """Something that is planned, as its owner lists it for a snapshot; the first three say in which order things come.
+
+    ``at``: the instant (s); ``priority``: within the instant; ``number``: where instant and priority are one; ``what``
+    it is, and the names and numbers that it is ``about``.
+    """
+
+    at: float
+    priority: float
+    number: float
+    what: str
+    about: tuple[Any, ...] = ()
+
+
 class Call(Occurrence):
-    """A call to come (see :meth:`Environment.call_at`).
+    """A call to come (see :meth:`Environment.call_at`), at an instant (s).
 
     ``what`` says what it is, as (owner, kind, ...), so that whoever planned it can copy what is to come.
     """
 
-    __slots__ = ("call", "what")
+    __slots__ = ("at", "call", "number", "priority", "what")
 
-    def __init__(self, call: Callable[[], object], what: tuple[Any, ...] | None) -> None:
+    def __init__(
+        self, call: Callable[[], object], at: float, priority: float, number: int, what: tuple[Any, ...] | None
+    ) -> None:
         self.call = call
+        self.at = at
+        self.priority = priority
+        self.number = number
         self.what = what
         self.callbacks = _FIRE
+
+    @property
+    def pending(self) -> bool:
+        """Whether it is still to come."""
+        return self.callbacks is not None
+
+    def to_come(self, what: str, *about: Any) -> ToCome:
+        """Return what its owner says of it in a list of what is to come."""
+        return ToCome(float(self.at), float(self.priority), self.number, what, about)
 
 
 def _fire(call: Call) -> None:
@@ -241,9 +270,24 @@ class Environment(simpy.Environment):
         >>> _ = env.call_at(5, lambda: print("called at", env.now)); env.run()
         called at 5
         """
-        planned = Call(call, what)
-        heappush(self._queue, (max(at, self._now), priority, next(self._eid), planned))  # type: ignore[misc]
+        if at < self._now:
+            at = self._now
+        number = next(self._eid)
+        planned = Call(call, at, priority, number, what)
+        heappush(self._queue, (at, priority, number, planned))  # type: ignore[misc]
         return planned
+
+    def plan(self, occurrence: Occurrence, at: float, priority: float) -> int:
+        """Have an occurrence happen at an instant (s) that is not past; return its number in the order of planning.
+
+        >>> class Alarm(Occurrence):
+        ...     callbacks = (lambda alarm: print("alarm"),)
+        >>> env = Environment(); _ = env.plan(Alarm(), 5, END); env.run()
+        alarm
+        """
+        number = next(self._eid)
+        heappush(self._queue, (at, priority, number, occurrence))  # type: ignore[misc]
+        return number
 
     def withdraw(self, occurrence: Occurrence | Event) -> None:
         """Take a scheduled occurrence back: it will not fire, and the clock will not stop at its time.

@@ -376,7 +376,7 @@ class Watch:
         for place in cluster.places:
             assert place.free == place.up
             assert not len(place.running)
-            waiting = {job.id for job in cluster._queues[place]}
+            waiting = {job.id for job in cluster.queueing.queues[place]}
             assert waiting <= stalled
             assert not place.windows or any(window.end == INFINITY for window in place.windows)
             if not spec.failures and all(outage.until < INFINITY for outage in spec.outages):

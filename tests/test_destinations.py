@@ -129,10 +129,10 @@ def test_questions_change_nothing_also_where_they_raise() -> None:
     broker.replay(Workload({"job": ["asked"], "submit": [0], "run": [10], "requested": [30], "processors": [2]}))
     env.run(until=1)
     (job,) = broker.view.waiting
-    before = job.requested, job._expected, job._duration, job.place, job.state
+    before = job.requested, job.expected, job._duration, job.place, job.state
     with pytest.raises(PolicyError):
         broker.places[0].estimate(job)
-    assert (job.requested, job._expected, job._duration, job.place, job.state) == before
+    assert (job.requested, job.expected, job._duration, job.place, job.state) == before
     submitted = cluster.submitted, broker.submitted
     cluster.why_not(Job(run=1)), broker.why_not(Job(run=1)), broker.places[0].can_run(job)
     assert (cluster.submitted, broker.submitted) == submitted

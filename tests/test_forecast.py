@@ -184,7 +184,7 @@ def test_what_is_asked_twice_is_simulated_once(monkeypatch) -> None:
     forecast, calls = Forecast(cluster), []
     simulated = forecast._simulated
     monkeypatch.setattr(forecast, "_simulated", lambda *work: calls.append(work) or simulated(*work))
-    job, _ = cluster._live(Job(processors=2, run=10), 2)
+    job, _ = cluster.live(Job(processors=2, run=10))
     assert [forecast.estimate(job).start for _ in range(3)] == [50, 50, 50]
     assert len(calls) == 1
     cluster.submit(Job(processors=2, run=5))

@@ -34,7 +34,7 @@ def pool_of(*kinds, env=None, consumables=None, **settings):
 def live(pool, requested=10.0, **request):
     spec = Job(run=requested, **request)
     job = LiveJob("job", 0, 0.0, spec.processors, requested, requested, requested)
-    job.spec, job.request = spec, pool.request_of(spec)
+    job._job, job.request = spec, pool.request_of(spec)
     return job
 
 
@@ -185,7 +185,7 @@ def test_a_suspended_job_waits_for_its_node():
     job = live(pool, processors=1)
     grant = pool.take(job)
     pool.give_back(job, grant)
-    job._resumes = grant
+    job.remember().resumes = grant
     pool.take_down((0,))
     assert not pool.fits(job)
     assert pool.earliest(job) == (float("inf"), 0)

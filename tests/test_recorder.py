@@ -14,7 +14,7 @@ NAN = float("nan")
 
 
 def job(index, processors=1, submit=0.0, spec=None, **more):
-    return Some(index=index, id=index + 1, submit=submit, processors=processors, requested=50.0, spec=spec, **more)
+    return Some(index=index, id=index + 1, submit=submit, processors=processors, asked=50.0, spec=spec, **more)
 
 
 class Stage:

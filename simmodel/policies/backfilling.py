@@ -118,7 +118,7 @@ class Easy:
         while (job := first_fitting(place.free, limit, extra)) is not None:
             if job.requested > limit:
                 extra -= job.processors
-            holds = holds and job._expected == job.requested  # else it is now expected to end later than it was tried
+            holds = holds and job.expected == job.requested  # else it is now expected to end later than it was tried
             yield Start(job, place)
         if not self.promises:
             self._blocked[place] = (place.version if holds else -1, head, at, extra)
@@ -151,7 +151,7 @@ class Easy:
             if allocation is not None:
                 yield Start(job, place, None, allocation)
                 profile.take(job, now, job.requested, allocation)
-                holds = holds and job._expected == job.requested
+                holds = holds and job.expected == job.requested
         if holds and not self.promises and not place.consumables.capacity:
             # Only what has few enough processors is worth another look while nothing else changes.
             self._blocked[place] = (place.version, head, profile.instant(at), place.capacity)

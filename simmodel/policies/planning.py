@@ -140,7 +140,7 @@ class Conservative(_Planner):
             at = profile.earliest(processors, requested)
             profile.take(processors, at, requested)
             if at == now:
-                holds = holds and job._expected == requested  # else it runs, to a policy, longer than it was planned
+                holds = holds and job.expected == requested  # else it runs, to a policy, longer than it was planned
                 yield Start(job, place)
             elif self.promises:
                 yield Reserve(job, place, profile.instant(at))

@@ -110,9 +110,9 @@ def _victims(place: Any, job: Any, now: float) -> list[Any]:
 
 
 def _stopped_before(job: Any) -> bool:
-    return job.attempts > 1 or hasattr(job, "_whole")
+    return job.attempts > 1 or (job.past is not None and job.past.suspended)
 
 
 def _allows(spec: Any, mode: str) -> bool:
     """Whether the job may be stopped so; one with a body cannot be suspended."""
-    return spec is None or (spec.on_preempt != "no" and (spec.body is None or mode != "suspend"))
+    return spec is None or (spec.on_preempt != "no" and (not spec.has_body or mode != "suspend"))

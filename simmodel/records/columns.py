@@ -30,7 +30,7 @@ def job_columns(columns: Mapping[str, Any], expected: int, late: Sequence[LiveJo
         the jobs after them
 
     >>> from types import SimpleNamespace as Some
-    >>> job_columns({}, 0, [Some(id="a", submit=0.0, processors=2, requested=5.0, user="eve", spec=None)])["user"]
+    >>> job_columns({}, 0, [Some(id="a", submit=0.0, processors=2, asked=5.0, user="eve", spec=None)])["user"]
     array(['eve'], dtype='<U3')
     """
     known = {name: np.asarray(column) for name, column in columns.items()}
@@ -40,7 +40,7 @@ def job_columns(columns: Mapping[str, Any], expected: int, late: Sequence[LiveJo
         "job": [job.id for job in late],
         "submit": [job.submit for job in late],
         "processors": [job.processors for job in late],
-        "requested": [getattr(job, "_whole", (job.requested,))[0] for job in late],  # before it was suspended
+        "requested": [job.asked for job in late],
     }
     for name in ("user", "group", "queue", "partition"):
         values = [_value(job, name) for job in late]

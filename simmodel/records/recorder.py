@@ -207,7 +207,7 @@ class JobRecorder(Observer):
 
     def carry_over(self, job: LiveJob) -> None:
         """Take a job in, of a row that is expected, that was submitted before the record began: what it did by then."""
-        row, run, past = job.index, job.run, job._past
+        row, run, past = job.index, job.run, job.past
         attempt = None if past is None else past.attempt_start
         if run is not None:
             self.job_started(run)

@@ -126,7 +126,7 @@ class Claims:
         def fits(self, job: LiveJob) -> bool: ...  # noqa: D102
         def take(self, job: LiveJob, allocation: Allocation | None = None) -> Grant: ...  # noqa: D102
         def give_back(self, job: LiveJob, grant: Grant) -> None: ...  # noqa: D102
-        def request_of(self, spec: Job) -> Job | Request | None: ...  # noqa: D102
+        def request_of(self, spec: Job) -> Request | None: ...  # noqa: D102
         def came_free(self) -> None: ...  # noqa: D102
 
     _claims: list[Claim]
@@ -186,7 +186,6 @@ class Claims:
         number = self._numbers = self._numbers + 1
         planned = float("inf") if duration is None else duration
         job = LiveJob(f"claim {number}", -number, self.env.now, spec.processors, planned, planned, 0.0)
-        job.spec = spec
         job.place = self
         job.request = self.request_of(spec)
         reason = self.why_not(job)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from heapq import merge
 from typing import TYPE_CHECKING, Any
 
+from simmodel.resources.allocation import Request
 from simmodel.resources.claims import Grant
 from simmodel.resources.pool import Pool
 from simmodel.resources.profile import CountProfile, earliest_from, ends_of
@@ -92,9 +93,9 @@ class CountPool(Pool):
             return self.env.now, -missing
         return self.running.when_free(missing, self.env.now)
 
-    def request_of(self, spec: Job) -> Job | Request | None:
-        """Return the job where it asks for consumables, GPUs or memory, else ``None``."""
-        return spec if spec.consumables or spec.gpus_per_node or spec.memory_per_node else None
+    def request_of(self, spec: Job) -> Request | None:
+        """Return what the job asks for beyond processors: consumables, GPUs or memory, else ``None``."""
+        return Request.of(spec) if spec.consumables or spec.gpus_per_node or spec.memory_per_node else None
 
     def counts(self) -> CountProfile:
         """Return the profile of free processors alone."""

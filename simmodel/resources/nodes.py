@@ -99,8 +99,8 @@ class NodePool(Pool):
 
     def need_of(self, job: LiveJob) -> Need:
         """Return what a job has to get: the parts of nodes that it had, where it was suspended."""
-        if job._resumes:
-            held: Allocation = job._resumes.allocation
+        if job.past is not None and job.past.resumes:
+            held: Allocation = job.past.resumes.allocation
             return held
         return self._request(job)
 

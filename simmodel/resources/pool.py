@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from simmodel.resources.allocation import Request
 from simmodel.resources.claims import Claims, Grant
 from simmodel.resources.consumables import Consumables
 from simmodel.resources.profile import CountProfile
@@ -201,9 +202,9 @@ class Pool(Claims, Windows):
         now = self.env.now
         return sum((max(end, now) - now) * processors for end, _, processors, _ in self.running.entries())
 
-    def request_of(self, spec: Job) -> Job | Request | None:
+    def request_of(self, spec: Job) -> Request | None:
         """Return what the pool must know of a job beyond its processors, or ``None``."""
-        return spec if spec.consumables else None
+        return Request.of(spec) if spec.consumables else None
 
     def came_free(self) -> None:
         """Serve the claims that wait, and tell the schedulers."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from simmodel.environment import END
 
 if TYPE_CHECKING:
-    from simmodel.environment import Environment
+    from simmodel.environment import Call, Environment, ToCome
 
 __all__ = ["CALENDAR", "Window", "Windows"]
 
@@ -22,7 +22,7 @@ class Window:
     ``begun`` says that it is away already; ``tell`` and ``why`` as :meth:`Windows.announce` takes them.
     """
 
-    __slots__ = ("begun", "end", "start", "tell", "what", "why")
+    __slots__ = ("begun", "calls", "end", "start", "tell", "what", "why")
 
     def __init__(
         self, start: float, end: float, what: Any, tell: Callable[[bool], object] | None = None, why: str = ""
@@ -33,6 +33,7 @@ class Window:
         self.tell = tell
         self.why = why
         self.begun = False
+        self.calls: dict[str, Call] = {}  # what is planned of it, by what that is
 
     def __lt__(self, other: Window) -> bool:
         return (self.start, self.end) < (other.start, other.end)
@@ -43,6 +44,7 @@ class Window:
 
 class _Owner(Protocol):
     env: Environment
+    name: str
     windows: list[Window]
     calendar_priority: float
 
@@ -134,4 +136,13 @@ class Windows:
                 window.tell(True)
 
         call = {"begin": begin, "over": over, "told": told}[what]
-        self.env.call_at(at, call, self.calendar_priority, (self, what, window))
+        window.calls[what] = self.env.call_at(at, call, self.calendar_priority)
+
+    def to_come(self: _Owner) -> list[ToCome]:
+        """List what is planned of the windows, each by its place in the list of them."""
+        return [
+            call.to_come(what, self.name, number)
+            for number, window in enumerate(self.windows)
+            for what, call in window.calls.items()
+            if call.pending
+        ]

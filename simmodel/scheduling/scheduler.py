@@ -13,7 +13,7 @@ from simmodel.errors import InputError, PolicyError
 from simmodel.scheduling.protocol import Decision, Preempt, Reserve, Start, View, WakeAt
 
 if TYPE_CHECKING:
-    from simmodel.environment import Environment
+    from simmodel.environment import Call, Environment, ToCome
 
 __all__ = ["Carry", "Executive", "Preempts", "Scheduler", "carry_preempt"]
 
@@ -93,7 +93,7 @@ class Scheduler:
     asked_for
         whether the policy is to be asked even if nothing waits
     alarms
-        the instants (s) at which the scheduler will wake
+        by instant (s): when the scheduler will wake
     seconds, calls, slowest, decisions
         wall-clock time spent inside the policy in all, how often it was asked, the longest (s), what it decided
 
@@ -153,7 +153,7 @@ class Scheduler:
         self._nothing_waited = False  # when it was opened
         self.asked_for = False
         self._deciding = False
-        self.alarms: set[float] = set()
+        self.alarms: dict[float, Call] = {}
         self.seconds = 0.0
         self.slowest = 0.0
         self.fastest = float("inf")
@@ -423,9 +423,12 @@ class Scheduler:
 
     def plan_alarm(self, at: float) -> None:
         """Decide at an instant (s), which may be this one."""
-        self.alarms.add(at)
-        self.env.call_at(at, lambda: self._alarm(at), what=(self, "alarm"))
+        self.alarms[at] = self.env.call_at(at, lambda: self._alarm(at))
+
+    def to_come(self) -> list[ToCome]:
+        """List the alarms."""
+        return [call.to_come("alarm") for call in self.alarms.values()]
 
     def _alarm(self, at: float) -> None:
-        self.alarms.discard(at)
+        self.alarms.pop(at, None)
         self.wake_anyway()

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
 from simmodel.work.job import OVER, LiveJob
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from simmodel.environment import Environment, Occurrence
+    from simmodel.environment import Call, Environment, ToCome
     from simmodel.work.job import Dependency
 
 __all__ = ["Dependencies", "Owner"]
@@ -25,12 +23,12 @@ class Owner(Protocol):
         """Withdraw a job that waits."""
         ...
 
-    def plan(self, at: float, call: Callable[[], object], what: tuple[Any, ...] | None = None) -> Occurrence:
-        """Call at an instant (s), with the ends of that instant; the occurrence can be withdrawn."""
+    def eligible(self, job: Any, /) -> None:
+        """Take a job into the queue: all that it had to come after has come."""
         ...
 
-    def eligible(self, job: Any) -> None:
-        """Take a job into the queue: all that it had to come after has come."""
+    def plan(self, at: float, call: Callable[[], object], /) -> Call:
+        """Call at an instant (s), with the ends of that instant."""
         ...
 
 
@@ -42,35 +40,50 @@ class Dependencies:
     Attributes
     ----------
     owner, env
-        the cluster or broker that the jobs were submitted to, and its environment
-    known, absent
-        submitted jobs by id; ids that will never come: of jobs that were rejected
+        the system that the jobs were submitted to, and its environment
+    known
+        the jobs that others can name, by id
+    absent
+        ids that will never come: of jobs that were rejected
     waiting
-        (job, which of its dependencies) by (the other's id, ``"start"`` or ``"end"``)
+        by (id, ``"start"`` or ``"end"``): the jobs that wait for it, and why
     """
 
     def __init__(self, owner: Owner) -> None:
         self.owner = owner
         self.env = owner.env
         self.known: dict[Any, LiveJob] = {}
-        self.waiting: dict[tuple[Any, str], list[tuple[LiveJob, Dependency]]] = {}
-        self.blocked = False  # whether any job has ever waited for another
         self.absent: set[Any] = set()
+        self.waiting: dict[tuple[Any, str], list[tuple[LiveJob, Dependency]]] = {}
+        self._missing: dict[LiveJob, int] = {}  # of each blocked job, how many of those it waits for
+        self._thinking: dict[Call, LiveJob] = {}
 
     def know(self, job: LiveJob) -> None:
         """Remember a submitted job, so that others can name it."""
         self.known[job.id] = job
 
+    def forget(self, job: LiveJob) -> None:
+        """Forget a job that is not here any more; whoever waits for it waits on."""
+        self.known.pop(job.id, None)
+        self._missing.pop(job, None)
+
+    def unblock(self, job: LiveJob) -> None:
+        """Note that a job waits for nobody any more."""
+        self._missing.pop(job, None)
+
     def rejected(self, name: Any) -> None:
         """Take a job that never runs for one that ended without success."""
         self.absent.add(name)
+
+    def blocked_jobs(self) -> list[LiveJob]:
+        """Return the jobs that wait for others, in the order of submission."""
+        return [job for job in self.known.values() if job.state == "blocked"] if self._missing else []
 
     def block(self, job: LiveJob) -> None:
         """Have the job wait for those it names, and join the queue when all of them have come: at once, perhaps."""
         assert job.spec is not None
         job.state = "blocked"
-        self.blocked = True
-        job._waits_for = len(job.spec.dependencies)
+        self._missing[job] = len(job.spec.dependencies)
         for dependency in job.spec.dependencies:
             before = self.known.get(dependency.job)
             if before is None and dependency.job not in self.absent:
@@ -101,27 +114,37 @@ class Dependencies:
     def _come(self, job: LiveJob, dependency: Dependency, as_hoped: bool) -> None:
         if job.state != "blocked":
             return
-        owner = self.owner
         if not as_hoped:
-            owner.cancel(job)
+            self.owner.cancel(job)
         elif dependency.think_time > 0:
-            self.think(job, self.env.now + dependency.think_time)
+            self._think(job, self.env.now + dependency.think_time)
         else:
             self._one_less(job)
 
-    def think(self, job: LiveJob, until: float) -> None:
-        """One of those that the job waits for has come; it may go on after that instant (s)."""
-        self.owner.plan(until, lambda: self._one_less(job), (self, "eligible", job))
-
-    def think_again(self, job: LiveJob, until: float) -> None:
-        """Have a job wait for one thing more, which comes at an instant (s)."""
-        job._waits_for += 1
-        self.think(job, until)
+    def _think(self, job: LiveJob, until: float) -> None:
+        call = self.owner.plan(until, lambda: self._one_less(self._thinking.pop(call)))
+        self._thinking[call] = job
 
     def _one_less(self, job: LiveJob) -> None:
-        job._waits_for -= 1
-        if not job._waits_for:
-            self.owner.eligible(job)
+        missing = self._missing.get(job, 0) - 1
+        if missing > 0:
+            self._missing[job] = missing
+            return
+        self._missing.pop(job, None)
+        self.owner.eligible(job)
+
+    # ------------------------------------------------------------------ to be copied
+
+    def to_come(self) -> list[ToCome]:
+        """List the ends of think times, each with the number of its job."""
+        return [call.to_come("eligible", job.seq) for call, job in self._thinking.items() if job.state == "blocked"]
+
+    def waits(self) -> Iterator[tuple[LiveJob, int, Any, str]]:
+        """Iterate over what blocked jobs wait for: (job, which of its dependencies, the other's id, what)."""
+        for (other, what), waiting in self.waiting.items():
+            for job, dependency in waiting:
+                if job.state == "blocked" and job.spec is not None:
+                    yield job, job.spec.dependencies.index(dependency), other, what
 
     def restore(
         self,
@@ -136,17 +159,16 @@ class Dependencies:
         for job in sorted(jobs, key=lambda job: (job.submit, job.seq)):
             self.known[job.id] = job
             if job.state == "blocked":
-                self.blocked = True
-                job._waits_for = 0
+                self._missing[job] = 0
         for _, what, job, which in waits:
             assert job.spec is not None
-            job._waits_for += 1
+            self._missing[job] += 1
             self._wait(job, job.spec.dependencies[which], what)
 
-    def blocked_jobs(self) -> Iterator[LiveJob]:
-        """Yield the jobs that wait for others, in the order in which they became known."""
-        if self.blocked:
-            yield from (job for job in self.known.values() if job.state == "blocked")
+    def think_again(self, job: LiveJob, until: float) -> None:
+        """Have a blocked job wait until an instant (s), beside what else it waits for."""
+        self._missing[job] = self._missing.get(job, 0) + 1
+        self._think(job, until)
 
     def waiting_report(self) -> Iterator[str]:
         """Yield one sentence for each job that is blocked."""

@@ -74,7 +74,7 @@ class BrokeredJob(LiveJob):
     def follow(self, live: Any) -> None:
         """Stand as the live job of the system that it was handed to."""
         self.state, self.attempts = live.state, live.attempts
-        self._started, self._run = live.started, live.run
+        self.started, self.run = live.started, live.run
 
 
 class BrokeredSet(BrokeredJob):
@@ -100,8 +100,8 @@ class BrokeredSet(BrokeredJob):
         """Stand as the live work of the system that it was handed to."""
         now = float(self.env.now)
         self.state = "completed" if live.over else "running"
-        if self._started is None:
-            self._started = now
+        if self.started is None:
+            self.started = now
         if live.over and self.ended is None:
             self.ended = now
 
@@ -205,10 +205,10 @@ class Destination:
         if isinstance(job, BrokeredSet):
             return job.tasks
         slowdown = self.slowdown(job)
-        if job.spec is None:
+        if job._job is None:
             run, requested = job.length * slowdown, job.limit * slowdown
             return Job(id=job.id, processors=job.processors, run=run, requested=requested or None, user=job.user)
-        spec = job.spec
+        spec = job._job
         changed: dict[str, Any] = {"dependencies": ()} if spec.dependencies else {}
         if slowdown != 1.0:
             changed["run"] = None if spec.run is None else spec.run * slowdown

@@ -144,7 +144,7 @@ class JobSystem(System[LiveJob]):
         limit = run if spec.requested is None else float(spec.requested)
         name = spec.id if spec.id is not None else spec.name or number + 1
         job = LiveJob(name, number - self._offset, float(self.env.now), spec.processors, limit, limit, min(run, limit))
-        job.seq, job.spec, job.user, job.priority = number, spec, spec.user, spec.priority
+        job.seq, job._job, job.user, job.priority = number, spec, spec.user, spec.priority
         job._outcome = "timeout" if limit < run else "completed"
         if spec.body is not None or spec.dependencies:
             what = "has a body" if spec.body is not None else "waits for other jobs"
@@ -162,7 +162,7 @@ class JobSystem(System[LiveJob]):
     def take_in(self, job: LiveJob) -> None:
         """Put a live job into the queue."""
         self.tell("job_submitted", job)
-        spec = job.spec
+        spec = job._job
         if spec is not None and spec.cancel is not None:
             self.plan(job, spec.cancel, partial(self.cancel, job))
         self.enqueue(job)
@@ -171,7 +171,7 @@ class JobSystem(System[LiveJob]):
     def enqueue(self, job: LiveJob) -> None:
         """Have a job wait."""
         self.waiting.add(job)
-        self._queued_work += work_units(job.processors, job._expected)
+        self._queued_work += work_units(job.processors, job.expected)
 
     def replay(self, workload: Workload, home: str | None = None) -> Prepared:
         """Submit the jobs of a workload, each at its instant; returns what was repaired and rejected."""
@@ -217,25 +217,25 @@ class JobSystem(System[LiveJob]):
         """Take a job out of the queue, and what it asks for from the place; returns its execution."""
         self._leave(job)
         now = float(self.env.now)
-        run = Run(job, place, now, now + job._expected, place.take(job, allocation))
+        run = Run(job, place, now, now + job.expected, place.take(job, allocation))
         place.running.add(run, job.processors)
-        job.state, job._run, job._started = "running", run, now
+        job.state, job.run, job.started = "running", run, now
         job.attempts += 1
         self.tell("job_started", run)
         return run
 
     def _leave(self, job: LiveJob) -> None:
         self.waiting.remove(job)
-        self._queued_work -= work_units(job.processors, job._expected)
+        self._queued_work -= work_units(job.processors, job.expected)
 
     def end(self, run: Run, status: str | None = None) -> None:
         """End an execution: give back what it holds; nothing happens where it has ended already."""
         job = run.job
-        if job._run is not run:
+        if job.run is not run:
             return
         run.place.running.remove(run)
         run.place.give_back(job, run.grant)
-        job._run = None
+        job.run = None
         job.state = job._outcome if status is None else status
         self.tell("job_ended", run, job.state)
         self.over(job)
@@ -254,8 +254,8 @@ class JobSystem(System[LiveJob]):
 
     def cancel(self, work: LiveJob) -> None:
         """Withdraw a job that waits, or stop one that runs; one that is over stays as it is."""
-        if work._run is not None:
-            self.end(work._run, "cancelled")
+        if work.run is not None:
+            self.end(work.run, "cancelled")
         elif work.state == "waiting":
             self._leave(work)
             work.state = "cancelled"
@@ -422,14 +422,14 @@ class JobSystem(System[LiveJob]):
         for job in jobs.values():
             if self.recorder is not None:
                 self.recorder.job_submitted(job)
-            if job.spec is not None and job.spec.cancel is not None:
-                self.plan(job, job.spec.cancel, partial(self.cancel, job))
+            if job._job is not None and job._job.cancel is not None:
+                self.plan(job, job._job.cancel, partial(self.cancel, job))
         for each in snapshot.running:
             job = jobs[each.work.number]
             ends = expected_end(snapshot.now, each.expected_end)
             run = Run(job, job.place, each.started, ends, job.place.take(job, each.held))
             run.place.running.add(run, job.processors)
-            job.state, job._run, job._started, job.attempts = "running", run, each.started, each.attempt
+            job.state, job.run, job.started, job.attempts = "running", run, each.started, each.attempt
             if self.recorder is not None:
                 self.recorder.carry_over(job)
             self.plan(job, ends if each.end is None else each.end, partial(self.end, run))
@@ -449,13 +449,13 @@ def _state(job: LiveJob) -> Work:
         float(job.submit),
         job.processors,
         float(job.requested),
-        float(job._expected),
+        float(job.expected),
         float(job._duration),
         job.user,
         float(job.priority),
         job.place.name,
         job._outcome,
-        job.spec,
+        job._job,
     )
 
 
@@ -464,6 +464,6 @@ def _job(work: Work, row: int, place: Pool) -> LiveJob:
     duration = work.expected if work.duration is None else work.duration
     job = LiveJob(work.id, row, work.submit, work.processors, work.requested, work.expected, duration)
     job.seq, job.user, job.priority, job.place = work.number, work.user, work.priority, place
-    job.spec, job._outcome = work.spec, work.outcome
+    job._job, job._outcome = work.spec, work.outcome
     job.request = None if work.spec is None else place.request_of(work.spec)
     return job

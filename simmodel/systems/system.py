@@ -269,7 +269,7 @@ class System(Generic[Live]):
     def load(self) -> Load:
         """How loaded it is."""
         waiting = list(self.view.waiting)
-        queued = sum(work_units(job.processors, job._expected) for job in waiting)
+        queued = sum(work_units(job.processors, job.expected) for job in waiting)
         return Load(self.free, len(waiting), queued, self.running.work(self.env.now))
 
     @property

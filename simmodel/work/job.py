@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from simmodel.environment import Environment
 
-__all__ = ["OVER", "Dependency", "Job", "LiveJob", "Run"]
+__all__ = ["OVER", "Dependency", "History", "Job", "JobRequest", "LiveJob", "Run"]
 
 OVER = ("completed", "timeout", "failed", "cancelled", "lost", "rejected")
 """The states of a job to which nothing more will happen."""
@@ -159,6 +159,95 @@ class Job:
             object.__setattr__(self, "processors", self.nodes * max(1, self.cores_per_node))
 
 
+class JobRequest:
+    """What a job asks for, as policies may know it: a :class:`Job` without its run time, body and cancellation.
+
+    Attributes
+    ----------
+    has_body
+        whether the job is a process, which cannot be suspended
+    """
+
+    __slots__ = (
+        "consumables",
+        "cores_per_node",
+        "dependencies",
+        "gpus_per_node",
+        "group",
+        "has_body",
+        "id",
+        "keeps_work",
+        "memory_per_node",
+        "name",
+        "nodes",
+        "on_preempt",
+        "partition",
+        "priority",
+        "processors",
+        "queue",
+        "requested",
+        "submit",
+        "user",
+    )
+
+    def __init__(self, job: Job) -> None:
+        self.id = job.id
+        self.name = job.name
+        self.submit = job.submit
+        self.processors = job.processors
+        self.requested = job.requested
+        self.nodes = job.nodes
+        self.cores_per_node = job.cores_per_node
+        self.gpus_per_node = job.gpus_per_node
+        self.memory_per_node = job.memory_per_node
+        self.consumables = job.consumables
+        self.user = job.user
+        self.group = job.group
+        self.queue = job.queue
+        self.partition = job.partition
+        self.priority = job.priority
+        self.dependencies = job.dependencies
+        self.on_preempt = job.on_preempt
+        self.keeps_work = job.keeps_work
+        self.has_body = job.body is not None
+
+    def __repr__(self) -> str:
+        return f"<request of job {self.id if self.id is not None else self.name}: {self.processors} processors>"
+
+
+class History:
+    """What happened to a job before: only of jobs that were blocked, or whose executions were stopped.
+
+    Attributes
+    ----------
+    eligible
+        when all that it had to come after had come (s), where that was after its submission
+    first_start, attempt_start, last_start
+        when it first started, where it was stopped since; when the attempt began that was suspended; when it last
+        started (s)
+    executed
+        seconds whose work was not thrown away
+    resumes
+        what it held when it was suspended: it goes on with it; ``None``: it starts from the beginning
+    """
+
+    __slots__ = ("_whole", "attempt_start", "eligible", "executed", "first_start", "last_start", "resumes")
+
+    def __init__(self) -> None:
+        self.eligible: float | None = None
+        self.first_start: float | None = None
+        self.attempt_start: float | None = None
+        self.last_start: float | None = None
+        self.executed = 0.0
+        self.resumes: Any = None
+        self._whole: tuple[float, float, float] | None = None  # its seconds before it was suspended, as of plan()
+
+    @property
+    def suspended(self) -> bool:
+        """Whether it was ever suspended."""
+        return self._whole is not None
+
+
 class LiveJob(LiveWork):
     """A submitted job: what a policy may know of it, and where it stands; an event that happens when it is over.
 
@@ -170,48 +259,56 @@ class LiveJob(LiveWork):
         the instant of submission, in seconds
     processors
         processors asked for
-    requested
-        seconds that a policy plans it with
+    requested, expected
+        seconds that a policy plans it with while it waits, and once it runs
     user, priority
         as asked for; the priority includes that of its queue and partition
     place
         the place (partition) that it waits for
-    spec
-        the :class:`Job` it was submitted as, where there is one
+    request
+        what it asks of nodes and consumables; ``None``: processors alone
+    rules
+        those of its queue, where it has any
     state
         ``"blocked"`` by dependencies, ``"held"`` by a limit, ``"waiting"``, ``"running"``, ``"suspended"`` or how it
         ended
+    attempts
+        how often it began to run
+    started, run
+        the instant of its latest start (s); its present execution
+    past
+        what happened to it before, where that says more
+    watched
+        whether usage, limits or other jobs hang on its start and end
     """
 
     __slots__ = (
         "_duration",
-        "_expected",
+        "_job",
         "_outcome",
-        "_past",
-        "_resumes",
-        "_run",
         "_seen",
-        "_started",
-        "_waits_for",
-        "_watched",
-        "_whole",
+        "_spec",
         "_work",
         "attempts",
         "earlier",
+        "expected",
         "id",
         "index",
         "later",
+        "past",
         "place",
         "priority",
         "processors",
         "request",
         "requested",
         "rules",
+        "run",
         "seq",
-        "spec",
+        "started",
         "state",
         "submit",
         "user",
+        "watched",
     )
 
     def __init__(
@@ -231,31 +328,36 @@ class LiveJob(LiveWork):
         self.submit = submit
         self.processors = processors
         self.requested = requested
-        self._expected = expected  # seconds it is planned with once it runs
-        self._duration = duration  # seconds it will run: nothing that a policy may look at
+        self.expected = expected
         self.user: int | str | None = None
         self.priority: float = 0.0
         self.place: Any = None
-        self.spec: Job | None = None
-        self.request: Any = None  # for identified nodes and consumables; None: processors alone
-        self.rules: Any = None  # of its queue
+        self.request: Any = None
+        self.rules: Any = None
         self.state = "new"
         self.attempts = 0
-        self._run: Run | None = None
-        self._outcome = "completed"  # what its end will be, where nothing comes between
-        self._resumes: Any = None  # what it held when it was suspended: it goes on at its next start
-        self._watched = False  # usage, limits or other jobs hang on its start and end
-        self._started: float | None = None
-        self._past: Any = None  # what came before: of a job that was blocked, or whose executions were stopped
+        self.run: Run | None = None
+        self.started: float | None = None
+        self.past: History | None = None
+        self.watched = False
+        # Nothing that a policy may look at: seconds it will run; how it will end, where nothing comes between; what it
+        # was submitted as, where that says more than the rest.
+        self._duration = duration
+        self._outcome = "completed"
+        self._job: Job | None = None
+        self._spec: JobRequest | None = None
         self._work: Any = None  # what snapshots say of it while that stays true, and what they say to a what-if
         self._seen: Any = None
 
-    # Set where they are needed: by the queue it stands in; for a job of a script; while it waits for others; once it
-    # was suspended (its seconds before that: requested, expected, duration).
-    earlier: LiveJob | None
+    earlier: LiveJob | None  # set by the queue that it stands in
     later: LiveJob | None
-    _waits_for: int
-    _whole: tuple[float, float, float]
+
+    @property
+    def spec(self) -> JobRequest | None:
+        """What it asks for, where that is more than processors and time."""
+        if self._spec is None and self._job is not None:
+            self._spec = JobRequest(self._job)
+        return self._spec
 
     @property
     def over(self) -> bool:
@@ -271,25 +373,69 @@ class LiveJob(LiveWork):
     @property
     def group(self) -> int | str | None:
         """The user's group or account."""
-        return None if self.spec is None else self.spec.group
+        return None if self._job is None else self._job.group
 
     @property
     def queue(self) -> int | str | None:
         """The queue it was submitted to."""
-        return None if self.spec is None else self.spec.queue
+        return None if self._job is None else self._job.queue
 
     @property
-    def started(self) -> float | None:
-        """The instant of its latest start, in seconds."""
-        return self._started
-
-    @property
-    def run(self) -> Run | None:
-        """Its present execution, while it runs."""
-        return self._run
+    def asked(self) -> float:
+        """Seconds that it asked for; ``requested`` is less where it was suspended."""
+        past = self.past
+        return self.requested if past is None or past._whole is None else past._whole[0]
 
     def __repr__(self) -> str:
         return f"<job {self.id}: {self.processors} processors, {self.requested:g} s requested, {self.state}>"
+
+    # ------------------------------------------------------------------ what systems do with it
+
+    def plan(self, requested: float, expected: float, duration: float) -> None:
+        """Set the seconds that it is planned with while it waits and once it runs, and those that it will run."""
+        self.requested, self.expected, self._duration = requested, expected, duration
+
+    def adopt(self, other: LiveJob) -> None:
+        """Become what another job is in a system that both were made for: planned, placed and ruled like it."""
+        self.plan(other.requested, other.expected, other._duration)
+        self.place, self.request, self.rules, self.priority = other.place, other.request, other.rules, other.priority
+        self._job, self._spec = other._job, None
+
+    def remember(self) -> History:
+        """Return what happened to it before, to be changed; what snapshots said of it no longer holds."""
+        self._work = self._seen = None
+        if self.past is None:
+            self.past = History()
+        return self.past
+
+    def requeue(self, now: float) -> None:
+        """Note that its execution was stopped (s), and that it starts again: from the beginning, or what it keeps."""
+        past = self.remember()
+        started = past.last_start = float(self.started)  # type: ignore[arg-type]
+        if past.first_start is None:
+            past.first_start = started if past.attempt_start is None else past.attempt_start
+        past.attempt_start = None
+        job = self._job
+        if job is not None and job.keeps_work:
+            past.executed += float(now - started)
+            if job.body is None:
+                self._duration -= now - started
+                return
+        if past._whole is not None:
+            self.plan(*past._whole)
+
+    def suspend(self, now: float, held: Any) -> None:
+        """Note that it was suspended (s), and goes on with what it held."""
+        past = self.remember()
+        started = past.last_start = float(self.started)  # type: ignore[arg-type]
+        elapsed = now - started
+        if past.attempt_start is None:
+            past.attempt_start = started
+        past.executed += float(elapsed)
+        past.resumes = held
+        if past._whole is None:
+            past._whole = self.requested, self.expected, self._duration
+        self.plan(max(0.0, self.requested - elapsed), max(0.0, self.expected - elapsed), self._duration - elapsed)
 
 
 class Run(Occurrence):
@@ -303,9 +449,27 @@ class Run(Occurrence):
         seconds; the end that a policy may reckon with
     grant
         what the place gave: ``grant.nodes`` are its nodes, where nodes are identified, else ``None``
+    process
+        that of a job with a body
+    stopping
+        how a body that was interrupted will have ended
+    released
+        whether what it held is given back, though its end is still to be handled
     """
 
-    __slots__ = ("entry", "expected_end", "grant", "job", "place", "process", "released", "started", "stopping")
+    __slots__ = (
+        "_end",
+        "_number",
+        "entry",
+        "expected_end",
+        "grant",
+        "job",
+        "place",
+        "process",
+        "released",
+        "started",
+        "stopping",
+    )
     entry: Any  # where it stands among what runs
 
     def __init__(self, job: LiveJob, place: Any, started: float, expected_end: float, grant: Any) -> None:
@@ -314,9 +478,12 @@ class Run(Occurrence):
         self.started = started
         self.expected_end = expected_end
         self.grant = grant
-        self.process: simpy.Process | None = None  # of a job with a body
-        self.stopping: str | None = None  # how a body that was interrupted will have ended
-        self.released = False  # what it held is given back, though its end is still to be handled
+        self.process: simpy.Process | None = None
+        self.stopping: str | None = None
+        self.released = False
+        self.callbacks = None
+        self._end = float("inf")  # when it ends, where that is planned, and its number among the events planned
+        self._number = 0
 
     @property
     def work(self) -> LiveJob:

@@ -115,7 +115,7 @@ class Later(Source):
 
     def __init__(self, broker: Broker, job: BrokeredJob) -> None:
         self.job = job
-        spec = job.tasks if isinstance(job, BrokeredSet) else job.spec
+        spec = job.tasks if isinstance(job, BrokeredSet) else job._job
         numbers = job.processors, job.limit, job.length
         super().__init__(broker, [Coming(job.row, job.came, *numbers, job.id, job.user, job.home, spec)], job.family)
 

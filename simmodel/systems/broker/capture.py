@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from operator import itemgetter
+from typing import TYPE_CHECKING
 
-from simmodel.environment import Call
 from simmodel.errors import SnapshotError
 from simmodel.snapshots.broker import (
     Arriving,
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from simmodel.work.job import Job
 
 __all__ = ["capture"]
+
+_ORDER = itemgetter(0, 1, 2)
 
 
 def capture(broker: Broker) -> BrokerSnapshot:
@@ -60,7 +62,10 @@ def capture(broker: Broker) -> BrokerSnapshot:
         arrivals=arrivals,
         waits=tuple(_waits(broker)),
         over=tuple(_over(broker, arrivals)),
-        planned=tuple(_planned(broker)),
+        planned=tuple(
+            PlannedState(each.at, each.what, each.about[0])
+            for each in sorted(broker.to_come(), key=itemgetter(0, 1, 2))
+        ),
         streams=stream_states(env, f"{broker.name}."),
     )
 
@@ -75,10 +80,10 @@ def _check(job: int | str, spec: Job | None, when: str = "") -> None:
 
 
 def _waiting(job: BrokeredJob, family: int) -> Arriving:
-    _check(job.id, job.spec)
+    _check(job.id, job._job)
     numbers = float(job.came), int(job.processors), float(job.limit), float(job.length)
     tasks = set_columns(job.tasks) if isinstance(job, BrokeredSet) else None
-    return Arriving(job.id, job.row, *numbers, job.user, _home(job.home), job.spec, family, tasks)
+    return Arriving(job.id, job.row, *numbers, job.user, _home(job.home), job._job, family, tasks)
 
 
 def _arriving(job: Coming, family: int) -> Arriving:
@@ -116,11 +121,8 @@ def _handed(broker: Broker, job: BrokeredJob, family: int) -> Handed:
 
 def _waits(broker: Broker) -> Iterator[WaitState]:
     for number, family in enumerate(broker.families):
-        for (other, what), waiting in family.waiting.items():
-            for job, dependency in waiting:
-                if job.state == "blocked" and job.spec is not None:
-                    which = job.spec.dependencies.index(dependency)
-                    yield WaitState(number, other, what, job.row, which)  # type: ignore[attr-defined]
+        for job, which, other, what in family.waits():
+            yield WaitState(number, other, what, job.seq, which)
 
 
 def _over(broker: Broker, arrivals: Iterable[Iterable[Arriving]]) -> Iterator[OverState]:
@@ -139,14 +141,3 @@ def _over(broker: Broker, arrivals: Iterable[Iterable[Arriving]]) -> Iterator[Ov
             yield OverState(number, name, job.state)
         elif job is None and name in family.absent:
             yield OverState(number, name, "rejected")
-
-
-def _planned(broker: Broker) -> Iterator[PlannedState]:
-    """Yield what is to come of blocked jobs, in order."""
-    owners = (broker, *broker.families)
-    queue: list[Any] = broker.env._queue
-    for at, _, _, call in sorted((entry for entry in queue if type(entry[3]) is Call), key=lambda entry: entry[:3]):
-        if call.callbacks is not None and call.what is not None and call.what[0] in owners:
-            job = call.what[2]
-            if job.state == "blocked":
-                yield PlannedState(float(at), call.what[1], job.row)

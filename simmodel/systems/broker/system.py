@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from simmodel.environment import Environment, Occurrence
+from simmodel.environment import Environment
 from simmodel.errors import ImpossibleWork, InputError
 from simmodel.platform.broker import Slowdowns, read_slowdowns
 from simmodel.policies.brokers import broker_policy
@@ -23,6 +23,7 @@ from simmodel.work.workflow import Workflow
 from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
+    from simmodel.environment import Call, ToCome
     from simmodel.results.broker import BrokerResult
     from simmodel.results.task_broker import TaskBrokerResult
     from simmodel.snapshots.broker import BrokerSnapshot
@@ -147,7 +148,7 @@ class Broker(System[BrokeredJob]):
         self.handed: dict[BrokeredJob, None] = {}
         self._below: dict[LiveJob, BrokeredJob] = {}  # those of them for which a system has a live job of its own
         self.restored: dict[int, BrokeredJob] = {}
-        self._cancellations: dict[BrokeredJob, Occurrence] = {}
+        self._cancellations: dict[BrokeredJob, Call] = {}
         env.observe(self)
         env.register_waits(self)
 
@@ -219,8 +220,8 @@ class Broker(System[BrokeredJob]):
         limit = length if spec.requested is None else float(spec.requested)
         name = spec.id if spec.id is not None else spec.name or row + 1
         job = BrokeredJob(name, row, self.env._now, spec.processors, limit, length, family)
-        job.spec, job.user, job.priority, job.home = spec, spec.user, spec.priority, home
-        job._watched = True
+        job._job, job.user, job.priority, job.home = spec, spec.user, spec.priority, home
+        job.watched = True
         return job
 
     def replay(self, workload: Workload, home: Any = None) -> Prepared:
@@ -276,7 +277,7 @@ class Broker(System[BrokeredJob]):
 
     def take_in(self, job: BrokeredJob) -> None:
         """Have submitted work wait for others, or for the policy."""
-        spec = job.spec
+        spec = job._job
         if spec is not None:
             job.family.know(job)
             if spec.dependencies:
@@ -289,7 +290,7 @@ class Broker(System[BrokeredJob]):
 
     def cancel_at(self, job: BrokeredJob, at: float) -> None:
         """Withdraw or stop a job at an instant (s), unless it was handed over before."""
-        self._cancellations[job] = self.plan(at, lambda: self.cancel(job), (self, "cancel", job))
+        self._cancellations[job] = self.plan(at, lambda: self.cancel(job))
 
     def eligible(self, job: BrokeredJob) -> None:
         """Take a job into the queue: all that it had to come after has come."""
@@ -452,9 +453,18 @@ class Broker(System[BrokeredJob]):
         for call in self.changed:
             call()
 
-    def plan(self, at: float, call: Callable[[], object], what: tuple[Any, ...] | None = None) -> Occurrence:
+    def to_come(self) -> list[ToCome]:
+        """List what is to come of blocked jobs: cancellations and the ends of think times, each with its row."""
+        cancels = [
+            call.to_come("cancel", job.row)
+            for job, call in self._cancellations.items()
+            if call.pending and job.state == "blocked"
+        ]
+        return cancels + [each for family in self.families for each in family.to_come()]
+
+    def plan(self, at: float, call: Callable[[], object]) -> Call:
         """Call at an instant (s), with the ends of that instant; the occurrence can be withdrawn."""
-        return self.env.call_at(at, call, self.timing.ends, what)
+        return self.env.call_at(at, call, self.timing.ends)
 
     def policies_below(self) -> dict[str, str | None]:
         """Return the names of the policies of the places, by path; ``None``: given as objects."""

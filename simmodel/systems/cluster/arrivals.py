@@ -1,105 +1,151 @@
-"""The source that submits the jobs of a log, each at its instant."""
+"""The source that submits the plain jobs of a log, each at its instant."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from heapq import heappush
-from typing import TYPE_CHECKING, Any
+from math import inf
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from simmodel.environment import Occurrence
 from simmodel.work.job import LiveJob
 
 if TYPE_CHECKING:
-    from simmodel.systems.cluster.system import Cluster
+    from simmodel.systems.cluster.core import Core
+    from simmodel.systems.cluster.queueing import Queueing
     from simmodel.work.prepare import Prepared
     from simmodel.work.workload import Workload
 
-__all__ = ["Arrivals", "Values", "chunks_of"]
+__all__ = ["Arrivals", "PlainJobs", "chunks_of"]
 
 _CHUNK = 16_384
 
-Values = tuple[Any, ...]
-"""row of the record, submit, processors, requested, expected, duration (s), job, user, whether it is cut"""
+
+class PlainJobs(NamedTuple):
+    """Jobs that are still to be submitted and ask for processors and time alone: columns, in order of submission.
+
+    ``rows`` of the record; ``submit``, ``requested``, ``expected`` and ``duration`` in s (see
+    :class:`~simmodel.work.job.LiveJob`); ``cut``: whether the job is stopped at its requested time.
+    """
+
+    rows: list[int]
+    submit: list[float]
+    processors: list[int]
+    requested: list[float]
+    expected: list[float]
+    duration: list[float]
+    ids: list[Any]
+    users: list[Any]
+    cut: list[bool]
+
+    def after(self, i: int) -> PlainJobs:
+        """Return those from one on."""
+        return PlainJobs._make(column[i:] for column in self)
 
 
 class Arrivals(Occurrence):
-    """Submits rows of prepared columns; one event an instant of submission (one a job, where each is decided on).
+    """Submits plain jobs; one event an instant of submission (one a job, where each is decided on).
 
     A live job is made when it is submitted and not before: a log of a million jobs needs no million objects. Its number
     in the order of submission is its row, unless ``numbers`` says otherwise.
+
+    Attributes
+    ----------
+    number
+        that of its event among those planned; infinite while it submits: what is left goes on after all that is planned
     """
 
-    __slots__ = ("_chunks", "_each", "_i", "_priority", "_values", "cluster", "numbers")
+    __slots__ = ("_chunks", "_core", "_each", "_i", "_jobs", "_queueing", "number", "numbers")
 
     def __init__(
-        self, cluster: Cluster, chunks: Iterator[list[Values]], each: bool, numbers: Mapping[int, int] | None
+        self, core: Core, queueing: Queueing, chunks: Iterable[PlainJobs], numbers: Mapping[int, int] | None
     ) -> None:
-        self.cluster = cluster
-        self._priority = cluster._submit_priority
-        self._each = each
+        self._core = core
+        self._queueing = queueing
+        self._each = core.by_event or bool(core.on_submitted)
         self.numbers = numbers
-        self._chunks = chunks
+        self._chunks = iter(chunks)
         self._i = 0
-        self._values: list[Values] = next(chunks, [])
-        if self._values:
-            self._push(self._values[0][1])
+        self.number: float = inf
+        self._jobs: PlainJobs | None = next(self._chunks, None)
+        if self._jobs is not None:
+            self._push(self._jobs.submit[0])
 
     def _push(self, at: float) -> None:
-        env = self.cluster.env
+        env = self._core.env
         self.callbacks = (self._fire,)
-        heappush(env._queue, (at, self._priority, next(env._eid), self))  # type: ignore[misc]
+        number = self.number = next(env._eid)
+        heappush(env._queue, (at, self._core.submit_priority, number, self))  # type: ignore[misc]
 
-    def to_come(self) -> list[Values]:
+    @property
+    def at(self) -> float | None:
+        """The instant of the next submission, in s; ``None`` where nothing is left."""
+        return None if self._jobs is None else self._jobs.submit[self._i]
+
+    def left(self) -> list[PlainJobs]:
         """Return what is still to be submitted."""
+        if self._jobs is None:
+            return []
         later = list(self._chunks)
         self._chunks = iter(later)
-        return [values for chunk in (self._values[self._i :], *later) for values in chunk]
+        return [self._jobs.after(self._i), *later]
 
     def _fire(self, _event: object) -> None:
-        cluster = self.cluster
-        admit = cluster._admit
-        pool = cluster._only_pool
-        values = self._values
+        core = self._core
+        admit = self._queueing.admit
+        pool = core.only_pool
+        jobs = self._jobs
+        assert jobs is not None
+        rows, submit, processors, requested, expected, duration, ids, users, cut = jobs
         i = self._i
-        at = values[i][1]
+        at = submit[i]
         each = self._each
         numbers = self.numbers
-        watched = bool(cluster.usages)
+        watched = bool(core.usages)
+        self.number = inf
         while True:
-            row, _, processors, requested, expected, duration, name, user, cut = values[i]
-            job = LiveJob(name, row, at, processors, requested, expected, duration)
+            job = LiveJob(ids[i], rows[i], at, processors[i], requested[i], expected[i], duration[i])
             if numbers is not None:
-                job.seq = numbers[row]
-            job.user = user
+                job.seq = numbers[rows[i]]
+            job.user = users[i]
             job.place = pool
-            job._watched = watched
-            if cut:
+            job.watched = watched
+            if cut[i]:
                 job._outcome = "timeout"
             i += 1
-            if i == len(values):
-                values = self._values = next(self._chunks, [])
+            if i == len(rows):
+                jobs = self._jobs = next(self._chunks, None)
+                if jobs is not None:
+                    rows, submit, processors, requested, expected, duration, ids, users, cut = jobs
                 i = 0
             self._i = i
             admit(job)
-            if not values:
+            if jobs is None:
                 return
-            then = values[i][1]
+            then = submit[i]
             if then != at or each:
                 break
         self._push(then)
 
 
-def chunks_of(workload: Workload, prepared: Prepared, first: int = 0) -> Iterator[list[Values]]:
+def chunks_of(workload: Workload, prepared: Prepared, first: int = 0) -> Iterator[PlainJobs]:
     """Yield the rows that can run as lists of plain Python values, in order of submission.
 
     ``first`` is the row that the first of the workload has in the record.
     """
-    columns = (prepared.submit, prepared.processors, prepared.requested, prepared.expected, prepared.duration)
     for begin in range(0, len(prepared.rows), _CHUNK):
         rows = prepared.rows[begin : begin + _CHUNK]
-        values: list[Sequence[Any]] = [(rows + first).tolist(), *(column[rows].tolist() for column in columns)]
-        values += [
+        ids, users = (
             workload[name][rows].tolist() if name in workload else [None] * len(rows) for name in ("job", "user")
-        ]
-        values.append(prepared.cut[rows].tolist())
-        yield list(zip(*values, strict=True))
+        )
+        yield PlainJobs(
+            (rows + first).tolist(),
+            prepared.submit[rows].tolist(),
+            prepared.processors[rows].tolist(),
+            prepared.requested[rows].tolist(),
+            prepared.expected[rows].tolist(),
+            prepared.duration[rows].tolist(),
+            ids,
+            users,
+            prepared.cut[rows].tolist(),
+        )

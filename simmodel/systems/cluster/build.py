@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from simmodel.errors import InputError
 from simmodel.resources.consumables import Consumables
@@ -14,8 +14,8 @@ from simmodel.systems.cluster.reservations import reserve
 if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.platform.cluster import ClusterSpec, PartitionSpec
-    from simmodel.systems.cluster.system import Cluster
-    from simmodel.work.job import LiveJob
+    from simmodel.systems.cluster.core import Core
+    from simmodel.work.job import Job, LiveJob
 
 __all__ = ["build_pools", "place_of"]
 
@@ -51,7 +51,7 @@ def _pool(env: Environment, partition: PartitionSpec, consumables: Consumables) 
     return pool
 
 
-def place_of(job: LiveJob, cluster: Cluster) -> Any:
+def place_of(job: LiveJob, spec: Job, core: Core) -> Pool:
     """Return the pool that a job waits for: its partition's, else its queue's, else the default one.
 
     Where there is no default, the first that can ever run it.
@@ -61,24 +61,23 @@ def place_of(job: LiveJob, cluster: Cluster) -> Any:
     InputError
         where the partition is not there
     """
-    if cluster._only_pool is not None:
-        return cluster._only_pool
-    spec = job.spec
-    name = spec.partition if spec is not None else None
+    if core.only_pool is not None:
+        return core.only_pool
+    name = spec.partition
     if name is None and job.rules is not None:
         name = job.rules.spec.partition
     if name is None:
-        name = cluster.spec.default_partition
+        name = core.spec.default_partition
     if name is not None:
-        pool = cluster.pools.get(str(name))
+        pool = core.pools.get(str(name))
         if pool is None:
-            there = ", ".join(cluster.pools)
+            there = ", ".join(core.pools)
             raise InputError(f"partition {name!r} of job {job.id} is not there; there are {there}")
         return pool
-    for pool in cluster.places:
+    for pool in core.places:
         if pool.part_of is not None:
             break  # reservations are for those that name them
-        job.request = None if spec is None else pool.request_of(spec)
+        job.request = pool.request_of(spec)
         if pool.why_not(job) is None and pool.limits_why_not(job) is None:
             return pool
-    return cluster.places[0]
+    return core.places[0]

@@ -10,9 +10,13 @@ from simmodel.systems.cluster.reservations import ReservedNodes, ReservedProcess
 if TYPE_CHECKING:
     import numpy as np
 
+    from simmodel.environment import Call, ToCome
     from simmodel.platform.cluster import OutageSpec
     from simmodel.resources.pool import Pool
-    from simmodel.systems.cluster.system import Cluster
+    from simmodel.systems.cluster.core import Core
+    from simmodel.systems.cluster.execution import Execution
+    from simmodel.systems.dependencies import Dependencies
+    from simmodel.work.job import LiveJob
 
 __all__ = ["Calendar"]
 
@@ -38,19 +42,33 @@ class Calendar:
         whether some of it goes on for ever, so that a run needs another end than that of all events
     """
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._env = cluster.env
-        self._priority = cluster._end_priority + 0.5
-        self.endless = bool(cluster.spec.failures)
+    def __init__(
+        self, core: Core, execution: Execution, dependencies: Dependencies, cancel: Callable[[LiveJob], object]
+    ) -> None:
+        self._core = core
+        self._execution = execution
+        self._dependencies = dependencies
+        self._cancel = cancel
+        self._env = core.env
+        self._priority = core.end_priority + 0.5
+        self.endless = bool(core.spec.failures)
         self._reserved: dict[Pool, list[Any]] = {}
-        for pool in cluster.places:
+        self._coming: dict[Call, tuple[str, tuple[Any, ...]]] = {}
+        self._acts: dict[str, Callable[..., None]] = {
+            "told": self._told,
+            "down": self._down,
+            "up": self._up,
+            "fail": self._fail,
+            "repair": self._repair,
+            "back": self._back,
+        }
+        for pool in core.places:
             pool.calendar_priority = self._priority
 
     def begin(self) -> None:
         """Carry out from now on what the description says."""
-        spec = self._cluster.spec
-        for pool in self._cluster.places:
+        spec = self._core.spec
+        for pool in self._core.places:
             if isinstance(pool, (ReservedNodes, ReservedProcessors)):
                 self._reserve(pool)
         for number in range(len(spec.outages)):
@@ -60,15 +78,24 @@ class Calendar:
                 self._wait(number, unit)
 
     def _pool(self, name: Any) -> Pool:
-        return self._cluster.places[0] if name is None else self._cluster.pools[str(name)]
+        return self._core.places[0] if name is None else self._core.pools[str(name)]
 
     def _tell(self, pool: Pool, cause: str) -> None:
-        self._cluster._tell("place_changed", pool, cause)
+        self._core.tell("place_changed", pool, cause)
 
     def plan(self, at: float, what: str, *about: Any) -> None:
         """Plan one of the things below for an instant (s), by its name."""
-        call = getattr(self, f"_{what}")
-        self._env.call_at(at, lambda: call(*about), self._priority, (self, what, *about))
+        call = self._env.call_at(at, lambda: self._act(call), self._priority)
+        self._coming[call] = what, about
+
+    def _act(self, call: Call) -> None:
+        what, about = self._coming.pop(call)
+        self._acts[what](*about)
+
+    def to_come(self) -> list[ToCome]:
+        """List what is planned, windows too."""
+        windows = [each for pool in self._core.places for each in pool.to_come()]
+        return windows + [call.to_come(what, *about) for call, (what, about) in self._coming.items()]
 
     # ------------------------------------------------------------------ failures, maintenance, drains
 
@@ -78,12 +105,12 @@ class Calendar:
         return [(pool, what), *((place, own) for place, own in inside if own)]
 
     def _outage_parts(self, number: int) -> list[tuple[Pool, Any]]:
-        outage = self._cluster.spec.outages[number]
+        outage = self._core.spec.outages[number]
         pool = self._pool(outage.partition)
         return self._parts(pool, pool.units_of(outage))
 
     def _outage(self, number: int) -> None:
-        outage: OutageSpec = self._cluster.spec.outages[number]
+        outage: OutageSpec = self._core.spec.outages[number]
         kind, now = outage.kind, self._env.now
         if outage.until <= now:
             return
@@ -109,27 +136,26 @@ class Calendar:
             return lambda _: self._tell(pool, "reservation")
         if why == "closed":
             return lambda _: self._close(pool)
-        place = self._cluster.pools[why.removeprefix("reservation ")]
+        place = self._core.pools[why.removeprefix("reservation ")]
         return lambda away: self._hand_over(place, away)
 
     def _told(self, cause: str, *names: str) -> None:
         for name in names:
-            self._tell(self._cluster.pools[name], cause)
+            self._tell(self._core.pools[name], cause)
 
     def _down(self, number: int) -> None:
-        self._take(self._outage_parts(number), self._cluster.spec.outages[number].kind)
+        self._take(self._outage_parts(number), self._core.spec.outages[number].kind)
 
     def _up(self, number: int) -> None:
-        self._bring(self._outage_parts(number), BACK[self._cluster.spec.outages[number].kind])
+        self._bring(self._outage_parts(number), BACK[self._core.spec.outages[number].kind])
 
     def _take(self, parts: list[tuple[Pool, Any]], kind: str) -> None:
-        cluster = self._cluster
         for place, what in parts:
             place.take_down(what)
             self._tell(place, kind)
             if kind == "failure":
-                cluster.fail(place.hit_by(what, self._env.rng(f"{cluster.name}.hits")))
-        cluster._changed()
+                self._execution.fail(place.hit_by(what, self._env.rng(f"{self._core.name}.hits")))
+        self._core.wake()
 
     def _bring(self, parts: list[tuple[Pool, Any]], cause: str) -> None:
         for place, what in parts:
@@ -137,19 +163,19 @@ class Calendar:
             self._tell(place, cause)
 
     def _unit(self, number: int, unit: int) -> list[tuple[Pool, Any]]:
-        pool = self._pool(self._cluster.spec.failures[number].partition)
+        pool = self._pool(self._core.spec.failures[number].partition)
         return self._parts(pool, pool.unit(unit))
 
     def _rng(self, number: int) -> np.random.Generator:
-        return self._env.rng(f"{self._cluster.name}.failures.{number}")
+        return self._env.rng(f"{self._core.name}.failures.{number}")
 
     def _wait(self, number: int, unit: int) -> None:
-        model = self._cluster.spec.failures[number]
+        model = self._core.spec.failures[number]
         self.plan(self._env.now + model.draw_time_to_failure(self._rng(number)), "fail", number, unit)
 
     def _fail(self, number: int, unit: int) -> None:
         self._take(self._unit(number, unit), "failure")
-        model = self._cluster.spec.failures[number]
+        model = self._core.spec.failures[number]
         self.plan(self._env.now + model.draw_time_to_repair(self._rng(number)), "repair", number, unit)
 
     def _repair(self, number: int, unit: int) -> None:
@@ -190,12 +216,11 @@ class Calendar:
         parent = place.part_of
         self._tell(parent, "reservation" if away else "resume")
         if away:
-            self._cluster.fail(parent.in_the_way(place.taken))
+            self._execution.fail(parent.in_the_way(place.taken))
 
     def _close(self, place: Any) -> None:
-        cluster = self._cluster
         self._tell(place, "resume")
-        cluster._stop_all(list(place.running), "timeout")
-        for job in list(cluster._dependencies.known.values()):
-            if job.place is place and job._run is None:
-                cluster.cancel(job)
+        self._execution.stop_all(list(place.running), "timeout")
+        for job in list(self._dependencies.known.values()):
+            if job.place is place and job.run is None:
+                self._cancel(job)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from math import inf
+from collections.abc import Iterable, Iterator
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from simmodel.environment import Call
+from simmodel.environment import ToCome
 from simmodel.errors import SnapshotError
 from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.snapshots.jobs import (
@@ -23,12 +22,13 @@ from simmodel.snapshots.jobs import (
     seen_work,
 )
 from simmodel.systems.cluster.arrivals import Arrivals
-from simmodel.systems.cluster.replay import Submission
 from simmodel.systems.policy_state import policy_state, stream_states
-from simmodel.work.job import OVER, Run
+from simmodel.work.job import OVER
 from simmodel.work.prepare import planned_seconds
 
 if TYPE_CHECKING:
+    from simmodel.systems.cluster.core import Core
+    from simmodel.systems.cluster.intake import Submission
     from simmodel.systems.cluster.system import Cluster
     from simmodel.work.job import LiveJob
 
@@ -43,19 +43,23 @@ def capture(cluster: Cluster, actual: bool) -> ClusterSnapshot:
     env = cluster.env
     now = float(env._now)
     work_of = _actual if actual else _seen
-    entries = _entries(cluster, actual)
     runs = [entry[3] for pool in cluster.places for entry in sorted(pool.running.entries(), key=_START)]
     ends: dict[Any, float] = {}
+    arrivals: list[Work] = []
+    coming = _known_to_come(cluster)
     if actual:
         _refuse_claims(cluster)
-        ends = {entry[3]: float(entry[0]) for entry in entries if type(entry[3]) is Run}
+        endings = sorted(cluster.execution.endings(), key=_ORDER)
+        ends = {ending.run: ending.at for ending in endings}
         runs += [run for run in ends if run.released]
+        rows = {run: row for row, run in enumerate(runs)}
+        coming += [ToCome(*ending[:3], "end", (rows[ending.run],)) for ending in endings]
+        coming += cluster.intake.cancellations()
+        arrivals = _arrivals(cluster, coming)
     running = tuple([_running(run, work_of(run.job), ends.get(run)) for run in runs])
-    arrivals, places_of = _arrivals(cluster, entries) if actual else ([], {})
-    places_of.update({run: (row,) for row, run in enumerate(runs)} if actual else {})
-    planned = _planned(cluster, entries, places_of)
-    blocked = _blocked(cluster)
-    held = [work_of(job) for rules in cluster.rules.values() for job in rules.held]
+    planned = [Planned(at, priority, what, about) for at, priority, _, what, about in sorted(coming, key=_ORDER)]
+    blocked = cluster.dependencies.blocked_jobs()
+    held = [work_of(job) for job in cluster.queueing.held()]
     waiting = [work_of(job) for job in cluster.view.waiting]
     blocked_work = [work_of(job) for job in blocked]
     submitted = cluster.submitted
@@ -82,7 +86,7 @@ def capture(cluster: Cluster, actual: bool) -> ClusterSnapshot:
         over=_over(cluster, arrivals),
         usage=tuple(
             (float(usage.half_life), tuple((user, *map(float, held)) for user, held in usage._users.items()))
-            for usage in cluster.usages
+            for usage in cluster.core.usages
         ),
         streams=stream_states(env, f"{cluster.name}.") if actual else (),
         planned=tuple(planned),
@@ -90,30 +94,9 @@ def capture(cluster: Cluster, actual: bool) -> ClusterSnapshot:
     )
 
 
-def _entries(cluster: Cluster, actual: bool) -> list[Any]:
-    """Return what is to come of this cluster, in order: the entries of the environment's queue."""
-    queue: list[Any] = cluster.env._queue
-    places = cluster.places
-    owners = (cluster, cluster.scheduler, cluster.calendar, cluster._dependencies, *places)
-    found = [
-        entry
-        for entry in queue
-        if type(entry[3]) is Call and entry[3].callbacks is not None and entry[3].what and entry[3].what[0] in owners
-    ]
-    if actual:
-        for entry in queue:
-            thing = entry[3]
-            if (type(thing) is Run and thing.callbacks is not None and thing.place in places) or (
-                type(thing) is Arrivals and thing.cluster is cluster
-            ):
-                found.append(entry)
-        there = {entry[3] for entry in found}
-        found += [  # what is submitting right now goes on after all that is planned
-            (max(left[0][1], cluster.env._now), cluster._submit_priority, inf, source)
-            for source in cluster._sources
-            if source not in there and (left := source.to_come())
-        ]
-    return sorted(found, key=_ORDER)
+def _known_to_come(cluster: Cluster) -> list[ToCome]:
+    """Return what is to come of the calendar, of think times and of the policy's alarms."""
+    return [*cluster.calendar.to_come(), *cluster.dependencies.to_come(), *cluster.scheduler.to_come()]
 
 
 def _refuse_claims(cluster: Cluster) -> None:
@@ -129,32 +112,43 @@ def _refuse_claims(cluster: Cluster) -> None:
 def _work(job: LiveJob) -> Work:
     """Return what a snapshot says of a job; it is kept while it stays true."""
     if job._work is None:
-        past: Past | None = job._past
-        attempts = job.attempts - (job._run is not None)
-        if past is not None or attempts or hasattr(job, "_whole") or job._resumes:
-            resumes = None if not job._resumes else job._resumes.allocation or True
-            whole = Whole(*map(float, job._whole)) if hasattr(job, "_whole") else None
-            past = (past or Past())._replace(attempts=attempts, whole=whole, resumes=resumes)
         job._work = Work(
             job.id,
             job.seq,
             float(job.submit),
             job.processors,
             float(job.requested),
-            float(job._expected),
+            float(job.expected),
             float(job._duration),
             job.user,
             float(job.priority),
             job.place.name,
             job._outcome,
-            job.spec,
-            past,
+            job._job,
+            _past(job),
         )
     return job._work  # type: ignore[no-any-return]
 
 
+def _past(job: LiveJob) -> Past | None:
+    past, attempts = job.past, job.attempts - (job.run is not None)
+    if past is None:
+        return Past(attempts) if attempts else None
+    whole = None if past._whole is None else Whole(*map(float, past._whole))
+    return Past(
+        attempts,
+        past.eligible,
+        past.first_start,
+        past.attempt_start,
+        past.last_start,
+        past.executed,
+        whole,
+        None if not past.resumes else past.resumes.allocation or True,
+    )
+
+
 def _actual(job: LiveJob) -> Work:
-    if job.spec is not None and job.spec.body is not None:
+    if job._job is not None and job._job.body is not None:
         raise SnapshotError(f"job {job.id} cannot be copied: it has a body, which is a generator")
     return _work(job)
 
@@ -178,70 +172,58 @@ def _running(run: Any, work: Work, end: float | None) -> RunningWork:
     )
 
 
-def _arrivals(cluster: Cluster, entries: Iterable[Any]) -> tuple[list[Work], dict[Any, tuple[int, ...]]]:
-    """Return what is still to be submitted, and where in the list of it each source's part is: (first, how many)."""
+def _arrivals(cluster: Cluster, coming: list[ToCome]) -> list[Work]:
+    """Return what is still to be submitted; add to what is to come where each source's part of it is."""
     works: list[Work] = []
-    parts: dict[Any, tuple[int, ...]] = {}
-    for _, _, _, source in entries:
-        if type(source) is Arrivals:
-            assert cluster._only_pool is not None
-            place = cluster._only_pool.name
-            left = [
-                Work(
-                    name,
-                    row if source.numbers is None else source.numbers[row],
-                    submit,
-                    processors,
-                    requested,
-                    expected,
-                    duration,
-                    user,
-                    0.0,
-                    place,
-                    "timeout" if cut else "completed",
-                )
-                for row, submit, processors, requested, expected, duration, name, user, cut in source.to_come()
-            ]
-            parts[source] = (len(works), len(left))
-            works += left
-        elif type(source) is Call and type(source.call) is Submission:
-            parts[source] = (len(works),)
-            works.append(_submission(cluster, source.call))
-    return works, parts
+    intake, core = cluster.intake, cluster.core
+    sources = [(source.at, source.number, source) for source in intake.sources if source.at is not None]
+    found: list[tuple[float, float, float, Arrivals | Submission]] = [
+        *((max(at, core.env._now), core.submit_priority, number, source) for at, number, source in sources),
+        *((call.at, call.priority, call.number, each) for call, each in intake.submissions.items()),
+    ]
+    for at, priority, number, source in sorted(found, key=_ORDER):
+        first = len(works)
+        if isinstance(source, Arrivals):
+            works += _plain_works(source, core)
+            coming.append(ToCome(at, priority, number, "arrivals", (first, len(works) - first)))
+        else:
+            works.append(_submission(cluster, source))
+            coming.append(ToCome(at, priority, number, "submission", (first,)))
+    return works
+
+
+def _plain_works(source: Arrivals, core: Core) -> Iterator[Work]:
+    assert core.only_pool is not None
+    place = core.only_pool.name
+    numbers = source.numbers
+    for jobs in source.left():
+        for row, submit, processors, requested, expected, duration, name, user, cut in zip(*jobs, strict=True):
+            number = row if numbers is None else numbers[row]
+            outcome = "timeout" if cut else "completed"
+            yield Work(name, number, submit, processors, requested, expected, duration, user, 0.0, place, outcome)
 
 
 def _submission(cluster: Cluster, submission: Submission) -> Work:
-    spec = submission.spec
+    spec = submission.job
     number = submission.number
     name = spec.id if spec.id is not None else spec.name or number + 1
     if spec.body is not None:
         raise SnapshotError(f"job {name}, still to arrive, cannot be copied: it has a body, which is a generator")
     assert spec.run is not None
     limit = spec.requested if spec.requested is not None else spec.run
-    seconds = planned_seconds(spec.run, limit, cluster.estimates, cluster.overrun)
+    seconds = planned_seconds(spec.run, limit, cluster.core.estimates, cluster.core.overrun)
     requested, expected, duration = map(float, seconds)
     return Work(name, number, submission.at, spec.processors, requested, expected, duration, spec.user, spec=spec)
 
 
-def _blocked(cluster: Cluster) -> list[LiveJob]:
-    """Return the jobs that wait for others, in the order of submission."""
-    known = cluster._dependencies.known
-    return [job for job in known.values() if job.state == "blocked"] if cluster._dependencies.blocked else []
-
-
 def _waits(cluster: Cluster) -> tuple[Wait, ...]:
-    found = [
-        (job.submit, job.seq, job.spec.dependencies.index(dependency), other, what)
-        for (other, what), waiting in cluster._dependencies.waiting.items()
-        for job, dependency in waiting
-        if job.state == "blocked" and job.spec is not None
-    ]
+    found = [(job.submit, job.seq, which, other, what) for job, which, other, what in cluster.dependencies.waits()]
     return tuple(Wait(other, what, number, which) for _, number, which, other, what in sorted(found, key=_ORDER))
 
 
 def _over(cluster: Cluster, arrivals: Iterable[Work]) -> tuple[tuple[Any, str], ...]:
     """Return the jobs that are over and that one still to arrive names."""
-    dependencies = cluster._dependencies
+    dependencies = cluster.dependencies
     named = dict.fromkeys(each.job for work in arrivals if work.spec is not None for each in work.spec.dependencies)
     found = []
     for name in named:
@@ -264,28 +246,3 @@ def _place(cluster: Cluster, pool: Any, actual: bool) -> PlaceState:
         what = window.what if isinstance(window.what, int) else tuple(map(int, window.what))
         windows.append(WindowState(float(window.start), float(window.end), what, window.begun, window.why))
     return PlaceState(pool.name, pool.away, tuple(windows), pool.part_of is not None and cluster.calendar.is_open(pool))
-
-
-def _planned(cluster: Cluster, entries: Iterable[Any], parts: dict[Any, tuple[int, ...]]) -> list[Planned]:
-    """Return what is to come, with numbers and names instead of live things."""
-    found = []
-    for at, priority, _, thing in entries:
-        if type(thing) is not Call:
-            what: str = "end" if type(thing) is Run else "arrivals"
-            about: tuple[Any, ...] = parts[thing]
-        else:
-            assert thing.what is not None
-            owner, what, *rest = thing.what
-            about = tuple(rest)
-            if what == "submission":
-                if thing not in parts:
-                    continue  # nobody knows of it yet
-                about = parts[thing]
-            elif what in ("cancel", "eligible"):
-                if what == "eligible" and rest[0].state != "blocked":
-                    continue
-                about = (rest[0].seq,)
-            elif owner is not cluster.calendar and what != "alarm":
-                about = (owner.name, owner.windows.index(rest[0]))
-        found.append(Planned(float(at), float(priority), what, about))
-    return found

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 __all__ = ["ClusterDestination"]
 
 INFINITY = float("inf")
-_PLANNED = ("requested", "_expected", "_duration", "place", "request", "rules", "priority")
 
 
 class ClusterDestination(Destination):
@@ -53,27 +52,27 @@ class ClusterDestination(Destination):
     def backlog(self) -> float:
         """Processor seconds that what runs and waits is still expected to take."""
         running = sum(float(pool.backlog) for pool in self.system.places)
-        return running + sum(float(job.processors * job._expected) for job in self.system.view.waiting)
+        return running + sum(float(job.processors * job.expected) for job in self.system.view.waiting)
 
     def seconds(self, job: BrokeredJob) -> tuple[float, float, float]:
         """Return the seconds that a job would be planned with here, planned with once it runs, and run."""
         slowdown = self.slowdown(job)
         limit, run = job.limit * slowdown, job.length * slowdown
         cluster = self.system
-        if job.spec is not None and job.spec.body is not None:
+        if job._job is not None and job._job.body is not None:
             return limit, limit, INFINITY
-        if cluster.overrun == "stop" and run > limit:
+        if cluster.core.overrun == "stop" and run > limit:
             run = limit
         return (
-            limit if cluster.estimates == "requested" else run,
-            run if cluster.estimates == "exact" else limit,
+            limit if cluster.core.estimates == "requested" else run,
+            run if cluster.core.estimates == "exact" else limit,
             run,
         )
 
     def why_not(self, job: BrokeredJob) -> str | None:
         """Say why the cluster can never run the job, or ``None``; a pure question."""
         pool = self._plain
-        if pool is not None and job.spec is None:
+        if pool is not None and job._job is None:
             if job.processors > pool.capacity:
                 return f"{job.processors} processors asked for, {self.name} has {pool.capacity}"
             if pool.max_processors is None and pool.max_requested is None:
@@ -101,7 +100,7 @@ class ClusterDestination(Destination):
     def estimate(self, job: BrokeredJob) -> Estimate:
         """Return when the job would start and how long it would run here, were it handed over now; a pure question."""
         pool = self._plain
-        if pool is not None and job.spec is None:
+        if pool is not None and job._job is None:
             requested, expected, duration = self.seconds(job)
             work = Work(job, job.processors, requested, expected, duration if self._actual else expected)
             return self.forecast.expect(work, pool)
@@ -111,19 +110,17 @@ class ClusterDestination(Destination):
     def take(self, job: BrokeredJob) -> LiveJob:
         """Take a job into the queue of the cluster; from now on it is the cluster's."""
         cluster = self.system
-        spec = job.spec
+        spec = job._job
         if self._plain is not None and spec is None:
-            job.requested, job._expected, job._duration = self.seconds(job)
+            job.plan(*self.seconds(job))
             job.place = self._plain
             job.priority += self._plain.priority
-            job._watched = bool(cluster.usages)
+            job.watched = bool(cluster.core.usages)
         else:
-            job.spec = self.request(job)
-            guest, _ = cluster.live(job.spec)
-            for name in _PLANNED:
-                setattr(job, name, getattr(guest, name))
-            job._watched = True
-        if cluster.overrun == "stop" and job.length > job.limit and (spec is None or spec.body is None):
+            guest, _ = cluster.live(self.request(job))
+            job.adopt(guest)
+            job.watched = True
+        if cluster.core.overrun == "stop" and job.length > job.limit and (spec is None or spec.body is None):
             job._outcome = "timeout"
         self.forecast.adds(job)
         self.handed.append((cluster.take_over(job), job.row))

@@ -3,89 +3,127 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from heapq import heappush
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from simpy.events import Event, Process
 from simpy.exceptions import Interrupt
 
-from simmodel.environment import Environment, Occurrence
 from simmodel.errors import JobFailed
 from simmodel.resources.claims import Claim, Grant
-from simmodel.snapshots.jobs import Past
+from simmodel.scheduling.protocol import Preempt
+from simmodel.scheduling.scheduler import carry_preempt
 from simmodel.work.job import Job, LiveJob, Run
 
 if TYPE_CHECKING:
-    from simmodel.platform.cluster import ClusterSpec
-    from simmodel.scheduling.usage import Usage
-    from simmodel.scheduling.waiting import WaitingQueue
+    from collections.abc import Mapping
+
+    from simmodel.environment import Call
+    from simmodel.scheduling.scheduler import Carry
+    from simmodel.systems.cluster.core import Core
+    from simmodel.systems.cluster.queueing import Queueing
     from simmodel.systems.dependencies import Dependencies
 
-__all__ = ["Executions"]
+__all__ = ["Ending", "Execution"]
 
-Hooks = tuple[Callable[..., object], ...]
 _COMES_BACK = ("preempted", "requeued")
 
 
-class Executions:
-    """The part of a cluster that carries decisions out: one heap event a job, and a process where it has a body."""
+class Ending(NamedTuple):
+    """An end that is planned: of which run, and when; the rest says in which order ends come (see ``ToCome``)."""
 
-    if TYPE_CHECKING:  # what the cluster has besides
-        env: Environment
-        spec: ClusterSpec
-        overrun: str
-        usages: list[Usage]
-        _queues: dict[Any, WaitingQueue]
-        _only_queue: WaitingQueue | None
-        _dependencies: Dependencies
-        _cancellations: dict[LiveJob, Occurrence]
-        _active: int
-        _idle: Event | None
-        _end_priority: int
-        _end_callbacks: tuple[Callable[[Run], None]]
-        _changed: Callable[[], None]
-        _on_started: Hooks
-        _on_ended: Hooks
+    at: float
+    priority: float
+    number: int
+    run: Run
 
-        def _tell(self, hook: str, *what: Any) -> None: ...
-        def plan(self, at: float, call: Callable[[], object], what: tuple[Any, ...] | None = None) -> Occurrence: ...  # noqa: D102
-        def _enqueue(self, job: LiveJob) -> None: ...
 
-    def start(self, job: LiveJob, place: Any, allocation: Any = None) -> None:
+class Execution:
+    """Carries decisions out: one heap event a job, and a process where it has a body. It plans the ends itself.
+
+    Parameters
+    ----------
+    core, queueing, dependencies
+        of the cluster
+    over
+        called with a job to which nothing more will happen
+    changed
+        called when a job has started or ended, for systems above
+    """
+
+    plans = True
+    """Whether a job ends when its time is over; else somebody says so."""
+
+    def __init__(
+        self,
+        core: Core,
+        queueing: Queueing,
+        dependencies: Dependencies,
+        over: Callable[[LiveJob], object],
+        changed: Sequence[Callable[[], object]],
+    ) -> None:
+        self.env = core.env
+        self._core = core
+        self._queueing = queueing
+        self._queues = queueing.queues
+        self._dependencies = dependencies
+        self._over = over
+        self._changed = changed
+        self._priority = core.end_priority
+        self._ends = (self.finish,)
+        self._released: dict[Run, None] = {}  # what they held is given back, though their ends are still to be handled
+
+    # ------------------------------------------------------------------ starts
+
+    def start(self, work: LiveJob, place: Any, allocation: Any = None) -> None:
         """Start a waiting job; the scheduler has checked that it fits."""
-        env = self.env
+        job, env = work, self.env
         now = env._now
         self._queues[place].remove(job)
         grant = place.take(job, allocation)
-        run = Run(job, place, now, now + job._expected, grant)
+        run = Run(job, place, now, now + job.expected, grant)
         place.running.add(run, job.processors)
         job.state = "running"
-        job._run = run
-        job._started = now
-        if job.spec is not None and job.spec.body is not None:
-            self._begin_body(run, job.spec)
-        else:
-            run.callbacks = self._end_callbacks
-            heappush(env._queue, (now + job._duration, self._end_priority, next(env._eid), run))  # type: ignore[misc]
-        if job._resumes:
-            job._resumes = job._work = job._seen = None
-            self._tell("job_resumed", run)
+        job.run = run
+        job.started = now
+        if job._job is not None and job._job.body is not None:
+            self._begin_body(run, job._job)
+        elif self.plans:
+            run.callbacks = self._ends
+            end = run._end = now + job._duration
+            number = run._number = next(env._eid)
+            heappush(env._queue, (end, self._priority, number, run))  # type: ignore[misc]
+        if job.past is not None and job.past.resumes:
+            job.remember().resumes = None
+            self._core.tell("job_resumed", run)
         else:
             job.attempts += 1
-            for hook in self._on_started:
+            for hook in self._core.on_started:
                 hook(run)
-        if job._watched:
+        if job.watched:
             self._started_watched(job)
+        if self._changed:
+            self._tell_above()
+
+    def _tell_above(self) -> None:
+        for call in self._changed:
+            call()
+
+    def plan_end(self, run: Run, at: float) -> None:
+        """Have a run end at an instant (s)."""
+        run.callbacks = self._ends
+        run._end = at
+        run._number = self.env.plan(run, at, self._priority)
 
     def _started_watched(self, job: LiveJob) -> None:
         """Do what only some jobs need when they start: usage, limits, and jobs that come after the start."""
-        for usage in self.usages:
+        for usage in self._core.usages:
             usage.change(job.user, job.processors, self.env._now)
-        if job.rules is not None:
-            for held in job.rules.started(job):
-                self._queues[held.place].remove(held)
-                held.state = "held"
+        self._queueing.started(job)
         self._dependencies.happened(job, "start")
+
+    # ------------------------------------------------------------------ bodies
 
     def _begin_body(self, run: Run, spec: Job) -> None:
         assert spec.body is not None
@@ -93,16 +131,16 @@ class Executions:
         grant = run.grant if run.grant.nodes is not None else Grant(job.processors)
         run.process = Process(self.env, spec.body(self.env, job, grant))
         limit = None
-        if self.overrun == "stop" and spec.requested is not None:
-            limit = self.plan(self.env.now + spec.requested, lambda: self._out_of_time(run))
+        if self._core.overrun == "stop" and spec.requested is not None:
+            limit = self.env.call_at(self.env.now + spec.requested, lambda: self._out_of_time(run), self._priority)
         run.process.callbacks.append(lambda event: self._body_over(run, event, limit))
 
     def _out_of_time(self, run: Run) -> None:
         if run.stopping is None:
-            self._stop(run, "timeout")
+            self.stop(run, "timeout")
 
-    def _body_over(self, run: Run, event: Event, limit: Occurrence | None) -> None:
-        if limit is not None and limit.callbacks is not None:
+    def _body_over(self, run: Run, event: Event, limit: Call | None) -> None:
+        if limit is not None and limit.pending:
             self.env.withdraw(limit)
         if event._ok:
             status = run.stopping or "completed"
@@ -114,76 +152,113 @@ class Executions:
             status = "failed"
         else:
             return  # an error in the user's code: the environment raises it
-        self._finish(run, status)
+        self.finish(run, status)
 
-    def _ended(self, run: Run) -> None:
-        """The end of a run, as an event of its own: the hot path."""
-        self._finish(run, run.job._outcome)
+    # ------------------------------------------------------------------ ends
 
-    def _finish(self, run: Run, status: str) -> None:
-        """Give back what the run held, and see what follows from its end."""
+    def finish(self, run: Run, status: str | None = None) -> None:
+        """End a run, by default as it was to end: give back what it held, and see what follows. The hot path."""
         job, place = run.job, run.place
-        if run.process is None and run.callbacks is not None:
+        if status is None:
+            status = job._outcome
+        elif run.process is None and run.callbacks is not None:
             self.env.withdraw(run)  # it is stopped before its end
         if not run.released:
             place.running.remove(run)
             place.give_back(job, run.grant)
-        job._run = None
-        freed = self._ended_watched(job) if job._watched else ()
+        else:
+            del self._released[run]
+        job.run = None
+        freed = self._ended_watched(job) if job.watched else ()
         comes_back = status in _COMES_BACK
         if not comes_back:
             job.state = status
-        for hook in self._on_ended:
+        for hook in self._core.on_ended:
             hook(run, status)
         for held in freed:  # once the end is told: it may bring a decision
-            self._enqueue(held)
+            self._queueing.enqueue(held)
         if comes_back:
-            self._back_to_queue(job)
+            job.requeue(self.env._now)
+            self._queueing.enqueue(job)
         else:
             self._over(job)
         if place._claims:
             place._serve_claims()
-        queue = self._only_queue
+        queue = self._queueing.only_queue
         if queue is None or queue._count:  # else there is nothing to decide about
-            self._changed()
+            self._core.wake()
+        if self._changed:
+            self._tell_above()
 
     def _ended_watched(self, job: LiveJob) -> Sequence[LiveJob]:
         """Note the end in usage and limits; return the jobs that were held and may wait from now on."""
-        for usage in self.usages:
+        for usage in self._core.usages:
             usage.change(job.user, -job.processors, self.env._now)
-        return job.rules.ended(job) if job.rules is not None else ()
+        return self._queueing.ended(job)
 
-    def _over(self, job: LiveJob) -> None:
-        """The job is over, however it ended."""
-        self._active -= 1
-        if job._watched:
-            self._dependencies.happened(job, "end")
-            timer = self._cancellations.pop(job, None)
-            if timer is not None and timer.callbacks is not None:
-                self.env.withdraw(timer)
-        if job.event is not None:
-            job.event.succeed(job)
-        if self._idle is not None and not self._active and not self._idle.triggered:
-            self._idle.succeed()
+    def settle(self) -> None:
+        """Free what holds jobs whose end is an event of this instant, still to be handled, and was expected by now."""
+        now = self.env._now
+        for pool in self._core.places:
+            expected = []
+            for end, _, _, run in pool.running.entries():
+                if end > now:
+                    break
+                expected.append(run)
+            for run in expected:
+                if isinstance(run, Run) and run._end == now and run.process is None:
+                    pool.running.remove(run)
+                    pool.give_back(run.job, run.grant)
+                    self.release(run)
 
-    def _back_to_queue(self, job: LiveJob) -> None:
-        assert job._started is not None
-        past: Past = job._past or Past()
-        start = float(job._started) if past.attempt_start is None else past.attempt_start
-        first = start if past.first_start is None else past.first_start
-        done = self.env._now - job._started if job.spec is not None and job.spec.keeps_work else 0.0
-        last, executed = float(job._started), past.executed + float(done)
-        job._past = past._replace(first_start=first, attempt_start=None, last_start=last, executed=executed)
-        job._work = job._seen = None
-        if job.spec is not None and job.spec.keeps_work and job.spec.body is None:
-            job._duration -= done
-        elif hasattr(job, "_whole"):  # it starts again from the beginning, also where it had been suspended
-            job.requested, job._expected, job._duration = job._whole
-        self._enqueue(job)
+    def release(self, run: Run) -> None:
+        """Note that what a run held is given back, though its end is still to be handled."""
+        run.released = True
+        self._released[run] = None
 
-    def _stop(self, run: Run, status: str) -> None:
+    # ------------------------------------------------------------------ stopped before their end
+
+    @property
+    def carries(self) -> Mapping[type, Carry]:
+        """What it carries out beside starts: ``Preempt``."""
+        return {Preempt: partial(carry_preempt, self)}
+
+    def why_not_preempt(self, job: LiveJob, mode: str) -> str | None:
+        """Say why a running job cannot be stopped so, or ``None``."""
+        if mode not in ("requeue", "suspend"):
+            return f"mode requeue or suspend expected, found {mode!r}"
+        if job.run is not None and job.run.released:
+            return "the job has ended"
+        spec = job._job
+        if spec is not None and spec.on_preempt == "no":
+            return "the job forbids preempting it"
+        if spec is not None and spec.body is not None and mode == "suspend":
+            return "a job with a body cannot be suspended"
+        return None
+
+    def preempt(self, job: LiveJob, mode: str = "requeue") -> None:
+        """Stop a running job: it starts again from the queue, or (``suspend``) goes on where it was."""
+        run = job.run
+        if run is None:
+            raise ValueError(f"running work expected, found {job}")
+        if mode == "requeue":
+            self.stop(run, "preempted")
+            return
+        if run.callbacks is not None:
+            self.env.withdraw(run)
+        run.place.running.remove(run)
+        run.place.give_back(job, run.grant)
+        job.run = None
+        job.suspend(self.env._now, run.grant)
+        freed = self._ended_watched(job) if job.watched else ()
+        self._core.tell("job_suspended", run)
+        for each in (*freed, job):
+            self._queueing.enqueue(each)
+        self._core.wake()
+
+    def stop(self, run: Run, status: str) -> None:
         """Stop a run: a body is interrupted and may clean up; anything else ends now."""
-        if run.job._run is not run:
+        if run.job.run is not run:
             return
         if run.stopping is not None:
             if run.stopping in _COMES_BACK and status not in _COMES_BACK:
@@ -193,65 +268,27 @@ class Executions:
                 run.stopping = status
                 run.process.interrupt(status)
         else:
-            self._finish(run, status)
+            self.finish(run, status)
 
-    # ------------------------------------------------------------------ stopped before their end
-
-    def why_not_preempt(self, job: LiveJob, mode: str) -> str | None:
-        """Say why a running job cannot be stopped so, or ``None``."""
-        if mode not in ("requeue", "suspend"):
-            return f"mode requeue or suspend expected, found {mode!r}"
-        if job._run is not None and job._run.released:
-            return "the job has ended"
-        spec = job.spec
-        if spec is not None and spec.on_preempt == "no":
-            return "the job forbids preempting it"
-        if spec is not None and spec.body is not None and mode == "suspend":
-            return "a job with a body cannot be suspended"
-        return None
-
-    def preempt(self, job: LiveJob, mode: str = "requeue") -> None:
-        """Stop a running job: it starts again from the queue, or (``suspend``) goes on where it was."""
-        run = job._run
-        if run is None:
-            raise ValueError(f"running work expected, found {job}")
-        if mode == "requeue":
-            self._stop(run, "preempted")
-            return
-        assert job._started is not None
-        elapsed = self.env._now - job._started
-        self.env.withdraw(run)
-        run.place.running.remove(run)
-        run.place.give_back(job, run.grant)
-        job._run = None
-        past: Past = job._past or Past()
-        start = float(job._started) if past.attempt_start is None else past.attempt_start
-        last, executed = float(job._started), past.executed + float(elapsed)
-        job._past = past._replace(attempt_start=start, last_start=last, executed=executed)
-        job._work = job._seen = None
-        if not hasattr(job, "_whole"):
-            job._whole = job.requested, job._expected, job._duration
-        job._duration -= elapsed
-        job._expected = max(0.0, job._expected - elapsed)
-        job.requested = max(0.0, job.requested - elapsed)
-        job._resumes = run.grant
-        freed = self._ended_watched(job) if job._watched else ()
-        self._tell("job_suspended", run)
-        for each in (*freed, job):
-            self._enqueue(each)
-        self._changed()
-
-    def fail(self, runs: Iterable[Run | Claim]) -> None:
-        """Have these runs hit by a failure: their jobs are resubmitted or lost, as the platform says.
-
-        Processes that hold claims are interrupted.
-        """
-        status = "requeued" if self.spec.on_failure == "resubmit" else "lost"
-        self._stop_all(runs, status)
-
-    def _stop_all(self, runs: Iterable[Run | Claim], status: str) -> None:
+    def stop_all(self, runs: Iterable[Run | Claim], status: str) -> None:
+        """Stop these runs; processes that hold claims are interrupted."""
         for run in runs:
             if isinstance(run, Claim):
                 run.lose()
             else:
-                self._stop(run, status)
+                self.stop(run, status)
+
+    def fail(self, runs: Iterable[Run | Claim]) -> None:
+        """Have these runs hit by a failure: their jobs are resubmitted or lost, as the platform says."""
+        self.stop_all(runs, "requeued" if self._core.spec.on_failure == "resubmit" else "lost")
+
+    # ------------------------------------------------------------------ to be copied
+
+    def endings(self) -> list[Ending]:
+        """List the ends that are planned."""
+        runs = [run for pool in self._core.places for run in pool.running if isinstance(run, Run)]
+        return [
+            Ending(float(run._end), float(self._priority), run._number, run)
+            for run in (*runs, *self._released)
+            if run.callbacks is not None
+        ]

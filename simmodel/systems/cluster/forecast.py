@@ -73,7 +73,7 @@ class Forecast(Observer):
         self.by = by
         self._actual = by == "actual"
         self._pool: Any = cluster.places[0]
-        self._each = cluster._by_event
+        self._each = cluster.core.by_event
         self._kind = _kind(cluster) if kept else None
         self._future: Plan | Unfolding | None = None
         self._exact = False  # the future is one in which all takes as long as planned
@@ -100,7 +100,7 @@ class Forecast(Observer):
         """
         from simmodel.errors import ImpossibleWork
 
-        job, reason = self.cluster._live(spec, self.cluster.submitted)
+        job, reason = self.cluster.live(spec)
         if reason is not None:
             raise ImpossibleWork(f"{self.cluster.name}: job {job.id}: {reason}")
         return self.estimate(job)
@@ -117,7 +117,7 @@ class Forecast(Observer):
         return Estimate(self._start(work, place), 0.0, 0.0, work.duration)
 
     def _work(self, job: LiveJob) -> Work:
-        expected = job._expected
+        expected = job.expected
         return Work(job, job.processors, job.requested, expected, job._duration if self._actual else expected)
 
     def _start(self, work: Work, place: Any) -> float:
@@ -129,7 +129,7 @@ class Forecast(Observer):
         if token != self._token:
             self._token = token
             self._answers.clear()
-        asked = place, job.id, job.user, job.priority, work[1:], job.spec
+        asked = place, job.id, job.user, job.priority, work[1:], job._job
         for question, answer in self._answers:
             if question == asked:
                 return answer
@@ -144,12 +144,11 @@ class Forecast(Observer):
         env = Environment(snapshot.now, snapshot.seed)
         copy = restore(env, snapshot, cluster.scheduler.policy, record=False)
         guest = _guest(work, copy, copy.pools[place.name])
-        copy.submitted += 1
-        copy._active += 1
-        copy._take_in(guest)
-        while guest._started is None and env.peek() < INFINITY:
+        copy.receive(guest)
+        copy.intake.take_in(guest)
+        while guest.started is None and env.peek() < INFINITY:
             env.step()
-        return INFINITY if guest._started is None else float(guest._started)
+        return INFINITY if guest.started is None else float(guest.started)
 
     def _state(self) -> tuple[Any, ...]:
         """Return what differs whenever the cluster may have changed."""
@@ -202,14 +201,14 @@ class Forecast(Observer):
         """Look at the cluster as it is; ``False`` where it is none whose future can be kept."""
         cluster, pool = self.cluster, self._pool
         self._stale = True
-        if not pool.simple or pool.up != pool.capacity or cluster._dependencies.waiting or pool._claims:
+        if not pool.simple or pool.up != pool.capacity or cluster.dependencies.waiting or pool._claims:
             return False
         running, waiting = [], []
         exact = _exact(work)
         for _, number, processors, run in pool.running.entries():
             if not isinstance(run, Run) or run.process is not None or run.released:
                 return False
-            end = run.started + run.job._duration if self._actual else run.expected_end
+            end = run._end if self._actual else run.expected_end
             if not now < end <= run.expected_end:
                 return False
             exact = exact and end == run.expected_end
@@ -257,7 +256,7 @@ class Forecast(Observer):
         """Compare an end with what was foreseen."""
         if run.place is self._pool and not self._stale:
             self._changes += 1
-            end = run.started + run.job._duration if self._actual else run.expected_end
+            end = run._end if self._actual else run.expected_end
             if status not in _ON_TIME or end != self.cluster.env._now:
                 self._stale = True
 
@@ -275,7 +274,7 @@ class Forecast(Observer):
 def _kind(cluster: Cluster) -> str | None:
     """Return how jobs overtake each other in the cluster, where its future can be kept."""
     spec, pool, policy = cluster.spec, cluster.places[0], cluster.scheduler.policy
-    if len(cluster.places) > 1 or not isinstance(pool, CountPool) or cluster._submits_first:
+    if len(cluster.places) > 1 or not isinstance(pool, CountPool) or cluster.core.submits_first:
         return None
     if spec.queues or spec.outages or spec.failures or spec.reservations or spec.consumables:
         return None
@@ -291,29 +290,26 @@ def _kind(cluster: Cluster) -> str | None:
 def _guest(work: Work, cluster: Cluster, place: Any) -> LiveJob:
     """Return work as another cluster of the same platform takes it at one of its places."""
     job, processors, requested, expected, duration = work
-    index = cluster.submitted - cluster._offset
-    guest = LiveJob(job.id, index, cluster.env._now, processors, requested, expected, duration)
-    guest.seq = cluster.submitted
+    guest = LiveJob(job.id, 0, cluster.env._now, processors, requested, expected, duration)
     guest.user, guest.priority = job.user, job.priority
     guest.place = place
-    guest._watched = bool(cluster.usages)
-    if job.spec is not None:
-        guest.spec = attrs.evolve(job.spec, run=duration, body=None, cancel=None, dependencies=())
-        guest.request = guest.place.request_of(guest.spec)
+    guest.watched = bool(cluster.core.usages)
+    if job._job is not None:
+        guest._job = attrs.evolve(job._job, run=duration, body=None, cancel=None, dependencies=())
+        guest.request = place.request_of(guest._job)
         guest.rules = None if job.rules is None else cluster.rules[job.rules.spec.name]
-        guest._watched = True
+        guest.watched = True
     return guest
 
 
 def _plain(job: LiveJob, work: Work) -> bool:
     """Whether the job asks for processors and time alone, and ends by its expected end."""
-    spec = job.spec
     return (
         0 < work.duration <= work.expected < INFINITY
         and not job.priority
         and job.request is None
-        and not job._resumes
-        and (spec is None or spec.body is None)
+        and (job.past is None or not job.past.resumes)
+        and (job._job is None or job._job.body is None)
     )
 
 

@@ -93,7 +93,7 @@ class _Builder:
             )
         cluster = self.cluster
         try:
-            job, reason = cluster._live(spec, cluster.submitted)
+            job, reason = cluster.intake.live(spec)
         except InputError as error:
             raise InputError(error.message, None, place) from None
         if reason is not None:
@@ -101,11 +101,11 @@ class _Builder:
         if job.id in self.names:
             raise InputError(f"jobs with ids that differ expected, found {job.id!r} twice", None, f"{place}.id")
         self.names[job.id] = job
-        cluster.submitted += 1
-        cluster._dependencies.know(job)
+        cluster.intake.submitted += 1
+        cluster.dependencies.know(job)
         job.submit = float(spec.submit)
         if set(asked) <= _PLAIN and job.rules is None:
-            job.spec = None  # it says no more than the live job does
+            job._job = None  # it says no more than the live job does
         return job, about
 
     def _values(self, given: Any, place: str) -> dict[str, Any]:
@@ -152,7 +152,7 @@ class _Builder:
                 None,
                 f"{place}.started",
             )
-        end = started + job._expected
+        end = started + job.expected
         if "expected_end" in about:
             end = _instant(about["expected_end"], f"{place}.expected_end")
             if end < started:
@@ -166,13 +166,13 @@ class _Builder:
             raise InputError(f"a job that fits beside the others expected, found {job}", None, place)
         run = Run(job, pool, started, end, pool.take(job, allocation))
         pool.running.add(run, job.processors)
-        job._expected = end - started
+        job.expected = end - started
         job.state = "running"
-        job._run = run
-        job._started = started
+        job.run = run
+        job.started = started
         job.attempts = 1
         self.cluster._active += 1
-        for usage in self.cluster.usages:
+        for usage in self.cluster.core.usages:
             usage.change(job.user, job.processors, self.now)
         if job.rules is not None:
             job.rules.runs(job)
@@ -259,19 +259,17 @@ class _Builder:
                         None,
                         f"{place}.dependencies[{i}]",
                     )
-            cluster._dependencies.block(job)
-            if job.state == "blocked" and not job._waits_for:
-                self._enqueue(job)
+            cluster.dependencies.block(job)
 
     def _enqueue(self, job: LiveJob) -> None:
         if job.rules is not None and job.rules.holds(job):
             job.state = "held"
         else:
-            self.cluster._queues[job.place].add(job)
+            self.cluster.queueing.queues[job.place].add(job)
 
     def usage(self, used: Mapping[Any, float], half_life: float | None) -> tuple[float, tuple[Any, ...]]:
         """Return the record of what users have consumed."""
-        own = self.cluster.usages
+        own = self.cluster.core.usages
         if half_life is None:
             half_life = own[0].half_life if own else HALF_LIFE
         if not isinstance(half_life, (int, float)) or not half_life > 0:

@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from simmodel.work.job import Dependency, Job, LiveJob
+from simmodel.work.job import Dependency, Job
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from simmodel.systems.cluster.system import Cluster
     from simmodel.systems.system import Offers
     from simmodel.work.prepare import Prepared
     from simmodel.work.workload import Report, Workload
 
-__all__ = ["Submission", "known_here", "needs_specs", "note_left_out", "plan_submission", "specs", "submit_specs"]
+__all__ = ["known_here", "needs_specs", "note_left_out", "specs"]
 
 _DETAILS = ("preceding", "priority", "cancel")
 _OF_NODES = ("gpus_per_node", "memory_per_node")
@@ -100,18 +99,6 @@ def note_left_out(workload: Workload, offers: Offers, report: Report) -> None:
         report.repaired["GPUs or memory of nodes asked for: the platform has processors only"] += int(asked.sum())
 
 
-def submit_specs(cluster: Cluster, workload: Workload, prepared: Prepared, first: int = 0) -> None:
-    """Have each job submitted at its instant; what can never run is recorded as rejected, and counted.
-
-    ``first`` is the row that the first of the workload has in the record.
-    """
-    for row, spec in specs(workload, prepared, cluster.offers.nodes):
-        number = first + row + cluster._offset
-        if workload.specs is None:
-            spec = known_here(cluster.offers, spec, prepared.report)
-        plan_submission(cluster, float(prepared.submit[row]), first + row, number, spec, prepared.report)
-
-
 def known_here(offers: Offers, spec: Job, report: Report) -> Job:
     """Return the job of a log without the queue or partition that another machine had and this has not; counted."""
     if spec.queue is not None and offers.queues and str(spec.queue) not in offers.queues:
@@ -121,36 +108,3 @@ def known_here(offers: Offers, spec: Job, report: Report) -> Job:
         report.repaired["partition that the platform does not have: left out"] += 1
         spec = attrs.evolve(spec, partition=None)
     return spec
-
-
-def plan_submission(cluster: Cluster, at: float, row: int, number: int, spec: Job, report: Report) -> None:
-    """Have a job submitted at an instant (s), as this row of the record and this number in the order of submission."""
-    submission = Submission(cluster, at, row, number, spec, report)
-    cluster.env.call_at(at, submission, cluster._submit_priority, (cluster, "submission", submission))
-
-
-class Submission:
-    """Submits one job when called."""
-
-    __slots__ = ("_cluster", "_report", "at", "number", "row", "spec")
-
-    def __init__(self, cluster: Cluster, at: float, row: int, number: int, spec: Job, report: Report) -> None:
-        self._cluster = cluster
-        self.at = at
-        self.number = number
-        self.row = row
-        self.spec = spec
-        self._report = report
-
-    def __call__(self) -> None:
-        """Submit it."""
-        cluster = self._cluster
-        job, reason = cluster._live(self.spec, self.row, self.number)
-        if reason is not None:
-            self._reject(job, reason)
-        else:
-            cluster._take_in(job)
-
-    def _reject(self, job: LiveJob, reason: str) -> None:
-        self._report.rejected[reason.split(" asked for,")[-1].strip()] += 1
-        self._cluster._reject(job, reason)

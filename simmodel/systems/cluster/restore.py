@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterator
-from heapq import heappush
+from collections.abc import Sequence
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +12,13 @@ from simmodel.resources.claims import Grant
 from simmodel.resources.counts import COUNTED
 from simmodel.resources.windows import Window
 from simmodel.snapshots.cluster import ClusterSnapshot
-from simmodel.snapshots.jobs import Work, expected_end
+from simmodel.snapshots.jobs import Past, Work, expected_end
+from simmodel.systems.cluster.arrivals import PlainJobs
+from simmodel.systems.cluster.intake import Submission
 from simmodel.systems.cluster.record import columns_of
-from simmodel.systems.cluster.replay import plan_submission
 from simmodel.systems.cluster.system import Cluster
 from simmodel.systems.policy_state import check_instant, chosen_policy, remember
-from simmodel.work.job import LiveJob, Run
+from simmodel.work.job import History, LiveJob, Run
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
@@ -32,7 +32,7 @@ def restore(
     """Return a cluster that goes on where a snapshot was taken (see :meth:`Cluster.from_snapshot`)."""
     restored = restoring(env, snapshot, policy, record=record, rank=rank)
     if record:
-        restored.cluster._keep_record(restored.recorder())
+        restored.cluster.keep_record(restored.recorder())
     return restored.cluster
 
 
@@ -92,8 +92,9 @@ class Restored:
         numbers = sorted([work.number for work in works])
         self.rows = {number: row for row, number in enumerate(numbers)}
         cluster._active = len(works)
-        cluster.submitted = max(snapshot.submitted, numbers[-1] + 1 if numbers else 0)
-        cluster._offset = cluster.submitted - len(works)
+        intake = cluster.intake
+        intake.submitted = max(snapshot.submitted, numbers[-1] + 1 if numbers else 0)
+        intake.offset = intake.submitted - len(works)
         for name, state in snapshot.streams:
             cluster.env.rng(name).bit_generator.state = state
         self._places()
@@ -130,29 +131,23 @@ class Restored:
         job.priority = work.priority
         job._outcome = work.outcome
         cluster = self.cluster
-        place = job.place = cluster._only_pool or cluster.pools[work.place]
+        place = job.place = cluster.core.only_pool or cluster.pools[work.place]
         if duration is None:
             job._seen = work
         else:
             job._work = work
         if work.spec is not None:
-            spec = job.spec = work.spec
-            job._watched = True
+            spec = job._job = work.spec
+            job.watched = True
             job.request = place.request_of(spec)
             if spec.queue is not None and cluster.rules:
                 job.rules = cluster.rules[str(spec.queue)]
-        elif cluster.usages:
-            job._watched = True
+        elif cluster.core.usages:
+            job.watched = True
         if work.past is not None:
-            past = work.past
-            job._past = past._replace(attempts=0, whole=None, resumes=None)
-            job.attempts = past.attempts
-            job._started = past.last_start
-            if past.whole is not None:
-                requested, planned, whole = past.whole
-                job._whole = requested, planned, planned if whole is None else whole
-            if past.resumes is not None:
-                job._resumes = COUNTED if past.resumes is True else _grant(past.resumes)
+            job.attempts = work.past.attempts
+            job.started = work.past.last_start
+            job.past = _history(work.past)
         return job
 
     # ------------------------------------------------------------------ places and what runs there
@@ -176,7 +171,7 @@ class Restored:
     def _running(self) -> None:
         cluster = self.cluster
         running, runs = self.snapshot.running, self.runs
-        know = cluster._dependencies.known
+        know = cluster.dependencies.known
         for each in running:
             job = self._live(each.work)
             place = job.place
@@ -185,13 +180,14 @@ class Restored:
             else:
                 grant = COUNTED if each.held is None else _grant(each.held)
             run = Run(job, place, each.started, each.expected_end, grant)
-            run.released = each.released
             runs.append(run)
-            if not each.released:
+            if each.released:
+                cluster.execution.release(run)
+            else:
                 place.running.add(run, job.processors)
             job.state = "running"
-            job._run = run
-            job._started = each.started
+            job.run = run
+            job.started = each.started
             job.attempts = each.attempt
             know[job.id] = job
             if job.rules is not None:
@@ -203,7 +199,7 @@ class Restored:
 
     def _waiting(self) -> None:
         cluster, snapshot, jobs = self.cluster, self.snapshot, self.jobs
-        queues = cluster._queues
+        queues = cluster.queueing.queues
         known = [run.job for run in self.runs]
         for work in snapshot.waiting:
             job = jobs[work.number] = self._live(work)
@@ -223,13 +219,13 @@ class Restored:
             for number in snapshot.new:
                 job = jobs[number]
                 queues[job.place].new.append(job)
-        cluster._dependencies.restore(
+        cluster.dependencies.restore(
             known, [(other, what, jobs[n], which) for other, what, n, which in snapshot.waits], snapshot.over
         )
 
     def _usages(self) -> None:
         records = list(self.snapshot.usage)
-        for usage in self.cluster.usages:
+        for usage in self.cluster.core.usages:
             same = [record for record in records if record[0] == usage.half_life]
             if same:
                 records.remove(same[0])
@@ -248,21 +244,21 @@ class Restored:
         running = {**{job.seq: job for job in (run.job for run in self.runs)}, **jobs}
         for at, _, what, about in snapshot.planned:
             if what == "end":
-                self._end(self.runs[about[0]], at)
+                cluster.execution.plan_end(self.runs[about[0]], at)
             elif what == "arrivals":
                 first, count = about
                 works = arrivals[first : first + count]
                 numbers = {self.rows[work.number]: work.number for work in works}
-                cluster._expect(self._chunks(works), numbers)
+                cluster.intake.expect([self._plain_jobs(works)] if works else [], numbers)
             elif what == "submission":
                 work = arrivals[about[0]]
                 assert work.spec is not None
-                plan_submission(cluster, at, self.rows[work.number], work.number, work.spec, cluster.report)
+                row, report = self.rows[work.number], cluster.report
+                cluster.intake.expect_one(Submission(at, row, work.number, work.spec, report))
             elif what == "cancel":
-                cluster._cancel_at(running[about[0]], at)
+                cluster.intake.cancel_at(running[about[0]], at)
             elif what == "eligible":
-                jobs[about[0]]._waits_for += 1
-                cluster._dependencies.think(jobs[about[0]], at)
+                cluster.dependencies.think_again(jobs[about[0]], at)
             elif what == "alarm":
                 if self.own:
                     cluster.scheduler.plan_alarm(at)
@@ -281,28 +277,36 @@ class Restored:
             if end != run.expected_end:
                 run.job._duration = end - run.started
             if end < inf:
-                self._end(run, end)
+                self.cluster.execution.plan_end(run, end)
 
-    def _end(self, run: Run, at: float) -> None:
-        cluster = self.cluster
-        run.callbacks = cluster._end_callbacks
-        heappush(cluster.env._queue, (at, cluster._end_priority, next(cluster.env._eid), run))  # type: ignore[misc]
+    def _plain_jobs(self, works: Sequence[Work]) -> PlainJobs:
+        return PlainJobs(
+            [self.rows[work.number] for work in works],
+            [work.submit for work in works],
+            [work.processors for work in works],
+            [work.requested for work in works],
+            [work.expected for work in works],
+            [work.expected if work.duration is None else work.duration for work in works],
+            [work.id for work in works],
+            [work.user for work in works],
+            [work.outcome == "timeout" for work in works],
+        )
 
-    def _chunks(self, works: tuple[Work, ...]) -> Iterator[list[Any]]:
-        yield [
-            (
-                self.rows[work.number],
-                work.submit,
-                work.processors,
-                work.requested,
-                work.expected,
-                work.expected if work.duration is None else work.duration,
-                work.id,
-                work.user,
-                work.outcome == "timeout",
-            )
-            for work in works
-        ]
+
+def _history(past: Past) -> History:
+    """Return the live history of a job."""
+    history = History()
+    history.eligible = past.eligible
+    history.first_start = past.first_start
+    history.attempt_start = past.attempt_start
+    history.last_start = past.last_start
+    history.executed = past.executed
+    if past.whole is not None:
+        requested, expected, duration = past.whole
+        history._whole = requested, expected, expected if duration is None else duration
+    if past.resumes is not None:
+        history.resumes = COUNTED if past.resumes is True else _grant(past.resumes)
+    return history
 
 
 def _grant(held: Any) -> Grant:

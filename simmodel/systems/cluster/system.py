@@ -3,58 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from simpy.events import Event
-
-from simmodel.environment import END, SUBMIT, Environment, Occurrence, heard
+from simmodel.environment import Environment
 from simmodel.errors import ImpossibleWork, InputError
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.platform.options import ClusterOptions
 from simmodel.records.recorder import JobRecorder
-from simmodel.scheduling.protocol import Estimate, Preempt, View
+from simmodel.scheduling.protocol import Estimate, View
 from simmodel.scheduling.registry import policy as policy_named
-from simmodel.scheduling.scheduler import Carry, Scheduler, carry_preempt
-from simmodel.scheduling.usage import Usage
-from simmodel.scheduling.waiting import MergedQueues, WaitingQueue
-from simmodel.snapshots.jobs import Past
-from simmodel.systems.cluster.arrivals import Arrivals, Values, chunks_of
-from simmodel.systems.cluster.build import build_pools, place_of
+from simmodel.scheduling.scheduler import Carry, Scheduler
 from simmodel.systems.cluster.calendar import Calendar
-from simmodel.systems.cluster.copies import Snapshots
-from simmodel.systems.cluster.execution import Executions
-from simmodel.systems.cluster.limits import QueueRules
-from simmodel.systems.cluster.replay import needs_specs, note_left_out, submit_specs
+from simmodel.systems.cluster.core import Core
+from simmodel.systems.cluster.execution import Execution
+from simmodel.systems.cluster.intake import Intake
+from simmodel.systems.cluster.queueing import Queueing
+from simmodel.systems.cluster.told import ToldExecution
 from simmodel.systems.dependencies import Dependencies
 from simmodel.systems.system import Offers, System, Timing
-from simmodel.work.job import OVER, Job, LiveJob, Run
-from simmodel.work.prepare import Estimates, Overrun, Prepared, planned_seconds, prepare
+from simmodel.work.job import OVER, Job, LiveJob
+from simmodel.work.prepare import Estimates, Overrun, Prepared
 from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
+    from simmodel.environment import Call
     from simmodel.resources.pool import Pool
     from simmodel.results.result import Result
+    from simmodel.scheduling.usage import Usage
+    from simmodel.snapshots.cluster import ClusterSnapshot
     from simmodel.systems.cluster.forecast import Forecast
     from simmodel.systems.system import By
     from simmodel.work.workload import Workload
 
 __all__ = ["Cluster"]
 
-_HOOKS = (
-    "job_submitted",
-    "job_eligible",
-    "job_rejected",
-    "job_started",
-    "job_ended",
-    "job_suspended",
-    "job_resumed",
-    "job_cancelled",
-    "place_changed",
-)
 
-
-class Cluster(Executions, Snapshots, System[LiveJob]):
+class Cluster(System[LiveJob]):
     """Nodes under one batch scheduler, which runs jobs.
 
     Parameters
@@ -79,8 +63,18 @@ class Cluster(Executions, Snapshots, System[LiveJob]):
         what reports call it; its turn among schedulers that share an instant
     record
         whether to keep what happens to its jobs, for :meth:`result`
+    execution
+        ``"planned"``: jobs that the policy starts end when their time is over; ``"told"``: starts and ends come from
+        outside (see :class:`~simmodel.systems.cluster.told.ToldExecution`), and the policy is not asked
     begin
         whether outages, failures and reservations of its description begin now; a snapshot's are there already
+
+    Attributes
+    ----------
+    queueing, execution, calendar, dependencies, intake
+        its parts: where jobs wait, how they run, what changes its places, who waits for whom, what is submitted
+    core
+        what the parts share
 
     Observers hear ``job_submitted(job)``, ``job_eligible(job)``, ``job_rejected(job, reason)``, ``job_started(run)``,
     ``job_ended(run, status)``, ``job_suspended(run)``, ``job_resumed(run)``, ``job_cancelled(job)``,
@@ -114,94 +108,93 @@ class Cluster(Executions, Snapshots, System[LiveJob]):
         name: str | None = None,
         rank: int = 1,
         record: bool = True,
+        execution: Literal["planned", "told"] = "planned",
         begin: bool = True,
     ) -> None:
         _one_of("decide_on", decide_on, ("instant", "event"))
         _one_of("event_order", event_order, ("submits-first", "ends-first"))
         _one_of("estimates", estimates, ("requested", "exact", "cqsim"))
         _one_of("overrun", overrun, ("stop", "continue"))
+        _one_of("execution", execution, ("planned", "told"))
         if not isinstance(env, Environment):
             raise InputError(f"an environment of simmodel expected, found {type(env).__module__}.{type(env).__name__}")
         self.env = env
         self.spec = platform if isinstance(platform, ClusterSpec) else ClusterSpec.simple(platform)
         self.name = name or self.spec.name
-        self.estimates: Estimates = estimates
-        self.overrun: Overrun = overrun
         self.options = ClusterOptions(
             decide_on=decide_on, event_order=event_order, estimates=estimates, overrun=overrun
         )
-        self.pools = build_pools(env, self.spec)
-        self.places: tuple[Any, ...] = tuple(self.pools.values())
-        self._only_pool = self.places[0] if len(self.places) == 1 else None
-        self._queues = {pool: WaitingQueue(env) for pool in self.places}
-        self._only_queue = self._queues[self._only_pool] if self._only_pool is not None else None
-        waiting: Any = self._only_queue if self._only_queue is not None else MergedQueues(self._queues)
-        self.view = View(env, waiting, self.places, f"{self.name}.policy")
+        self.core = core = Core(env, self.spec, self.name, self.options)
+        self.pools = core.pools
+        self.places = core.places
+        self.timing = Timing(core.by_event, core.submit_priority, core.end_priority)
+        self.rank = rank
+        self.changed = []
+        self._active = 0
+        self.queueing = Queueing(core)
+        self.dependencies = Dependencies(self)
+        self.intake = Intake(core, self.queueing, self.dependencies, self.cancel, self.over)
+        kind = ToldExecution if execution == "told" else Execution
+        self.execution = kind(core, self.queueing, self.dependencies, self.over, self.changed)
+        self.start = self.execution.start  # type: ignore[method-assign] # the scheduler calls it once a job
+        self.view = View(env, self.queueing.waiting, self.places, f"{self.name}.policy")
         self.view.estimator = _estimate
-        self.usages: list[Usage] = []
-        self.rules = {queue.name: QueueRules(queue) for queue in self.spec.queues}
-        self.submitted = 0
-        self._offset = 0  # of the numbers of jobs to their rows in the record
+        self.view.simulate = self._simulate
         self._record = record
         self._recorder: JobRecorder | None = None
         self._since: float | None = None
-        self.report = Report()  # of jobs that a snapshot had still to arrive
         self._reports: list[Report] = []  # of replays
-        self._active = 0  # submitted and not over
-        self._sources: list[Arrivals] = []
-        self._idle: Event | None = None
-        self._cancellations: dict[LiveJob, Occurrence] = {}  # to come
-        self._dependencies = Dependencies(self)
-        self._by_event = decide_on == "event"
-        self._submits_first = self._by_event and event_order == "submits-first"
-        self._end_priority = SUBMIT if self._submits_first else END
-        self._submit_priority = END if self._submits_first else SUBMIT
-        self.known_as = policy if isinstance(policy, str) else None
-        self.timing = Timing(self._by_event, self._submit_priority, self._end_priority)
         self._forecasts: dict[str, Forecast] = {}
+        self.report = Report()  # of jobs that a snapshot had still to arrive
+        self.known_as = policy if isinstance(policy, str) else None
         policy = policy_named(policy)
-        self.scheduler = Scheduler(env, policy, self.view, self, self.name, rank, self._by_event)
-        self._tries_every_submission = getattr(policy, "tries_every_submission", False)
-        self._changed: Callable[[], None] = self._decide_now if self._by_event else self.scheduler.wake
-        for pool in self.places:
-            pool.changed.append(self._changed)
-        self._end_callbacks = (self._ended,)
-        self._hooks: dict[str, tuple[Callable[..., object], ...]] = {}
-        self._on_submitted: tuple[Callable[..., object], ...] = ()
-        self._on_started: tuple[Callable[..., object], ...] = ()
-        self._on_ended: tuple[Callable[..., object], ...] = ()
-        env.on_hooks_changed(self._find_hooks)
+        self.scheduler = Scheduler(env, policy, self.view, self, self.name, rank, core.by_event)
+        self._find_out_when_to_decide()
         env.register_waits(self)
         if hasattr(policy, "attach"):
             policy.attach(self)
-        self.calendar = Calendar(self)
+        self.calendar = Calendar(core, self.execution, self.dependencies, self.cancel)
         if begin:
             self.calendar.begin()
-        self.view.simulate = self._simulate
+
+    def _find_out_when_to_decide(self) -> None:
+        core, scheduler = self.core, self.scheduler
+        self.queueing.settle = self.execution.settle
+        self.queueing.tries_every_submission = getattr(scheduler.policy, "tries_every_submission", False)
+        if not self.execution.plans:
+            core.wake = core.decide = _nothing
+            return
+        core.decide = scheduler.decide
+        core.wake = self._decide_now if core.by_event else scheduler.wake
+        for pool in self.places:
+            pool.changed.append(core.wake)
+
+    def _decide_now(self) -> None:
+        if self.core.submits_first:
+            self.execution.settle()
+        self.scheduler.decide()
 
     @property
     def carries(self) -> Mapping[type, Carry]:
         """What it carries out beside starts: ``Preempt``."""
-        return {Preempt: partial(carry_preempt, self)}
+        return self.execution.carries
 
     def __repr__(self) -> str:
         return f"<Cluster {self.name}: {len(self.view.waiting)} waiting, {self._active} jobs not over>"
 
-    def _find_hooks(self) -> None:
-        own = self._recorder
-        kept = {name: heard(own, name) for name in _HOOKS}
-        self._hooks = {name: self.env.hooks(name) + ((call,) if call else ()) for name, call in kept.items()}
-        self._on_submitted = self._hooks["job_submitted"]
-        self._on_started = self._hooks["job_started"]
-        self._on_ended = self._hooks["job_ended"]
-
-    def _tell(self, hook: str, *what: Any) -> None:
-        for call in self._hooks[hook]:
-            call(*what)
-
     # ------------------------------------------------------------------ submission
 
-    def submit(self, spec: Job) -> LiveJob:
+    @property
+    def submitted(self) -> int:  # type: ignore[override]
+        """How many jobs have been, or are still to be, submitted."""
+        return self.intake.submitted
+
+    @property
+    def rules(self) -> Mapping[str, Any]:
+        """The limits of its queues, by name."""
+        return self.queueing.rules
+
+    def submit(self, work: Job) -> LiveJob:
         """Submit a job now, whatever its ``submit`` says; the job is an event that happens when it is over.
 
         Raises
@@ -211,56 +204,39 @@ class Cluster(Executions, Snapshots, System[LiveJob]):
         InputError
             where it names a queue or a partition that is not there
         """
-        if not isinstance(spec, Job):
-            raise InputError(f"a Job expected, found {spec!r}")
-        job, reason = self._live(spec, self.submitted - self._offset, self.submitted)
+        if not isinstance(work, Job):
+            raise InputError(f"a Job expected, found {work!r}")
+        job, reason = self.intake.live(work)
         if reason is not None:
             raise ImpossibleWork(f"{self.name}: job {job.id}: {reason}")
-        self._begin_record()
-        self.submitted += 1
-        self._active += 1
-        self._take_in(job)
+        self.receive(job)
+        self.intake.take_in(job)
         return job
 
-    def _begin_record(self, expected: Mapping[str, Any] | None = None) -> None:
-        """Keep what happens to jobs, from the first of them on; of a workload, ``expected`` are its columns."""
-        if not self._record:
-            return
-        if self._recorder is None:
-            self._recorder = JobRecorder(self.env, late=False, places=self.places)
-            self._find_hooks()
-        if (expected is None or not self._recorder.expect(expected)) and not self._recorder.hears_submissions:
-            self._recorder.hear_submissions()
-            self._find_hooks()
+    def live(self, spec: Job) -> tuple[LiveJob, str | None]:
+        """Return the job as it would be, were it submitted now, and why it can never run; nothing changes."""
+        return self.intake.live(spec)
 
-    def result(self, name: str | None = None) -> Result:
-        """Return what has happened so far to the jobs of this cluster; ``name`` is what tables and plots call it.
-
-        Raises
-        ------
-        InputError
-            where the cluster was told to keep no record
-        """
-        if not self._record:
-            raise InputError(f"{self.name} keeps no record: Cluster(record=True) expected")
+    def receive(self, job: LiveJob) -> None:
+        """Give a job that is about to be submitted its number here, and its row in the record."""
         self._begin_record()
-        assert self._recorder is not None
-        scheduler = self.scheduler
-        from simmodel.results.result import Result
+        job.seq = self.intake.submitted
+        job.index = job.seq - self.intake.offset
+        self.intake.submitted += 1
+        self._active += 1
 
-        return self._recorder.record(
-            Result,
-            name=name or scheduler.policy_name,
-            report=sum(self._reports, Report()) + self.report,
-            decisions=scheduler.timing(),
-            policy=scheduler.policy,
-            started=self._since,
-        )
+    def take_over(self, job: LiveJob) -> int:
+        """Take a live job over that says what it is planned with here and where it waits; return its row.
 
-    def _keep_record(self, recorder: JobRecorder) -> None:
-        """Go on with a record that begins now, of jobs that are known already."""
-        self._recorder, self._since = recorder, float(self.env.now)
-        self._find_hooks()
+        How brokers hand jobs to clusters: one that asks for processors and time alone costs what one of a log does.
+        """
+        self.receive(job)
+        job.submit = self.env._now
+        if job._job is None:
+            self.queueing.admit(job)
+        else:
+            self.intake.take_in(job)
+        return job.index
 
     def replay(self, workload: Workload, home: str | None = None) -> Prepared:
         """Submit the jobs of a workload, each at its instant; returns what was repaired and rejected.
@@ -270,181 +246,75 @@ class Cluster(Executions, Snapshots, System[LiveJob]):
         """
         if home is not None:
             raise InputError(f"{self.name} is a cluster, whose jobs have no home; found {home!r}")
-        largest = max(pool.capacity for pool in self.places)
-        prepared = prepare(workload, largest, self.estimates, self.overrun)
+        prepared = self.intake.prepare(workload)
         self._reports += [workload.report, prepared.report]
         self._begin_record(_columns_of(workload, prepared))
-        note_left_out(workload, self.offers, prepared.report)
-        first = self.submitted - self._offset
-        names = workload["job"].tolist() if prepared.rejected else []
-        for row, reason in prepared.rejected.items():
-            processors = int(prepared.processors[row])
-            job = LiveJob(names[row], first + row, float(workload["submit"][row]), processors, 0.0, 0.0, 0.0)
-            job.state = "rejected"
-            self._tell("job_rejected", job, reason)
-            self._dependencies.rejected(job.id)
-        self.submitted += len(workload)
         self._active += len(prepared.rows)
-        if self._only_pool is None or needs_specs(workload, self.offers):
-            submit_specs(self, workload, prepared, first)
-        else:
-            rows = range(first, first + len(workload))
-            numbers = {row: row + self._offset for row in rows} if self._offset else None
-            self._expect(chunks_of(workload, prepared, first), numbers)
+        self.intake.replay(workload, prepared)
         return prepared
 
-    def _expect(self, chunks: Iterator[list[Values]], numbers: Mapping[int, int] | None) -> None:
-        """Have plain jobs submitted, each at its instant."""
-        self._sources.append(Arrivals(self, chunks, self._by_event or bool(self._on_submitted), numbers))
-
-    def _live(self, spec: Job, index: int, number: int | None = None) -> tuple[LiveJob, str | None]:
-        """Return the live job, and why it can never run; its number is its row in the record, unless it has its own."""
-        number = index if number is None else number
-        run = float("inf") if spec.run is None else spec.run
-        limit = spec.requested if spec.requested is not None else run
-        requested, expected, duration = (
-            float(each) for each in planned_seconds(run, limit, self.estimates, self.overrun)
-        )
-        if spec.body is not None:
-            requested, expected, duration = limit, limit, float("inf")
-        name = spec.id if spec.id is not None else spec.name or number + 1
-        job = LiveJob(name, index, self.env.now, spec.processors, requested, expected, duration)
-        job.seq = number
-        job.spec = spec
-        job.user, job.priority = spec.user, spec.priority
-        if self.overrun == "stop" and limit < run:
-            job._outcome = "timeout"
-        job._watched = True
-        if spec.queue is not None and self.rules:
-            rules = self.rules.get(str(spec.queue))
-            if rules is None:
-                raise InputError(f"queue {spec.queue!r} of job {name} is not there; there are {', '.join(self.rules)}")
-            job.rules = rules
-            job.priority += rules.spec.priority
-        pool = place_of(job, self)
-        job.place = pool
-        job.priority += pool.priority
-        job.request = pool.request_of(spec)
-        reason = pool.why_not(job) or pool.limits_why_not(job)
-        return job, reason or (job.rules.why_not(job) if job.rules is not None else None)
-
-    def _take_in(self, job: LiveJob) -> None:
-        """Submit a live job: it waits for others, is held, or joins the queue."""
-        self._dependencies.know(job)
-        for hook in self._on_submitted:
-            hook(job)
-        spec = job.spec
-        if spec is not None:
-            if spec.cancel is not None:
-                self._cancel_at(job, spec.cancel)
-            if spec.dependencies:
-                self._dependencies.block(job)
-                return
-        self._enqueue(job)
-
-    def _cancel_at(self, job: LiveJob, at: float) -> None:
-        self._cancellations[job] = self.plan(at, lambda: self.cancel(job), (self, "cancel", job))
-
-    def _admit(self, job: LiveJob) -> None:
-        """Take in a plain job of a log: the hot path."""
-        for hook in self._on_submitted:
-            hook(job)
-        queue = self._only_queue
-        assert queue is not None
-        if not self._by_event:
-            queue.add(job)
-            self._changed()
-            return
-        if self._submits_first:
-            self._count_as_ended()
-            fits = job.processors <= job.place.free
-            queue.add(job)
-            if fits or self._tries_every_submission:
-                self.scheduler.decide()
-        else:
-            queue.add(job)
-            self.scheduler.decide()
-
-    def _enqueue(self, job: LiveJob) -> None:
-        """Put an eligible job into the queue of its place, unless a limit holds it."""
-        if job.rules is not None and job.rules.holds(job):
-            job.state = "held"
-            return
-        if self._submits_first:
-            self._count_as_ended()
-        fits = job.place.fits(job)
-        self._queues[job.place].add(job)
-        if not self._submits_first or fits or self._tries_every_submission:
-            self._changed()
+    # ------------------------------------------------------------------ the life of a job
 
     def eligible(self, job: LiveJob) -> None:
-        """Take a job into the queue: all that it had to come after has come."""
+        """Note that all that a blocked job had to come after has come."""
         if job.state == "blocked":
             if self.env._now > job.submit:
-                job._past = Past(eligible=float(self.env._now))
-                job._work = job._seen = None
-            self._tell("job_eligible", job)
-            self._enqueue(job)
+                job.remember().eligible = float(self.env._now)
+            self.core.tell("job_eligible", job)
+            self.queueing.enqueue(job)
 
-    def _decide_now(self) -> None:
-        if self._submits_first:
-            self._count_as_ended()
-        self.scheduler.decide()
-
-    def _count_as_ended(self) -> None:
-        """Free what holds jobs whose end is an event of this instant, still to be handled, and was expected by now."""
-        now = self.env._now
-        for pool in self.places:
-            expected = []
-            for end, _, _, run in pool.running.entries():
-                if end > now:
-                    break
-                expected.append(run)
-            for run in expected:
-                if isinstance(run, Run) and run.started + run.job._duration == now and run.process is None:
-                    pool.running.remove(run)
-                    pool.give_back(run.job, run.grant)
-                    run.released = True
-
-    # ------------------------------------------------------------------ interventions
+    def over(self, job: LiveJob) -> None:
+        """Note that nothing more will happen to a job, however it ended."""
+        self._active -= 1
+        if job.watched:
+            self.dependencies.happened(job, "end")
+            self.intake.forget_cancellation(job)
+        if job.event is not None:
+            job.event.succeed(job)
+        if self._idle is not None and not self._active and not self._idle.triggered:
+            self._idle.succeed()
 
     def rebind(self, work: LiveJob, place: Pool) -> None:
         """Let a waiting job wait for another partition."""
-        before: Pool = work.place
-        self._queues[before].remove(work)
-        work.place = place
-        work.priority += place.priority - before.priority
-        if work.spec is not None:
-            work.request = place.request_of(work.spec)
-        self._queues[place].add(work)
+        self.queueing.move(work, place)
 
-    def cancel(self, job: LiveJob) -> None:
+    def cancel(self, work: LiveJob) -> None:
         """Withdraw a job that waits, or stop one that runs; one that is over stays as it is."""
-        if job.state in OVER:
+        if work.state in OVER:
             return
-        if job._run is not None:
-            self._stop(job._run, "cancelled")
+        if work.run is not None:
+            self.execution.stop(work.run, "cancelled")
             return
-        if job.state == "waiting":
-            self._queues[job.place].remove(job)
-        if job.rules is not None:
-            job.rules.forget(job)
-        job.state = "cancelled"
-        self._tell("job_cancelled", job)
-        self._over(job)
-        self._changed()
+        self.queueing.leave(work)
+        self.dependencies.unblock(work)
+        work.state = "cancelled"
+        self.core.tell("job_cancelled", work)
+        self.over(work)
+        self.core.wake()
+
+    def why_not_preempt(self, work: LiveJob, mode: str) -> str | None:
+        """Say why a running job cannot be stopped so, or ``None``."""
+        return self.execution.why_not_preempt(work, mode)
+
+    def preempt(self, work: LiveJob, mode: str = "requeue") -> None:
+        """Stop a running job: it starts again from the queue, or (``suspend``) goes on where it was."""
+        self.execution.preempt(work, mode)
 
     def keep_usage(self, usage: Usage) -> None:
         """Keep the consumption of users in this record from now on (for fair share)."""
-        self.usages.append(usage)
+        self.core.usages.append(usage)
         self.view.usage = usage
 
-    # ------------------------------------------------------------------ under a broker, and for whoever asks
+    def plan(self, at: float, call: Callable[[], object]) -> Call:
+        """Call at an instant (s), with the ends of that instant."""
+        return self.env.call_at(at, call, self.core.end_priority)
+
+    # ------------------------------------------------------------------ as a place
 
     @property
     def plain_pool(self) -> Pool | None:
         """Where jobs go that ask for processors and time alone: the only place, where no queue has rules."""
-        return None if self.rules else self._only_pool
+        return None if self.rules else self.core.only_pool
 
     def forecast(self, by: By = "requested") -> Forecast:
         """Return the forecast of the cluster, which is kept, by requested or by actual run times."""
@@ -471,34 +341,12 @@ class Cluster(Executions, Snapshots, System[LiveJob]):
 
     def why_not(self, work: Job) -> str | None:
         """Say why no place of the cluster can ever run the job, or ``None``; a pure question."""
-        return self.live(work)[1]
-
-    def live(self, spec: Job) -> tuple[LiveJob, str | None]:
-        """Return the job as it would be, were it submitted now, and why it can never run; nothing changes."""
-        return self._live(spec, self.submitted - self._offset)
-
-    def take_over(self, job: LiveJob) -> int:
-        """Take a live job over that says what it is planned with here and where it waits; return its row.
-
-        How brokers hand jobs to clusters: one that asks for processors and time alone costs what one of a log does.
-        """
-        self._begin_record()
-        number = job.seq = self.submitted
-        row = job.index = number - self._offset
-        self.submitted = number + 1
-        self._active += 1
-        job.submit = self.env._now
-        if job.spec is None:
-            self._admit(job)
-        else:
-            self._take_in(job)
-        return row
+        return self.intake.live(work)[1]
 
     @property
     def offers(self) -> Offers:
         """What jobs may ask for beside processors and time."""
-        nodes = any(partition.nodes for partition in self.spec.partitions)
-        return Offers(nodes, tuple(self.rules), tuple(self.pools) if self._only_pool is None else ())
+        return self.core.offers
 
     @property
     def capacity(self) -> int:
@@ -510,56 +358,133 @@ class Cluster(Executions, Snapshots, System[LiveJob]):
         """Processors free now."""
         return sum(int(pool.free) for pool in self.places if pool.part_of is None)
 
-    # ------------------------------------------------------------------ time
-
-    def plan(self, at: float, call: Callable[[], object], what: tuple[Any, ...] | None = None) -> Occurrence:
-        """Call at an instant (s), with the ends of that instant; the occurrence can be withdrawn."""
-        return self.env.call_at(at, call, self._end_priority, what)
-
-    def _reject(self, job: LiveJob, reason: str) -> None:
-        """Record a job of a log that no place can ever run."""
-        job.state = "rejected"
-        self._tell("job_rejected", job, reason)
-        self._dependencies.rejected(job.id)
-        self._over(job)
-
-    def idle(self) -> Event:
-        """Return an event that happens once every job that was submitted or is still to arrive is over."""
-        if self._idle is None:
-            self._idle = Event(self.env)
-            if not self._active:
-                self._idle.succeed()
-        return self._idle
-
     @property
     def endless(self) -> bool:
         """Whether events go on though all jobs are over: failures, outages, reservations."""
-        return bool(self.calendar.endless or self.spec.outages or self.spec.reservations)
+        return self.calendar.endless or bool(self.spec.outages or self.spec.reservations)
 
     def present(self) -> Iterator[LiveJob]:
         """Yield the jobs that were submitted and are not over: running, waiting, held by a limit, blocked."""
         yield from super().present()
-        for rules in self.rules.values():
-            yield from rules.held
-        yield from self._dependencies.blocked_jobs()
-
-    # ------------------------------------------------------------------ who is stuck
+        yield from self.queueing.held()
+        yield from self.dependencies.blocked_jobs()
 
     def waiting_report(self) -> Iterator[str]:
         """Yield one sentence for each job that waits."""
-        for pool in self.places:
-            for job in self._queues[pool]:
-                yield (
-                    f"job {job.id} waits for {job.processors} processors of {pool.name} since {job.submit:g}; "
-                    f"{pool.free} of {pool.capacity} are free"
-                )
-        for rules in self.rules.values():
-            for job in rules.held:
-                yield f"job {job.id} is held by a limit of queue {rules.spec.name} since {job.submit:g}"
-        yield from self._dependencies.waiting_report()
+        yield from self.queueing.waiting_report()
+        yield from self.dependencies.waiting_report()
+
+    # ------------------------------------------------------------------ its record
+
+    def _begin_record(self, expected: Mapping[str, Any] | None = None) -> None:
+        """Keep what happens to jobs, from the first of them on; of a workload, ``expected`` are its columns."""
+        if not self._record:
+            return
+        if self._recorder is None:
+            self._recorder = self.core.recorder = JobRecorder(self.env, late=False, places=self.places)
+            self.core.find_hooks()
+        if (expected is None or not self._recorder.expect(expected)) and not self._recorder.hears_submissions:
+            self._recorder.hear_submissions()
+            self.core.find_hooks()
+
+    def keep_record(self, recorder: JobRecorder) -> None:
+        """Go on with a record that begins now, of jobs that are known already."""
+        self._recorder, self._since = recorder, float(self.env.now)
+        self.core.recorder = recorder
+        self.core.find_hooks()
+
+    def result(self, name: str | None = None) -> Result:
+        """Return what has happened so far to the jobs of this cluster; ``name`` is what tables and plots call it.
+
+        Raises
+        ------
+        InputError
+            where the cluster was told to keep no record
+        """
+        if not self._record:
+            raise InputError(f"{self.name} keeps no record: Cluster(record=True) expected")
+        self._begin_record()
+        assert self._recorder is not None
+        scheduler = self.scheduler
+        from simmodel.results.result import Result
+
+        return self._recorder.record(
+            Result,
+            name=name or scheduler.policy_name,
+            report=sum(self._reports, Report()) + self.report,
+            decisions=scheduler.timing(),
+            policy=scheduler.policy,
+            started=self._since,
+        )
+
+    # ------------------------------------------------------------------ snapshots
+
+    def snapshot(self, *, actual: bool = True) -> ClusterSnapshot:
+        """Return the state of the cluster as a plain value, from which a simulation can be started.
+
+        Best taken between events, after the decisions of the instant. With ``actual`` it holds what continuing needs:
+        how long jobs will run, what is still to arrive and to fail. Without, only what a policy may know (see
+        :meth:`ClusterSnapshot.expected <simmodel.snapshots.cluster.ClusterSnapshot.expected>`).
+
+        Raises
+        ------
+        SnapshotError
+            with ``actual``, where a process holds or waits for part of the cluster, or a job is a process: a generator
+            cannot be copied; and where the memory of the policy is not of plain values
+
+        >>> from simmodel import Cluster, Environment, Job
+        >>> env = Environment()
+        >>> cluster = Cluster(env, 4)
+        >>> for _ in range(3): _ = cluster.submit(Job(processors=2, run=10, requested=20))
+        >>> env.run(until=5)
+        >>> cluster.snapshot()
+        <ClusterSnapshot of cluster at 5 s: 2 running, 1 waiting, 0 to arrive>
+        """
+        from simmodel.systems.cluster.capture import capture
+
+        return capture(self, actual)
+
+    @classmethod
+    def from_snapshot(
+        cls, env: Environment, snapshot: ClusterSnapshot, policy: Any = None, *, record: bool = True, rank: int = 1
+    ) -> Cluster:
+        """Return a cluster that goes on where a snapshot was taken.
+
+        Parameters
+        ----------
+        env
+            an environment whose time is that of the snapshot
+        policy
+            default: that of the snapshot; one of the same name remembers what that one did
+        record, rank
+            as of the class
+
+        Raises
+        ------
+        InputError
+            where the time is another, the policy is not known by a name, or the snapshot contradicts itself
+
+        >>> from simmodel import Cluster, Environment, Job
+        >>> env = Environment()
+        >>> cluster = Cluster(env, 4)
+        >>> for _ in range(3): _ = cluster.submit(Job(processors=2, run=10, requested=20))
+        >>> env.run(until=5)
+        >>> later = Environment(5)
+        >>> again = Cluster.from_snapshot(later, cluster.snapshot())
+        >>> later.run(); again.result().jobs["end"]
+        array([10., 10., 20.])
+        """
+        from simmodel.systems.cluster.restore import restore
+
+        return restore(env, snapshot, policy, record=record, rank=rank)
+
+    def _simulate(self, policy: Any, **options: Any) -> Any:
+        from simmodel.systems.cluster.whatif import simulate_from
+
+        return simulate_from(self, policy, **options)
 
 
-def _estimate(view: View, job: LiveJob, place: Any) -> Estimate:
+def _estimate(view: View, job: LiveJob, place: Pool) -> Estimate:
     """Estimate by the expected ends of what runs, as if the job were next."""
     at, _ = place.profile().earliest(job, job.requested)
     return Estimate(at, 0.0, 0.0, job.requested)
@@ -573,6 +498,10 @@ def _columns_of(workload: Workload, prepared: Prepared) -> dict[str, Any]:
         "requested": prepared.requested,
         "recorded_run": workload["run"],
     }
+
+
+def _nothing() -> None:
+    """Do nothing."""
 
 
 def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:

@@ -122,8 +122,7 @@ def foresee(snapshot: ClusterSnapshot, policy: Any = None, *, until: float | Non
         if status not in ("preempted", "requeued"):
             ends[run.job.seq] = env._now
 
-    cluster._on_started = cluster._hooks["job_resumed"] = (runs.append,)
-    cluster._on_ended = (ended,)
+    cluster.core.tell_only(job_started=runs.append, job_resumed=runs.append, job_ended=ended)
     endless = any(work.expected == inf for work in (*snapshot.waiting, *snapshot.held, *snapshot.blocked))
     endless = endless or any(run.expected_end == inf for run in snapshot.running)
     with _no_collections():

@@ -1,0 +1,112 @@
+"""What the parts of a cluster share: its places, how it is set, and who hears what happens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from simmodel.environment import END, SUBMIT, Environment, heard
+from simmodel.systems.cluster.build import build_pools
+from simmodel.systems.system import Offers
+
+if TYPE_CHECKING:
+    from simmodel.platform.cluster import ClusterSpec
+    from simmodel.platform.options import ClusterOptions
+    from simmodel.resources.pool import Pool
+    from simmodel.scheduling.usage import Usage
+
+__all__ = ["Core", "Hooks"]
+
+Hooks = tuple[Callable[..., object], ...]
+
+_HOOKS = (
+    "job_submitted",
+    "job_eligible",
+    "job_rejected",
+    "job_started",
+    "job_ended",
+    "job_suspended",
+    "job_resumed",
+    "job_cancelled",
+    "job_withdrawn",
+    "place_changed",
+)
+
+
+class Core:
+    """What the parts of a cluster share.
+
+    Attributes
+    ----------
+    env, spec, name, options
+        as of the cluster
+    estimates, overrun
+        of the options
+    pools, places, only_pool
+        its places by name, in order, and the one where there is only one
+    by_event, submits_first
+        whether each event brings a decision; whether submissions come before ends then
+    end_priority, submit_priority
+        the turns of ends and submissions in an instant
+    usages
+        records of what users consume
+    on_submitted, on_started, on_ended
+        who hears of every job
+    wake, decide
+        asks for a decision: with the others of the instant, or of the event; at once
+    """
+
+    wake: Callable[[], object]
+    decide: Callable[[], object]
+
+    def __init__(self, env: Environment, spec: ClusterSpec, name: str, options: ClusterOptions) -> None:
+        self.env = env
+        self.spec = spec
+        self.name = name
+        self.options = options
+        self.estimates = options.estimates
+        self.overrun = options.overrun
+        self.pools: dict[str, Pool] = build_pools(env, spec)
+        self.places = tuple(self.pools.values())
+        self.only_pool = self.places[0] if len(self.places) == 1 else None
+        self.by_event = options.decide_on == "event"
+        self.submits_first = self.by_event and options.event_order == "submits-first"
+        self.end_priority = SUBMIT if self.submits_first else END
+        self.submit_priority = END if self.submits_first else SUBMIT
+        self.usages: list[Usage] = []
+        self.recorder: object = None
+        self._hooks: dict[str, Hooks] = {}
+        self.on_submitted: Hooks = ()
+        self.on_started: Hooks = ()
+        self.on_ended: Hooks = ()
+        env.on_hooks_changed(self.find_hooks)
+
+    @property
+    def offers(self) -> Offers:
+        """What jobs may ask for beside processors and time."""
+        nodes = any(partition.nodes for partition in self.spec.partitions)
+        queues = tuple(queue.name for queue in self.spec.queues)
+        return Offers(nodes, queues, tuple(self.pools) if self.only_pool is None else ())
+
+    def find_hooks(self) -> None:
+        """Find who hears what: the observers of the environment, and the record of the cluster."""
+        own = self.recorder
+        for name in _HOOKS:
+            call = heard(own, name)
+            self._hooks[name] = self.env.hooks(name) + (() if call is None else (call,))
+        self._bind()
+
+    def tell_only(self, **hooks: Callable[..., object]) -> None:
+        """Have nobody hear but these."""
+        self._hooks = {name: (hooks[name],) if name in hooks else () for name in _HOOKS}
+        self._bind()
+
+    def _bind(self) -> None:
+        self.on_submitted = self._hooks["job_submitted"]
+        self.on_started = self._hooks["job_started"]
+        self.on_ended = self._hooks["job_ended"]
+
+    def tell(self, hook: str, *what: Any) -> None:
+        """Tell who hears it."""
+        for call in self._hooks[hook]:
+            call(*what)

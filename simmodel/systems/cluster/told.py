@@ -1,0 +1,167 @@
+"""Executions that are told from outside: a mirror of a real scheduler, a recorded schedule."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from simmodel.environment import END, SUBMIT
+from simmodel.errors import InputError
+from simmodel.systems.cluster.execution import Execution
+from simmodel.work.job import LiveJob, Run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from simmodel.resources.allocation import Allocation
+    from simmodel.resources.pool import Pool
+    from simmodel.systems.cluster.core import Core
+
+__all__ = ["ToldExecution"]
+
+_START = SUBMIT + 0.5  # in an instant: after its ends and its submissions
+_STATUSES = ("completed", "timeout", "failed", "cancelled", "lost", "preempted", "requeued")
+
+
+class ToldExecution(Execution):
+    """Starts and ends jobs when it is told to, now or at an instant (s).
+
+    The policy of such a cluster is not asked; what-ifs of its snapshots go by it.
+
+    >>> from simmodel import Cluster, Environment, Job
+    >>> env = Environment()
+    >>> cluster = Cluster(env, 4, execution="told")
+    >>> job = cluster.submit(Job(processors=2, run=60))
+    >>> cluster.execution.start(job, at=5)
+    >>> cluster.execution.end(job, "failed", at=12)
+    >>> env.run(); job.started, job.state, env.now
+    (5, 'failed', 12)
+    """
+
+    plans = False
+
+    def __init__(self, core: Core, *parts: Any) -> None:
+        super().__init__(core, *parts)
+        self._jobs: dict[int | str, LiveJob] = {}  # that are not over, by id
+        self._ending: dict[LiveJob, str] = {}  # that end in the instant in which they are about to start
+        core.env.observe(self)
+
+    def start(
+        self,
+        work: LiveJob | int | str,
+        place: Pool | None = None,
+        allocation: Allocation | None = None,
+        *,
+        at: float | None = None,
+    ) -> None:
+        """Start a waiting job, after all submissions of the instant.
+
+        Parameters
+        ----------
+        work
+            the job, or its id where it is still to be submitted
+        place, allocation
+            the partition, default: the one that it waits for; parts of nodes, where nodes are identified
+        at
+            the instant, in s; default: now
+
+        Raises
+        ------
+        InputError
+            where the instant is past; when it comes, where the job does not wait or does not fit
+        """
+        if at is None:
+            self._begin(work, place, allocation)
+        else:
+            self._plan(at, lambda: self._begin(work, place, allocation), _START)
+
+    def end(self, job: LiveJob | int | str, status: str = "completed", *, at: float | None = None) -> None:
+        """End a running job.
+
+        Parameters
+        ----------
+        job
+            the job, or its id
+        status
+            how it ended: ``"completed"``, ``"timeout"``, ``"failed"``, ``"cancelled"``, ``"lost"``; ``"preempted"`` or
+            ``"requeued"``: it goes back to the queue
+        at
+            the instant, in s; default: now
+
+        Raises
+        ------
+        InputError
+            where the instant is past, or no job ends so; when it comes, where the job does not run
+        """
+        if status not in _STATUSES:
+            raise InputError(f"the status of a job that ran expected ({', '.join(_STATUSES)}), found {status!r}")
+        if at is None:
+            self._finish(job, status)
+        else:
+            self._plan(at, lambda: self._end_at(job, status), END)
+
+    # ------------------------------------------------------------------ what is carried out
+
+    def _plan(self, at: float, call: Callable[[], None], priority: float) -> None:
+        if at < self.env.now:
+            raise InputError(f"an instant from {self.env.now:g} s on expected, found {at:g}")
+        self.env.call_at(at, call, priority)
+
+    def _begin(self, job: LiveJob | int | str, place: Pool | None, allocation: Allocation | None) -> None:
+        live = self._live(job)
+        if live.state != "waiting":
+            raise InputError(f"job {live.id} cannot be started at {self.env.now:g} s: it is {live.state}")
+        if place is not None and place is not live.place:
+            self._queueing.move(live, place)
+        pool = live.place
+        if not (pool.fits(live) if allocation is None else pool.accepts(live, allocation)):
+            raise InputError(
+                f"job {live.id} cannot be started on {pool.name} at {self.env.now:g} s: {live.processors} processors "
+                f"asked for, {pool.free} of {pool.capacity} are free"
+            )
+        super().start(live, pool, allocation)
+        status = self._ending.pop(live, None)
+        if status is not None:
+            self._finish(live, status)
+
+    def _end_at(self, job: LiveJob | int | str, status: str) -> None:
+        live = self._live(job)
+        if live.run is not None:
+            self._finish(live, status)
+            return
+        self._ending[live] = status
+        self._plan(self.env.now, lambda: self._check_ended(live), _START + 0.25)
+
+    def _check_ended(self, job: LiveJob) -> None:
+        if job in self._ending:
+            self._finish(job, self._ending.pop(job))
+
+    def _finish(self, job: LiveJob | int | str, status: str) -> None:
+        live = self._live(job)
+        if live.run is None:
+            raise InputError(f"job {live.id} cannot be ended at {self.env.now:g} s: it is {live.state}")
+        self.finish(live.run, status)
+
+    def _live(self, job: LiveJob | int | str) -> LiveJob:
+        if isinstance(job, LiveJob):
+            return job
+        found = self._jobs.get(job)
+        if found is None:
+            raise InputError(f"job {job} is not there, or is over, at {self.env.now:g} s")
+        return found
+
+    # ------------------------------------------------------------------ who is there
+
+    def job_submitted(self, job: LiveJob) -> None:
+        """Know a job by its id."""
+        if job.place in self._queues:
+            self._jobs[job.id] = job
+
+    def job_ended(self, run: Run, _status: str) -> None:
+        """Forget a job that is over."""
+        if run.job.over:
+            self.job_cancelled(run.job)
+
+    def job_cancelled(self, job: LiveJob) -> None:
+        """Forget a job that was withdrawn."""
+        if self._jobs.get(job.id) is job:
+            del self._jobs[job.id]
