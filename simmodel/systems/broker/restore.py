@@ -79,11 +79,13 @@ class _Restored:
         members: list[list[BrokeredJob]] = [[] for _ in broker.families]
         jobs = broker.restored
         for given in snapshot.handed:
-            jobs[given.row] = self.adopt(given)
+            job = jobs[given.row] = self.adopt(given)
+            self.note(job)
             members[given.family].append(jobs[given.row])
         blocked = {each.row for each in snapshot.blocked}
         for each in self.unhanded:
             job = jobs[each.row] = self.live(each)
+            self.note(job)
             job.state = "blocked" if each.row in blocked else "new"
             members[each.family].append(job)
             broker.go_on(job)
@@ -101,6 +103,11 @@ class _Restored:
         for source in snapshot.arrivals:
             broker.expect([self.coming(each) for each in source], broker.families[source[0].family])
 
+    def note(self, job: BrokeredJob) -> None:
+        """Have the record know a set of tasks; jobs are in its table."""
+        if isinstance(job, BrokeredSet):
+            self.broker.ledger.alone.append(job)
+
     def adopt(self, each: Handed) -> BrokeredJob:
         """Take over a job that is in a system."""
         broker, row = self.broker, self.rows[each.row]
@@ -108,11 +115,12 @@ class _Restored:
         if live is None:
             raise InputError(f"job {each.id}, handed to {each.place} as number {each.number}, is not there")
         family = broker.families[each.family]
-        if isinstance(live, LiveJob):
+        if isinstance(live, LiveJob) and not isinstance(live, BrokeredSet):
             job = BrokeredJob(each.id, row, each.submit, each.processors, each.asked, each.asked, family)
         else:
             tasks = live.tasks if isinstance(live, BrokeredSet) else live.set
             job = BrokeredSet(row, each.submit, tasks, family)
+            job.limit = job.length = each.asked
         job.user, job.home, job.destination = each.user, broker.home(each.origin or None), broker.named[each.place]
         if each.start is not None and each.end is not None:
             broker.ledger.expected[row] = Estimate(each.start, 0.0, 0.0, each.end - each.start)
