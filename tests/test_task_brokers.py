@@ -112,5 +112,5 @@ def test_what_does_not_go_together_is_refused() -> None:
         Broker(env, [Cluster(env, 4)]).submit(TaskSet([1.0]))
     impossible = TaskSet([1.0], implementations=[("Quantum",)], name="q")
     assert "Quantum" in broker.why_not(impossible)
-    with pytest.raises(ImpossibleWork, match="set q: .*Quantum"):
+    with pytest.raises(ImpossibleWork, match=r"set q: .*Quantum"):
         broker.submit(impossible)

@@ -466,6 +466,18 @@ class Machine(System[LiveTask]):
             self._open += len(tasks)
             self._open_work += sum(units) if len(tasks) == len(units) else sum([units[task.row] for task in tasks])
 
+    def row_of(self, work: LiveSet) -> int:  # type: ignore[override]
+        """Return the position of a submission among all of them."""
+        return self.sets.index(work)
+
+    def number_of(self, work: LiveSet) -> int:  # type: ignore[override]
+        """Return the number by which snapshots speak of a submission: its position among those that are not over."""
+        return [each for each in self.sets if each.left].index(work)
+
+    def numbered(self) -> Mapping[int, LiveSet]:  # type: ignore[override]
+        """Return the submissions by their numbers in the snapshot that the machine was made from."""
+        return dict(enumerate(self.sets))
+
     def present(self) -> Iterator[LiveTask]:
         """Yield the tasks that are not over, in the order of submission."""
         for submission in self.sets:
