@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor
 from functools import cached_property, partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -26,7 +25,8 @@ from simmodel.work.table import Table
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from simmodel.platform.cluster import ClusterSpec
+    from simmodel.runs.platforms import GivenPlatform
+    from simmodel.systems.submissions import GivenWork
     from simmodel.work.workload import Workload
 
 __all__ = ["Beside", "BesideSamples", "beside", "replicate_beside"]
@@ -35,8 +35,8 @@ _AXES = OBJECTIVES["schedtwin"].measures
 
 
 def beside(
-    platform: ClusterSpec | int | str | Path | None,
-    workload: Any,
+    platform: GivenPlatform,
+    workload: GivenWork,
     portfolio: Portfolio | str | None = None,
     *,
     executor: Executor | None = None,
@@ -155,7 +155,7 @@ def _text(measure: str, value: float) -> str:
 
 
 def replicate_beside(
-    platform: ClusterSpec | int | str | Path | None,
+    platform: GivenPlatform,
     draw: Callable[..., Workload],
     portfolio: Portfolio | None = None,
     seeds: int | Iterable[int] = 30,
@@ -192,7 +192,7 @@ def replicate_beside(
 
 
 def _sample(
-    seed: int, platform: Any, draw: Callable[..., Workload], portfolio: Portfolio, options: Mapping[str, Any]
+    seed: int, platform: GivenPlatform, draw: Callable[..., Workload], portfolio: Portfolio, options: Mapping[str, Any]
 ) -> dict[str, float]:
     """Run one drawn workload, and return scores, areas, shares and measures by policy."""
     runs = beside(platform, draw(seed=seed), portfolio, **options)

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import inf
-from typing import Any
+from typing import Any, Protocol
 
 import attrs
 
 from simmodel.errors import InputError
 
-__all__ = ["BrokerSpec", "Slowdown", "Slowdowns", "read_slowdowns"]
+__all__ = ["BrokerSpec", "Slowdown", "Slowdowns", "SystemSpec", "read_slowdowns"]
 
 Slowdowns = Sequence[float] | Mapping[str, float] | Mapping[tuple[str | None, str], float] | None
 """What multiplies run and requested times: one number a place, in their order or by name; or by (home, destination)."""
+
+
+class SystemSpec(Protocol):
+    """The description of a system, of whatever class its kind registers."""
+
+    @property
+    def name(self) -> str:
+        """What reports call the system."""
+        ...
 
 
 @attrs.frozen
@@ -23,6 +32,10 @@ class Slowdown:
     place: str
     factor: float
     home: str | None = None
+
+
+def _by_name(given: Mapping[str, SystemSpec]) -> dict[str, SystemSpec]:
+    return dict(given)
 
 
 @attrs.frozen(kw_only=True)
@@ -51,7 +64,7 @@ class BrokerSpec:
     """
 
     name: str = "broker"
-    places: Mapping[str, Any] = attrs.field(converter=dict)
+    places: Mapping[str, SystemSpec] = attrs.field(converter=_by_name)
     slowdowns: Any = ()
 
     def __attrs_post_init__(self) -> None:

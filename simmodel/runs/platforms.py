@@ -4,24 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias, TypeGuard
 
 import numpy as np
 
 from simmodel.errors import InputError
-from simmodel.platform.broker import BrokerSpec
+from simmodel.platform.broker import BrokerSpec, SystemSpec
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.snapshots.snapshot import Snapshot
 from simmodel.systems.kinds import kind_of
 
 __all__ = ["GivenPlatform", "platform_of"]
 
-GivenPlatform = Any
+GivenPlatform: TypeAlias = (
+    "SystemSpec | Snapshot | int | np.integer | str | Path"
+    " | Mapping[str, GivenPlatform] | Iterable[GivenPlatform] | None"
+)
 """What stands for a platform: a description of any kind of system, a number of processors, a ready name or a file;
 several of these, by name or as a list (a broker); a snapshot; ``None`` (the cluster that the log was recorded on)."""
 
 
-def platform_of(given: GivenPlatform) -> Any:
+def platform_of(given: GivenPlatform) -> SystemSpec | Snapshot | None:
     """Return the description, or the snapshot, that users give as a platform; ``None`` stays ``None``.
 
     Raises
@@ -34,7 +37,7 @@ def platform_of(given: GivenPlatform) -> Any:
     >>> list(platform_of({"a": 4, "b": 8}).places)
     ['a', 'b']
     """
-    if given is None or isinstance(given, Snapshot) or kind_of(given) is not None:
+    if given is None or isinstance(given, Snapshot) or _described(given):
         return given
     if isinstance(given, int | np.integer) and not isinstance(given, bool):
         if given <= 0:
@@ -43,7 +46,8 @@ def platform_of(given: GivenPlatform) -> Any:
     if isinstance(given, (str, Path)):
         from simmodel.catalogue import load_platform  # with every reader of files, when one is asked for
 
-        return load_platform(given)
+        read: SystemSpec = load_platform(given)
+        return read
     if isinstance(given, Mapping):
         return BrokerSpec(places={str(name): _place(each) for name, each in given.items()})
     if isinstance(given, Iterable):
@@ -54,7 +58,12 @@ def platform_of(given: GivenPlatform) -> Any:
     raise InputError(f"a platform, a number of processors, a name or a path expected, found {given!r}")
 
 
-def _place(given: GivenPlatform) -> Any:
-    if given is None or isinstance(given, Snapshot):
+def _described(given: GivenPlatform) -> TypeGuard[SystemSpec]:
+    return kind_of(given) is not None
+
+
+def _place(given: GivenPlatform) -> SystemSpec:
+    found = platform_of(given)
+    if found is None or isinstance(found, Snapshot):
         raise InputError(f"a platform, a number of processors, a name or a path expected, found {given!r}")
-    return platform_of(given)
+    return found

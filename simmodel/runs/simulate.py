@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from simmodel.results.result import Result
     from simmodel.runs.platforms import GivenPlatform
     from simmodel.runs.simulation import Simulation
+    from simmodel.scheduling.registry import PolicyLike
     from simmodel.systems.submissions import GivenTasks, GivenWork
     from simmodel.work.job import Job
     from simmodel.work.prepare import Estimates, Overrun
@@ -29,7 +30,7 @@ __all__ = ["simulate", "start"]
 def start(
     platform: GivenPlatform,
     workload: GivenWork | None = None,
-    policy: Any = None,
+    policy: PolicyLike | None = None,
     *,
     events: bool = False,
     observers: Sequence[Any] = (),
@@ -55,7 +56,7 @@ def start(
 def simulate(
     platform: ClusterSpec | int | None,
     workload: Workload | Iterable[Job] | str | Path,
-    policy: Any = "fcfs",
+    policy: PolicyLike = "fcfs",
     *,
     processors: int | None = None,
     seed: int | None = 0,
@@ -75,7 +76,7 @@ def simulate(
 def simulate(
     platform: MachineSpec,
     workload: GivenTasks,
-    policy: Any = "hrr",
+    policy: PolicyLike = "hrr",
     *,
     config: Any = None,
     seed: int | None = 0,
@@ -92,9 +93,9 @@ def simulate(
 
 @overload
 def simulate(
-    platform: BrokerSpec | Mapping[str, Any] | Sequence[ClusterSpec | int | str | Path],
+    platform: BrokerSpec | Mapping[str, GivenPlatform] | Sequence[ClusterSpec | int | str | Path],
     workload: GivenWork,
-    policy: Any = "sgs-t",
+    policy: PolicyLike = "sgs-t",
     *,
     policies: Any = None,
     slowdowns: Slowdowns = None,
@@ -113,7 +114,7 @@ def simulate(
 def simulate(
     platform: GivenPlatform,
     workload: GivenWork | None = None,
-    policy: Any = None,
+    policy: PolicyLike | None = None,
     *,
     policies: Any = None,
     seed: int | EllipsisType | None = ...,
@@ -126,7 +127,9 @@ def simulate(
 ) -> Any: ...
 
 
-def simulate(platform: Any, workload: Any = None, policy: Any = None, **options: Any) -> Any:
+def simulate(
+    platform: GivenPlatform, workload: GivenWork | None = None, policy: PolicyLike | None = None, **options: Any
+) -> Any:
     """Run a workload on a platform under a policy, and return what happened.
 
     Parameters

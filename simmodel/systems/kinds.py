@@ -21,6 +21,7 @@ from simmodel.systems.submissions import read_submissions
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
+    from simmodel.platform.broker import SystemSpec
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.systems.submissions import GivenWork, Submissions
     from simmodel.systems.system import System
@@ -212,14 +213,14 @@ def kind_of_snapshot(snapshot: Snapshot) -> Kind:
     return kind_named(snapshot.system)
 
 
-def kind_of_platform(platform: Any) -> Kind:
+def kind_of_platform(platform: SystemSpec | Snapshot | None) -> Kind:
     """Return the kind of system that a description or a snapshot is of; of neither: a cluster, as of a log."""
     if isinstance(platform, Snapshot):
         return kind_of_snapshot(platform)
     return kind_of(platform) or kind_named("cluster")
 
 
-def work_of(platform: Any) -> Literal["jobs", "tasks"]:
+def work_of(platform: SystemSpec | Snapshot | None) -> Literal["jobs", "tasks"]:
     """Return what a system runs, of its description or snapshot.
 
     >>> from simmodel.platform.cluster import ClusterSpec
