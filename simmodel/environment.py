@@ -496,7 +496,7 @@ class Environment(simpy.Environment):
         raise EmptySchedule
 
 
-def _describe(event: Any) -> str:
+def _describe(event: Event | None) -> str:
     """Name the event that a process waits for; an event with a ``describe()`` of its own says more."""
     if event is None:
         return "nothing"

@@ -25,15 +25,15 @@ BINS: dict[str, tuple[float, ...]] = {
     "requested": tuple(60.0 * minutes for minutes in (10, 30, 60, 120, 250, 500, 1000, 1500)),
 }
 
-Statistic = str | Callable[[Any], float]
+Statistic = str | Callable[[NDArray[np.float64]], float]
 
 
-def _statistic(statistic: Statistic) -> Callable[[Any], float]:
+def _statistic(statistic: Statistic) -> Callable[[NDArray[np.float64]], float]:
     if not isinstance(statistic, str):
         return statistic
     if statistic.startswith("p") and statistic[1:].replace(".", "", 1).isdigit() and float(statistic[1:]) <= 100:
         return lambda values: float(np.percentile(values, float(statistic[1:])))
-    known: dict[str, Callable[[Any], float]] = {
+    known: dict[str, Callable[[NDArray[np.float64]], float]] = {
         "mean": np.mean,
         "median": np.median,
         "min": np.min,
@@ -46,7 +46,7 @@ def _statistic(statistic: Statistic) -> Callable[[Any], float]:
     return known[statistic]
 
 
-def _of(values: NDArray[np.float64], function: Callable[[Any], float]) -> float:
+def _of(values: NDArray[np.float64], function: Callable[[NDArray[np.float64]], float]) -> float:
     known = values[~np.isnan(values)]
     return float(function(known)) if len(known) else math.nan
 

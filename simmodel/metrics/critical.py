@@ -94,7 +94,7 @@ def critical_shares(result: TaskRecord) -> dict[str, float]:
 class _Ends:
     """Rows by a name and an instant at which something of that name ended."""
 
-    def __init__(self, names: NDArray[Any], ends: NDArray[np.float64]) -> None:
+    def __init__(self, names: NDArray[np.generic], ends: NDArray[np.float64]) -> None:
         known = np.flatnonzero(np.isfinite(ends))
         order = known[np.lexsort((known, ends[known], names[known]))] if len(known) else known
         self._ends, self._order = ends[order], order

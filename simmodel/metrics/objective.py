@@ -10,14 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from itertools import permutations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
 
 from simmodel.errors import InputError
 from simmodel.metrics.batch import summary
-from simmodel.scheduling.objective import MEASURES, OBJECTIVES, Objective, comparable, measure, objective
+from simmodel.scheduling.objective import MEASURES, OBJECTIVES, Objective, ObjectiveLike, comparable, measure, objective
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def measured(result: JobRecord, names: Iterable[str] = tuple(MEASURES), *, tau: 
     return measure(zero, jobs["wait"], jobs["run"], names=wanted, busy=busy, tau=tau)
 
 
-def final_scores(results: Sequence[JobRecord], of: Any = "schedtwin") -> NDArray[np.float64]:
+def final_scores(results: Sequence[JobRecord], of: ObjectiveLike = "schedtwin") -> NDArray[np.float64]:
     """Return the scores of whole runs beside each other, of shape (results,); lower is better.
 
     Parameters

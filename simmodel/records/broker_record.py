@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import attrs
 import numpy as np
 
 from simmodel.records.job_record import JobRecord
-from simmodel.work.table import Table
+from simmodel.work.table import Rows, Table
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["BrokerRecord", "joined", "renamed"]
 
@@ -47,7 +50,7 @@ class BrokerRecord(JobRecord):
 
     clusters: Mapping[str, JobRecord] = attrs.field(factory=dict)
 
-    def only(self, rows: Any, *, name: str | None = None) -> Self:
+    def only(self, rows: Rows, *, name: str | None = None) -> Self:
         """Return the record of some of the jobs, with what they alone kept busy; the clusters' records stay whole.
 
         Parameters
@@ -90,7 +93,7 @@ def _missing(name: str, tables: list[Table], count: int) -> Any:
     return np.full(count, np.nan if kind == "f" else -1 if kind in "iu" else "")
 
 
-def _mixed(parts: list[Any]) -> Any:
+def _mixed(parts: list[NDArray[np.generic]]) -> NDArray[np.generic]:
     if all(part.dtype.kind in "iuf" for part in parts):
         return np.concatenate([part.astype(np.float64) for part in parts])
     return np.concatenate([part.astype(object) for part in parts])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -12,12 +12,14 @@ if TYPE_CHECKING:
 
     from simmodel.work.job import LiveJob
 
-__all__ = ["job_columns", "join", "joined"]
+__all__ = ["Column", "job_columns", "join", "joined"]
+
+Column: TypeAlias = "NDArray[np.generic] | Sequence[object]"
 
 NAMES = ("job", "submit", "processors", "requested")
 
 
-def job_columns(columns: Mapping[str, Any], expected: int, late: Sequence[LiveJob]) -> dict[str, NDArray[Any]]:
+def job_columns(columns: Mapping[str, Column], expected: int, late: Sequence[LiveJob]) -> dict[str, NDArray[Any]]:
     """Join the columns of the expected jobs with what is known of those that came later.
 
     Parameters
@@ -58,7 +60,7 @@ def _value(job: LiveJob, name: str) -> Any:
     return getattr(job.spec, name, None) if value is None and job.spec is not None else value
 
 
-def joined(first: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+def joined(first: Mapping[str, Column], more: Mapping[str, Column]) -> dict[str, NDArray[Any]]:
     """Join columns of some jobs with those of others; what is not known of one part is unknown there.
 
     >>> joined({"job": [1]}, {"job": [2], "user": [7]})
@@ -75,13 +77,13 @@ def joined(first: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, NDArr
     }
 
 
-def _missing(like: Any, count: int) -> NDArray[Any]:
+def _missing(like: Column, count: int) -> NDArray[Any]:
     """Return a column of unknown values of the kind of another one."""
     kind = np.asarray(like).dtype.kind
     return np.full(count, np.nan if kind == "f" else -1 if kind in "iu" else "")
 
 
-def join(first: NDArray[Any], more: Any) -> NDArray[Any]:
+def join(first: NDArray[np.generic], more: NDArray[np.generic] | Sequence[object]) -> NDArray[Any]:
     """Join two columns; numbers stay numbers, what mixes becomes text, and what is unknown -1 or an empty text."""
     values = first.tolist() + (more.tolist() if isinstance(more, np.ndarray) else list(more))
     texts = any(isinstance(value, str) and value for value in values)

@@ -256,9 +256,9 @@ class JobRecord:
         return f"<{type(self).__name__} {self.name}: {len(self.jobs)} jobs on {self.processors} processors>"
 
 
-def _share(busy: NDArray[Any], capacity: NDArray[Any]) -> NDArray[Any]:
+def _share(busy: NDArray[np.float64], capacity: NDArray[np.float64]) -> NDArray[np.float64]:
     """Busy over capacity; 0 where there is none."""
-    share: NDArray[Any] = np.divide(busy, capacity, out=np.zeros_like(busy), where=capacity > 0)
+    share: NDArray[np.float64] = np.divide(busy, capacity, out=np.zeros_like(busy), where=capacity > 0)
     return share
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -217,6 +217,18 @@ class UsageMeter(Observer):
         return self._mean("_waiting_area")
 
 
+class Bar(Protocol):
+    """A progress bar, such as tqdm's."""
+
+    def update(self, n: int) -> object:
+        """Draw that so many more are done."""
+        ...
+
+    def close(self) -> object:
+        """Draw the bar for the last time."""
+        ...
+
+
 class Progress(Observer):
     """Shows how many jobs or tasks are over, in a tqdm bar that is drawn at most ten times a second.
 
@@ -246,14 +258,16 @@ class Progress(Observer):
     closed
     """
 
-    def __init__(self, total: int | None = None, name: str = "jobs", *, unit: str = "jobs", bar: Any = None) -> None:
+    def __init__(
+        self, total: int | None = None, name: str = "jobs", *, unit: str = "jobs", bar: Bar | None = None
+    ) -> None:
         if bar is None:
             try:
                 from tqdm.auto import tqdm
             except ImportError:
                 raise ImportError("a progress bar needs tqdm: pip install 'simmodel[notebook]'") from None
             bar = tqdm(total=total, desc=name, unit=f" {unit}", mininterval=0.1)
-        self._bar = bar
+        self._bar: Bar = bar
         self._new = 0
         self._next = monotonic() + 0.1
 

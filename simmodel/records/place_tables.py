@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from simmodel.work.table import Table
+
+if TYPE_CHECKING:
+    from simmodel.scheduling.protocol import Place
 
 __all__ = ["Change", "change_table", "node_table", "place_table"]
 
@@ -15,7 +18,7 @@ Change = tuple[float, str, str, float, tuple[int, ...]]
 """instant, place, cause, what it has from then on, nodes that are down"""
 
 
-def place_table(places: Sequence[Any]) -> Table:
+def place_table(places: Sequence[Place]) -> Table:
     """Return one row a place: ``place, processors, nodes, idle_power, load_power`` (W a processor, or a node).
 
     >>> from types import SimpleNamespace as Some
@@ -34,7 +37,7 @@ def place_table(places: Sequence[Any]) -> Table:
     return Table(dict(zip(names, zip(*rows, strict=True), strict=True)))
 
 
-def node_table(places: Sequence[Any]) -> Table | None:
+def node_table(places: Sequence[Place]) -> Table | None:
     """Return one row a node of the places where nodes are identified, numbered as in ``grant.nodes``.
 
     ``None`` where there is no such place.

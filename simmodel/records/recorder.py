@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
-from simmodel.records.columns import job_columns, joined
+from simmodel.errors import Plain
+from simmodel.records.columns import Column, job_columns, joined
 from simmodel.records.job_record import JobRecord
 from simmodel.records.place_tables import Change, change_table, node_table, place_table
 from simmodel.records.stretches import Stretch, run_table
@@ -106,11 +107,11 @@ class JobRecorder(Observer):
     job_submitted: Callable[[LiveJob], None]
 
     def __init__(
-        self, env: simpy.Environment, expected: int = 0, *, late: bool | None = None, places: Sequence[Any] = ()
+        self, env: simpy.Environment, expected: int = 0, *, late: bool | None = None, places: Sequence[Place] = ()
     ) -> None:
         self._env = env
         self._expected = expected
-        self._columns: Mapping[str, Any] = {}
+        self._columns: Mapping[str, Column] = {}
         self._hears = False
         self._places = tuple(places)
         self._start = array("d", [NAN]) * expected
@@ -146,7 +147,7 @@ class JobRecorder(Observer):
         self._hears = True
         self.job_submitted = self._submitted
 
-    def expect(self, columns: Mapping[str, Any]) -> bool:
+    def expect(self, columns: Mapping[str, Column]) -> bool:
         """Add rows for jobs that are known before they are submitted; ``False`` where others stand behind them already.
 
         Parameters
@@ -314,7 +315,7 @@ class JobRecorder(Observer):
 
     # ------------------------------------------------------------------ tables
 
-    def jobs(self, columns: Mapping[str, Any] | None = None) -> Table:
+    def jobs(self, columns: Mapping[str, Column] | None = None) -> Table:
         """Return the table of jobs, in row order.
 
         Parameters
@@ -360,7 +361,9 @@ class JobRecorder(Observer):
             table["reason"][list(self._reasons)] = list(self._reasons.values())
         return Table(table)
 
-    def _codes(self, start: NDArray[Any], end: NDArray[Any], submit: NDArray[Any]) -> NDArray[np.uint8]:
+    def _codes(
+        self, start: NDArray[np.float64], end: NDArray[np.float64], submit: NDArray[np.float64]
+    ) -> NDArray[np.uint8]:
         code = np.frombuffer(bytes(self._code), dtype=np.uint8).copy()
         code[(code == 0) & np.isfinite(start) & np.isnan(end)] = RUNNING
         code[(code == 0) & (submit > self._env.now)] = UNSUBMITTED
@@ -368,7 +371,7 @@ class JobRecorder(Observer):
         code[[index for index in suspended if not self._code[index]]] = SUSPENDED  # else it was cancelled since
         return code
 
-    def _count_stretches(self, executed: NDArray[Any]) -> None:
+    def _count_stretches(self, executed: NDArray[np.float64]) -> None:
         """Set the seconds that interrupted jobs executed: all stretches whose work was not thrown away."""
         seconds = {index: before for index, (before, _) in self._carried.items()}
         several: set[int] = set(self._carried)
@@ -426,7 +429,7 @@ class JobRecorder(Observer):
     def record(
         self,
         kind: type[Record],
-        columns: Mapping[str, Any] | None = None,
+        columns: Mapping[str, Column] | None = None,
         *,
         name: str = "run",
         processors: int | None = None,
@@ -434,7 +437,7 @@ class JobRecorder(Observer):
         events: Table | None = None,
         report: Report | None = None,
         decisions: Mapping[str, float] | None = None,
-        scenario: Mapping[str, Any] | None = None,
+        scenario: Mapping[str, Plain] | None = None,
         started: float | None = None,
         ended: float | None = None,
         policy: Policy | Chooser | None = None,

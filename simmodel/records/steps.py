@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["Steps"]
 
 
-def _floats(values: Any) -> NDArray[np.float64]:
+def _floats(values: ArrayLike) -> NDArray[np.float64]:
     return np.asarray(values, dtype=np.float64)
 
 
@@ -113,7 +113,9 @@ class Steps:
         edges = np.linspace(self.start, self.end, points + 1)
         return Steps(edges[:-1], self.averages(edges), self.end)
 
-    def combine(self, other: Steps, function: Callable[..., Any]) -> Steps:
+    def combine(
+        self, other: Steps, function: Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
+    ) -> Steps:
         """Return ``function(self, other)`` at every step of either.
 
         >>> Steps([0, 2], [1, 3], end=4).combine(Steps([0, 1], [2, 4], end=4), np.divide).values

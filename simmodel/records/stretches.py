@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -29,7 +29,7 @@ class Stretch(NamedTuple):
     counts: bool  # its work was not thrown away
 
 
-def run_table(jobs: Table, stretches: Sequence[Stretch], place: NDArray[Any]) -> Table:
+def run_table(jobs: Table, stretches: Sequence[Stretch], place: NDArray[np.generic]) -> Table:
     """Return one row an execution, by start: the stretches, and each job that ran without one.
 
     Parameters

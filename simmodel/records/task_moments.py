@@ -132,7 +132,7 @@ def completed(given: Columns) -> Table:
     return Table({name: known[name] for name in order})
 
 
-def positions(values: NDArray[Any], known: Sequence[str]) -> NDArray[np.int64]:
+def positions(values: NDArray[np.generic], known: Sequence[str]) -> NDArray[np.int64]:
     """Return of each value its position among the known ones; -1 where it is none of them.
 
     >>> positions(np.array(["b", "x"]), ["a", "b"])

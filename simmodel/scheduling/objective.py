@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import attrs
 import numpy as np
@@ -239,7 +239,11 @@ OBJECTIVES: dict[str, Objective] = {"schedtwin": Objective(dict.fromkeys(_QUARTE
 """Objectives by name."""
 
 
-def objective(given: Any) -> Objective:
+ObjectiveLike: TypeAlias = str | Objective | Mapping[str, float] | Callable[[Any], float]
+"""What an objective may be given as: a name or terms, itself, weights by measure, or a function."""
+
+
+def objective(given: ObjectiveLike) -> Objective:
     """Return an objective of a name, a text, a mapping or a function; an objective comes back as it is.
 
     Parameters

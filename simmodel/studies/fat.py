@@ -25,6 +25,9 @@ from simmodel.work.taskset import TaskSet
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from simmodel.runs.platforms import GivenPlatform
+    from simmodel.scheduling.registry import PolicyLike
+
 __all__ = ["CCRS", "FATS", "FatCurve", "Layers", "fat_curve", "two_processors"]
 
 FATS = tuple(round(0.1 * i, 1) for i in range(1, 10))
@@ -107,18 +110,18 @@ class Layers:
 
 
 def fat_curve(
-    policies: Mapping[str, Any] | Iterable[Any] = ("heft", "peft"),
+    policies: Mapping[str, PolicyLike] | Iterable[PolicyLike] = ("heft", "peft"),
     *,
     fats: Sequence[float] = FATS,
     ccrs: Sequence[float] = CCRS,
     seeds: int | Iterable[int] = 20,
-    machine: Any = None,
+    machine: GivenPlatform = None,
     executor: Executor | None = None,
     level: float = 0.95,
     progress: bool = False,
     overlap: bool = True,
     contention: bool = False,
-    shape: Mapping[str, Any] | None = None,
+    shape: Mapping[str, float] | None = None,
     **options: Any,
 ) -> FatCurve:
     """Run policies on layered graphs of each shape and CCR, and return how their SLR changes.
@@ -151,7 +154,8 @@ def fat_curve(
     >>> curve.table["fat"].tolist(), curve.table["policy"].tolist()
     ([0.2, 0.2, 0.8, 0.8], ['heft', 'peft', 'heft', 'peft'])
     """
-    works = {(fat, ccr): Layers(fat=fat, ccr=ccr, **dict(shape or {})) for ccr in ccrs for fat in fats}
+    more: dict[str, Any] = dict(shape or {})
+    works = {(fat, ccr): Layers(fat=fat, ccr=ccr, **more) for ccr in ccrs for fat in fats}
     found = explore(
         {"machine": two_processors() if machine is None else machine},
         {_label(*key): work for key, work in works.items()},

@@ -26,6 +26,10 @@ from simmodel.work.workflow import Workflow
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from simmodel.generators.draws import Amount
+    from simmodel.runs.platforms import GivenPlatform
+    from simmodel.scheduling.registry import PolicyLike
+
 __all__ = ["CLAIMS", "CONFIGURATIONS", "POLICIES", "Claim", "Drawn", "SetupStudy", "setup_study"]
 
 CONFIGURATIONS = {
@@ -90,12 +94,12 @@ class Drawn:
 
 
 def setup_study(
-    policies: Mapping[str, Any] | Iterable[Any] = POLICIES,
+    policies: Mapping[str, PolicyLike] | Iterable[PolicyLike] = POLICIES,
     *,
     seeds: int | Iterable[int] = 20,
     graph: Workflow | TaskSet | None = None,
-    configurations: Mapping[str, Any] = CONFIGURATIONS,
-    draws: Mapping[str, Any] | None = None,
+    configurations: Mapping[str, GivenPlatform] = CONFIGURATIONS,
+    draws: Mapping[str, Amount] | None = None,
     executor: Executor | None = None,
     level: float = 0.95,
     progress: bool = False,

@@ -30,6 +30,7 @@ from simmodel.metrics.tables import text_table
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
+    from simmodel.scheduling.registry import PolicyLike
     from simmodel.work.workload import Workload
 
 __all__ = ["CQSIM", "PAPER", "SETUPS", "Contest", "Setup", "contest", "fitting"]
@@ -144,7 +145,7 @@ def contest(
     *,
     edges: int = 1000,
     simulate_edges: bool = True,
-    policy: Any = "easy",
+    policy: PolicyLike = "easy",
     **options: Any,
 ) -> Contest:
     """Run both brokers of a setup on a log, those that draw once a seed, and compare them bin by bin.

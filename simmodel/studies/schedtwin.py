@@ -5,13 +5,17 @@ Source: Zhang, Kurkure, Tao, Papka, Lan, "A real-time digital twin for adaptive 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from simmodel.experiments.portfolio import Beside, BesideSamples, beside, replicate_beside
 from simmodel.generators.schedtwin import schedtwin
 from simmodel.policies.portfolio import Portfolio
+from simmodel.scheduling.objective import ObjectiveLike
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 __all__ = ["PAPER_AREAS", "PAPER_SHARES", "schedtwin_portfolio", "schedtwin_run", "schedtwin_seeds"]
 
@@ -22,7 +26,7 @@ PAPER_SHARES = {"wfp": 0.35, "fcfs": 0.16, "sjf": 0.49}
 """The part of the jobs that each policy of the paper's portfolio started."""
 
 
-def schedtwin_portfolio(objective: Any = "schedtwin", **options: Any) -> Portfolio:
+def schedtwin_portfolio(objective: ObjectiveLike = "schedtwin", **options: Any) -> Portfolio:
     """Return the paper's portfolio: WFP, FCFS and SJF, each with EASY, ties in this order.
 
     A quarter each of the longest wait, the greatest slowdown and the means of both, over the jobs that wait.
@@ -39,7 +43,12 @@ def schedtwin_portfolio(objective: Any = "schedtwin", **options: Any) -> Portfol
 
 
 def schedtwin_run(
-    seed: int = 0, *, run_share: Any = 1.0, objective: Any = "schedtwin", executor: Any = None, **options: Any
+    seed: int = 0,
+    *,
+    run_share: float | Sequence[float] = 1.0,
+    objective: ObjectiveLike = "schedtwin",
+    executor: Executor | None = None,
+    **options: Any,
 ) -> Beside:
     """Draw the paper's workload, and run it under the three policies and the portfolio.
 
@@ -65,9 +74,9 @@ def schedtwin_run(
 def schedtwin_seeds(
     seeds: int | Iterable[int] = 30,
     *,
-    run_share: Any = 1.0,
-    objective: Any = "schedtwin",
-    executor: Any = None,
+    run_share: float | Sequence[float] = 1.0,
+    objective: ObjectiveLike = "schedtwin",
+    executor: Executor | None = None,
     progress: bool = False,
     **options: Any,
 ) -> BesideSamples:

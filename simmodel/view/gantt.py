@@ -11,6 +11,9 @@ from simmodel.view.style import COLOURS, GREY, INK, axes, duration_colours, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.collections import Collection
+    from matplotlib.colors import Colormap, Normalize
+    from matplotlib.image import AxesImage
     from numpy.typing import NDArray
 
     from simmodel.records.job_record import JobRecord
@@ -102,7 +105,13 @@ def gantt(
     return tidy(ax, grid="")
 
 
-def _rectangles(ax: Axes, start: Any, end: Any, rows: Any, colours: Any) -> Any:
+def _rectangles(
+    ax: Axes,
+    start: NDArray[np.float64],
+    end: NDArray[np.float64],
+    rows: NDArray[np.float64],
+    colours: NDArray[np.float64],
+) -> Collection:
     from matplotlib.collections import PolyCollection
 
     low, high = rows[:, 0], rows[:, 1]
@@ -113,7 +122,16 @@ def _rectangles(ax: Axes, start: Any, end: Any, rows: Any, colours: Any) -> Any:
     return ax.add_collection(PolyCollection(corners, facecolors=colours, edgecolors="white", linewidths=edge))
 
 
-def _image(ax: Axes, result: JobRecord, start: Any, end: Any, rows: Any, values: Any, colours: Any, height: int) -> Any:
+def _image(
+    ax: Axes,
+    result: JobRecord,
+    start: NDArray[np.float64],
+    end: NDArray[np.float64],
+    rows: NDArray[np.float64],
+    values: NDArray[np.float64],
+    colours: Colormap,
+    height: int,
+) -> AxesImage:
     """Draw exact shares of pixels: the colour is the mean over what covers a pixel, the strength how much of it."""
     wide, tall = 1400, min(height, 360)
     x = [(each - result.started) / max(result.ended - result.started, 1e-9) * wide for each in (start, end)]
@@ -126,7 +144,9 @@ def _image(ax: Axes, result: JobRecord, start: Any, end: Any, rows: Any, values:
     return ax.imshow(picture, aspect="auto", origin="lower", interpolation="nearest", extent=extent)
 
 
-def shares(x: list[Any], y: list[Any], weight: NDArray[np.float64], wide: int, tall: int) -> NDArray[np.float64]:
+def shares(
+    x: list[NDArray[np.float64]], y: list[NDArray[np.float64]], weight: NDArray[np.float64], wide: int, tall: int
+) -> NDArray[np.float64]:
     """Add up rectangles with fractional edges in pixels, through the differences at their corners."""
     grid = np.zeros((tall + 2) * (wide + 2))
     for at_x, sign_x in zip(x, (1, -1), strict=True):
@@ -142,7 +162,7 @@ def shares(x: list[Any], y: list[Any], weight: NDArray[np.float64], wide: int, t
     return grid.reshape(tall + 2, wide + 2).cumsum(axis=0).cumsum(axis=1)[:tall, :wide]
 
 
-def _scale(ax: Axes, colours: Any, norm: Any, marks: list[tuple[float, str]]) -> None:
+def _scale(ax: Axes, colours: Colormap, norm: Normalize, marks: list[tuple[float, str]]) -> None:
     from matplotlib.cm import ScalarMappable
 
     bar = ax.figure.colorbar(ScalarMappable(norm, colours), ax=ax, pad=0.01, fraction=0.03, aspect=28)

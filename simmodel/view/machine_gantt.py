@@ -206,7 +206,14 @@ def _colour_of(phase: int) -> str:
     return _FOR_OTHERS if phase == len(PHASES) else PHASE_COLOURS[PHASES[phase]]
 
 
-def _bars(ax: Axes, start: Any, end: Any, low: Any, high: Any, phase: Any) -> None:
+def _bars(
+    ax: Axes,
+    start: NDArray[np.float64],
+    end: NDArray[np.float64],
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+    phase: NDArray[np.int64],
+) -> None:
     from matplotlib.collections import PolyCollection
 
     thick = phase == len(PHASES) - 1
@@ -224,7 +231,16 @@ def _bars(ax: Axes, start: Any, end: Any, low: Any, high: Any, phase: Any) -> No
     ax.add_collection(PolyCollection(corners, facecolors=colours, edgecolors="white", linewidths=edges))
 
 
-def _image(ax: Axes, result: TaskRecord, start: Any, end: Any, low: Any, high: Any, phase: Any, rows: int) -> None:
+def _image(
+    ax: Axes,
+    result: TaskRecord,
+    start: NDArray[np.float64],
+    end: NDArray[np.float64],
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+    phase: NDArray[np.int64],
+    rows: int,
+) -> None:
     """Draw how much of its time each row spent in which phase, pixel column by pixel column, from the bottom up."""
     from matplotlib.colors import to_rgb
 
@@ -253,7 +269,15 @@ def _image(ax: Axes, result: TaskRecord, start: Any, end: Any, low: Any, high: A
     )
 
 
-def _names(ax: Axes, result: TaskRecord, start: Any, end: Any, low: Any, high: Any, rows: Any) -> None:
+def _names(
+    ax: Axes,
+    result: TaskRecord,
+    start: NDArray[np.float64],
+    end: NDArray[np.float64],
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+    rows: NDArray[np.intp],
+) -> None:
     """Write the names of tasks into their bars, where they fit."""
     figure: Any = ax.figure
     width = ax.get_position().width * figure.get_size_inches()[0] * 72

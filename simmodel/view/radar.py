@@ -13,6 +13,7 @@ from simmodel.view.style import COLOURS, GREY, INK, PALE, axes, tidy, time_axis
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from numpy.typing import ArrayLike
 
     from simmodel.records.job_record import JobRecord
 
@@ -62,7 +63,7 @@ def radar(chart: Kiviat, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def _polygon(corners: Any, **options: Any) -> Any:
+def _polygon(corners: ArrayLike, **options: Any) -> Any:
     from matplotlib.patches import Polygon
 
     return Polygon(corners, closed=True, **options)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from simmodel.view.style import COLOURS, GREY, INK, tidy
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from simmodel.metrics.statistics import Interval
@@ -150,7 +151,7 @@ def fat_curve(curve: Curves, *, size: tuple[float, float] | None = None) -> Figu
     return fig
 
 
-def _differences(curve: Curves, panels: Any) -> None:
+def _differences(curve: Curves, panels: Sequence[Axes]) -> None:
     first, second = curve.policies
     for ax, ccr in zip(panels, curve.ccrs, strict=True):
         found = [curve.difference(fat, ccr, second, first) for fat in curve.fats]

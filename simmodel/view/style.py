@@ -8,6 +8,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import XAxis, YAxis
     from matplotlib.colors import Colormap, Normalize
 
     from simmodel.records.job_record import JobRecord
@@ -91,7 +92,7 @@ def span_axis(ax: Axes, start: float, end: float) -> None:
     ax.set_xlabel(f"{name} since the start")
 
 
-def duration_axis(axis: Any, longest: float, *, log: bool = True, shortest: float = 1.0) -> None:
+def duration_axis(axis: XAxis | YAxis, longest: float, *, log: bool = True, shortest: float = 1.0) -> None:
     """Let an axis of durations in s show 1 min, 1 h, 1 d; with ``log`` linear below ``shortest`` and logarithmic above.
 
     Parameters
