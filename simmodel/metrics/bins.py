@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -25,7 +25,7 @@ BINS: dict[str, tuple[float, ...]] = {
     "requested": tuple(60.0 * minutes for minutes in (10, 30, 60, 120, 250, 500, 1000, 1500)),
 }
 
-Statistic = str | Callable[[NDArray[np.float64]], float]
+Statistic: TypeAlias = "str | Callable[[NDArray[np.float64]], float]"
 
 
 def _statistic(statistic: Statistic) -> Callable[[NDArray[np.float64]], float]:
