@@ -2,9 +2,10 @@
 
 import pytest
 
-from simmodel import Cluster, Environment, InputError, Job
+from simmodel import Cluster, Environment, InputError, Job, TaskSet, load_platform, start
 from simmodel.futures.branches import Branch
 from simmodel.futures.whatif import what_if
+from simmodel.platform.broker import BrokerSpec
 from simmodel.snapshots.broker import BrokerSnapshot
 from simmodel.systems.broker.system import Broker
 
@@ -88,3 +89,24 @@ def test_wrong_branches_get_one_sentence(two: BrokerSnapshot) -> None:
 def test_a_file_says_which_system_it_is_of(two: BrokerSnapshot, tmp_path) -> None:
     two.to_json(tmp_path / "two.json")
     assert what_if(tmp_path / "two.json", [None]).outcomes == what_if(two, [None]).outcomes
+
+
+def test_sets_of_tasks_have_futures_under_brokers_too() -> None:
+    node = load_platform("hetsim-slow")
+    work = [(0, TaskSet([30.0] * 60)), (0, TaskSet([40.0] * 60)), (5, TaskSet([10.0] * 3))]
+    simulation = start(BrokerSpec(places={"a": node, "b": node}), work, "round-robin").run(until=2)
+    snapshot = simulation.snapshot()
+    found = what_if(snapshot, {"as it is": None, "heft": Branch(policies="heft")}, objective=lambda each: each.ended)
+    assert [each.status for each in found] == ["finished"] * 2
+    nothing_new = start(BrokerSpec(places={"a": node, "b": node}), work[:2], "round-robin").run().result()
+    assert found["as it is"].first.ended == nothing_new.submissions["end"].max()
+    assert {each.place.split("/")[0] for each in found["heft"].starts} == {"a", "b"}
+    waiting = [task for task in snapshot.places[0].tasks if not task.stamps]
+    assert (
+        len(found["as it is"].first.jobs)
+        == sum(not task.stamps for place in snapshot.places for task in place.tasks)
+        > len(waiting)
+        > 0
+    )
+    with pytest.raises(InputError, match="no arrivals expected for a broker, whose work is tasks"):
+        what_if(snapshot, [None], arrivals=[X])

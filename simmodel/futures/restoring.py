@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from simmodel.errors import InputError
 from simmodel.futures.branches import Branch, Following, PoliciesBelow, follow
 from simmodel.systems.broker.policies import policies_of_places
-from simmodel.systems.kinds import kind_of_snapshot
+from simmodel.systems.kinds import kind_of_snapshot, work_of
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
@@ -31,7 +31,7 @@ def check_branch(snapshot: Snapshot, branch: Branch) -> None:
     for _, policy in branch.then:
         kind.policy_of(snapshot, policy)
     branch.check(snapshot.now)
-    if branch.submitted and kind.work != "jobs":
+    if branch.submitted and work_of(snapshot) != "jobs":
         raise InputError(f"branch '{branch}': no job can be submitted to a {kind.name}: it runs tasks")
     if branch.policies is not None:
         _check_below(snapshot, branch.policies)

@@ -15,7 +15,6 @@ from simmodel.work.table import Table
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from simmodel.records.steps import Steps
     from simmodel.snapshots.snapshot import Snapshot
 
 __all__ = ["Recorded", "sample_of"]
@@ -36,8 +35,8 @@ class Recorded(Protocol):
         """Return one row an execution."""
         ...
 
-    def busy(self) -> Steps:
-        """Return the busy processors over time."""
+    def used(self, begin: float, end: float) -> float:
+        """Return the processor seconds that work held."""
         ...
 
     def room(self, begin: float, end: float) -> float:
@@ -74,8 +73,8 @@ def sample_of(
     work = result.outcomes()
     given = {str(name): name for name in (*ids, *came)}
     names = _as_given(work["work"], given)
-    waited = set(ids) - begun
-    inside = np.array([name not in begun for name in names], dtype=bool)
+    waited = set(ids)
+    inside = ~(np.array([name in begun for name in names], dtype=bool) & (work["start"] <= now))
     inside &= ~np.isin(work["status"], _NEVER)
     inside &= ~(work["submit"] > until)
     column = np.array(names, dtype=object if any(isinstance(name, str) for name in names) else None)
@@ -92,7 +91,7 @@ def sample_of(
         own["start"][counts],
         run[counts],
         until=ended,
-        busy=result.busy().integral(now, ended) / room if room else nan,
+        busy=result.used(now, ended) / room if room else nan,
     )
     starts = tuple(each for each in _starts(result, now, given) if (each.job, each.at) not in before)
     return Sample(

@@ -23,7 +23,7 @@ from simmodel.futures.sampling import Arrivals, draw_arrivals, with_jobs
 from simmodel.scheduling.objective import objective as objective_of
 from simmodel.scheduling.observer import Observer
 from simmodel.snapshots.snapshot import Snapshot
-from simmodel.systems.kinds import kind_of_snapshot
+from simmodel.systems.kinds import kind_of_snapshot, work_of
 from simmodel.work.job import Job
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def what_if(
         check_branch(seen, branch)
         if branch.submitted:
             with_jobs(None, _submitted(branch, now), seen.ids)
-    if arrivals is not None and kind.work != "jobs":
+    if arrivals is not None and work_of(seen) != "jobs":
         raise InputError(f"no arrivals expected for a {kind.name}, whose work is tasks, found some", place="arrivals")
     seeds, drawn = draw_arrivals(arrivals, samples, seed, now=now, until=until, taken=seen.ids)
     material = _Material(seen, tuple(seeds), tuple(drawn), until, results)

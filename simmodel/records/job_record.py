@@ -248,6 +248,10 @@ class JobRecord:
         """Return one row an execution: ``work, place, start``."""
         return Table({"work": self.runs["job"], "place": self.runs["place"], "start": self.runs["start"]})
 
+    def used(self, begin: float, end: float) -> float:
+        """Return the processor seconds that jobs held between two instants (s)."""
+        return self.busy().integral(begin, end)
+
     def room(self, begin: float, end: float) -> float:
         """Return the processor seconds that there were between two instants (s)."""
         return self.capacity().integral(begin, end)

@@ -242,6 +242,10 @@ class TaskRecord:
         taken = self.tasks.where(np.isfinite(self.tasks["taken"]))
         return Table({"work": taken["task"], "place": taken["processor"], "start": taken["taken"]})
 
+    def used(self, begin: float, end: float) -> float:
+        """Return the processor time that tasks were executed in between two instants."""
+        return self.busy().integral(begin, end)
+
     def room(self, begin: float, end: float) -> float:
         """Return the processor time that there was between two instants."""
         return (end - begin) * len(self.processors)

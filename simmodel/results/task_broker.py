@@ -65,6 +65,28 @@ class TaskBrokerResult:
             tables.append(tasks.with_columns(place=np.array(paths, dtype=object)))
         return joined(tables)
 
+    def outcomes(self) -> Table:
+        """Return one row a task of all systems, as :meth:`TaskRecord.outcomes
+        <simmodel.records.task_record.TaskRecord.outcomes>` of each."""
+        return joined([result.outcomes() for result in self.places.values()])
+
+    def executions(self) -> Table:
+        """Return one row a task that has a processor: ``work, place`` (the path of the processor), ``start``."""
+        tables = []
+        for name, result in self.places.items():
+            table = result.executions()
+            paths = [f"{name}/{place}" for place in table["place"].tolist()]
+            tables.append(table.with_columns(place=np.array(paths, dtype=object)))
+        return joined(tables)
+
+    def used(self, begin: float, end: float) -> float:
+        """Return the processor time that tasks were executed in between two instants, in all systems."""
+        return sum(result.used(begin, end) for result in self.places.values())
+
+    def room(self, begin: float, end: float) -> float:
+        """Return the processor time that there was between two instants, in all systems."""
+        return sum(result.room(begin, end) for result in self.places.values())
+
     def metrics(self) -> dict[str, Any]:
         """Return how many submissions and tasks there were, and the seconds from the first submission to the last end.
 

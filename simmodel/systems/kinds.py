@@ -228,4 +228,6 @@ def work_of(platform: SystemSpec | Snapshot | None) -> Literal["jobs", "tasks"]:
     'jobs'
     """
     kind = kind_of_platform(platform)
-    return kind.work if isinstance(platform, Snapshot) or platform is None else kind.work_of(platform)
+    if isinstance(platform, Snapshot):
+        return work_of(platform.below[0]) if platform.below else kind.work
+    return kind.work if platform is None else kind.work_of(platform)
