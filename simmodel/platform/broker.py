@@ -73,7 +73,7 @@ class BrokerSpec:
         object.__setattr__(self, "slowdowns", tuple(read_slowdowns(list(self.places), self.slowdowns)))
 
 
-def read_slowdowns(names: list[str], given: Any) -> list[Slowdown]:
+def read_slowdowns(names: list[str], given: Slowdowns | Sequence[Slowdown]) -> list[Slowdown]:
     """Return what multiplies run and requested times at places of these names, however it is given.
 
     Raises
@@ -87,17 +87,18 @@ def read_slowdowns(names: list[str], given: Any) -> list[Slowdown]:
     if given is None:
         return []
     if isinstance(given, Mapping):
+        factors: Mapping[Any, float] = given
         found = [
             Slowdown(which[1], factor, which[0]) if isinstance(which, tuple) else Slowdown(which, factor)
-            for which, factor in given.items()
+            for which, factor in factors.items()
         ]
-    elif given and all(isinstance(each, Slowdown) for each in given):
-        found = list(given)
     else:
-        factors = list(given)
-        if factors and len(factors) != len(names):
-            raise InputError(f"{len(names)} slowdowns expected, one a place, found {len(factors)}")
-        found = [Slowdown(name, factor) for name, factor in zip(names, factors, strict=False)]
+        found = [each for each in given if isinstance(each, Slowdown)]
+        numbers = [each for each in given if not isinstance(each, Slowdown)]
+        if numbers:
+            if len(numbers) != len(names):
+                raise InputError(f"{len(names)} slowdowns expected, one a place, found {len(numbers)}")
+            found = [Slowdown(name, factor) for name, factor in zip(names, numbers, strict=True)]
     for each in found:
         for name in (each.home, each.place):
             if name is not None and name not in names:

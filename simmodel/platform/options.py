@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import attrs
 
@@ -11,17 +11,19 @@ from simmodel.errors import InputError, unknown
 
 __all__ = ["BrokerOptions", "ClusterOptions", "MachineOptions", "NoOptions", "Options"]
 
+T = TypeVar("T")
 
-def _option(default: Any, text: str) -> Any:
+
+def _option(default: T, text: str) -> T:
     """Return the field of an option; ``text`` is its help on the command line."""
     return attrs.field(default=default, metadata={"help": text})
 
 
-def _choice(default: Any, text: str) -> Any:
+def _choice(default: T, text: str) -> T:
     return attrs.field(default=default, metadata={"help": text}, validator=_one_of)
 
 
-def _one_of(options: Options, field: attrs.Attribute[Any], value: Any) -> None:
+def _one_of(options: Options, field: attrs.Attribute[T], value: T) -> None:
     allowed = type(options).choices(field.name)
     if value not in allowed:
         raise InputError(f"{field.name} {' or '.join(map(repr, allowed))} expected, found {value!r}")

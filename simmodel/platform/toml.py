@@ -13,13 +13,13 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from numbers import Integral
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import attrs
 from cattrs import Converter
 
-from simmodel.errors import InputError, unknown
-from simmodel.platform.broker import BrokerSpec, Slowdown
+from simmodel.errors import InputError, Plain, unknown
+from simmodel.platform.broker import BrokerSpec, Slowdown, SystemSpec
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.platform.machine import MachineSpec
 from simmodel.platform.strict import inside, strict_converter
@@ -51,7 +51,7 @@ _UNITS: dict[str, tuple[str, ...]] = {
 }
 
 
-def to_dict(spec: Any) -> dict[str, Any]:
+def to_dict(spec: SystemSpec) -> dict[str, Any]:
     """Return a spec as plain values that JSON and TOML can hold; what equals the default is left out.
 
     Raises
@@ -89,7 +89,7 @@ def _plain(value: Any) -> Any:
     return int(value) if isinstance(value, Integral) else float(value)
 
 
-def from_dict(mapping: Mapping[str, Any], *, source: str | None = None) -> Any:
+def from_dict(mapping: Mapping[str, Plain], *, source: str | None = None) -> Any:
     """Return the spec that plain values describe.
 
     Parameters
@@ -156,7 +156,7 @@ def read_toml(path: str | Path) -> Any:
         raise InputError(f"TOML expected: {message}", source, place) from None
 
 
-def write_toml(spec: Any, path: str | Path) -> None:
+def write_toml(spec: SystemSpec, path: str | Path) -> None:
     """Write a spec as a TOML file that ``read_toml`` reads back as an equal one.
 
     Raises
@@ -191,11 +191,11 @@ def _converter() -> Converter:
     return converter
 
 
-def _broker(value: Any, converter: Converter) -> BrokerSpec:
+def _broker(value: Plain, converter: Converter) -> BrokerSpec:
     """Return a broker; its places are descriptions of any kind."""
     if not isinstance(value, Mapping):
         raise InputError(f"keys with values expected, found {value!r}")
-    values = dict(value)
+    values: dict[str, Any] = dict(value)
     for key in values:
         if key not in ("name", "places", "slowdowns"):
             raise InputError(unknown("key", key, ("name", "places", "slowdowns")).message, place=key)
@@ -216,7 +216,7 @@ def _broker(value: Any, converter: Converter) -> BrokerSpec:
     return BrokerSpec(**{**values, "places": places, "slowdowns": slowdowns})
 
 
-def _in_units(key: str, value: Any) -> Any:
+def _in_units(key: str, value: Plain) -> Plain:
     if key not in _UNITS or not isinstance(value, str):
         return value
     *others, last = _UNITS[key]
@@ -231,7 +231,7 @@ def _in_units(key: str, value: Any) -> Any:
 # ---------------------------------------------------------------------- plain values to TOML
 
 
-def _lines(values: Mapping[str, Any], path: str) -> Iterator[str]:
+def _lines(values: Mapping[str, Plain], path: str) -> Iterator[str]:
     """Write a table: first its own values, then the tables inside it."""
     tables = {key: value for key, value in values.items() if _is_table(value)}
     yield from (f"{key} = {_value(value)}" for key, value in values.items() if key not in tables)
@@ -241,11 +241,11 @@ def _lines(values: Mapping[str, Any], path: str) -> Iterator[str]:
             yield from _lines(each, f"{path}{key}.")
 
 
-def _is_table(value: Any) -> bool:
+def _is_table(value: Plain) -> TypeGuard[list[Mapping[str, Plain]]]:
     return isinstance(value, list) and any(isinstance(each, Mapping) for each in value)
 
 
-def _value(value: Any) -> str:
+def _value(value: Plain) -> str:
     if isinstance(value, list):
         return f"[{', '.join(_value(each) for each in value)}]"
     if isinstance(value, Mapping):
