@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
+from functools import cached_property
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -59,10 +60,8 @@ class LiveSet(LiveWork):
         the instant of its submission, s
     speeds
         tasks x kinds of processors: expected seconds; ``inf`` where a task cannot run
-    left
-        number of tasks that are not over
-    units
-        the work of each task, in units of 2^-20 core seconds: its least expected time on its cores
+    left, withdrawn
+        number of tasks that are not over; whether some have been taken back
     """
 
     def __init__(self, machine: Machine, tasks: TaskSet, at: float) -> None:
@@ -75,8 +74,8 @@ class LiveSet(LiveWork):
         self.speeds = np.zeros((0, len(machine.kinds)))
         self.coming: list[_Coming] = []  # those of them that wait for room
         self.left = len(tasks)
-        self.units: list[int] = []
         self.event = None
+        self.withdrawn = False
         self._above: dict[LiveTask, int] | None = None
 
     def __repr__(self) -> str:
@@ -92,11 +91,13 @@ class LiveSet(LiveWork):
         """Whether all of its tasks are done or withdrawn."""
         return not self.left
 
-    def weigh(self) -> None:
-        """Note how much work its tasks are, once their speeds and cores are known."""
+    @cached_property
+    def units(self) -> list[int]:
+        """The work of each task, in units of 2^-20 core seconds: its least expected time on its cores."""
         least = self.speeds.min(axis=1, initial=inf)
         cores = np.array([task.cores for task in self.tasks], dtype=float)
-        self.units = np.rint(least * cores * 2.0**20).astype(np.int64).tolist()
+        found: list[int] = np.rint(least * cores * 2.0**20).astype(np.int64).tolist()
+        return found
 
     def begin(self) -> None:
         """Have its tasks arrive, each at its instant."""
@@ -117,7 +118,8 @@ class LiveSet(LiveWork):
 
     def arrive(self, at: float, tasks: list[LiveTask]) -> None:
         """Have tasks arrive, and at the instant of the submission the data that come with them."""
-        tasks = [task for task in tasks if task.state == "to come"]  # else they have been withdrawn
+        if self.withdrawn:
+            tasks = [task for task in tasks if task.state == "to come"]
         if at == self.at and (tasks or self.left):
             for data in self.given:
                 self._give(data)
@@ -239,7 +241,6 @@ def bring_to_life(machine: Machine, tasks: TaskSet, at: float) -> LiveSet:
         if values is not None:
             for task, value in zip(found, values, strict=True):
                 setattr(task, column, value)
-    live.weigh()
     machine.draw_loads(found)
     machine.tasks += found
     return live

@@ -101,8 +101,6 @@ class _Restored:
             for row, i in enumerate(numbers):
                 made[i] = task = self._task(states[i], live, row, len(machine.tasks) + row)
                 live.tasks.append(task)
-            live.weigh()
-            machine.arrived([task for task in live.tasks if task.state != "to come"])
             machine._active += 1
             live.data = [self.data[d] for d in sorted({d for i in numbers for d in _touched(states[i])})]
             machine.tasks += live.tasks

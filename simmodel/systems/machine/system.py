@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Machine"]
 
+_NOT_OPEN = ("to come", "done", "cancelled")
 _HOOKS = ("task_ready", "task_assigned", "task_ended", "task_stopped")
 
 
@@ -171,8 +172,9 @@ class Machine(System[LiveTask]):
         self.changed: list[Callable[[], object]] = []
         self.submitted = 0
         self._active = 0
-        self._open = 0  # tasks that have arrived and are not over
-        self._open_work = 0  # what is expected of them, in units of 2^-20 core seconds
+        self._open = 0  # tasks that have arrived and are not over, and what is expected of them in units of 2^-20
+        self._open_work = 0  # core seconds: kept from when somebody first asks for the load
+        self._keeps_load = False
         self._wake = self.scheduler.wake
         if begin:
             for place in self.places:
@@ -226,7 +228,8 @@ class Machine(System[LiveTask]):
     def arrive(self, tasks: Sequence[LiveTask]) -> None:
         """Take in tasks that have been submitted and arrive now."""
         now = self.env._now
-        self.arrived(tasks)
+        if self._keeps_load:
+            self._count(tasks)
         coming = []
         for task in tasks:
             task.submit = now
@@ -286,14 +289,16 @@ class Machine(System[LiveTask]):
             self.release(task)
         submission = task.submission
         submission.left -= 1
-        self._open -= 1
-        self._open_work -= submission.units[task.row]
+        if self._keeps_load:
+            self._open -= 1
+            self._open_work -= submission.units[task.row]
         if not submission.left:
             self._end(submission)
         for call in self._on_ended:
             call(task, processor, stamps)
-        for change in self.changed:
-            change()
+        if self.changed:
+            for change in self.changed:
+                change()
 
     def _end(self, submission: LiveSet) -> None:
         """All tasks of a submission are over: whoever waits for it may go on."""
@@ -411,10 +416,11 @@ class Machine(System[LiveTask]):
         elif task in dict.fromkeys(self.waiting):
             self.waiting.remove(task)
         submission = task.submission
-        if task.state != "to come":
+        if task.state != "to come" and self._keeps_load:
             self._open -= 1
             self._open_work -= submission.units[task.row]
         task.state = "cancelled"
+        submission.withdrawn = True
         for data in task.inputs:
             data.readers -= 1
         submission.left -= 1
@@ -449,7 +455,12 @@ class Machine(System[LiveTask]):
 
     @property
     def load(self) -> Load:
-        """How loaded it is: what tasks do on processors is looked up there, the rest is kept."""
+        """How loaded it is: what tasks do on processors is looked up there, the rest is kept from the first time on."""
+        if not self._keeps_load:
+            self._keeps_load = True
+            for submission in self.sets:
+                if submission.left:
+                    self._count([task for task in submission.tasks if task.state not in _NOT_OPEN])
         now = self.env.now
         running = expected = started = 0
         for place in self.places:
@@ -459,12 +470,12 @@ class Machine(System[LiveTask]):
                 expected += round(max(0.0, end - now) * cores * 2.0**20)
         return Load(int(self.free), self._open - running, self._open_work - started, expected)
 
-    def arrived(self, tasks: Sequence[LiveTask]) -> None:
-        """Count tasks that have arrived and are not over."""
+    def _count(self, tasks: Sequence[LiveTask]) -> None:
+        """Count tasks of one submission that have arrived and are not over."""
         if tasks:
             units = tasks[0].submission.units
             self._open += len(tasks)
-            self._open_work += sum(units) if len(tasks) == len(units) else sum([units[task.row] for task in tasks])
+            self._open_work += sum([units[task.row] for task in tasks])
 
     def row_of(self, work: LiveSet) -> int:  # type: ignore[override]
         """Return the position of a submission among all of them."""
