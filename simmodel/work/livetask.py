@@ -134,15 +134,11 @@ class LiveTask:
         self.missing = missing
         self.children: tuple[LiveTask, ...] | list[LiveTask] = ()
         self.submission = submission
-        self.submit = self.ready = self.assigned = nan
-        self.share = 0.0
+        self.submit = self.ready = self.assigned = self.core_since = nan
+        self.share = self.done_share = self.memory = self.priority = 0.0
         self.attempts = 0
-        self.done_share = 0.0
         self.stamps: list[float] | None = None
         self.core: Any = None
-        self.core_since = nan
-        self.memory = 0.0
-        self.priority = 0.0
         self.cores: float = 1
         self.family: Any = self
 
