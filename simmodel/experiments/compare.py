@@ -17,6 +17,7 @@ import numpy as np
 from simmodel.metrics.compared import compare as metrics_table
 from simmodel.metrics.statistics import Interval, mean_interval, paired_difference, replication_seeds
 from simmodel.metrics.tables import html_table, text_table
+from simmodel.records.observers import progress_bar
 from simmodel.results.stores import Stored
 from simmodel.runs.simulate import simulate
 from simmodel.scheduling.labels import labelled
@@ -110,13 +111,10 @@ def map_calls(
 ) -> Iterator[Any]:
     """Call the function with each item, here or on the executor; results come in the order of the items."""
     results: Iterable[Any] = map(function, items) if executor is None else executor.map(function, items)
-    if progress:
-        try:
-            from tqdm.auto import tqdm
-        except ImportError:
-            raise ImportError("a progress bar needs tqdm: pip install 'simmodel[notebook]'") from None
-        results = tqdm(results, total=len(items), unit="run")
-    return iter(results)
+    with progress_bar(len(items), "run", progress) as bar:
+        for each in results:
+            bar.update(1)
+            yield each
 
 
 @attrs.frozen(eq=False, repr=False, slots=False)

@@ -1,4 +1,8 @@
-"""What if: the futures of a snapshot under several policies, here or on other processes and machines, by a deadline."""
+"""What if: the futures of a snapshot under several policies, here or on other processes and machines, by a deadline.
+
+A policy that asks ``view.simulate`` inside a run gets a lighter one, of starts and ends alone
+(:mod:`simmodel.systems.cluster.whatif`), restored by the same code from the same snapshot.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +12,11 @@ from contextlib import suppress
 from math import inf, isfinite
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import attrs
 
-from simmodel.environment import Environment, quiet_garbage_collector
+from simmodel.environment import Environment
 from simmodel.errors import InputError, Stalled
 from simmodel.futures.branches import Branch, label
 from simmodel.futures.executors import Ended, OutOfTime, run_all
@@ -20,6 +24,9 @@ from simmodel.futures.outcomes import Outcome, Sample, Starting, WhatIf, scored
 from simmodel.futures.restoring import check_branch, restored
 from simmodel.futures.samples import sample_of
 from simmodel.futures.sampling import Arrivals, draw_arrivals, with_jobs
+from simmodel.records.observers import progress_bar
+from simmodel.runs.simulation import Simulation
+from simmodel.scheduling.labels import labelled
 from simmodel.scheduling.objective import objective as objective_of
 from simmodel.scheduling.observer import Observer
 from simmodel.snapshots.snapshot import Snapshot
@@ -33,10 +40,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Outcome", "Sample", "Starting", "WhatIf", "what_if"]
 
+Tried: TypeAlias = "PolicyLike | Branch | None"
+"""What is tried: a policy, or a branch; ``None``: the snapshot's own policy."""
+
 
 def what_if(
     snapshot: Snapshot | str | Path,
-    policies: Mapping[str, PolicyLike | Branch | None] | Iterable[PolicyLike | Branch | None],
+    policies: Mapping[str, Tried] | Iterable[Tried],
     *,
     horizon: float | None = None,
     executor: Executor | None = None,
@@ -130,30 +140,24 @@ def what_if(
     seeds, drawn = draw_arrivals(arrivals, samples, seed, now=now, until=until, taken=seen.ids)
     material = _Material(seen, tuple(seeds), tuple(drawn), until, results)
     tasks = [_Task(branch, sample) for sample in range(samples) for branch in branches.values()]
-    with _Bar(len(tasks), progress) as bar:
-        ended = run_all(_simulate, material, tasks, executor=executor, deadline=deadline, ended=bar.step)
+    with progress_bar(len(tasks), "future", progress) as bar:
+        ended = run_all(
+            _simulate, material, tasks, executor=executor, deadline=deadline, ended=lambda *_: bar.update(1)
+        )
     n = len(branches)
     found = [_outcome(name, branch, ended[i::n]) for i, (name, branch) in enumerate(branches.items())]
     return WhatIf(now, tuple(scored(found, goal)), goal, horizon)
 
 
-def _branches(
-    policies: Mapping[str, PolicyLike | Branch | None] | Iterable[PolicyLike | Branch | None],
-) -> dict[str, Branch]:
+def _branches(policies: Mapping[str, Tried] | Iterable[Tried]) -> dict[str, Branch]:
     if isinstance(policies, (str, Branch)) or not isinstance(policies, Iterable):
         raise InputError(f"a list of policies, or labels and policies, expected, found {policies!r}")
-    if isinstance(policies, Mapping):
-        pairs = [(str(name), policy) for name, policy in policies.items()]
-    else:
-        pairs = [(str(each) if isinstance(each, Branch) else label(each), each) for each in policies]
-    found: dict[str, Branch] = {}
-    for name, policy in pairs:
-        if name in found:
-            raise InputError(f"two policies are called {name!r}: give labels that differ, as {{label: policy}}")
-        found[name] = policy if isinstance(policy, Branch) else Branch(policy)
-    if not found:
-        raise InputError("at least one policy expected, found none")
-    return found
+    found = labelled(policies, "policy", "policies", label=_label)
+    return {name: each if isinstance(each, Branch) else Branch(each) for name, each in found.items()}
+
+
+def _label(given: Tried) -> str:
+    return str(given) if isinstance(given, Branch) else label(given)
 
 
 def _outcome(name: str, branch: Branch, ended: Sequence[Ended]) -> Outcome:
@@ -172,31 +176,6 @@ def _outcome(name: str, branch: Branch, ended: Sequence[Ended]) -> Outcome:
         samples=tuple(each.value if each.status == "finished" else None for each in ended),
         seconds=sum(each.seconds for each in ended),
     )
-
-
-class _Bar:
-    """A progress bar, where one is wanted."""
-
-    def __init__(self, steps: int, wanted: bool) -> None:
-        self._bar: Any = None
-        if wanted:
-            try:
-                from tqdm.auto import tqdm
-            except ImportError:
-                raise ImportError("a progress bar needs tqdm: pip install 'simmodel[notebook]'") from None
-            self._bar = tqdm(total=steps, unit="future")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.close()
-
-    def step(self, _task: int, _ended: Ended) -> None:
-        """One more is over."""
-        if self._bar is not None:
-            self._bar.update()
 
 
 # ---------------------------------------------------------------------- one simulation
@@ -247,11 +226,7 @@ def _simulate(material: _Material, task: _Task, left: float | None) -> Sample:
     system = restored(env, snapshot, branch)
     if arrivals is not None:
         system.replay(arrivals)
-    with quiet_garbage_collector():
-        if until < inf:
-            env.run(until=until)
-        else:
-            with suppress(Stalled):  # what waits for ever is left waiting
-                env.run()
+    with suppress(Stalled):  # what waits for ever is left waiting
+        Simulation(system, until=until if until < inf else None).run()
     came = [] if arrivals is None else arrivals["job"].tolist()
     return sample_of(snapshot, system.result(), until=until, seed=seed, came=came, keep=material.results)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from simmodel.work.job import LiveJob, Run
     from simmodel.work.livetask import LiveTask
 
-__all__ = ["EventRecorder", "Progress", "UsageMeter"]
+__all__ = ["EventRecorder", "Progress", "UsageMeter", "progress_bar"]
 
 
 class EventRecorder(Observer):
@@ -229,6 +230,44 @@ class Bar(Protocol):
         ...
 
 
+class _NoBar:
+    """A bar that shows nothing."""
+
+    def update(self, n: int) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def _tqdm(total: int | None, **options: Any) -> Bar:
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        raise ImportError("a progress bar needs tqdm: pip install 'simmodel[notebook]'") from None
+    bar: Bar = tqdm(total=total, **options)
+    return bar
+
+
+@contextmanager
+def progress_bar(total: int, unit: str, wanted: bool = True) -> Iterator[Bar]:
+    """Give a bar of so many steps, drawn for the last time at the end; one that shows nothing where none is wanted.
+
+    Raises
+    ------
+    ImportError
+        where tqdm is not installed
+
+    >>> with progress_bar(2, "run", wanted=False) as bar:
+    ...     bar.update(2)
+    """
+    bar = _tqdm(total, unit=unit) if wanted else _NoBar()
+    try:
+        yield bar
+    finally:
+        bar.close()
+
+
 class Progress(Observer):
     """Shows how many jobs or tasks are over, in a tqdm bar that is drawn at most ten times a second.
 
@@ -261,13 +300,7 @@ class Progress(Observer):
     def __init__(
         self, total: int | None = None, name: str = "jobs", *, unit: str = "jobs", bar: Bar | None = None
     ) -> None:
-        if bar is None:
-            try:
-                from tqdm.auto import tqdm
-            except ImportError:
-                raise ImportError("a progress bar needs tqdm: pip install 'simmodel[notebook]'") from None
-            bar = tqdm(total=total, desc=name, unit=f" {unit}", mininterval=0.1)
-        self._bar: Bar = bar
+        self._bar = _tqdm(total, desc=name, unit=f" {unit}", mininterval=0.1) if bar is None else bar
         self._new = 0
         self._next = monotonic() + 0.1
 
