@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import inf
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
-from simmodel.errors import InputError, unknown
+from simmodel.errors import InputError, Plain, unknown
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.platform.options import ClusterOptions
 from simmodel.snapshots.jobs import PlaceState, Planned, RunningWork, Wait, Work, expected_plans, seen_work
 from simmodel.snapshots.snapshot import Snapshot
 from simmodel.snapshots.types import Columns, Instant
 from simmodel.work.job import Job
+
+if TYPE_CHECKING:
+    from simmodel.scheduling.registry import PolicyLike
 
 __all__ = ["ClusterSnapshot"]
 
@@ -107,12 +110,12 @@ class ClusterSnapshot(Snapshot):
         platform: ClusterSpec | int,
         *,
         now: float,
-        running: Iterable[Job | Mapping[str, Any]] = (),
-        waiting: Iterable[Job | Mapping[str, Any]] = (),
-        down: Mapping[str, Any] | None = None,
-        usage: Mapping[Any, float] | None = None,
+        running: Iterable[Job | Mapping[str, Plain]] = (),
+        waiting: Iterable[Job | Mapping[str, Plain]] = (),
+        down: Mapping[str, Plain] | None = None,
+        usage: Mapping[int | str, float] | None = None,
         half_life: float | None = None,
-        policy: Any = "fcfs",
+        policy: PolicyLike = "fcfs",
         **options: Any,
     ) -> ClusterSnapshot:
         """Return the snapshot of what is known of a cluster, such as a real one, whose jobs run nobody knows how long.

@@ -16,12 +16,24 @@ from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 import attrs
 from cattrs import Converter
 
-from simmodel.errors import InputError, SnapshotError
+from simmodel.errors import InputError, Plain, SnapshotError
+from simmodel.platform.broker import SystemSpec
 from simmodel.platform.strict import inside, made_from, strict_converter
 from simmodel.platform.toml import KINDS, from_dict, to_dict
 from simmodel.resources.allocation import Allocation
 from simmodel.snapshots.columns import Read, Table, Write, items
-from simmodel.snapshots.types import Check, Count, Layout, arms_of, base_of, fields_of, is_mapping, is_row, is_union
+from simmodel.snapshots.types import (
+    Check,
+    Count,
+    Form,
+    Layout,
+    arms_of,
+    base_of,
+    fields_of,
+    is_mapping,
+    is_row,
+    is_union,
+)
 from simmodel.work.job import Job
 
 __all__ = ["read_state", "register_state", "write_fields"]
@@ -29,7 +41,7 @@ __all__ = ["read_state", "register_state", "write_fields"]
 T = TypeVar("T")
 
 
-def read_state(values: Any, kind: type[T]) -> T:
+def read_state(values: Plain, kind: type[T]) -> T:
     """Return the state of a type that plain values describe.
 
     Raises
@@ -48,13 +60,13 @@ def read_state(values: Any, kind: type[T]) -> T:
     return found
 
 
-def write_fields(state: Any) -> dict[str, Any]:
+def write_fields(state: attrs.AttrsInstance) -> dict[str, Any]:
     """Return the fields of an attrs object as plain values, but for those that equal their default."""
     kind: Any = type(state)
     return _object_writer(kind)(state)
 
 
-def register_state(kind: type[Any], read: Callable[[Any], Any], write: Write) -> None:
+def register_state(kind: type[T], read: Callable[[Plain], T], write: Write) -> None:
     """Have a class read and written by functions of its own."""
     _OWN[kind] = (read, write)
 
@@ -62,8 +74,8 @@ def register_state(kind: type[Any], read: Callable[[Any], Any], write: Write) ->
 # ---------------------------------------------------------------------- classes with a form of their own
 
 
-def _read_allocation(value: Any) -> Allocation:
-    rows = _reader(tuple[tuple[Count, Count, Count, Count], ...])(value, None)
+def _read_allocation(value: Plain) -> Allocation:
+    rows = _reader(tuple[tuple[Count, Count, Count, Count], ...])(value, tuple)
     try:
         return Allocation.of(rows)
     except ValueError as error:
@@ -82,30 +94,30 @@ def _plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 
-def _described(spec: Any) -> dict[str, Any]:
+def _described(spec: SystemSpec) -> dict[str, Any]:
     """Return a description as it is once it has been read back: what is a float there is one here."""
     return to_dict(from_dict(to_dict(spec)))
 
 
 @lru_cache(maxsize=64)
-def _described_once(spec: Any) -> dict[str, Any]:
+def _described_once(spec: SystemSpec) -> dict[str, Any]:
     return _described(spec)
 
 
-def _write_spec(spec: Any) -> dict[str, Any]:
+def _write_spec(spec: SystemSpec) -> dict[str, Any]:
     try:
-        return _described_once(spec)
+        return _described_once(spec)  # type: ignore[arg-type]
     except TypeError:  # it holds options, which have no hash
         return _described(spec)
 
 
-def _is_spec(kind: Any) -> bool:
+def _is_spec(kind: Form) -> bool:
     return kind in KINDS.values()
 
 
-def _spec_reader(kind: Any) -> Read:
-    def read(value: Any, _kind: Any) -> Any:
-        spec = from_dict(value)
+def _spec_reader(kind: type) -> Read:
+    def read(value: Plain, _kind: Form) -> Any:
+        spec = from_dict(value)  # type: ignore[arg-type]  # it says what it expects
         if not isinstance(spec, kind):
             raise InputError(f"a {kind.__name__} expected, found a {type(spec).__name__}", place="kind")
         return spec
@@ -140,16 +152,16 @@ def _converter() -> Converter:
     return converter
 
 
-def _reader(kind: Any) -> Read:
+def _reader(kind: Form) -> Read:
     return _converter().get_structure_hook(kind)
 
 
-def _own_reader(kind: Any) -> Read:
+def _own_reader(kind: type) -> Read:
     read = _OWN[kind][0]
     return lambda value, _kind: read(value)
 
 
-def _read_float(value: Any, _kind: Any) -> float:
+def _read_float(value: Plain, _kind: Form) -> float:
     if type(value) is float and value == value:
         return value
     if value == "inf":
@@ -159,14 +171,14 @@ def _read_float(value: Any, _kind: Any) -> float:
     return float(value)
 
 
-def _read_literal(value: Any, kind: Any) -> Any:
+def _read_literal(value: Plain, kind: Form) -> Any:
     allowed = get_args(kind)
     if value not in allowed or type(value) not in map(type, allowed):
         raise InputError(f"{' or '.join(map(repr, allowed))} expected, found {value!r}")
     return value
 
 
-def _read_each(values: Sequence[Any], kinds: Sequence[tuple[Read, Any]]) -> list[Any]:
+def _read_each(values: Sequence[Plain], kinds: Sequence[tuple[Read, Form]]) -> list[Any]:
     found = []
     for i, (value, (read, kind)) in enumerate(zip(values, kinds, strict=True)):
         try:
@@ -176,28 +188,34 @@ def _read_each(values: Sequence[Any], kinds: Sequence[tuple[Read, Any]]) -> list
     return found
 
 
-def _tuple_reader(kind: Any) -> Read:
+def _tuple_reader(kind: Form) -> Read:
     arms = get_args(kind)
     if arms[1:] == (...,):
         element = (_reader(arms[0]), arms[0])
-        return lambda value, _kind: tuple(_read_each(items(value), [element] * len(value)))
+
+        def read_all(value: Plain, _kind: Form) -> tuple[Any, ...]:
+            given = items(value)
+            return tuple(_read_each(given, [element] * len(given)))
+
+        return read_all
     readers = [(_reader(each), each) for each in arms]
 
-    def read(value: Any, _kind: Any) -> tuple[Any, ...]:
-        if len(items(value)) != len(readers):
-            raise InputError(f"{len(readers)} values expected, found {len(value)}")
-        return tuple(_read_each(value, readers))
+    def read(value: Plain, _kind: Form) -> tuple[Any, ...]:
+        given = items(value)
+        if len(given) != len(readers):
+            raise InputError(f"{len(readers)} values expected, found {len(given)}")
+        return tuple(_read_each(given, readers))
 
     return read
 
 
-def _row_reader(kind: Any) -> Read:
+def _row_reader(kind: type) -> Read:
     fields = fields_of(kind)
     rest = "rest" in [each.name for each in base_of(fields[-1].kind)[1] if isinstance(each, Layout)]
     plain = fields[:-1] if rest else fields
     readers = [(_reader(each.kind), each.kind) for each in plain]
 
-    def read(value: Any, _kind: Any) -> Any:
+    def read(value: Plain, _kind: Form) -> Any:
         given = items(value)
         if len(given) < len(plain) or (len(given) > len(plain) and not rest):
             raise InputError(f"[{', '.join(each.name for each in fields)}] expected, found {value!r}")
@@ -212,11 +230,11 @@ def _row_reader(kind: Any) -> Read:
     return read
 
 
-def _mapping_reader(kind: Any) -> Read:
+def _mapping_reader(kind: Form) -> Read:
     of = get_args(kind)[1]
     one = _reader(of)
 
-    def read(value: Any, _kind: Any) -> dict[str, Any]:
+    def read(value: Plain, _kind: Form) -> dict[str, Any]:
         if not isinstance(value, Mapping):
             raise InputError(f"keys with values expected, found {value!r}")
         found = {}
@@ -230,13 +248,13 @@ def _mapping_reader(kind: Any) -> Read:
     return read
 
 
-def _union_reader(kind: Any) -> Read:
+def _union_reader(kind: Form) -> Read:
     lists, others = arms_of(kind)
     optional = NoneType in get_args(kind)
     of_list, of_other = (lists or others)[0], (others or lists)[0]
     read_list, read_other = _reader(of_list), _reader(of_other)
 
-    def read(value: Any, _kind: Any) -> Any:
+    def read(value: Plain, _kind: Form) -> Any:
         if value is None and optional:
             return None
         return read_list(value, of_list) if isinstance(value, list) else read_other(value, of_other)
@@ -244,7 +262,7 @@ def _union_reader(kind: Any) -> Read:
     return read
 
 
-def _annotated_reader(kind: Any) -> Read:
+def _annotated_reader(kind: Form) -> Read:
     base, notes = base_of(kind)
     layouts = [each.name for each in notes if isinstance(each, Layout)]
     if "columns" in layouts:
@@ -260,7 +278,7 @@ def _annotated_reader(kind: Any) -> Read:
         return one
     expected, test = checks[0]
 
-    def read(value: Any, _kind: Any) -> Any:
+    def read(value: Plain, _kind: Form) -> Any:
         try:
             found = one(value, base)
         except InputError:
@@ -277,7 +295,7 @@ def _annotated_reader(kind: Any) -> Read:
 
 
 @cache
-def _writer(kind: Any) -> Write | None:
+def _writer(kind: Form) -> Write | None:
     base, notes = base_of(kind)
     layouts = [each.name for each in notes if isinstance(each, Layout)]
     if "columns" in layouts:
@@ -297,25 +315,26 @@ def _writer(kind: Any) -> Write | None:
         return _write_job
     if is_row(kind):
         return _row_writer(kind)
-    if attrs.has(kind):
+    if isinstance(kind, type) and attrs.has(kind):
         return _object_writer(kind)
     if get_origin(kind) is tuple:
-        return _tuple_writer(get_args(kind))
+        return _tuple_writer(kind)
     if is_mapping(kind):
         one = _writer(get_args(kind)[1])
         return dict if one is None else lambda values: {key: one(each) for key, each in values.items()}
     return _union_writer(kind) if is_union(kind) else None
 
 
-def _write_float(value: Any) -> Any:
+def _write_float(value: float) -> float | str:
     return "inf" if value == inf else float(value)
 
 
-def _write_each(values: Sequence[Any], write: Write | None) -> list[Any]:
+def _write_each(values: Sequence[object], write: Write | None) -> list[Any]:
     return list(values) if write is None else [write(each) for each in values]
 
 
-def _tuple_writer(arms: tuple[Any, ...]) -> Write:
+def _tuple_writer(kind: Form) -> Write:
+    arms = get_args(kind)
     if arms[1:] == (...,):
         one = _writer(arms[0])
         return lambda values: _write_each(values, one)
@@ -323,12 +342,12 @@ def _tuple_writer(arms: tuple[Any, ...]) -> Write:
     return lambda values: [each if write is None else write(each) for each, write in zip(values, writers, strict=True)]
 
 
-def _row_writer(kind: Any) -> Write:
+def _row_writer(kind: type) -> Write:
     fields = fields_of(kind)
     rest = any(isinstance(each, Layout) for each in base_of(fields[-1].kind)[1])
     writers = [(each.name, _writer(each.kind)) for each in fields]
 
-    def write(row: Any) -> list[Any]:
+    def write(row: tuple[object, ...]) -> list[Any]:
         found = [getattr(row, name) if one is None else one(getattr(row, name)) for name, one in writers]
         return [*found[:-1], *found[-1]] if rest else found
 
@@ -336,10 +355,10 @@ def _row_writer(kind: Any) -> Write:
 
 
 @cache
-def _object_writer(kind: Any) -> Callable[[Any], dict[str, Any]]:
+def _object_writer(kind: type) -> Callable[[Any], dict[str, Any]]:
     writers = [(each.name, each.default, _writer(each.kind)) for each in fields_of(kind) if each.name != "body"]
 
-    def write(state: Any) -> dict[str, Any]:
+    def write(state: attrs.AttrsInstance) -> dict[str, Any]:
         found = {}
         for name, default, one in writers:
             value = getattr(state, name)
@@ -350,7 +369,7 @@ def _object_writer(kind: Any) -> Callable[[Any], dict[str, Any]]:
     return write
 
 
-def _union_writer(kind: Any) -> Write | None:
+def _union_writer(kind: Form) -> Write | None:
     lists, others = arms_of(kind)
     writers = {each: _writer(each) for each in (*lists, *others)}
     if not any(writers.values()):
@@ -366,5 +385,5 @@ def _union_writer(kind: Any) -> Write | None:
 
 
 @cache
-def _table(kind: Any) -> Table:
+def _table(kind: type) -> Table:
     return Table(kind, _reader, _writer)

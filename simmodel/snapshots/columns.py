@@ -9,22 +9,22 @@ from typing import Any, Literal, NamedTuple, get_origin
 
 import attrs
 
-from simmodel.errors import InputError, unknown
+from simmodel.errors import InputError, Plain, unknown
 from simmodel.platform.strict import inside
-from simmodel.snapshots.types import Check, Field, Like, base_of, fields_of, is_row, not_none
+from simmodel.snapshots.types import Check, Field, Form, Like, base_of, fields_of, is_row, not_none
 
 __all__ = ["Read", "Reader", "Table", "Write", "Writer", "items"]
 
-Read = Callable[[Any, Any], Any]
+Read = Callable[[Plain, Form], Any]
 """Plain values, and their type, to a typed value."""
 Write = Callable[[Any], Any]
 """A typed value to plain values."""
-Reader = Callable[[Any], Read]
-Writer = Callable[[Any], Write | None]
+Reader = Callable[[Form], Read]
+Writer = Callable[[Form], Write | None]
 """A type to what writes its values; ``None``: they are plain as they are."""
 
 
-def items(value: Any) -> list[Any]:
+def items(value: Plain) -> list[Plain]:
     """Return a value that is a list."""
     if not isinstance(value, list):
         raise InputError(f"a list expected, found {value!r}")
@@ -65,27 +65,28 @@ class Column(NamedTuple):
             test,
         )
 
-    def values(self, given: Any, count: int) -> Sequence[Any]:
+    def values(self, given: Plain, count: int) -> Sequence[Any]:
         """Return the checked values of the column."""
         if self.text and isinstance(given, str):
             return [self._one(given, self.name)] * count
         try:
-            if len(items(given)) != count:
-                raise InputError(f"{count} values expected, found {len(given)}")
+            listed = items(given)
+            if len(listed) != count:
+                raise InputError(f"{count} values expected, found {len(listed)}")
         except InputError as error:
             raise inside(self.name, error) from None
-        plain = self.plain is not None and set(map(type, given)) == {self.plain}
-        if plain and (self.test is None or all(map(self.test, given))):
-            return given  # type: ignore[no-any-return]
-        return [self._one(value, f"{self.name}[{i}]") for i, value in enumerate(given)]
+        plain = self.plain is not None and set(map(type, listed)) == {self.plain}
+        if plain and (self.test is None or all(map(self.test, listed))):
+            return listed
+        return [self._one(value, f"{self.name}[{i}]") for i, value in enumerate(listed)]
 
-    def _one(self, value: Any, place: str) -> Any:
+    def _one(self, value: Plain, place: str) -> Any:
         try:
             return self.read(value, self.kind)
         except InputError as error:
             raise inside(place, error) from None
 
-    def written(self, values: Sequence[Any], first: bool) -> Any:
+    def written(self, values: Sequence[object], first: bool) -> Any:
         """Return the column as JSON can hold it; the first says how many rows there are."""
         if self.text and not first and values.count(values[0]) == len(values):
             return values[0]
@@ -104,8 +105,8 @@ class Table:
     Columns are read in the order of the fields.
     """
 
-    def __init__(self, kind: Any, reader: Reader, writer: Writer) -> None:
-        self.kind = kind
+    def __init__(self, kind: type, reader: Reader, writer: Writer) -> None:
+        self.kind: Any = kind
         self.columns: list[Column | Table] = [
             Table(field.kind, reader, writer) if is_row(field.kind) else Column.of(field, reader, writer)
             for field in fields_of(kind)
@@ -118,7 +119,7 @@ class Table:
             found += each.names() if isinstance(each, Table) else [each.name]
         return found
 
-    def read(self, value: Any) -> tuple[Any, ...]:
+    def read(self, value: Plain) -> tuple[Any, ...]:
         """Return the rows of columns."""
         if not isinstance(value, Mapping):
             raise InputError(f"columns with their names expected, found {value!r}")
@@ -133,7 +134,7 @@ class Table:
             raise inside(names[0], InputError(f"a list expected, found {'none' if first is None else repr(first)}"))
         return tuple(self._rows(value, len(first)))
 
-    def _rows(self, given: Mapping[str, Any], count: int) -> list[Any]:
+    def _rows(self, given: Mapping[str, Plain], count: int) -> list[Any]:
         columns: dict[str, Sequence[Any]] = {}
         for each in self.columns:
             if isinstance(each, Table):
@@ -148,7 +149,7 @@ class Table:
                 columns[each.name] = [each.default] * count
         return list(map(self.kind._make, zip(*columns.values(), strict=True)))
 
-    def write(self, rows: Sequence[Any]) -> dict[str, Any]:
+    def write(self, rows: Sequence[tuple[object, ...]]) -> dict[str, Any]:
         """Return rows as columns."""
         found: dict[str, Any] = {}
         if not rows:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 import attrs
 import numpy as np
 
-from simmodel.errors import InputError
+from simmodel.errors import InputError, Plain
 from simmodel.snapshots.codec import read_state, register_state, write_fields
 from simmodel.snapshots.types import Count, Instant, Keyed
 
@@ -179,7 +179,7 @@ def _of_numpy(value: Any) -> Any:
     return value.item()
 
 
-def _kind_of(system: Any) -> type[Snapshot]:
+def _kind_of(system: Plain) -> type[Snapshot]:
     """Return the class of snapshots of a kind of system."""
     if not isinstance(system, str) or system not in _KINDS:
         raise InputError(f"a system expected ({', '.join(_KINDS)}), found {system!r}", place="system")
@@ -196,7 +196,7 @@ def _contents(snapshot: Snapshot) -> dict[str, Any]:
     return {"name": snapshot.name, "now": snapshot.now, "seed": snapshot.seed, **write_fields(snapshot)}
 
 
-def _read_inside(values: Any) -> Snapshot:
+def _read_inside(values: Plain) -> Snapshot:
     """Return a snapshot inside another one: of a cluster, where it does not say of what."""
     if not isinstance(values, Mapping):
         raise InputError(f"keys with values expected, found {values!r}")
@@ -208,7 +208,7 @@ def _write_inside(snapshot: Snapshot) -> dict[str, Any]:
     return contents if snapshot.system == "cluster" else {"system": snapshot.system, **contents}
 
 
-def _of_values(values: dict[str, Any], system: Any) -> Snapshot:
+def _of_values(values: dict[str, Plain], system: Plain) -> Snapshot:
     values.pop("system", None)
     snapshot = read_state(values, _kind_of(system))
     snapshot.check()
@@ -248,7 +248,7 @@ def read_document(given: str | Path) -> tuple[dict[str, Any], str | None]:
     return document, source
 
 
-def snapshot_of_document(document: Mapping[str, Any], source: str | None = None) -> Snapshot:
+def snapshot_of_document(document: Mapping[str, Plain], source: str | None = None) -> Snapshot:
     """Return the snapshot of a document, whatever system it is of.
 
     Raises

@@ -5,8 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache
 from math import isfinite
-from types import NoneType, UnionType
-from typing import Annotated, Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+from types import GenericAlias, NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    NamedTuple,
+    TypeAlias,
+    TypeGuard,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import attrs
 from simpy.events import Event
@@ -20,6 +31,7 @@ __all__ = [
     "Columns",
     "Count",
     "Field",
+    "Form",
     "Instant",
     "Keyed",
     "Layout",
@@ -39,6 +51,8 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+Form: TypeAlias = type | GenericAlias | UnionType
+"""The type of a field: a class, or what is made of classes (``tuple[int, ...]``, ``int | None``)."""
 
 
 class Check(NamedTuple):
@@ -77,39 +91,39 @@ Count = Annotated[int, Check("a whole number from 0 on", (0).__le__)]
 Size = Annotated[int, Check("a whole number > 0", (0).__lt__)]
 
 
-def is_row(kind: Any) -> bool:
+def is_row(kind: Form) -> TypeGuard[type]:
     """Return whether JSON holds values of a type as lists with a place for each field."""
     return kind is Dependency or (isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields"))
 
 
-def is_label(kind: Any) -> bool:
+def is_label(kind: Form) -> bool:
     """Return whether a type is that of names: numbers or texts."""
     return kind in (int | str, int | str | None)
 
 
-def is_union(kind: Any) -> bool:
+def is_union(kind: Form) -> bool:
     """Return whether a type is one of several, but for names."""
     return get_origin(kind) in (Union, UnionType) and not is_label(kind)
 
 
-def is_mapping(kind: Any) -> bool:
+def is_mapping(kind: Form) -> bool:
     """Return whether a type is that of keys with values."""
     return get_origin(kind) in (dict, Mapping)
 
 
-def arms_of(kind: Any) -> tuple[list[Any], list[Any]]:
+def arms_of(kind: Form) -> tuple[list[Any], list[Any]]:
     """Return those of a union that JSON holds as lists, and the others, without ``None``."""
     arms = [each for each in get_args(kind) if each is not NoneType]
     lists = [each for each in arms if each is Allocation or get_origin(each) is tuple or is_row(each)]
     return lists, [each for each in arms if each not in lists]
 
 
-def base_of(kind: Any) -> tuple[Any, list[Any]]:
+def base_of(kind: Form) -> tuple[Any, list[Any]]:
     """Return a type and what it is annotated with."""
-    return (get_args(kind)[0], list(kind.__metadata__)) if get_origin(kind) is Annotated else (kind, [])
+    return (get_args(kind)[0], list(getattr(kind, "__metadata__", ()))) if get_origin(kind) is Annotated else (kind, [])
 
 
-def not_none(kind: Any) -> Any:
+def not_none(kind: Form) -> Any:
     """Return the type that is not ``None`` of ``X | None``; else the type."""
     arms = [each for each in get_args(kind) if each is not NoneType] if is_union(kind) else []
     return arms[0] if len(arms) == 1 else kind
@@ -124,7 +138,7 @@ class Field(NamedTuple):
 
 
 @cache
-def fields_of(kind: Any) -> tuple[Field, ...]:
+def fields_of(kind: type) -> tuple[Field, ...]:
     """Return the fields of a ``NamedTuple`` or an attrs class, with their types."""
     if kind is Job:
         attrs.resolve_types(Job, {**vars(jobs), "Event": Event})
@@ -133,5 +147,6 @@ def fields_of(kind: Any) -> tuple[Field, ...]:
     if attrs.has(kind):
         return tuple(Field(each.name, each.type, each.default) for each in attrs.fields(kind))
     hints = get_type_hints(kind, include_extras=True)
-    defaults = kind._field_defaults
-    return tuple(Field(name, hints[name], defaults.get(name, attrs.NOTHING)) for name in kind._fields)
+    row: Any = kind
+    defaults = row._field_defaults
+    return tuple(Field(name, hints[name], defaults.get(name, attrs.NOTHING)) for name in row._fields)
