@@ -1,26 +1,24 @@
-"""What comes to a broker: a queue that forgets what is handed over, and the jobs of a log, each at its instant."""
+"""What comes to a broker: a queue that forgets what is handed over, and sources that submit, each at its instant."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from heapq import heappush
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from simmodel.environment import Occurrence
 from simmodel.scheduling.waiting import WaitingQueue
-from simmodel.systems.cluster.replay import known_here, needs_specs, note_left_out, specs
 from simmodel.systems.dependencies import Dependencies
 from simmodel.systems.destination import BrokeredJob, BrokeredSet, Destination
-from simmodel.work.prepare import prepare
 
 if TYPE_CHECKING:
-    from simmodel.systems.broker.system import Broker
+    from simmodel.environment import Environment
+    from simmodel.systems.broker.ledger import Ledger
+    from simmodel.systems.system import Timing
     from simmodel.work.job import Job
-    from simmodel.work.prepare import Prepared
     from simmodel.work.taskset import TaskSet
-    from simmodel.work.workload import Workload
 
-__all__ = ["BrokerQueue", "Coming", "Later", "Source", "replay_workload"]
+__all__ = ["BrokerQueue", "Coming", "Later", "Source", "Taker"]
 
 
 class Coming(NamedTuple):
@@ -39,6 +37,26 @@ class Coming(NamedTuple):
     user: int | str | None = None
     home: Destination | None = None
     spec: Job | TaskSet | None = None
+
+
+class Taker(Protocol):
+    """What a source submits to: a broker."""
+
+    env: Environment
+    timing: Timing
+    ledger: Ledger
+
+    def live(self, spec: Job | TaskSet, row: int, home: Destination | None, family: Dependencies, /) -> BrokeredJob:
+        """Return the live work of a row."""
+        ...
+
+    def arrive(self, job: BrokeredJob, /) -> None:
+        """Take in what comes at its instant, or reject it."""
+        ...
+
+    def take_in(self, job: BrokeredJob, /) -> None:
+        """Take in what can run."""
+        ...
 
 
 class BrokerQueue(WaitingQueue):
@@ -66,7 +84,7 @@ class Source(Occurrence):
 
     __slots__ = ("_i", "_jobs", "broker", "family", "order")
 
-    def __init__(self, broker: Broker, jobs: list[Coming], family: Dependencies) -> None:
+    def __init__(self, broker: Taker, jobs: list[Coming], family: Dependencies) -> None:
         self.broker = broker
         self.family = family
         self._jobs = jobs
@@ -113,7 +131,7 @@ class Later(Source):
 
     __slots__ = ("job",)
 
-    def __init__(self, broker: Broker, job: BrokeredJob) -> None:
+    def __init__(self, broker: Taker, job: BrokeredJob) -> None:
         self.job = job
         spec = job.tasks if isinstance(job, BrokeredSet) else job._job
         numbers = job.processors, job.limit, job.length
@@ -122,41 +140,3 @@ class Later(Source):
     def _fire(self, _event: object) -> None:
         self._i = 1
         self.broker.take_in(self.job)
-
-
-def replay_workload(broker: Broker, workload: Workload, home: Destination | None) -> Prepared:
-    """Have a broker submit the jobs of a workload, all of one home: see :meth:`Broker.replay`."""
-    largest = max(place.system.largest for place in broker.allowed(home))
-    prepared = prepare(workload, largest, "requested", "continue")
-    offers = broker.offers
-    note_left_out(workload, offers, prepared.report)
-    first, family = broker.submitted, Dependencies(broker)
-    broker.submitted += len(workload)
-    broker.families.append(family)
-    broker.ledger.expect(first, workload, prepared, "" if home is None else home.name)
-    for row in prepared.rejected:
-        family.rejected(workload["job"][row])
-    jobs = None
-    if needs_specs(workload, offers):
-        jobs = specs(workload, prepared, offers.nodes)
-        if workload.specs is None:
-            jobs = ((row, known_here(offers, spec, prepared.report)) for row, spec in jobs)
-    broker.expect(list(_coming(workload, prepared, first, home, jobs)), family)
-    broker.report += workload.report + prepared.report  # with what was found in each job
-    return prepared
-
-
-def _coming(
-    workload: Workload, prepared: Prepared, first: int, home: Destination | None, jobs: Iterator[tuple[int, Job]] | None
-) -> Iterator[Coming]:
-    """Return the rows that can run, in order of submission; ``first`` is the row of the first one.
-
-    ``jobs`` where they ask for more than processors and time.
-    """
-    rows = prepared.rows
-    count = len(rows)
-    numbers = (prepared.submit, prepared.processors, prepared.requested, prepared.duration)
-    columns: list[Any] = [(rows + first).tolist(), *(column[rows].tolist() for column in numbers)]
-    columns += [workload[name][rows].tolist() if name in workload else [None] * count for name in ("job", "user")]
-    columns += [[home] * count, [None] * count if jobs is None else [spec for _, spec in jobs]]
-    return map(Coming._make, zip(*columns, strict=True))

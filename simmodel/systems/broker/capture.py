@@ -24,7 +24,7 @@ from simmodel.work.taskset import TaskSet
 
 if TYPE_CHECKING:
     from simmodel.systems.broker.arrivals import Coming
-    from simmodel.systems.broker.system import Broker
+    from simmodel.systems.broker.core import BrokerCore
     from simmodel.systems.destination import BrokeredJob, Destination
     from simmodel.work.job import Job
 
@@ -33,7 +33,7 @@ __all__ = ["capture"]
 _ORDER = itemgetter(0, 1, 2)
 
 
-def capture(broker: Broker) -> BrokerSnapshot:
+def capture(broker: BrokerCore) -> BrokerSnapshot:
     """Return the snapshot of a broker and its systems."""
     env = broker.env
     numbers = {family: number for number, family in enumerate(broker.families)}
@@ -95,7 +95,7 @@ def _arriving(job: Coming, family: int) -> Arriving:
     return Arriving(*about, job.spec, family)
 
 
-def _handed(broker: Broker, job: BrokeredJob, family: int) -> Handed:
+def _handed(broker: BrokerCore, job: BrokeredJob, family: int) -> Handed:
     place = job.destination
     assert place is not None
     estimate = broker.ledger.expected.get(job.row)
@@ -119,13 +119,13 @@ def _handed(broker: Broker, job: BrokeredJob, family: int) -> Handed:
 # ---------------------------------------------------------------------- who waits for whom
 
 
-def _waits(broker: Broker) -> Iterator[WaitState]:
+def _waits(broker: BrokerCore) -> Iterator[WaitState]:
     for number, family in enumerate(broker.families):
         for job, which, other, what in family.waits():
             yield WaitState(number, other, what, job.seq, which)
 
 
-def _over(broker: Broker, arrivals: Iterable[Iterable[Arriving]]) -> Iterator[OverState]:
+def _over(broker: BrokerCore, arrivals: Iterable[Iterable[Arriving]]) -> Iterator[OverState]:
     """Yield the jobs that are over and that one still to arrive names."""
     named = dict.fromkeys(
         (each.family, dependency.job)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from simmodel.records.broker_record import joined, renamed
-from simmodel.records.columns import job_columns
 from simmodel.results.broker import BrokerResult
 from simmodel.results.task_broker import TaskBrokerResult
+from simmodel.systems.broker.ledger import CARRIED
 from simmodel.work.table import Table
 from simmodel.work.workload import Report
 
@@ -17,76 +17,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.results.result import Result
-    from simmodel.scheduling.protocol import Estimate
-    from simmodel.systems.broker.system import Broker
-    from simmodel.systems.destination import BrokeredJob
-    from simmodel.work.prepare import Prepared
-    from simmodel.work.workload import Workload
+    from simmodel.systems.broker.core import BrokerCore
 
-__all__ = ["Fate", "Ledger", "broker_result", "task_broker_result"]
+__all__ = ["broker_result", "task_broker_result"]
 
-_CARRIED = ("user", "group", "queue", "partition")
 _UNHEARD = "unsubmitted"
 
 
-class Fate(NamedTuple):
-    """What became of a job that went nowhere: its state, the instant (s), and why."""
-
-    state: str
-    at: float
-    reason: str = ""
-
-
-class Ledger:
-    """What a broker keeps of its jobs beside what happens to them in its systems, all by row.
-
-    Attributes
-    ----------
-    tables
-        first row, and what is known of the jobs of a workload from there on
-    alone
-        jobs submitted one by one
-    fates
-        of those that went nowhere
-    eligible
-        the instant (s) at which all had come that a job came after
-    expected
-        the estimate of the place that a job went to, where the policy asked
-    """
-
-    def __init__(self) -> None:
-        self.tables: list[tuple[int, Table]] = []
-        self.alone: list[BrokeredJob] = []
-        self.fates: dict[int, Fate] = {}
-        self.eligible: dict[int, float] = {}
-        self.expected: dict[int, Estimate] = {}
-
-    def expect(self, first: int, workload: Workload, prepared: Prepared, home: str) -> None:
-        """Keep what is known of the jobs of a workload, which take the rows from ``first`` on."""
-        for row, reason in prepared.rejected.items():
-            self.fates[first + row] = Fate("rejected", float("nan"), reason)
-        columns = {"job": workload["job"], "submit": workload["submit"], "processors": prepared.processors}
-        columns |= {"asked": prepared.requested, "origin": np.full(len(workload), home)}
-        columns |= {key: workload[key] for key in _CARRIED if key in workload}
-        self.tables.append((first, Table(columns)))
-
-    def submitted(self) -> dict[str, NDArray[Any]]:
-        """Return what is known of all jobs before anything happens to them, in the order of the rows."""
-        parts = list(self.tables)
-        for job in self.alone:
-            columns = job_columns({}, 0, [job])
-            columns["submit"], columns["asked"] = np.array([job.came]), np.array([job.limit])
-            columns["origin"] = np.array(["" if job.home is None else job.home.name])
-            del columns["requested"]
-            parts.append((job.row, Table(columns)))
-        if not parts:
-            names = ("job", "submit", "processors", "asked")
-            return {**{name: np.zeros(0) for name in names}, "origin": np.zeros(0, dtype=str)}
-        table = joined([part for _, part in sorted(parts, key=lambda part: part[0])])
-        return dict(table.items())
-
-
-def broker_result(broker: Broker, name: str) -> BrokerResult:
+def broker_result(broker: BrokerCore, name: str) -> BrokerResult:
     """Return what has happened so far to the jobs of a broker and in its systems."""
     below = {place.name: place.system.result(place.name) for place in broker.places}
     ledger = broker.ledger
@@ -127,7 +65,7 @@ def broker_result(broker: Broker, name: str) -> BrokerResult:
     table |= {"start": columns["start"], "end": columns["end"], "processors": known["processors"], "status": status}
     table |= {"requested": np.where(np.isnan(columns["requested"]), known["asked"], columns["requested"])}
     table |= {key: columns[key] for key in ("run", "wait")}
-    table |= {key: known[key] for key in _CARRIED if key in known}
+    table |= {key: known[key] for key in CARRIED if key in known}
     table |= {"attempts": attempts, "origin": known["origin"], "destination": destination.astype(str)}
     table |= {"asked": known["asked"], "slowdown": columns["slowdown"], "handed": columns["handed"]}
     if ledger.expected:
@@ -143,7 +81,7 @@ def broker_result(broker: Broker, name: str) -> BrokerResult:
     return _result(broker, name, below, jobs.with_columns(job=_distinct(jobs)))
 
 
-def task_broker_result(broker: Broker, name: str) -> TaskBrokerResult:
+def task_broker_result(broker: BrokerCore, name: str) -> TaskBrokerResult:
     """Return what has happened so far to the sets of tasks of a broker and in its systems."""
     places = {place.name: place.system.result(place.name) for place in broker.places}
     jobs: list[Any] = sorted(broker.ledger.alone, key=lambda job: job.row)
@@ -176,7 +114,11 @@ def _distinct(jobs: Table) -> NDArray[Any]:
 
 
 def _undelivered(
-    broker: Broker, submitted: dict[str, NDArray[Any]], status: NDArray[Any], end: NDArray[Any], reason: NDArray[Any]
+    broker: BrokerCore,
+    submitted: dict[str, NDArray[Any]],
+    status: NDArray[Any],
+    end: NDArray[Any],
+    reason: NDArray[Any],
 ) -> None:
     """Say what became of the jobs that were handed to no system."""
     handed = np.zeros(len(status), dtype=bool)
@@ -208,7 +150,7 @@ def _runs(result: Result, cluster: str, jobs: Table, names: dict[str, str]) -> T
     return runs.with_columns(place=_called(runs, names))
 
 
-def _result(broker: Broker, name: str, clusters: dict[str, Result], jobs: Table) -> BrokerResult:
+def _result(broker: BrokerCore, name: str, clusters: dict[str, Result], jobs: Table) -> BrokerResult:
     places: list[Table] = []
     runs: list[Table] = []
     changes: list[Table] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -22,13 +22,15 @@ from simmodel.work.table import Table
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
-    from simmodel.systems.broker.system import Broker
+    from simmodel.systems.broker.core import BrokerCore
 
 __all__ = ["restore"]
 
+B = TypeVar("B", bound="BrokerCore")
 
-def restore(kind: type[Broker], env: Environment, snapshot: BrokerSnapshot, policy: Any, policies: Any) -> Broker:
-    """Return a broker that goes on where a snapshot was taken (see :meth:`Broker.from_snapshot`)."""
+
+def restore(kind: type[B], env: Environment, snapshot: BrokerSnapshot, policy: Any, policies: Any) -> B:
+    """Return a broker that goes on where a snapshot was taken: see ``Broker.from_snapshot``."""
     check_instant(env, snapshot)
     given = policies_of_places(policies, {place.name: kind_of_snapshot(place) for place in snapshot.places})
     if policy is None and snapshot.policy.known_as is None:
@@ -55,7 +57,7 @@ def restore(kind: type[Broker], env: Environment, snapshot: BrokerSnapshot, poli
 class _Restored:
     """Gives a broker the jobs of a snapshot, those of the rows that are not over."""
 
-    def __init__(self, broker: Broker, snapshot: BrokerSnapshot) -> None:
+    def __init__(self, broker: BrokerCore, snapshot: BrokerSnapshot) -> None:
         self.broker = broker
         self.snapshot = snapshot
         coming = [each for source in snapshot.arrivals for each in source]

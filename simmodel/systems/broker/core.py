@@ -1,0 +1,533 @@
+"""What a broker does: it takes work in, hands it to its systems, and follows it there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from simmodel.environment import Environment
+from simmodel.errors import ImpossibleWork, InputError
+from simmodel.platform.broker import Slowdowns, read_slowdowns
+from simmodel.policies.brokers import broker_policy
+from simmodel.scheduling.protocol import Estimate, Load, View, work_units
+from simmodel.scheduling.scheduler import Scheduler
+from simmodel.systems.broker.arrivals import BrokerQueue, Coming, Later, Source
+from simmodel.systems.broker.ledger import Fate, Ledger
+from simmodel.systems.dependencies import Dependencies
+from simmodel.systems.destination import BrokeredJob, BrokeredSet, Destination, destination_of
+from simmodel.systems.system import By, Offers, System, Timing
+from simmodel.work.job import OVER, Job, LiveJob, Run
+from simmodel.work.taskset import TaskSet
+from simmodel.work.workflow import Workflow
+from simmodel.work.workload import Report
+
+if TYPE_CHECKING:
+    from simmodel.environment import Call, ToCome
+    from simmodel.work.live import LiveWork
+
+__all__ = ["BrokerCore"]
+
+INFINITY = float("inf")
+
+
+class BrokerCore(System[BrokeredJob]):
+    """A broker but for its logs, copies and results: see :class:`~simmodel.systems.broker.system.Broker`."""
+
+    kind = "broker"
+    places: tuple[Destination, ...]
+
+    def __init__(
+        self,
+        env: Environment,
+        systems: Sequence[System[Any]],
+        policy: Any = "sgs-t",
+        *,
+        slowdowns: Slowdowns = None,
+        by: By = "requested",
+        ties: Any = None,
+        name: str = "broker",
+        rank: int | None = None,
+    ) -> None:
+        self.env = env
+        self.name = name
+        self.by = by
+        _check(env, systems)
+        self.work = systems[0].work
+        self.timing = _timing(systems)
+        self.rank = min(system.rank for system in systems) - 1 if rank is None else rank
+        self.places = tuple(destination_of(system, by) for system in systems)
+        self.named = {place.name: place for place in self.places}
+        for each in read_slowdowns(list(self.named), slowdowns):
+            self.named[each.place].slowdowns[each.home] = each.factor
+            if self.work == "tasks" and each.factor != 1.0:
+                raise InputError(f"slowdowns of jobs expected, found one of {each.place}, which runs tasks")
+        self.queue = BrokerQueue(env)
+        self.view = View(env, self.queue, self.places, f"{name}.policy")
+        self.view.estimator = self._estimate
+        chosen = broker_policy(policy, ties=ties)
+        self.known_as = policy if isinstance(policy, str) else None
+        self.ties = ties if isinstance(ties, str) else None
+        self.scheduler = Scheduler(env, chosen, self.view, self, name, self.rank, self.timing.by_event)
+        self._destinations = getattr(chosen, "destinations", None)
+        self._changed: Callable[[], None] = self.scheduler.decide if self.timing.by_event else self.scheduler.wake
+        self.changed = []
+        self.submitted = 0
+        self._active = 0
+        self.report = Report()
+        self.ledger = Ledger()
+        self.sources: list[Source] = []
+        self.families: list[Dependencies] = [Dependencies(self)]
+        self.handed: dict[BrokeredJob, None] = {}
+        self._below: dict[LiveJob, BrokeredJob] = {}  # those of them for which a system has a live job of its own
+        self.restored: dict[int, BrokeredJob] = {}
+        self._cancellations: dict[BrokeredJob, Call] = {}
+        env.observe(self)
+        env.register_waits(self)
+
+    def __repr__(self) -> str:
+        return f"<Broker {self.name}: {len(self.queue)} waiting, {', '.join(self.named)}>"
+
+    # ------------------------------------------------------------------ submission
+
+    def home(self, given: Any) -> Destination | None:
+        """Return the place of a home: given as a name or a system; ``None`` stays ``None``."""
+        if given is None or isinstance(given, Destination):
+            return given
+        found = self.named.get(getattr(given, "name", given))
+        if found is None:
+            raise InputError(f"a home among {', '.join(self.named)} expected, found {given!r}")
+        return found
+
+    def submit(self, work: Job | TaskSet | Workflow, home: Any = None, *, at: float | None = None) -> BrokeredJob:
+        """Submit work now, whatever the ``submit`` of a job says; it is an event that happens when it is over.
+
+        Parameters
+        ----------
+        work
+            a job; over systems that run tasks, a workflow or a set of tasks, which goes to one of them as a whole
+        home
+            the system it belongs to, or its name
+        at
+            the instant (s) of its submission; default: now
+
+        Raises
+        ------
+        ImpossibleWork
+            where no system that the policy may choose can ever run it
+        InputError
+            where the home is not there
+        """
+        job = self.live(self._checked(work), self.submitted, self.home(home), self.families[0])
+        reason = self._why_nowhere(job)
+        if reason is not None:
+            raise ImpossibleWork(f"{self.name}: {'job' if self.work == 'jobs' else 'set'} {job.id}: {reason}")
+        if at is not None and not self.env.now <= at < INFINITY:
+            raise InputError(f"an instant from {self.env.now:g} s on expected, found {at!r}", place="at")
+        self.submitted += 1
+        self._active += 1
+        self.ledger.alone.append(job)
+        if at is not None and at > self.env.now:
+            job.came = job.submit = at
+            self.sources.append(Later(self, job))
+        else:
+            self.take_in(job)
+        return job
+
+    def _checked(self, work: Job | TaskSet | Workflow) -> Job | TaskSet:
+        """Return work of the kind that the systems run."""
+        if self.work == "tasks" and isinstance(work, TaskSet | Workflow):
+            return TaskSet.of(work)
+        if self.work == "tasks" or not isinstance(work, Job):
+            expected = "a workflow or a task set" if self.work == "tasks" else "a Job"
+            raise InputError(f"{expected} expected, found {work!r}")
+        return work
+
+    def live(self, spec: Job | TaskSet, row: int, home: Destination | None, family: Dependencies) -> BrokeredJob:
+        """Return the live work of a row; nothing changes."""
+        if isinstance(spec, TaskSet):
+            tasks = BrokeredSet(row, self.env._now, spec, family)
+            tasks.home = home
+            return tasks
+        length = INFINITY if spec.run is None else float(spec.run)
+        limit = length if spec.requested is None else float(spec.requested)
+        name = spec.id if spec.id is not None else spec.name or row + 1
+        job = BrokeredJob(name, row, self.env._now, spec.processors, limit, length, family)
+        job._job, job.user, job.priority, job.home = spec, spec.user, spec.priority, home
+        job.watched = True
+        return job
+
+    def expect(self, jobs: list[Coming], family: Dependencies) -> None:
+        """Have jobs submitted, each at its instant."""
+        self._active += len(jobs)
+        if jobs:
+            self.sources.append(Source(self, jobs, family))
+
+    def allowed(self, home: Destination | None) -> Sequence[Destination]:
+        """Return the places to which jobs of a home may go."""
+        return self.places if self._destinations is None else self._destinations(home, self.places)
+
+    def _why_nowhere(self, job: BrokeredJob) -> str | None:
+        """Say why no system can ever run the job, or ``None``."""
+        reasons = []
+        for place in self.allowed(job.home):
+            reason = place.why_not(job)
+            if reason is None:
+                return None
+            reasons.append(reason)
+        return "; ".join(dict.fromkeys(reasons))
+
+    def arrive(self, job: BrokeredJob) -> None:
+        """Take in what comes at its instant."""
+        reason = self._why_nowhere(job)
+        if reason is None:
+            self.take_in(job)
+            return
+        said = re.sub(r" of job \S+ is not there", " is not there", reason)  # the same words for every job
+        self.report.rejected[said.split(" asked for,")[-1].strip()] += 1
+        job.state = "rejected"
+        self.ledger.fates[job.row] = Fate("rejected", float("nan"), reason)
+        for hook in self.env.hooks("job_rejected"):
+            hook(job, reason)
+        job.family.rejected(job.id)
+        self._over(job)
+
+    def take_in(self, job: BrokeredJob) -> None:
+        """Have submitted work wait for others, or for the policy."""
+        spec = job._job
+        if spec is not None:
+            job.family.know(job)
+            if spec.dependencies:
+                if spec.cancel is not None:
+                    self.cancel_at(job, spec.cancel)
+                job.family.block(job)
+                return
+        self.queue.add(job)
+        self._changed()
+
+    def cancel_at(self, job: BrokeredJob, at: float) -> None:
+        """Withdraw or stop a job at an instant (s), unless it was handed over before."""
+        self._cancellations[job] = self.plan(at, lambda: self.cancel(job))
+
+    def eligible(self, job: BrokeredJob) -> None:
+        """Take a job into the queue: all that it had to come after has come."""
+        if job.state == "blocked":
+            self.ledger.eligible[job.row] = float(self.env._now)
+            self.queue.add(job)
+            self._changed()
+
+    # ------------------------------------------------------------------ what the scheduler asks for
+
+    def _estimate(self, _view: View, job: BrokeredJob, place: Destination) -> Estimate:
+        estimate = place.estimate(job)
+        if job.estimates is None:
+            job.estimates = {place: estimate}
+        else:
+            job.estimates[place] = estimate
+        return estimate
+
+    def start(self, work: BrokeredJob, place: Destination, allocation: Any = None) -> None:
+        """Hand a job to a system."""
+        if work.state == "blocked":
+            return
+        self.queue.remove(work)
+        timer = self._cancellations.pop(work, None)
+        if timer is not None and timer.callbacks is not None:
+            self.env.withdraw(timer)
+        work.destination = place
+        if work.estimates is not None and place in work.estimates:
+            self.ledger.expected[work.row] = work.estimates[place]
+        self.handed[work] = None
+        live = place.take(work)
+        if live is not work:
+            self._stand_for(work, live)
+        for hook in self.env.hooks("job_handed"):
+            hook(work, place)
+
+    def _stand_for(self, job: BrokeredJob, live: LiveWork) -> None:
+        """Have a job go on as the live work of the system that it was handed to."""
+        job.below, job.place = live, job.destination
+        job.follow(live)
+        if isinstance(live, BrokeredJob):
+            live.above = job
+        elif isinstance(live, LiveJob):
+            self._below[live] = job
+        elif live.over:  # an empty set
+            self._over(job)
+        else:
+            live.callbacks.append(lambda _: self._set_over(job, live))
+        if job.started is not None and job.state not in OVER:  # at once
+            self._started(job)
+
+    def _set_over(self, job: BrokeredJob, live: LiveWork) -> None:
+        job.follow(live)
+        self._over(job)
+        if self.queue:
+            self.scheduler.wake()
+
+    def go_on(self, job: BrokeredJob, live: LiveWork | None = None) -> None:
+        """Take in a job that was submitted before the broker was: it waits, is blocked, or was handed over as this."""
+        self._active += 1
+        if live is not None:
+            assert job.destination is not None
+            self.handed[job] = None
+            job.destination.handed.append((job.destination.system.row_of(live), job.row))
+            self._stand_for(job, live)
+        elif job.state != "blocked":
+            self.queue.add(job)
+            self.queue.forget_new()
+
+    def cancel(self, work: BrokeredJob) -> None:
+        """Withdraw a job that waits, here or in its system, or stop one that runs; one that is over stays as it is."""
+        if work.state in OVER:
+            return
+        if work.destination is not None:
+            work.destination.cancel(work)
+            return
+        if work.state == "waiting":
+            self.queue.remove(work)
+        work.state = "cancelled"
+        self.ledger.fates[work.row] = Fate("cancelled", float(self.env._now))
+        for hook in self.env.hooks("job_cancelled"):
+            hook(work)
+        if work.event is not None:
+            work.event.succeed(work)
+
+    # ------------------------------------------------------------------ what happens in the systems
+
+    def _mine(self, live: LiveJob) -> BrokeredJob | None:
+        """Return the broker's job that a live job is, or that stands for it; ``None`` where it is none of this broker.
+
+        What brokers below have taken in they tell themselves.
+        """
+        if type(live) is BrokeredJob:
+            return live if live.family.owner is self else None
+        job = self._below.get(live)
+        if job is not None:
+            job.follow(live)
+        return job
+
+    def job_started(self, run: Run) -> None:
+        """Let those go that come after the start."""
+        job = self._mine(run.job)
+        if job is not None and (job.above is not None or job.family.waiting):
+            self._started(job)
+
+    def _started(self, job: BrokeredJob) -> None:
+        job.family.happened(job, "start")
+        above = job.above
+        if above is not None:
+            above.follow(job)
+            _broker(above)._started(above)
+
+    def job_ended(self, run: Run, _status: str) -> None:
+        """Let those go that come after the end; what a policy holds back may go now."""
+        job = self._mine(run.job)
+        if job is not None:
+            if run.job.state in OVER:
+                self._over(job)
+            elif job.above is not None:
+                self._changed_below(job)
+        if self.queue:
+            self.scheduler.wake()
+
+    def job_cancelled(self, job: LiveJob) -> None:
+        """See :meth:`job_ended`."""
+        mine = self._mine(job)
+        if mine is not None:
+            self._over(mine)
+
+    def job_suspended(self, run: Run) -> None:
+        """Note how the job stands."""
+        job = self._mine(run.job)
+        if job is not None:
+            self._changed_below(job)
+
+    job_resumed = job_suspended
+
+    def _changed_below(self, job: BrokeredJob) -> None:
+        while job.above is not None:
+            job.above.follow(job)
+            job = job.above
+
+    def _over(self, job: BrokeredJob) -> None:
+        if job in self.handed:
+            del self.handed[job]
+        if job.below is not None:
+            if isinstance(job.below, LiveJob):
+                self._below.pop(job.below, None)
+            if job.event is not None:
+                job.event.succeed(job)
+        if job.family.waiting:
+            job.family.happened(job, "end")
+        above = job.above
+        if above is not None:
+            above.follow(job)
+            _broker(above)._over(above)
+        self._active -= 1
+        if self._idle is not None and not self._active and not self._idle.triggered:
+            self._idle.succeed()
+        for call in self.changed:
+            call()
+
+    def to_come(self) -> list[ToCome]:
+        """List what is to come of blocked jobs: cancellations and the ends of think times, each with its row."""
+        cancels = [
+            call.to_come("cancel", job.row)
+            for job, call in self._cancellations.items()
+            if call.pending and job.state == "blocked"
+        ]
+        return cancels + [each for family in self.families for each in family.to_come()]
+
+    def plan(self, at: float, call: Callable[[], object]) -> Call:
+        """Call at an instant (s), with the ends of that instant; the occurrence can be withdrawn."""
+        return self.env.call_at(at, call, self.timing.ends)
+
+    def policies_below(self) -> dict[str, str | None]:
+        """Return the names of the policies of the places, by path; ``None``: given as objects."""
+        found: dict[str, str | None] = {}
+        for place in self.places:
+            found[place.name] = place.system.known_as
+            found |= {f"{place.name}.{path}": name for path, name in place.system.policies_below().items()}
+        return found
+
+    @property
+    def endless(self) -> bool:
+        """Whether events go on in a system though all work is over."""
+        return any(place.system.endless for place in self.places)
+
+    def waiting_report(self) -> Iterator[str]:
+        """Yield one sentence for each job that waits for the broker."""
+        for job in self.queue:
+            policy = self.scheduler.policy_name
+            yield f"job {job.id} waits since {job.submit:g} for the policy {policy} to choose a cluster"
+        for family in self.families:
+            yield from family.waiting_report()
+
+    # ------------------------------------------------------------------ as a place
+
+    def why_not(self, work: Job | TaskSet | Workflow) -> str | None:
+        """Say why no system that the policy may choose can ever run the work, or ``None``; a pure question."""
+        return self._why_nowhere(self.live(self._checked(work), self.submitted, None, self.families[0]))
+
+    def estimate(self, work: Job | TaskSet | Workflow, by: By = "requested") -> Estimate:
+        """Return the least of the estimates of the systems, by the end; ties go to the first.
+
+        The broker's own ``by`` holds, whatever is given here.
+
+        Raises
+        ------
+        ImpossibleWork
+            where no system that the policy may choose can ever run it
+
+        >>> from simmodel.systems.broker.system import Broker
+        >>> from simmodel.systems.cluster.system import Cluster
+        >>> env = Environment()
+        >>> broker = Broker(env, [Cluster(env, 2, name="a"), Cluster(env, 4, name="b")], slowdowns=[1, 2])
+        >>> broker.estimate(Job(processors=2, run=10)).finish, broker.estimate(Job(processors=4, run=10)).finish
+        (10.0, 20.0)
+        """
+        job = self.live(self._checked(work), self.submitted, None, self.families[0])
+        able = [place for place in self.allowed(None) if place.can_run(job)]
+        if not able:
+            raise ImpossibleWork(f"{self.name}: job {job.id}: {self._why_nowhere(job)}")
+        return min([place.estimate(job) for place in able], key=lambda estimate: estimate.finish)
+
+    def present(self) -> Iterator[BrokeredJob]:
+        """Iterate over the jobs that were submitted and are not over, handed over or not."""
+        yield from self.handed
+        yield from self.queue
+        yield from self.blocked()
+
+    def blocked(self) -> Iterator[BrokeredJob]:
+        """Iterate over the jobs that wait for others."""
+        for family in self.families:
+            yield from family.blocked_jobs()  # type: ignore[misc]
+
+    def all_below(self) -> Iterator[System[Any]]:
+        """Iterate over the systems below this one, those at the bottom first, and last of all this one."""
+        for place in self.places:
+            yield from place.system.all_below()
+        yield self
+
+    @property
+    def load(self) -> Load:
+        """The sum of what is free, waits and runs in the systems, and of what waits for the broker."""
+        queue: list[Any] = list(self.queue)
+        own = sum(work_units(job.processors, job.limit) for job in queue)
+        loads = [Load(0, len(queue), own, 0), *(place.load for place in self.places)]
+        return Load(*map(sum, zip(*loads, strict=True)))
+
+    @property
+    def offers(self) -> Offers:
+        """What jobs may ask for in any of the systems beside processors and time."""
+        found = [place.system.offers for place in self.places]
+        queues = dict.fromkeys(name for each in found for name in each.queues)
+        partitions = dict.fromkeys(name for each in found for name in each.partitions)
+        return Offers(any(each.nodes for each in found), tuple(queues), tuple(partitions))
+
+    @property
+    def largest(self) -> int:
+        """The processors that one job can have at most."""
+        return max(place.system.largest for place in self.places)
+
+    def settle(self) -> None:
+        """Hand over what waits at once: the estimates of the systems below know only what they have."""
+        if not self.scheduler.external:
+            self.scheduler.decide()
+
+    def row_of(self, work: BrokeredJob) -> int:
+        """Return the row of a job in the table of the result."""
+        return work.row
+
+    number_of = row_of
+
+    def numbered(self) -> Mapping[int, BrokeredJob]:
+        """Return the jobs that are not over by their rows in the snapshot that the broker was made from."""
+        return self.restored
+
+
+def _broker(job: BrokeredJob) -> BrokerCore:
+    """Return the broker of a job."""
+    broker = job.family.owner
+    assert isinstance(broker, BrokerCore)
+    return broker
+
+
+def _check(env: Environment, systems: Sequence[System[Any]]) -> None:
+    """Check that systems can stand under one broker.
+
+    Raises
+    ------
+    InputError
+        where there is none, two have one name, or one is in another environment
+    """
+    if not systems:
+        raise InputError("at least one system expected, found none")
+    if len({system.name for system in systems}) != len(systems):
+        raise InputError(f"systems with names that differ expected, found {', '.join(each.name for each in systems)}")
+    for system in systems:
+        if system.work != systems[0].work:
+            raise InputError(
+                f"systems that all run jobs, or tasks, expected: {systems[0].name} runs {systems[0].work}, "
+                f"{system.name} {system.work}"
+            )
+        if system.env is not env:
+            raise InputError(f"systems in the environment of the broker expected, {system.name} is in another one")
+
+
+def _timing(systems: Sequence[System[Any]]) -> Timing:
+    """Return when a broker decides: as those of its systems that decide inside submissions and ends, if there are any.
+
+    Raises
+    ------
+    InputError
+        where these order the submissions and the ends of an instant differently
+    """
+    strict = [system for system in systems if system.timing.by_event]
+    for system in strict:
+        if system.timing != strict[0].timing:
+            raise InputError(
+                f"one order of submissions and ends expected, {strict[0].name} and {system.name} have two (event_order)"
+            )
+    return strict[0].timing if strict else Timing()

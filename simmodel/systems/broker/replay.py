@@ -1,0 +1,58 @@
+"""The logs that a broker replays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from simmodel.systems.broker.arrivals import Coming
+from simmodel.systems.cluster.replay import known_here, needs_specs, note_left_out, specs
+from simmodel.systems.dependencies import Dependencies
+from simmodel.work.prepare import prepare
+
+if TYPE_CHECKING:
+    from simmodel.systems.broker.core import BrokerCore
+    from simmodel.systems.destination import Destination
+    from simmodel.work.job import Job
+    from simmodel.work.prepare import Prepared
+    from simmodel.work.workload import Workload
+
+__all__ = ["replay_workload"]
+
+
+def replay_workload(broker: BrokerCore, workload: Workload, home: Destination | None) -> Prepared:
+    """Have a broker submit the jobs of a workload, all of one home: see :meth:`Broker.replay`."""
+    largest = max(place.system.largest for place in broker.allowed(home))
+    prepared = prepare(workload, largest, "requested", "continue")
+    offers = broker.offers
+    note_left_out(workload, offers, prepared.report)
+    first, family = broker.submitted, Dependencies(broker)
+    broker.submitted += len(workload)
+    broker.families.append(family)
+    broker.ledger.expect(first, workload, prepared, "" if home is None else home.name)
+    for row in prepared.rejected:
+        family.rejected(workload["job"][row])
+    jobs = None
+    if needs_specs(workload, offers):
+        jobs = specs(workload, prepared, offers.nodes)
+        if workload.specs is None:
+            jobs = ((row, known_here(offers, spec, prepared.report)) for row, spec in jobs)
+    broker.expect(list(_coming(workload, prepared, first, home, jobs)), family)
+    broker.report += workload.report + prepared.report  # with what was found in each job
+    return prepared
+
+
+def _coming(
+    workload: Workload, prepared: Prepared, first: int, home: Destination | None, jobs: Iterator[tuple[int, Job]] | None
+) -> Iterator[Coming]:
+    """Return the rows that can run, in order of submission; ``first`` is the row of the first one.
+
+    ``jobs`` where they ask for more than processors and time.
+    """
+    rows = prepared.rows
+    count = len(rows)
+    numbers = (prepared.submit, prepared.processors, prepared.requested, prepared.duration)
+    columns: list[Any] = [(rows + first).tolist(), *(column[rows].tolist() for column in numbers)]
+    columns += [workload[name][rows].tolist() if name in workload else [None] * count for name in ("job", "user")]
+    columns += [[home] * count, [None] * count if jobs is None else [spec for _, spec in jobs]]
+    return map(Coming._make, zip(*columns, strict=True))
