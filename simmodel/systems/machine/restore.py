@@ -101,10 +101,9 @@ class _Restored:
             for row, i in enumerate(numbers):
                 made[i] = task = self._task(states[i], live, row, len(machine.tasks) + row)
                 live.tasks.append(task)
-            machine._active += 1
             live.data = [self.data[d] for d in sorted({d for i in numbers for d in _touched(states[i])})]
             machine.tasks += live.tasks
-            machine.sets.append(live)
+            machine.take(live)
         self.tasks = [made[i] for i in range(len(made))]
         children: dict[int, list[LiveTask]] = {}
         for task, state in zip(self.tasks, states, strict=True):

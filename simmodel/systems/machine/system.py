@@ -218,12 +218,16 @@ class Machine(System[LiveTask]):
         if at is not None and not now <= at < float("inf"):
             raise InputError(f"an instant from {now:g} s on expected, found {at!r}", place="at")
         submission = bring_to_life(self, TaskSet.of(work), now if at is None else at)
+        self.take(submission)
+        submission.begin()
+        return submission
+
+    def take(self, submission: LiveSet) -> None:
+        """Know of a submission whose tasks are still to arrive, or have where a snapshot was taken."""
         self.sets.append(submission)
         self.submitted += len(submission.tasks)
         if submission.left:
             self._active += 1
-        submission.begin()
-        return submission
 
     def arrive(self, tasks: Sequence[LiveTask]) -> None:
         """Take in tasks that have been submitted and arrive now."""
