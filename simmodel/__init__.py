@@ -48,7 +48,8 @@ if TYPE_CHECKING:
     from simmodel.experiments.explore import Exploration, explore
     from simmodel.experiments.portfolio import Beside, beside, replicate_beside
     from simmodel.futures.branches import Branch, CancelJob, StartJob, SubmitJob
-    from simmodel.futures.outcomes import Outcome, WhatIf
+    from simmodel.futures.comparison import WhatIf
+    from simmodel.futures.outcomes import Outcome
     from simmodel.futures.whatif import what_if
     from simmodel.platform.broker import BrokerSpec
     from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
@@ -155,7 +156,7 @@ else:
         "task_work": "simmodel.catalogue",
         "TaskSet": "simmodel.work.taskset",
         "what_if": "simmodel.futures.whatif",
-        "WhatIf": "simmodel.futures.outcomes",
+        "WhatIf": "simmodel.futures.comparison",
         "Workflow": "simmodel.work.workflow",
     }
 

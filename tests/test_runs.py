@@ -274,7 +274,7 @@ def test_policies_and_options_reach_the_places_below_by_path(tmp_path: Any) -> N
     simulation = start(TREE, LOG, "least-loaded", policies=chosen, overrun="continue")
     inner = simulation.system.places[1].system
     assert simulation.system.policies_below() == chosen
-    assert [place.system.overrun for place in inner.places] == ["continue", "continue"]
+    assert [place.system.core.overrun for place in inner.places] == ["continue", "continue"]
     result = simulation.run().result()
     result.to_json(tmp_path / "run.json")
     again = load_scenario(tmp_path / "run.json")

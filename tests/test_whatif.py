@@ -16,8 +16,9 @@ from snapshots import QUEUE, drawn, small, starts
 
 from simmodel import Cluster, Environment, InputError, Job, Start, load_workload, simulate
 from simmodel.futures.branches import Branch
+from simmodel.futures.comparison import scored
 from simmodel.futures.executors import stop_workers
-from simmodel.futures.outcomes import Outcome, Starting, scored
+from simmodel.futures.outcomes import Outcome, Starting
 from simmodel.futures.whatif import what_if
 from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.work.transformations import between

@@ -19,8 +19,9 @@ import attrs
 from simmodel.environment import Environment
 from simmodel.errors import InputError, Stalled
 from simmodel.futures.branches import Branch, label
+from simmodel.futures.comparison import WhatIf, scored
 from simmodel.futures.executors import Ended, OutOfTime, run_all
-from simmodel.futures.outcomes import Outcome, Sample, Starting, WhatIf, scored
+from simmodel.futures.outcomes import Outcome, Sample, Starting
 from simmodel.futures.restoring import check_branch, restored
 from simmodel.futures.samples import sample_of
 from simmodel.futures.sampling import Arrivals, draw_arrivals, with_jobs

@@ -47,7 +47,7 @@ class Future(Protocol):
 
 
 class Futures(Protocol):
-    """What is drawn of a what-if: see :class:`~simmodel.futures.outcomes.WhatIf`."""
+    """What is drawn of a what-if: see :class:`~simmodel.futures.comparison.WhatIf`."""
 
     @property
     def best(self) -> Future | None:
