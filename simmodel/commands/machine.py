@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from simmodel.commands.options import add_kind_options, kind_options, options_of, platform_for
 from simmodel.commands.shared import check_outputs, label, seconds, see_working_folder, seed, write_and_say
 
 if TYPE_CHECKING:
     from simmodel.commands.shared import Commands
+    from simmodel.results.machine import MachineResult
 
 __all__ = ["WORKLOAD", "add", "add_config", "run", "work_label"]
 
@@ -87,7 +88,7 @@ def work_label(workload: str) -> str:
     return workload if "=" in workload or not Path(workload).suffix else label(workload)
 
 
-def critical_lines(result: Any) -> list[str]:
+def critical_lines(result: MachineResult) -> list[str]:
     """Return the critical path of what happened as a table of text."""
     from simmodel.metrics.workflow_report import number_text
 

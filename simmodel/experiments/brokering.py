@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.results.broker import BrokerResult
+    from simmodel.runs.platforms import GivenPlatform
+    from simmodel.scheduling.registry import PolicyLike
+    from simmodel.systems.submissions import GivenWork
 
 __all__ = ["BrokerComparison", "compare_brokers", "inner_jobs"]
 
@@ -50,9 +53,9 @@ def inner_jobs(result: BrokerResult, edges: int) -> BrokerResult:
 
 
 def compare_brokers(
-    clusters: Any,
-    workload: Any,
-    brokers: Sequence[Any] | Mapping[str, Any],
+    clusters: GivenPlatform,
+    workload: GivenWork,
+    brokers: Sequence[PolicyLike] | Mapping[str, PolicyLike],
     *,
     repeat: int | Iterable[int] = 1,
     edges: int = 0,
@@ -119,11 +122,11 @@ def compare_brokers(
     return BrokerComparison(results, tables, level, dict(bins or {}))
 
 
-def _compares(broker: Any) -> bool:
+def _compares(broker: PolicyLike) -> bool:
     return isinstance(broker, str) and broker.startswith(("sgs", "least-loaded"))
 
 
-def _draws(broker: Any) -> bool:
+def _draws(broker: PolicyLike) -> bool:
     """Whether chance plays a part: that of brokers of one's own is not known."""
     policy = broker_policy(broker)
     known = type(policy).__module__ == "simmodel.policies.brokers"

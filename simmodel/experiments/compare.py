@@ -9,7 +9,7 @@ import html
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 import numpy as np
@@ -32,6 +32,11 @@ if TYPE_CHECKING:
     from simmodel.systems.submissions import GivenWork
 
 __all__ = ["Comparison", "Replications", "compare", "labelled_policies", "map_calls", "numbers_of", "replicate"]
+
+Item = TypeVar("Item")
+Found = TypeVar("Found")
+Measured = Stored | Mapping[str, float] | float
+"""What a run is measured by: a result, numbers by name, or one number."""
 
 SHOWN = {
     "wait_mean": "mean wait",
@@ -107,10 +112,10 @@ def _run(call: tuple[GivenPlatform, GivenWork, PolicyLike, dict[str, Any]]) -> A
 
 
 def map_calls(
-    function: Callable[[Any], Any], items: Sequence[Any], executor: Executor | None, progress: bool
-) -> Iterator[Any]:
+    function: Callable[[Item], Found], items: Sequence[Item], executor: Executor | None, progress: bool
+) -> Iterator[Found]:
     """Call the function with each item, here or on the executor; results come in the order of the items."""
-    results: Iterable[Any] = map(function, items) if executor is None else executor.map(function, items)
+    results: Iterable[Found] = map(function, items) if executor is None else executor.map(function, items)
     with progress_bar(len(items), "run", progress) as bar:
         for each in results:
             bar.update(1)
@@ -180,7 +185,7 @@ class Comparison:
 
 
 def replicate(
-    function: Callable[..., Any],
+    function: Callable[..., Measured],
     seeds: int | Iterable[int] = 20,
     *,
     executor: Executor | None = None,
@@ -234,7 +239,7 @@ def replicate(
     return Replications(Table({"seed": np.array(chosen, dtype=np.uint64), **columns}), level)
 
 
-def _sample(call: tuple[Callable[..., Any], dict[str, Any], int]) -> dict[str, float]:
+def _sample(call: tuple[Callable[..., Measured], dict[str, Any], int]) -> dict[str, float]:
     """Run one replication, and return what it measured."""
     function, arguments, seed = call
     if callable(arguments.get("workload")):
@@ -243,7 +248,7 @@ def _sample(call: tuple[Callable[..., Any], dict[str, Any], int]) -> dict[str, f
     return numbers_of(found)
 
 
-def numbers_of(found: Any) -> dict[str, float]:
+def numbers_of(found: Measured) -> dict[str, float]:
     """Return what a run measured as numbers by name: the metrics of a result, a mapping, or one number.
 
     >>> numbers_of({"sum": 3}), numbers_of(2)

@@ -29,6 +29,7 @@ from simmodel.work.table import Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from numpy.typing import NDArray
 
     from simmodel.runs.platforms import GivenPlatform
     from simmodel.scheduling.registry import PolicyLike
@@ -128,7 +129,7 @@ def _labelled(kind: str, given: Any) -> dict[str, Any]:
     return labelled(given if several else [given], kind, f"{kind}s", label=_label)
 
 
-def _is_work(given: Sequence[Any]) -> bool:
+def _is_work(given: Sequence[object]) -> bool:
     """Whether a list is one workload: jobs, or pairs of an instant and work."""
     from simmodel.work.job import Job
 
@@ -212,7 +213,7 @@ class Exploration:
         """Return the mean of a metric in one combination with its interval; of one value, an interval of nan."""
         return self._interval(self._rows(self._cell(key))[metric])
 
-    def _interval(self, values: Any) -> Interval:
+    def _interval(self, values: NDArray[np.float64]) -> Interval:
         known = values[np.isfinite(values)]
         if len(known) < 2:
             return Interval(float(known[0]) if len(known) else nan, nan, self.level, len(known))
@@ -327,6 +328,6 @@ class Exploration:
         return f"<Exploration: {' x '.join(parts)} x {seeds} seed{'' if seeds == 1 else 's'}>"
 
 
-def _short(written: Any, value: float) -> str:
+def _short(written: Callable[[float], str], value: float) -> str:
     """Return half a width with two figures."""
     return str(written(float(f"{value:.2g}")))

@@ -10,16 +10,19 @@ import sqlite3
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simmodel.errors import InputError
+from simmodel.errors import InputError, Plain
 from simmodel.results.machine import MachineResult
 from simmodel.results.result import Result
 from simmodel.results.stores import LISTS, pyarrow
 from simmodel.work.table import Table
 from simmodel.work.workload import Report
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["load_result", "read_scenario"]
 
@@ -68,7 +71,7 @@ def load_result(path: str | Path) -> Result | MachineResult:
     return kind.from_stored(tables, document, report=report, **known)
 
 
-def _read_tables(source: Path, document: Mapping[str, Any], names: Sequence[str]) -> dict[str, Table]:
+def _read_tables(source: Path, document: Mapping[str, Plain], names: Sequence[str]) -> dict[str, Table]:
     """Return the tables of a store: of a folder of files, of JSON, or of a database."""
     tables: dict[str, Table] = {}
     if source.is_dir():
@@ -78,7 +81,7 @@ def _read_tables(source: Path, document: Mapping[str, Any], names: Sequence[str]
             elif (file := source / f"{name}.csv").exists():
                 tables[name] = _read_csv(file)
     elif "jobs" in document or "tables" in document:
-        stored = document["tables"] if "tables" in document else {"jobs": document["jobs"]}
+        stored: Any = document["tables"] if "tables" in document else {"jobs": document["jobs"]}
         for name, columns in stored.items():
             tables[name] = Table({key: _column(key, values) for key, values in columns.items()})
     elif _is_sqlite(source):
@@ -120,12 +123,12 @@ def _read_meta(path: Path) -> dict[str, Any]:
     return document
 
 
-def _column(name: str, values: list[Any]) -> np.ndarray[Any, Any]:
+def _column(name: str, values: Sequence[Plain]) -> NDArray[Any]:
     """Make a column of what a store holds: numbers where all are, nan where nothing stands, else text."""
-    column: np.ndarray[Any, Any]
+    column: NDArray[np.object_]
     if name in LISTS and not all(isinstance(value, (int, float)) for value in values):
         column = np.empty(len(values), dtype=object)
-        column[:] = [None if value in (None, "") else tuple(json.loads(value)) for value in values]
+        column[:] = [None if value in (None, "") else tuple(json.loads(str(value))) for value in values]
         return column
     known = [value for value in values if value is not None and value != ""]
     if all(isinstance(value, (int, float)) for value in known) and known:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from simmodel.errors import Plain
 from simmodel.metrics.workflow import MACHINE_METRICS
 from simmodel.platform.toml import from_dict, to_dict
 from simmodel.records.task_moments import FIRST_COLUMNS, MOMENTS
@@ -131,7 +132,7 @@ class MachineResult(Stored, TaskRecord):
         }
 
     @classmethod
-    def from_stored(cls, tables: Mapping[str, Table], about: Mapping[str, Any], **known: Any) -> MachineResult:
+    def from_stored(cls, tables: Mapping[str, Table], about: Mapping[str, Plain], **known: Any) -> MachineResult:
         """Return the result that stored tables hold; its task sets are not stored, what follows from them is.
 
         Parameters
@@ -144,7 +145,8 @@ class MachineResult(Stored, TaskRecord):
             further fields of the result
         """
         tasks = tables["tasks"]
-        spec: MachineSpec = from_dict(about["machine"])
+        said: Mapping[str, Any] = about
+        spec: MachineSpec = from_dict(said["machine"])
         result = cls(
             spec=spec,
             tasks=tasks.with_columns(**{name: numbers(tasks[name]) for name in (*MOMENTS, "assigned")}),
@@ -153,14 +155,14 @@ class MachineResult(Stored, TaskRecord):
             stopped=tables.get("stopped"),
             plan=tables.get("plan"),
             memory=memory_steps(tables["memory"], spec),
-            peaks=about["peaks"],
+            peaks=said["peaks"],
             **known,
         )
         result.edges = Table({name: column.astype(np.int64) for name, column in tables["edges"].items()})
         runs = np.stack([numbers(column) for column in tables["runs"].values()], axis=1)
         result.kind_runs = runs if np.isnan(runs).all() else np.where(np.isnan(runs), inf, runs)  # JSON has no infinity
         result.set_table = tables["sets"]
-        result.family_seconds = list(about["families"])
+        result.family_seconds = list(said["families"])
         result.recorded = tables.get("recorded")
         return result
 

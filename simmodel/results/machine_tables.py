@@ -65,6 +65,6 @@ def memory_steps(stored: Table, spec: MachineSpec) -> dict[str, tuple[NDArray[An
     }
 
 
-def numbers(column: NDArray[Any]) -> NDArray[np.float64]:
+def numbers(column: NDArray[np.generic]) -> NDArray[np.float64]:
     """Return numbers, where a store may hold nothing at all in a column."""
     return np.full(len(column), np.nan) if column.dtype.kind == "U" else column.astype(np.float64)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from simmodel.errors import Plain
 from simmodel.metrics.batch import METRICS
 from simmodel.records.job_record import FIRST_COLUMNS, JobRecord
 from simmodel.results.stores import Stored, json_text, meta
@@ -76,9 +77,10 @@ class Result(Stored, JobRecord):
         return {"processors": self.processors}
 
     @classmethod
-    def from_stored(cls, tables: Mapping[str, Any], about: Mapping[str, Any], **known: Any) -> Result:
+    def from_stored(cls, tables: Mapping[str, Table], about: Mapping[str, Plain], **known: Any) -> Result:
         """Return the result that stored tables hold, and what :meth:`stored_meta` says; ``known``: further fields."""
-        return cls(processors=about["processors"], **{**tables, **known})
+        said: Mapping[str, Any] = about
+        return cls(processors=said["processors"], **{**tables, **known})
 
     def to_json(self, path: str | Path | None = None, *, jobs: bool = False, **options: Any) -> str:
         """Return metrics, report, decisions and scenario as JSON, and with ``jobs`` their table; a path: write it.

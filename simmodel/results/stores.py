@@ -17,6 +17,8 @@ from simmodel.records.versions import versions
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from simmodel.work.workload import Report
 
 __all__ = ["LISTS", "Stored", "json_text", "meta", "plain", "pyarrow", "write_text"]
@@ -171,7 +173,7 @@ def write_text(path: str | Path, text: str) -> None:
         file.write(text)
 
 
-def json_text(document: Mapping[str, Any], path: str | Path | None = None, *, compact: bool = False) -> str:
+def json_text(document: Mapping[str, object], path: str | Path | None = None, *, compact: bool = False) -> str:
     """Return a document as JSON, what is not a number as ``null``; where there is a path, write it there too.
 
     Raises ``TypeError`` where a part of it cannot be stored. ``compact``: on one line.
@@ -210,7 +212,7 @@ def _write_sqlite(result: Stored, path: str | Path) -> None:
         connection.close()
 
 
-def _uniform(column: np.ndarray[Any, Any]) -> Any:
+def _uniform(column: NDArray[np.generic]) -> NDArray[np.generic] | list[str | None]:
     """Return a column of one kind of value: what mixes becomes text."""
     values = column.tolist() if column.dtype == object else []
     if len({type(value) for value in values if value is not None}) < 2:

@@ -28,7 +28,7 @@ INLINE = 100_000
 """Jobs or tasks that no file holds, kept in the scenario itself."""
 
 GivenTasks = TaskSet | Workflow | str | Path | Iterable[TaskSet | Workflow | tuple[float, TaskSet | Workflow]]
-GivenJobs = Workload | Job | str | Path | Iterable[Job] | Iterable[Workload] | Mapping[str | None, Any]
+GivenJobs = Workload | Job | str | Path | Iterable[Job] | Iterable[Workload | str | Path] | Mapping[str | None, Any]
 GivenWork = GivenJobs | GivenTasks
 """What users may give as a workload: see :func:`~simmodel.runs.simulate.simulate`."""
 
