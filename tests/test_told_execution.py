@@ -1,0 +1,101 @@
+"""A cluster whose jobs start and end when it is told: recorded schedules come back as they were."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from simmodel import Cluster, Environment, Job
+from simmodel.errors import InputError
+from simmodel.work.workload import Workload
+
+
+def log() -> Workload:
+    """A log with simultaneous events, a job without length, and one that is cut at its requested time."""
+    rng = np.random.default_rng(5)
+    count = 120
+    run = rng.integers(0, 60, count).astype(float)
+    columns = {
+        "job": np.arange(1, count + 1),
+        "submit": np.sort(rng.integers(0, 400, count)).astype(float),
+        "run": run,
+        "requested": np.maximum(1.0, run + rng.integers(-5, 40, count)),
+        "processors": rng.integers(1, 9, count),
+    }
+    return Workload(columns)
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative"])
+def test_a_recorded_schedule_comes_back(policy):
+    planned = Cluster(Environment(), 8, policy)
+    planned.replay(log())
+    planned.env.run()
+    record = planned.result().jobs
+    told = Cluster(Environment(), 8, execution="told")
+    told.replay(log())
+    order = sorted(range(len(record)), key=lambda row: (record["start"][row], record["end"][row], row))
+    for row in order:
+        name = int(record["job"][row])
+        told.execution.start(name, at=float(record["start"][row]))
+        told.execution.end(name, str(record["status"][row]), at=float(record["end"][row]))
+    told.env.run()
+    again = told.result().jobs
+    for column in ("start", "end", "status"):
+        assert again[column].tolist() == record[column].tolist()
+    assert told.scheduler.calls == 0
+
+
+def test_what_if_of_a_mirror_goes_by_expected_ends():
+    env = Environment()
+    mirror = Cluster(env, 4, "easy", execution="told")
+    first = mirror.submit(Job(processors=3, run=1, requested=100))
+    second = mirror.submit(Job(processors=2, run=1, requested=10))
+    mirror.execution.start(first)
+    env.run(until=50)
+    assert (first.state, second.state) == ("running", "waiting")
+    seen = mirror.snapshot(actual=False)
+    assert seen.running[0].expected_end == 100
+    later = Environment(50)
+    future = Cluster.from_snapshot(later, seen)
+    later.run()
+    assert future.result().jobs["start"].tolist() == [0, 100]
+
+
+def test_a_job_can_start_on_nodes_that_are_named_and_go_back_to_the_queue():
+    env = Environment()
+    cluster = Cluster(env, 4, execution="told")
+    job = cluster.submit(Job(processors=4, run=5))
+    other = cluster.submit(Job(processors=4, run=5))
+    cluster.execution.start(job, at=1)
+    cluster.execution.end(job, "requeued", at=3)
+    cluster.execution.start(other, at=3)
+    cluster.execution.end(other, at=4)
+    cluster.execution.start(job, at=4)
+    cluster.execution.end(job, at=9)
+    env.run()
+    assert (job.attempts, job.started, job.state, other.state, env.now) == (2, 4, "completed", "completed", 9)
+
+
+@pytest.mark.parametrize(
+    ("tell", "message"),
+    [
+        (lambda cluster, job: cluster.execution.end(job), "cannot be ended at 2 s: it is waiting"),
+        (lambda cluster, job: cluster.execution.end(job, at=3), "cannot be ended at 3 s: it is waiting"),
+        (lambda cluster, job: cluster.execution.start(job, at=1), "an instant from 2 s on expected, found 1"),
+        (lambda cluster, job: cluster.execution.start("nobody", at=3), "job nobody is not there, or is over, at 3 s"),
+        (lambda cluster, job: cluster.execution.end(job, "rejected"), "status of a job that ran expected"),
+        (lambda cluster, job: [cluster.execution.start(job), cluster.execution.start(job)], "it is running"),
+        (
+            lambda cluster, job: [cluster.execution.start(cluster.submit(Job(processors=3, run=1))) for _ in "ab"],
+            "3 processors asked for, 1 of 4 are free",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused(tell, message):
+    env = Environment()
+    cluster = Cluster(env, 4, execution="told")
+    job = cluster.submit(Job(run=1))
+    env.run(until=2)
+    with pytest.raises(InputError, match=message):
+        tell(cluster, job)
+        env.run()
