@@ -96,6 +96,10 @@ def test_what_cannot_be_is_refused(tell, message):
     cluster = Cluster(env, 4, execution="told")
     job = cluster.submit(Job(run=1))
     env.run(until=2)
-    with pytest.raises(InputError, match=message):
+
+    def run() -> None:
         tell(cluster, job)
         env.run()
+
+    with pytest.raises(InputError, match=message):
+        run()

@@ -6,6 +6,8 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator
 from typing import Any, Protocol
 
+from simmodel.resources.work_left import WorkLeft
+
 __all__ = ["RunningIndex"]
 
 _BLOCK = 96
@@ -27,7 +29,7 @@ class RunningIndex:
     for the time at which so many processors are free cost about the square root of the number that runs.
     """
 
-    __slots__ = ("_blocks", "_count", "_lasts", "_size", "_sums")
+    __slots__ = ("_blocks", "_count", "_lasts", "_left", "_size", "_sums")
 
     def __init__(self) -> None:
         self._blocks: list[list[Entry]] = [[]]
@@ -35,6 +37,7 @@ class RunningIndex:
         self._sums: list[int] = [0]
         self._size = 0
         self._count = 0
+        self._left: WorkLeft | None = None  # once somebody asked
 
     def __len__(self) -> int:
         return self._size
@@ -53,6 +56,8 @@ class RunningIndex:
         entry = (run.expected_end, number, processors, run)
         run.entry = entry  # where it stands, for remove()
         self._size += 1
+        if self._left is not None:
+            self._left.add(*entry[:3])
         lasts = self._lasts
         i = bisect_left(lasts, entry) if lasts else 0
         block = self._blocks[i]
@@ -76,6 +81,8 @@ class RunningIndex:
         entry = run.entry
         run.entry = None
         self._size -= 1
+        if self._left is not None:
+            self._left.remove(*entry[:2])
         lasts = self._lasts
         i = bisect_left(lasts, entry) if lasts else 0
         block = self._blocks[i]
@@ -84,6 +91,13 @@ class RunningIndex:
         if not block and lasts:
             del self._blocks[i], self._sums[i]
             del lasts[min(i, len(lasts) - 1)]
+
+    @property
+    def left(self) -> WorkLeft:
+        """The expected work of what runs; kept at each start and end from the first question on."""
+        if self._left is None:
+            self._left = WorkLeft(self.entries())
+        return self._left
 
     def when_free(self, missing: int, now: float) -> tuple[float, int]:
         """Return the instant (s) at which so many more processors are free, and how many more than that.

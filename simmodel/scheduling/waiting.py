@@ -385,6 +385,12 @@ class WaitingQueue:
             found = self._keep("lanes", order, lambda: Lanes(order.key))
         return found
 
+    def keep(self, index: Index) -> None:
+        """Tell an index of the jobs that wait, and from now on of those that come and go."""
+        for job in self:
+            index.add(job)
+        self._updates.append(index)
+
     def _keep(self, kind: str, order: OrderLike, make: Callable[[], Any]) -> Any:
         if order.changes:
             for (_, other), index in self._indexes.items():

@@ -46,13 +46,12 @@ class ClusterDestination(Destination):
     @property
     def queued_processors(self) -> int:
         """Processors that waiting jobs ask for."""
-        return sum(int(job.processors) for job in self.system.view.waiting)
+        return self.system.queueing.queued.processors
 
     @property
     def backlog(self) -> float:
         """Processor seconds that what runs and waits is still expected to take."""
-        running = sum(float(pool.backlog) for pool in self.system.places)
-        return running + sum(float(job.processors * job.expected) for job in self.system.view.waiting)
+        return INFINITY if self.system.endless_work else self.system.load.backlog
 
     def seconds(self, job: BrokeredJob) -> tuple[float, float, float]:
         """Return the seconds that a job would be planned with here, planned with once it runs, and run."""

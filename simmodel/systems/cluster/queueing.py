@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from math import inf
 from typing import TYPE_CHECKING
 
+from simmodel.scheduling.protocol import work_units
 from simmodel.scheduling.waiting import MergedQueues, WaitingQueue
 from simmodel.systems.cluster.limits import QueueRules
 
@@ -14,6 +16,36 @@ if TYPE_CHECKING:
     from simmodel.work.job import LiveJob
 
 __all__ = ["Queueing"]
+
+
+class QueuedWork:
+    """What waiting jobs ask for and are expected to take, as whole numbers that are kept as they come and go.
+
+    Attributes
+    ----------
+    processors, work
+        processors asked for; expected work in units of 2^-20 processor seconds
+    endless
+        how many have no end
+    """
+
+    __slots__ = ("endless", "processors", "work")
+
+    def __init__(self) -> None:
+        self.processors = self.work = self.endless = 0
+
+    def add(self, job: LiveJob) -> None:
+        """Count a job that comes."""
+        self._count(job, 1)
+
+    def remove(self, job: LiveJob) -> None:
+        """Count a job that goes."""
+        self._count(job, -1)
+
+    def _count(self, job: LiveJob, sign: int) -> None:
+        self.processors += sign * job.processors
+        self.work += sign * work_units(job.processors, job.expected)
+        self.endless += sign * (job.expected == inf)
 
 
 class Queueing:
@@ -44,6 +76,7 @@ class Queueing:
         )
         self.rules = {queue.name: QueueRules(queue) for queue in core.spec.queues}
         self.tries_every_submission = False
+        self._queued: QueuedWork | None = None
 
     def admit(self, job: LiveJob) -> None:
         """Take in a plain job of a log: the hot path."""
@@ -83,6 +116,15 @@ class Queueing:
             self.queues[job.place].remove(job)
         if job.rules is not None:
             job.rules.forget(job)
+
+    @property
+    def queued(self) -> QueuedWork:
+        """What waiting jobs ask for; kept as they come and go from the first question on."""
+        if self._queued is None:
+            self._queued = QueuedWork()
+            for queue in self.queues.values():
+                queue.keep(self._queued)
+        return self._queued
 
     def move(self, job: LiveJob, place: Pool) -> None:
         """Let a waiting job wait for another place."""

@@ -10,7 +10,7 @@ from simmodel.errors import ImpossibleWork, InputError
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.platform.options import ClusterOptions
 from simmodel.records.recorder import JobRecorder
-from simmodel.scheduling.protocol import Estimate, View
+from simmodel.scheduling.protocol import Estimate, Load, View
 from simmodel.scheduling.registry import policy as policy_named
 from simmodel.scheduling.scheduler import Carry, Scheduler
 from simmodel.systems.cluster.calendar import Calendar
@@ -373,6 +373,18 @@ class Cluster(System[LiveJob]):
         """Yield one sentence for each job that waits."""
         yield from self.queueing.waiting_report()
         yield from self.dependencies.waiting_report()
+
+    @property
+    def load(self) -> Load:
+        """How loaded it is; kept at events from the first question on, so that asking costs O(1)."""
+        now = self.env.now
+        left = sum(pool.running.left.at(now) for pool in self.places)
+        return Load(self.free, len(self.view.waiting), self.queueing.queued.work, left)
+
+    @property
+    def endless_work(self) -> bool:
+        """Whether something that runs or waits has no expected end."""
+        return bool(self.queueing.queued.endless or any(pool.running.left.endless for pool in self.places))
 
     # ------------------------------------------------------------------ its record
 
