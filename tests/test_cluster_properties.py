@@ -406,7 +406,7 @@ class Watch:
             stretches = [sum(attempt) for attempt in attempts]
             done = sum(stretches) if spec.keeps_work else stretches[-1] if stretches else 0.0
             assert spec.run is not None
-            limit = INFINITY if spec.requested is None or self.cluster.overrun == "continue" else spec.requested
+            limit = INFINITY if spec.requested is None or self.cluster.options.overrun == "continue" else spec.requested
             if status in ("completed", "timeout"):
                 assert done == pytest.approx(min(spec.run, limit))
                 assert (status == "timeout") == (limit < spec.run)
@@ -420,7 +420,7 @@ class Watch:
             assert attempts[-1] == [spec.body.run]
             assert spec.body.fails
         elif status == "timeout":
-            assert self.cluster.overrun == "stop"
+            assert self.cluster.options.overrun == "stop"
             assert spec.requested <= attempts[-1][0] <= spec.requested + CLEAN_UP
         if status == "lost":
             assert self.cluster.spec.on_failure == "lose"
