@@ -7,6 +7,7 @@ import pytest
 from simmodel import Cluster, Environment, Job
 from simmodel.errors import ImpossibleWork, InputError, PolicyError
 from simmodel.policies.brokers import LowestTurnaround
+from simmodel.policies.mapping import EarliestFinish
 from simmodel.resources.counts import CountPool
 from simmodel.scheduling.protocol import Load, Start
 from simmodel.systems.broker.system import Broker
@@ -198,3 +199,15 @@ def test_wrong_jobs_are_refused_in_one_sentence() -> None:
     first, second = system.submit(Job(run=9, processors=2, cancel=5)), system.submit(Job(run=9, cancel=3))
     env.run()
     assert (first.state, second.state, env.now) == ("cancelled", "cancelled", 5)
+
+
+def test_earliest_finish_chooses_at_every_level() -> None:
+    """The same policy that maps tasks to processors hands jobs to clusters, and to a broker that does the same."""
+    env = Environment()
+    clusters = [Cluster(env, 4, name="a"), Cluster(env, 2, name="b")]
+    inner = Broker(env, clusters, EarliestFinish(), name="inner")
+    outer = Broker(env, [inner, Cluster(env, 4, name="c")], EarliestFinish(), name="outer")
+    jobs = [outer.submit(Job(processors=2, run=10)) for _ in range(7)]
+    env.run()
+    assert [job.destination.name for job in jobs] == ["inner"] * 3 + ["c"] * 2 + ["inner"] * 2
+    assert [job.started for job in jobs] == [0] * 5 + [10] * 2
