@@ -19,7 +19,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.connection import wait as wait_for_connections
 from threading import Lock
 from time import monotonic, perf_counter
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 from uuid import uuid4
 
 import attrs
@@ -28,6 +28,8 @@ from simmodel.errors import InputError, SimmodelError
 
 __all__ = ["Ended", "OutOfTime", "run_all", "stop_workers"]
 
+Material = TypeVar("Material")
+Item = TypeVar("Item")
 Task = Callable[[Any, Any, float | None], Any]
 """``function(material, task, seconds_left)``; it may raise :class:`OutOfTime` once it has taken longer."""
 
@@ -148,7 +150,13 @@ def _here(
         yield how
 
 
-def _call(function: Task, material: Any, task: Any, left: float | None, said: str) -> Ended:
+def _call(
+    function: Callable[[Material, Item, float | None], object],
+    material: Material,
+    task: Item,
+    left: float | None,
+    said: str,
+) -> Ended:
     """Run one task, and say how it ended: also its errors come back as plain values."""
     begin = perf_counter()
     try:
@@ -192,7 +200,13 @@ def _remember(digest: str, material: Any) -> None:
 
 
 def _work(
-    _name: str, function: Task, digest: str, packed: bytes | None, task: Any, left: float | None, said: str
+    _name: str,
+    function: Callable[[Any, Item, float | None], object],
+    digest: str,
+    packed: bytes | None,
+    task: Item,
+    left: float | None,
+    said: str,
 ) -> Ended | None:
     """Run one task in a worker; ``None`` asks for the material. The name makes each call one of its own."""
     material = _known(digest)
@@ -205,7 +219,12 @@ def _work(
 
 
 def _work_alone(
-    connection: Connection, function: Task, packed: bytes, task: Any, left: float | None, said: str
+    connection: Connection,
+    function: Callable[[Any, Item, float | None], object],
+    packed: bytes,
+    task: Item,
+    left: float | None,
+    said: str,
 ) -> None:
     connection.send(_call(function, pickle.loads(packed), task, left, said))
 

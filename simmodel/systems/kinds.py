@@ -100,7 +100,7 @@ class Kind:
         self,
         env: Environment,
         spec: Any,
-        policy: Any,
+        policy: PolicyLike,
         options: Options,
         *,
         policies: Any = None,
@@ -129,7 +129,9 @@ class Kind:
         """
         return chosen_policy(snapshot, given)
 
-    def restore(self, env: Environment, snapshot: Any, policy: Any = None, *, policies: Any = None) -> System[Any]:
+    def restore(
+        self, env: Environment, snapshot: Any, policy: PolicyLike | None = None, *, policies: Any = None
+    ) -> System[Any]:
         """Return a live system that goes on from a snapshot, under the snapshot's policy unless another is given."""
         _no_places(policies, self.name)
         return self.system.from_snapshot(env, snapshot, policy)

@@ -72,7 +72,7 @@ class BrokerKind(Kind):
         self,
         env: Environment,
         spec: BrokerSpec,
-        policy: Any,
+        policy: PolicyLike,
         options: Options,
         *,
         policies: Any = None,
@@ -109,7 +109,9 @@ class BrokerKind(Kind):
             return broker_policy(snapshot.policy.known_as, ties=snapshot.ties)
         return chosen_policy(snapshot, broker_policy(given) if isinstance(given, str) else given)
 
-    def restore(self, env: Environment, snapshot: Any, policy: Any = None, *, policies: Any = None) -> System[Any]:
+    def restore(
+        self, env: Environment, snapshot: Any, policy: PolicyLike | None = None, *, policies: Any = None
+    ) -> System[Any]:
         """Return a broker that goes on from a snapshot; policies are those of its places, by path or one for all."""
         return Broker.from_snapshot(env, snapshot, policy, policies)
 
