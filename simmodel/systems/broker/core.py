@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from simmodel.environment import Environment
 from simmodel.errors import ImpossibleWork, InputError
 from simmodel.platform.broker import Slowdowns, read_slowdowns
 from simmodel.policies.brokers import broker_policy
-from simmodel.scheduling.protocol import Estimate, Load, View, work_units
+from simmodel.scheduling.protocol import Estimate, View
 from simmodel.scheduling.scheduler import Scheduler
 from simmodel.systems.broker.arrivals import BrokerQueue, Coming, Later, Source
 from simmodel.systems.broker.ledger import Fate, Ledger
 from simmodel.systems.dependencies import Dependencies
 from simmodel.systems.destination import BrokeredJob, BrokeredSet, Destination, destination_of
-from simmodel.systems.system import By, Offers, System, Timing
+from simmodel.systems.system import By, System, Timing
 from simmodel.work.job import OVER, Job, LiveJob, Run
 from simmodel.work.taskset import TaskSet
 from simmodel.work.workflow import Workflow
@@ -404,87 +404,10 @@ class BrokerCore(System[BrokeredJob]):
         for family in self.families:
             yield from family.waiting_report()
 
-    # ------------------------------------------------------------------ as a place
-
-    def why_not(self, work: Job | TaskSet | Workflow) -> str | None:
-        """Say why no system that the policy may choose can ever run the work, or ``None``; a pure question."""
-        return self._why_nowhere(self.live(self._checked(work), self.submitted, None, self.families[0]))
-
-    def estimate(self, work: Job | TaskSet | Workflow, by: By = "requested") -> Estimate:
-        """Return the least of the estimates of the systems, by the end; ties go to the first.
-
-        The broker's own ``by`` holds, whatever is given here.
-
-        Raises
-        ------
-        ImpossibleWork
-            where no system that the policy may choose can ever run it
-
-        >>> from simmodel.systems.broker.system import Broker
-        >>> from simmodel.systems.cluster.system import Cluster
-        >>> env = Environment()
-        >>> broker = Broker(env, [Cluster(env, 2, name="a"), Cluster(env, 4, name="b")], slowdowns=[1, 2])
-        >>> broker.estimate(Job(processors=2, run=10)).finish, broker.estimate(Job(processors=4, run=10)).finish
-        (10.0, 20.0)
-        """
-        job = self.live(self._checked(work), self.submitted, None, self.families[0])
-        able = [place for place in self.allowed(None) if place.can_run(job)]
-        if not able:
-            raise ImpossibleWork(f"{self.name}: job {job.id}: {self._why_nowhere(job)}")
-        return min([place.estimate(job) for place in able], key=lambda estimate: estimate.finish)
-
-    def present(self) -> Iterator[BrokeredJob]:
-        """Iterate over the jobs that were submitted and are not over, handed over or not."""
-        yield from self.handed
-        yield from self.queue
-        yield from self.blocked()
-
     def blocked(self) -> Iterator[BrokeredJob]:
         """Iterate over the jobs that wait for others."""
         for family in self.families:
             yield from family.blocked_jobs()  # type: ignore[misc]
-
-    def all_below(self) -> Iterator[System[Any]]:
-        """Iterate over the systems below this one, those at the bottom first, and last of all this one."""
-        for place in self.places:
-            yield from place.system.all_below()
-        yield self
-
-    @property
-    def load(self) -> Load:
-        """The sum of what is free, waits and runs in the systems, and of what waits for the broker."""
-        queue: list[Any] = list(self.queue)
-        own = sum(work_units(job.processors, job.limit) for job in queue)
-        loads = [Load(0, len(queue), own, 0), *(place.load for place in self.places)]
-        return Load(*map(sum, zip(*loads, strict=True)))
-
-    @property
-    def offers(self) -> Offers:
-        """What jobs may ask for in any of the systems beside processors and time."""
-        found = [place.system.offers for place in self.places]
-        queues = dict.fromkeys(name for each in found for name in each.queues)
-        partitions = dict.fromkeys(name for each in found for name in each.partitions)
-        return Offers(any(each.nodes for each in found), tuple(queues), tuple(partitions))
-
-    @property
-    def largest(self) -> int:
-        """The processors that one job can have at most."""
-        return max(place.system.largest for place in self.places)
-
-    def settle(self) -> None:
-        """Hand over what waits at once: the estimates of the systems below know only what they have."""
-        if not self.scheduler.external:
-            self.scheduler.decide()
-
-    def row_of(self, work: BrokeredJob) -> int:
-        """Return the row of a job in the table of the result."""
-        return work.row
-
-    number_of = row_of
-
-    def numbered(self) -> Mapping[int, BrokeredJob]:
-        """Return the jobs that are not over by their rows in the snapshot that the broker was made from."""
-        return self.restored
 
 
 def _broker(job: BrokeredJob) -> BrokerCore:

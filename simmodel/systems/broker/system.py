@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from simmodel.errors import ImpossibleWork
 from simmodel.platform.broker import Slowdowns
+from simmodel.scheduling.protocol import Estimate, Load, work_units
 from simmodel.systems.broker.capture import capture
 from simmodel.systems.broker.core import BrokerCore
 from simmodel.systems.broker.record import broker_result, task_broker_result
 from simmodel.systems.broker.replay import replay_workload
 from simmodel.systems.broker.restore import restore
+from simmodel.systems.system import Offers
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.results.broker import BrokerResult
     from simmodel.results.task_broker import TaskBrokerResult
     from simmodel.snapshots.broker import BrokerSnapshot
+    from simmodel.systems.destination import BrokeredJob
+    from simmodel.systems.system import By, System
+    from simmodel.work.job import Job
     from simmodel.work.prepare import Prepared
+    from simmodel.work.taskset import TaskSet
+    from simmodel.work.workflow import Workflow
     from simmodel.work.workload import Workload
 
 __all__ = ["Broker", "Slowdowns"]
@@ -104,6 +113,84 @@ class Broker(BrokerCore):
         if self.work != "jobs":
             return super().replay(workload)
         return replay_workload(self, workload, self.home(home))
+
+    # ------------------------------------------------------------------ as a place
+
+    def why_not(self, work: Job | TaskSet | Workflow) -> str | None:
+        """Say why no system that the policy may choose can ever run the work, or ``None``; a pure question."""
+        return self._why_nowhere(self.live(self._checked(work), self.submitted, None, self.families[0]))
+
+    def estimate(self, work: Job | TaskSet | Workflow, by: By = "requested") -> Estimate:
+        """Return the least of the estimates of the systems, by the end; ties go to the first.
+
+        The broker's own ``by`` holds, whatever is given here.
+
+        Raises
+        ------
+        ImpossibleWork
+            where no system that the policy may choose can ever run it
+
+        >>> from simmodel.environment import Environment
+        >>> from simmodel.systems.cluster.system import Cluster
+        >>> from simmodel.work.job import Job
+        >>> env = Environment()
+        >>> broker = Broker(env, [Cluster(env, 2, name="a"), Cluster(env, 4, name="b")], slowdowns=[1, 2])
+        >>> broker.estimate(Job(processors=2, run=10)).finish, broker.estimate(Job(processors=4, run=10)).finish
+        (10.0, 20.0)
+        """
+        job = self.live(self._checked(work), self.submitted, None, self.families[0])
+        able = [place for place in self.allowed(None) if place.can_run(job)]
+        if not able:
+            raise ImpossibleWork(f"{self.name}: job {job.id}: {self._why_nowhere(job)}")
+        return min([place.estimate(job) for place in able], key=lambda estimate: estimate.finish)
+
+    def present(self) -> Iterator[BrokeredJob]:
+        """Iterate over the jobs that were submitted and are not over, handed over or not."""
+        yield from self.handed
+        yield from self.queue
+        yield from self.blocked()
+
+    def all_below(self) -> Iterator[System[Any]]:
+        """Iterate over the systems below this one, those at the bottom first, and last of all this one."""
+        for place in self.places:
+            yield from place.system.all_below()
+        yield self
+
+    @property
+    def load(self) -> Load:
+        """The sum of what is free, waits and runs in the systems, and of what waits for the broker."""
+        queue: list[Any] = list(self.queue)
+        own = sum(work_units(job.processors, job.limit) for job in queue)
+        loads = [Load(0, len(queue), own, 0), *(place.load for place in self.places)]
+        return Load(*map(sum, zip(*loads, strict=True)))
+
+    @property
+    def offers(self) -> Offers:
+        """What jobs may ask for in any of the systems beside processors and time."""
+        found = [place.system.offers for place in self.places]
+        queues = dict.fromkeys(name for each in found for name in each.queues)
+        partitions = dict.fromkeys(name for each in found for name in each.partitions)
+        return Offers(any(each.nodes for each in found), tuple(queues), tuple(partitions))
+
+    @property
+    def largest(self) -> int:
+        """The processors that one job can have at most."""
+        return max(place.system.largest for place in self.places)
+
+    def settle(self) -> None:
+        """Hand over what waits at once: the estimates of the systems below know only what they have."""
+        if not self.scheduler.external:
+            self.scheduler.decide()
+
+    def row_of(self, work: BrokeredJob) -> int:
+        """Return the row of a job in the table of the result."""
+        return work.row
+
+    number_of = row_of
+
+    def numbered(self) -> Mapping[int, BrokeredJob]:
+        """Return the jobs that are not over by their rows in the snapshot that the broker was made from."""
+        return self.restored
 
     # ------------------------------------------------------------------ snapshots
 
