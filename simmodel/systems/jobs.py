@@ -18,6 +18,7 @@ from simmodel.scheduling.waiting import WaitingQueue
 from simmodel.snapshots.job_system import JobSystemSnapshot
 from simmodel.snapshots.jobs import RunningWork, Work, expected_end
 from simmodel.systems.cluster.replay import specs
+from simmodel.systems.job_states import job_of, work_of
 from simmodel.systems.policy_state import check_instant, chosen_policy, policy_state, remember, stream_states
 from simmodel.systems.system import System
 from simmodel.work.job import Job, LiveJob, Run
@@ -371,17 +372,17 @@ class JobSystem(System[LiveJob]):
             submitted=self.submitted,
             platform=self.spec,
             running=tuple(map(self._running_state, runs)),
-            waiting=tuple(map(_state, self.waiting)),
+            waiting=tuple(map(work_of, self.waiting)),
             arrivals=tuple(map(self._arrival_state, sorted(self.arrivals.values(), key=lambda arrival: arrival.at))),
             **self.own_state(),
         )
 
     def _running_state(self, run: Run) -> RunningWork:
         end, attempt = self.planned_end(run), run.job.attempts
-        return RunningWork(_state(run.job), run.started, run.expected_end, end, run.grant.allocation, attempt)
+        return RunningWork(work_of(run.job), run.started, run.expected_end, end, run.grant.allocation, attempt)
 
     def _arrival_state(self, arrival: Arrival) -> Work:
-        return _state(self.live(arrival.job)[0])._replace(submit=arrival.at)
+        return work_of(self.live(arrival.job)[0])._replace(submit=arrival.at)
 
     def planned_end(self, run: Run) -> float:
         """Return the instant (s) at which an execution will end, where nothing comes between."""
@@ -416,7 +417,7 @@ class JobSystem(System[LiveJob]):
         """Take in what runs, waits and is to come in a snapshot."""
         works = sorted(snapshot.works, key=lambda work: work.number)
         places = {place.name: place for place in self.places}
-        jobs = {work.number: _job(work, row, places[work.place]) for row, work in enumerate(works)}
+        jobs = {work.number: job_of(work, row, places[work.place]) for row, work in enumerate(works)}
         self._since, self.submitted, self._offset = snapshot.now, snapshot.submitted, snapshot.submitted - len(works)
         self._active += len(works)
         for job in jobs.values():
@@ -439,31 +440,3 @@ class JobSystem(System[LiveJob]):
         for work in snapshot.arrivals:
             assert work.spec is not None
             self.expect(Arrival(work.submit, work.spec))
-
-
-def _state(job: LiveJob) -> Work:
-    """Return a job as a snapshot holds it."""
-    return Work(
-        job.id,
-        job.seq,
-        float(job.submit),
-        job.processors,
-        float(job.requested),
-        float(job.expected),
-        float(job._duration),
-        job.user,
-        float(job.priority),
-        job.place.name,
-        job._outcome,
-        job._job,
-    )
-
-
-def _job(work: Work, row: int, place: Pool) -> LiveJob:
-    """Return the live job of a row."""
-    duration = work.expected if work.duration is None else work.duration
-    job = LiveJob(work.id, row, work.submit, work.processors, work.requested, work.expected, duration)
-    job.seq, job.user, job.priority, job.place = work.number, work.user, work.priority, place
-    job._job, job._outcome = work.spec, work.outcome
-    job.request = None if work.spec is None else place.request_of(work.spec)
-    return job

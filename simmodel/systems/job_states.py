@@ -1,0 +1,41 @@
+"""Jobs of a small system as its snapshot holds them, and back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from simmodel.snapshots.jobs import Work
+from simmodel.work.job import LiveJob
+
+if TYPE_CHECKING:
+    from simmodel.resources.pool import Pool
+
+__all__ = ["job_of", "work_of"]
+
+
+def work_of(job: LiveJob) -> Work:
+    """Return a job as a snapshot holds it."""
+    return Work(
+        job.id,
+        job.seq,
+        float(job.submit),
+        job.processors,
+        float(job.requested),
+        float(job.expected),
+        float(job._duration),
+        job.user,
+        float(job.priority),
+        job.place.name,
+        job._outcome,
+        job._job,
+    )
+
+
+def job_of(work: Work, row: int, place: Pool) -> LiveJob:
+    """Return the live job of a row."""
+    duration = work.expected if work.duration is None else work.duration
+    job = LiveJob(work.id, row, work.submit, work.processors, work.requested, work.expected, duration)
+    job.seq, job.user, job.priority, job.place = work.number, work.user, work.priority, place
+    job._job, job._outcome = work.spec, work.outcome
+    job.request = None if work.spec is None else place.request_of(work.spec)
+    return job
