@@ -102,9 +102,10 @@ class NodePool(Pool):
         if job.past is not None and job.past.resumes:
             held: Allocation = job.past.resumes.allocation
             return held
-        return self._request(job)
+        return self.request_for(job)
 
-    def _request(self, job: LiveJob) -> Request:
+    def request_for(self, job: LiveJob) -> Request:
+        """Return what a live job asks of the pool."""
         if job.request is not None:
             request: Request = job.request
             return request
@@ -115,7 +116,7 @@ class NodePool(Pool):
 
     def why_not(self, job: LiveJob) -> str | None:
         """Say why the pool can never run the job, or ``None``."""
-        request = self._request(job)
+        request = self.request_for(job)
         return self.table.why_not(request, self.name) or self.consumables.why_not(request.consumables)
 
     def _ahead(self, job: LiveJob) -> int:
@@ -234,12 +235,13 @@ class NodePool(Pool):
             where one is not there, or comes twice
         """
         numbers = {name: number for number, name in enumerate(self.nodes)}
-        found = [self._number(node, numbers) for node in part.nodes]
+        found = [self.number_of(node, numbers) for node in part.nodes]
         if len(set(found)) < len(found):
             raise InputError(f"different nodes of {self.name} expected, found {', '.join(map(str, part.nodes))}")
         return tuple(sorted(found))
 
-    def _number(self, node: int | str, numbers: dict[str, int]) -> int:
+    def number_of(self, node: int | str, numbers: dict[str, int]) -> int:
+        """Return the number of a node that is named, or numbered; ``numbers`` are those of all names."""
         number = numbers.get(node) if isinstance(node, str) else node
         if number is None or not 0 <= number < len(self.nodes):
             raise InputError(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 __all__ = ["Usage"]
 
 LN2 = 0.6931471805599453
@@ -25,22 +23,22 @@ class Usage:
     (28.853901, 0.5)
     """
 
-    __slots__ = ("_users", "half_life")
+    __slots__ = ("by_user", "half_life")
 
     def __init__(self, half_life: float = float("inf")) -> None:
         if not half_life > 0:
             raise ValueError(f"half_life > 0 s expected, found {half_life}")
         self.half_life = half_life
-        self._users: dict[Any, tuple[float, float, float]] = {}  # usage, processors held, instant
+        self.by_user: dict[int | str | None, tuple[float, float, float]] = {}  # usage, processors held, instant
 
-    def change(self, user: Any, processors: float, now: float) -> None:
+    def change(self, user: int | str | None, processors: float, now: float) -> None:
         """Note that the user holds so many processors more from now on (less, where negative)."""
-        held = self._users.get(user, (0.0, 0.0, now))[1]
-        self._users[user] = (self.of(user, now), held + processors, now)
+        held = self.by_user.get(user, (0.0, 0.0, now))[1]
+        self.by_user[user] = (self.of(user, now), held + processors, now)
 
-    def of(self, user: Any, now: float) -> float:
+    def of(self, user: int | str | None, now: float) -> float:
         """Return the user's decayed processor seconds."""
-        usage, held, since = self._users.get(user, (0.0, 0.0, now))
+        usage, held, since = self.by_user.get(user, (0.0, 0.0, now))
         elapsed = now - since
         if elapsed == 0:
             return usage
@@ -51,13 +49,13 @@ class Usage:
 
     def total(self, now: float) -> float:
         """Return the decayed processor seconds of all users."""
-        return sum(self.of(user, now) for user in self._users)
+        return sum(self.of(user, now) for user in self.by_user)
 
-    def share(self, user: Any, now: float) -> float:
+    def share(self, user: int | str | None, now: float) -> float:
         """Return the user's part of all usage, 0 to 1."""
         total = self.total(now)
         return self.of(user, now) / total if total > 0 else 0.0
 
-    def users(self) -> list[Any]:
+    def users(self) -> list[int | str | None]:
         """Return the users with any usage, in the order in which they came."""
-        return list(self._users)
+        return list(self.by_user)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from simmodel.systems.cluster.reservations import ReservedNodes, ReservedProcessors
 
@@ -15,11 +15,14 @@ if TYPE_CHECKING:
     from simmodel.resources.pool import Pool
     from simmodel.systems.cluster.core import Core
     from simmodel.systems.cluster.execution import Execution
+    from simmodel.systems.cluster.reservations import Reserved
     from simmodel.systems.dependencies import Dependencies
     from simmodel.work.job import LiveJob
 
 __all__ = ["Calendar"]
 
+Part: TypeAlias = int | Sequence[int]
+"""Part of a pool: a number of processors, or nodes where nodes are identified."""
 BACK = {"failure": "repair", "drain": "resume", "maintenance": "resume"}
 
 
@@ -77,7 +80,7 @@ class Calendar:
             for unit in self._pool(model.partition).units:
                 self._wait(number, unit)
 
-    def _pool(self, name: Any) -> Pool:
+    def _pool(self, name: int | str | None) -> Pool:
         return self._core.places[0] if name is None else self._core.pools[str(name)]
 
     def _tell(self, pool: Pool, cause: str) -> None:
@@ -99,12 +102,12 @@ class Calendar:
 
     # ------------------------------------------------------------------ failures, maintenance, drains
 
-    def _parts(self, pool: Pool, what: Any) -> list[tuple[Pool, Any]]:
+    def _parts(self, pool: Pool, what: Part) -> list[tuple[Pool, Part]]:
         """Return the part of a pool, and what of it is reserved, each as (pool, part)."""
         inside = [(place, place.own_part(what)) for place in self._reserved.get(pool, ())]
         return [(pool, what), *((place, own) for place, own in inside if own)]
 
-    def _outage_parts(self, number: int) -> list[tuple[Pool, Any]]:
+    def _outage_parts(self, number: int) -> list[tuple[Pool, Part]]:
         outage = self._core.spec.outages[number]
         pool = self._pool(outage.partition)
         return self._parts(pool, pool.units_of(outage))
@@ -136,7 +139,7 @@ class Calendar:
             return lambda _: self._tell(pool, "reservation")
         if why == "closed":
             return lambda _: self._close(pool)
-        place = self._core.pools[why.removeprefix("reservation ")]
+        place: Any = self._core.pools[why.removeprefix("reservation ")]
         return lambda away: self._hand_over(place, away)
 
     def _told(self, cause: str, *names: str) -> None:
@@ -149,7 +152,7 @@ class Calendar:
     def _up(self, number: int) -> None:
         self._bring(self._outage_parts(number), BACK[self._core.spec.outages[number].kind])
 
-    def _take(self, parts: list[tuple[Pool, Any]], kind: str) -> None:
+    def _take(self, parts: list[tuple[Pool, Part]], kind: str) -> None:
         for place, what in parts:
             place.take_down(what)
             self._tell(place, kind)
@@ -157,12 +160,12 @@ class Calendar:
                 self._execution.fail(place.hit_by(what, self._env.rng(f"{self._core.name}.hits")))
         self._core.wake()
 
-    def _bring(self, parts: list[tuple[Pool, Any]], cause: str) -> None:
+    def _bring(self, parts: list[tuple[Pool, Part]], cause: str) -> None:
         for place, what in parts:
             place.bring_up(what)
             self._tell(place, cause)
 
-    def _unit(self, number: int, unit: int) -> list[tuple[Pool, Any]]:
+    def _unit(self, number: int, unit: int) -> list[tuple[Pool, Part]]:
         pool = self._pool(self._core.spec.failures[number].partition)
         return self._parts(pool, pool.unit(unit))
 
@@ -188,7 +191,7 @@ class Calendar:
 
     # ------------------------------------------------------------------ reservations
 
-    def _reserve(self, place: Any) -> None:
+    def _reserve(self, place: Reserved) -> None:
         spec, parent, now = place.reservation, place.part_of, self._env.now
         if spec.end <= now:
             place.take_down(place.own_all)
@@ -201,24 +204,24 @@ class Calendar:
         if spec.start > now:
             self._announce(place, now, spec.start, place.own_all, "not yet open")
 
-    def _announce(self, pool: Any, start: float, end: float, what: Any, why: str) -> None:
+    def _announce(self, pool: Pool, start: float, end: float, what: Part, why: str) -> None:
         pool.announce(start, end, what, self.teller(pool, why), why)
 
-    def open(self, place: Any) -> None:
+    def open(self, place: Reserved) -> None:
         """Have what fails of the partition of a reservation fail in the reservation too."""
         self._reserved.setdefault(place.part_of, []).append(place)
 
-    def is_open(self, place: Any) -> bool:
+    def is_open(self, place: Reserved) -> bool:
         """Whether what fails of its partition fails in a reservation too."""
         return place in self._reserved.get(place.part_of, ())
 
-    def _hand_over(self, place: Any, away: bool) -> None:
+    def _hand_over(self, place: Reserved, away: bool) -> None:
         parent = place.part_of
         self._tell(parent, "reservation" if away else "resume")
         if away:
             self._execution.fail(parent.in_the_way(place.taken))
 
-    def _close(self, place: Any) -> None:
+    def _close(self, place: Reserved) -> None:
         self._tell(place, "resume")
         self._execution.stop_all(list(place.running), "timeout")
         for job in list(self._dependencies.known.values()):

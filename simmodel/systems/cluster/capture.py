@@ -85,7 +85,10 @@ def capture(cluster: Cluster, actual: bool) -> ClusterSnapshot:
         waits=_waits(cluster) if blocked else (),
         over=_over(cluster, arrivals),
         usage=tuple(
-            (float(usage.half_life), tuple((user, *map(float, held)) for user, held in usage._users.items()))
+            (
+                float(usage.half_life),
+                tuple((user, float(a), float(b), float(at)) for user, (a, b, at) in usage.by_user.items()),
+            )
             for usage in cluster.core.usages
         ),
         streams=stream_states(env, f"{cluster.name}.") if actual else (),

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from math import inf, isfinite
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from simmodel.environment import Environment
-from simmodel.errors import InputError, unknown
+from simmodel.errors import InputError, Plain, unknown
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.resources.allocation import Allocation, Request
+from simmodel.resources.nodes import NodePool
 from simmodel.scheduling.usage import Usage
 from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.systems.cluster.capture import capture
 from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Job, LiveJob, Run
+
+if TYPE_CHECKING:
+    from simmodel.resources.pool import Pool
+    from simmodel.scheduling.registry import PolicyLike
 
 __all__ = ["snapshot_of"]
 
@@ -30,12 +35,12 @@ def snapshot_of(
     platform: ClusterSpec | int,
     *,
     now: float,
-    running: Iterable[Job | Mapping[str, Any]] = (),
-    waiting: Iterable[Job | Mapping[str, Any]] = (),
-    down: Mapping[str, Any] | None = None,
-    usage: Mapping[Any, float] | None = None,
+    running: Iterable[Job | Mapping[str, Plain]] = (),
+    waiting: Iterable[Job | Mapping[str, Plain]] = (),
+    down: Mapping[str, Plain] | None = None,
+    usage: Mapping[int | str, float] | None = None,
     half_life: float | None = None,
-    policy: Any = "fcfs",
+    policy: PolicyLike = "fcfs",
     **options: Any,
 ) -> ClusterSnapshot:
     """Return the snapshot of what is known of a cluster (see :meth:`ClusterSnapshot.of`)."""
@@ -59,7 +64,7 @@ def snapshot_of(
     return attrs.evolve(snapshot, policy=attrs.evolve(snapshot.policy, due=True))
 
 
-def _instant(value: Any, place: str) -> float:
+def _instant(value: Plain, place: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not isfinite(value):
         raise InputError(f"an instant in s expected, found {value!r}", None, place)
     return float(value)
@@ -71,10 +76,12 @@ class _Builder:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.now = cluster.env.now
-        self.names: dict[Any, LiveJob] = {}
+        self.names: dict[int | str, LiveJob] = {}
         self.waiting: list[tuple[LiveJob, str]] = []
 
-    def _job(self, given: Any, place: str, more: tuple[str, ...] = ()) -> tuple[LiveJob, dict[str, Any]]:
+    def _job(
+        self, given: Job | Mapping[str, Plain], place: str, more: tuple[str, ...] = ()
+    ) -> tuple[LiveJob, dict[str, Any]]:
         """Return the live job of what is given, and what is said of its execution."""
         values = given if isinstance(given, Mapping) else self._values(given, place)
         for name in values:
@@ -108,14 +115,14 @@ class _Builder:
             job._job = None  # it says no more than the live job does
         return job, about
 
-    def _values(self, given: Any, place: str) -> dict[str, Any]:
+    def _values(self, given: Job | Mapping[str, Plain], place: str) -> dict[str, Any]:
         if not isinstance(given, Job):
             raise InputError(f"a job, or keys with values, expected, found {given!r}", None, place)
         fields = attrs.fields_dict(Job)
         values = {name: getattr(given, name) for name in _FIELDS}
         return {name: value for name, value in values.items() if name == "processors" or value != fields[name].default}
 
-    def _spec(self, asked: dict[str, Any], place: str) -> Job:
+    def _spec(self, asked: Mapping[str, Any], place: str) -> Job:
         for name in ("requested", "submit", "memory_per_node", "priority"):
             value = asked.get(name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or value != value):
@@ -131,11 +138,12 @@ class _Builder:
             if value is not None and type(value) not in (int, str):
                 raise InputError(f"a number or a name expected, found {value!r}", None, f"{place}.{name}")
         try:
-            return Job(**asked)
+            fields: dict[str, Any] = dict(asked)
+            return Job(**fields)
         except (TypeError, ValueError, AttributeError) as error:
             raise InputError(f"a job expected: {error}", None, place) from None
 
-    def run(self, given: Any, place: str) -> None:
+    def run(self, given: Job | Mapping[str, Plain], place: str) -> None:
         """Put a job in that runs."""
         if not isinstance(given, Mapping):
             raise InputError(f"keys with values, started among them, expected, found {given!r}", None, place)
@@ -177,21 +185,21 @@ class _Builder:
         if job.rules is not None:
             job.rules.runs(job)
 
-    def _allocation(self, job: LiveJob, pool: Any, on: Any, place: str) -> Allocation | None:
+    def _allocation(self, job: LiveJob, pool: Pool, on: Plain, place: str) -> Allocation | None:
         """Return the parts of nodes that a running job holds."""
-        identified = hasattr(pool, "table")
         place = f"{place}.on"
-        if not identified:
+        if not isinstance(pool, NodePool):
             if on is not None:
                 raise InputError(f"no nodes expected: those of {pool.name} are not identified", None, place)
             return None
         if on is None:
             raise InputError(f"the nodes of {pool.name} that it runs on expected, found none", None, place)
-        request: Request = pool._request(job)
+        request: Request = pool.request_for(job)
         try:
-            parts = [each if isinstance(each, (tuple, list)) else (each,) for each in on]
+            given: Any = on
+            parts = [each if isinstance(each, (tuple, list)) else (each,) for each in given]
             numbers = {name: number for number, name in enumerate(pool.nodes)}
-            nodes = [pool._number(part[0], numbers) for part in parts]
+            nodes = [pool.number_of(part[0], numbers) for part in parts]
             if all(len(part) == 1 for part in parts):
                 rows = self._whole(nodes, request, pool)
             else:
@@ -205,7 +213,7 @@ class _Builder:
             raise InputError(f"{request} expected, found {list(allocation.rows)}", None, place)
         return allocation
 
-    def _whole(self, nodes: list[int], request: Request, pool: Any) -> list[Any]:
+    def _whole(self, nodes: list[int], request: Request, pool: NodePool) -> list[Any]:
         """Return what the job gets of each node where only the nodes are given: its cores, or as many as there are."""
         capacity = pool.table.capacity
         if request.exclusive:
@@ -219,22 +227,23 @@ class _Builder:
             rows.append((node, cores, request.gpus_per_node, request.memory_per_node))
         return rows
 
-    def wait(self, given: Any, place: str) -> None:
+    def wait(self, given: Job | Mapping[str, Plain], place: str) -> None:
         """Put a job in that waits; it joins the queue once all are known."""
         job, _ = self._job(given, place)
         self.waiting.append((job, place))
         self.cluster._active += 1
 
-    def down(self, name: str, what: Any) -> None:
+    def down(self, name: str, what: Plain) -> None:
         """Take a part of a place down."""
         place = f"down.{name}"
-        pool: Any = self.cluster.pools.get(name)
+        pool = self.cluster.pools.get(name)
         if pool is None:
             raise InputError(unknown("place", str(name), self.cluster.pools).message, None, place)
-        if hasattr(pool, "table"):
+        if isinstance(pool, NodePool):
             try:
+                nodes: Any = what
                 numbers = {node: number for number, node in enumerate(pool.nodes)}
-                pool.take_down(sorted({pool._number(node, numbers) for node in what}))
+                pool.take_down(sorted({pool.number_of(node, numbers) for node in nodes}))
             except InputError as error:
                 raise InputError(error.message, None, place) from None
             except TypeError:
@@ -267,7 +276,7 @@ class _Builder:
         else:
             self.cluster.queueing.queues[job.place].add(job)
 
-    def usage(self, used: Mapping[Any, float], half_life: float | None) -> tuple[float, tuple[Any, ...]]:
+    def usage(self, used: Mapping[int | str, float], half_life: float | None) -> tuple[float, tuple[Any, ...]]:
         """Return the record of what users have consumed."""
         own = self.cluster.core.usages
         if half_life is None:
@@ -278,8 +287,8 @@ class _Builder:
         for user, seconds in used.items():
             if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 <= seconds < inf:
                 raise InputError(f"processor seconds >= 0 expected, found {seconds!r}", None, f"usage.{user}")
-            record._users[user] = float(seconds), 0.0, float(self.now)
+            record.by_user[user] = float(seconds), 0.0, float(self.now)
         for pool in self.cluster.places:
             for run in pool.running:
                 record.change(run.job.user, run.job.processors, self.now)
-        return float(half_life), tuple((user, *map(float, held)) for user, held in record._users.items())
+        return float(half_life), tuple((user, *map(float, held)) for user, held in record.by_user.items())

@@ -16,13 +16,14 @@ if TYPE_CHECKING:
     from simmodel.platform.cluster import PartitionSpec, ReservationSpec
     from simmodel.work.job import LiveJob
 
-__all__ = ["ReservedNodes", "ReservedProcessors", "reserve"]
+__all__ = ["Reserved", "ReservedNodes", "ReservedProcessors", "reserve"]
 
 
-class _Reserved(Pool):
+class Reserved(Pool):
     """What reserved pools share: who may use them, and when."""
 
     reservation: ReservationSpec
+    part_of: Pool
     taken: Any  # what they are of the partition that they are part of
 
     def limits_why_not(self, job: LiveJob) -> str | None:
@@ -49,11 +50,11 @@ class _Reserved(Pool):
         return None
 
 
-class ReservedProcessors(_Reserved, CountPool):
+class ReservedProcessors(Reserved, CountPool):
     """Reserved processors, of which only the number counts."""
 
 
-class ReservedNodes(_Reserved, NodePool):
+class ReservedNodes(Reserved, NodePool):
     """Reserved nodes: numbered from 0 here, with the names that they have in their partition."""
 
     @property

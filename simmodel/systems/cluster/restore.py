@@ -16,6 +16,7 @@ from simmodel.snapshots.jobs import Past, Work, expected_end
 from simmodel.systems.cluster.arrivals import PlainJobs
 from simmodel.systems.cluster.intake import Submission
 from simmodel.systems.cluster.record import columns_of
+from simmodel.systems.cluster.reservations import Reserved
 from simmodel.systems.cluster.system import Cluster
 from simmodel.systems.policy_state import check_instant, chosen_policy, remember
 from simmodel.work.job import History, LiveJob, Run
@@ -165,7 +166,7 @@ class Restored:
                 insort(pool.windows, window)
             if state.windows:
                 pool.altered()
-            if state.open:
+            if state.open and isinstance(pool, Reserved):
                 cluster.calendar.open(pool)
 
     def _running(self) -> None:
@@ -229,7 +230,7 @@ class Restored:
             same = [record for record in records if record[0] == usage.half_life]
             if same:
                 records.remove(same[0])
-                usage._users.update({user: (used, held, since) for user, used, held, since in same[0][1]})
+                usage.by_user.update({user: (used, held, since) for user, used, held, since in same[0][1]})
             else:
                 for run in self.runs:
                     usage.change(run.job.user, run.job.processors, self.snapshot.now)
