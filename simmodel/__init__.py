@@ -33,6 +33,7 @@ from simmodel.policies.window import Window
 from simmodel.runs.scenario import Scenario, load_scenario
 from simmodel.runs.simulate import simulate, start
 from simmodel.scheduling.observer import Observer
+from simmodel.scheduling.policy import Policy
 from simmodel.scheduling.protocol import Preempt, Reserve, Start, View, WakeAt
 from simmodel.scheduling.registry import policies as policy_names
 from simmodel.scheduling.registry import policy, register_policy
@@ -55,8 +56,15 @@ if TYPE_CHECKING:
     from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
     from simmodel.platform.network import LinkSpec, NetworkSpec, RouteSpec, SharingModel
     from simmodel.policies.batch_mapping import MaxMin, MinMin, Sufferage
-    from simmodel.policies.brokers import LeastLoaded, LowestTurnaround, LowestWait, Share, Siloed
-    from simmodel.policies.mapping import EarliestFinish, EarliestStart, FastestExecution, GreedyDS, RoundRobin
+    from simmodel.policies.brokers import LeastLoaded, Siloed
+    from simmodel.policies.mapping import (
+        EarliestFinish,
+        EarliestStart,
+        FastestExecution,
+        GreedyDS,
+        RoundRobin,
+        Share,
+    )
     from simmodel.policies.planners import CPOP, HEFT, PEFT, HEFTSetup, LookaheadHEFT, PEFTSetup
     from simmodel.policies.portfolio import Portfolio
     from simmodel.records.network import NetworkRecorder
@@ -69,7 +77,6 @@ if TYPE_CHECKING:
     from simmodel.results.result import Result, recorded
     from simmodel.runs.simulation import Simulation
     from simmodel.scheduling.objective import Objective, objective
-    from simmodel.scheduling.registry import register_family
     from simmodel.snapshots.broker import BrokerSnapshot
     from simmodel.snapshots.cluster import ClusterSnapshot
     from simmodel.snapshots.machine import MachineSnapshot
@@ -115,8 +122,6 @@ else:
         "load_workflow": "simmodel.catalogue",
         "load_workload": "simmodel.catalogue",
         "LookaheadHEFT": "simmodel.policies.planners",
-        "LowestTurnaround": "simmodel.policies.brokers",
-        "LowestWait": "simmodel.policies.brokers",
         "Machine": "simmodel.systems.machine.system",
         "MachineResult": "simmodel.results.machine",
         "MachineSpec": "simmodel.platform.machine",
@@ -135,14 +140,13 @@ else:
         "Processor": "simmodel.resources.processor",
         "ProcessorSpec": "simmodel.platform.machine",
         "recorded": "simmodel.results.result",
-        "register_family": "simmodel.scheduling.registry",
         "replicate": "simmodel.experiments.compare",
         "replicate_beside": "simmodel.experiments.portfolio",
         "Replications": "simmodel.experiments.compare",
         "Result": "simmodel.results.result",
         "RoundRobin": "simmodel.policies.mapping",
         "RouteSpec": "simmodel.platform.network",
-        "Share": "simmodel.policies.brokers",
+        "Share": "simmodel.policies.mapping",
         "SharingModel": "simmodel.platform.network",
         "Siloed": "simmodel.policies.brokers",
         "BrokerSpec": "simmodel.platform.broker",
@@ -214,8 +218,6 @@ __all__ = [
     "LeastLoaded",
     "LinkSpec",
     "LookaheadHEFT",
-    "LowestTurnaround",
-    "LowestWait",
     "Machine",
     "MachineResult",
     "MachineSnapshot",
@@ -235,6 +237,7 @@ __all__ = [
     "Outcome",
     "PEFTSetup",
     "PartitionSpec",
+    "Policy",
     "PolicyError",
     "Portfolio",
     "Preempt",
@@ -286,7 +289,6 @@ __all__ = [
     "policy",
     "policy_names",
     "recorded",
-    "register_family",
     "register_policy",
     "replicate",
     "replicate_beside",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from simmodel.environment import Environment
 from simmodel.errors import InputError, SnapshotError
-from simmodel.policies.brokers import Broking, RoundRobin
+from simmodel.policies.mapping import MappingPolicy, RoundRobin
 from simmodel.runs.simulate import simulate
 from simmodel.snapshots.broker import BrokerSnapshot
 from simmodel.snapshots.snapshot import Snapshot
@@ -20,7 +20,7 @@ from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Dependency, Job
 from simmodel.work.workload import Workload
 
-NAMES = ["random", "share:0.6", "round-robin", "sgs-t", "sgs-w", "least-loaded", "siloed"]
+NAMES = ["random", "share(0.6)", "round-robin", "sgs-t", "sgs-w", "least-loaded", "siloed"]
 COLUMNS = (
     "job",
     "submit",
@@ -122,7 +122,7 @@ def test_jobs_that_come_besides_and_the_usual_front_door() -> None:
 
 
 def test_jobs_that_a_policy_holds_are_kept() -> None:
-    class Later(Broking):
+    class Later(MappingPolicy):
         name = "later"
 
         def decide(self, view):
@@ -134,7 +134,7 @@ def test_jobs_that_a_policy_holds_are_kept() -> None:
     env.run(until=5)
     snapshot = broker.snapshot()
     assert [(each.id, each.home) for each in snapshot.waiting] == [("x", "b")]
-    with pytest.raises(InputError, match="the broker 'later' was given as an object: give it again"):
+    with pytest.raises(InputError, match="the policy 'later' was given as an object: give it again"):
         simulate(snapshot)
     result = simulate(Snapshot.from_json(snapshot.to_json()), policy="siloed")
     assert (result.jobs["destination"][0], result.jobs["start"][0], result.jobs["wait"][0]) == ("b", 5, 5)

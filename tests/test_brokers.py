@@ -13,16 +13,8 @@ from simmodel.errors import ImpossibleWork, InputError, Stalled
 from simmodel.experiments.compare import replicate
 from simmodel.metrics.brokered import by_cluster, by_origin, moved, moved_turnaround, side_by_side, weekly
 from simmodel.platform.cluster import ClusterSpec, NodeSpec, PartitionSpec
-from simmodel.policies.brokers import (
-    BROKERS,
-    LeastLoaded,
-    LowestTurnaround,
-    LowestWait,
-    Random,
-    RoundRobin,
-    Share,
-    broker_policy,
-)
+from simmodel.policies.brokers import LeastLoaded
+from simmodel.policies.mapping import EarliestFinish, EarliestStart, Random, RoundRobin, Share
 from simmodel.runs.scenario import Scenario, load_scenario
 from simmodel.runs.simulate import simulate
 from simmodel.scheduling.protocol import Start
@@ -32,7 +24,10 @@ from simmodel.work.job import Job
 from simmodel.work.workload import Workload
 
 PATIENT = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-NAMES = [*BROKERS, "share:0.6", "least-loaded:jobs", "least-loaded:processors"]
+NAMES = [
+    *("random", "round-robin", "sgs-t", "sgs-w", "least-loaded", "siloed"),
+    *("share(0.6)", "least-loaded(jobs)", "least-loaded(processors)"),
+]
 
 
 def went(result):
@@ -68,9 +63,9 @@ def test_least_loaded_by_work_by_jobs_and_by_processors() -> None:
     """a runs one long job on 1 of 4; b two short ones on 1 each."""
     jobs = [Job(run=100), Job(run=10), Job(run=10), Job(submit=1, run=1)]
     assert went(two(jobs, "least-loaded")) == [("a", 0), ("b", 0), ("b", 0), ("b", 1)]
-    assert went(two(jobs, "least-loaded:jobs")) == [("a", 0), ("b", 0), ("a", 0), ("b", 1)]
+    assert went(two(jobs, "least-loaded(jobs)")) == [("a", 0), ("b", 0), ("a", 0), ("b", 1)]
     wide = [Job(processors=3, run=1), Job(processors=1, run=100), Job(processors=1, run=1)]
-    assert [place for place, _ in went(two(wide, "least-loaded:processors"))] == ["a", "b", "b"]
+    assert [place for place, _ in went(two(wide, "least-loaded(processors)"))] == ["a", "b", "b"]
     # Per processor: 2 of 8 is less than 2 of 4.
     assert [place for place, _ in went(two([Job(run=9)] * 3, "least-loaded", sizes=(2, 8)))] == ["a", "b", "b"]
 
@@ -82,7 +77,7 @@ def test_round_robin_passes_over_what_cannot_run_the_job() -> None:
 
 def test_random_and_shares_draw_once_a_job() -> None:
     jobs = [Job(run=1, submit=i) for i in range(600)]
-    for broker, share in (("random", 0.5), ("share:0.6", 0.6), (Random((1, 3)), 0.25), (Random({"b": 1, "a": 0}), 0)):
+    for broker, share in (("random", 0.5), ("share(0.6)", 0.6), (Random((1, 3)), 0.25), (Random({"b": 1, "a": 0}), 0)):
         result = two(jobs, broker)
         part = float((result.jobs["destination"] == "a").mean())
         assert abs(part - share) < 0.07
@@ -100,12 +95,12 @@ def test_random_and_shares_draw_once_a_job() -> None:
 def test_ties_go_by_a_named_rule() -> None:
     jobs = [Job(processors=1, run=10), Job(submit=1, processors=1, run=10)]
     assert [place for place, _ in went(two(jobs, "sgs-t"))] == ["a", "a"]
-    assert [place for place, _ in went(two(jobs, "sgs-t", ties="least-loaded"))] == ["a", "b"]
-    home = simulate({"a": 4, "b": 4}, {"b": jobs}, "sgs-w", ties="home")
+    assert [place for place, _ in went(two(jobs, "sgs-t(ties=least-loaded)"))] == ["a", "b"]
+    home = simulate({"a": 4, "b": 4}, {"b": jobs}, "sgs-w(ties=home)")
     assert set(home.jobs["destination"].tolist()) == {"b"}
-    last = two(jobs, LowestTurnaround(lambda view, job, places: places[-1]))
+    last = two(jobs, EarliestFinish(lambda view, job, places: places[-1]))
     assert [place for place, _ in went(last)] == ["b", "b"]
-    drawn = {tuple(place for place, _ in went(two(jobs, "sgs-w", ties="random", seed=seed))) for seed in range(20)}
+    drawn = {tuple(place for place, _ in went(two(jobs, "sgs-w(ties=random)", seed=seed))) for seed in range(20)}
     assert len(drawn) == 4
 
 
@@ -284,7 +279,7 @@ def test_siloed_is_each_log_replayed_alone(case: Case) -> None:
 def test_simulated_choices_are_those_of_brute_force(case: Case, figure: str) -> None:
     """Every choice simulated from the beginning: what each cluster was given so far, and this job."""
     case = case._replace(by="actual")
-    env, broker = case.broker(LowestTurnaround() if figure == "turnaround" else LowestWait())
+    env, broker = case.broker(EarliestFinish() if figure == "turnaround" else EarliestStart())
     order = []
 
     class Watch:
@@ -408,7 +403,7 @@ def test_a_result_of_a_broker_is_looked_at_as_any_other() -> None:
 def test_a_run_is_repeated_from_what_it_saved(tmp_path) -> None:
     logs = [Workload(columns, processors=8) for columns in jobs_of_two_weeks()]
     options = {"slowdowns": {("a", "b"): 1.5, "a": 2}, "estimates": "cqsim", "by": "actual"}
-    first = simulate({"a": 8, "b": 8}, logs, "sgs-w", policies={"a": "fcfs", "b": "easy"}, **options)
+    first = simulate({"a": 8, "b": 8}, logs, "sgs-w(ties=home)", policies={"a": "fcfs", "b": "easy"}, **options)
     first.to_sqlite(tmp_path / "run.sqlite")
     again = load_scenario(tmp_path / "run.sqlite").run()
     assert went(again) == went(first)
@@ -443,18 +438,25 @@ JOB = [Job(run=1)]
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: two(JOB, "sgst"), "broker 'sgst' is not known; did you mean 'sgs-t'"),
-        (lambda: two(JOB, "easy"), "broker 'easy' is not known"),
-        (lambda: two(JOB, "share:2"), "share:P expected, P between 0 and 1, found 'share:2'"),
-        (lambda: two(JOB, "share:x"), "share:P expected, P between 0 and 1, found 'share:x'"),
+        (lambda: two(JOB, "sgst"), "policy 'sgst' is not known; did you mean 'sgs-t'"),
+        (
+            lambda: two(JOB, "easy"),
+            "policy 'easy' decides when jobs start on the nodes of a cluster; broker asks which system takes each job",
+        ),
+        (lambda: two(JOB, "heft"), "policy 'heft' decides which processor of a machine takes each task; broker asks"),
+        (lambda: two(JOB, "share(2)"), "a share between 0 and 1 expected, found 2"),
+        (lambda: two(JOB, "share(x)"), "a share between 0 and 1 expected, found 'x'"),
+        (
+            lambda: two(JOB, "share:0.6"),
+            r"policy 'share:0.6': parameters stand in brackets, share\(0.6\)",
+        ),
         (lambda: Share(1.5), "a share between 0 and 1 expected, found 1.5"),
         (lambda: Random((0, 0)), "weights of places expected, none negative and not all 0"),
         (lambda: two(JOB, Random((1, 2, 3))), "2 weights expected, one a place, found 3"),
         (lambda: two(JOB, Random({"x": 1})), "a weight of each place expected \\(a, b\\), found x"),
         (lambda: LeastLoaded("mass"), "load 'mass' is not known"),
-        (lambda: LowestWait("best"), "rule for ties 'best' is not known"),
-        (lambda: two(JOB, "random", ties="first"), "a rule for ties goes with sgs-t, sgs-w, least-loaded"),
-        (lambda: broker_policy(Random(), ties="first"), "a rule for ties goes with a name of a broker"),
+        (lambda: EarliestStart("best"), "rule for ties 'best' is not known"),
+        (lambda: two(JOB, "siloed(ties=first)"), "policy 'siloed': parameter 'ties' is not known"),
         (lambda: two(JOB, "sgs-t", slowdowns=(1,)), "2 slowdowns expected, one a place, found 1"),
         (lambda: two(JOB, "sgs-t", slowdowns={"c": 2}), "slowdowns of places expected \\(a, b\\), found one of 'c'"),
         (lambda: two(JOB, "sgs-t", slowdowns=(1, 0)), "a slowdown > 0 expected for b, found 0"),

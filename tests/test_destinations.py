@@ -6,7 +6,6 @@ import pytest
 
 from simmodel import Cluster, Environment, Job
 from simmodel.errors import ImpossibleWork, InputError, PolicyError
-from simmodel.policies.brokers import LowestTurnaround
 from simmodel.policies.mapping import EarliestFinish
 from simmodel.resources.counts import CountPool
 from simmodel.scheduling.protocol import Load, Start
@@ -161,7 +160,7 @@ def test_loads_add_up() -> None:
 def test_slowdowns_and_homes_hold_for_every_kind() -> None:
     env = Environment()
     inner = Broker(env, [slots(env, 2, "x")], "round-robin", slowdowns=[3], name="inner")
-    outer = Broker(env, [inner, slots(env, 2, "y")], LowestTurnaround("home"), slowdowns={("y", "inner"): 2, "y": 7})
+    outer = Broker(env, [inner, slots(env, 2, "y")], EarliestFinish("home"), slowdowns={("y", "inner"): 2, "y": 7})
     job = outer.submit(Job(run=10, requested=20), home="y")
     env.run()
     assert (job.destination.name, job.started) == ("inner", 0)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from simmodel.environment import Environment
 from simmodel.errors import ImpossibleWork, InputError
 from simmodel.platform.cluster import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec, QueueSpec
-from simmodel.policies.brokers import Broking
+from simmodel.policies.mapping import MappingPolicy
 from simmodel.scheduling.protocol import Start
 from simmodel.systems.cluster.forecast import Forecast
 from simmodel.systems.cluster.system import Cluster
@@ -19,7 +19,7 @@ from simmodel.work.job import Job
 PATIENT = settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
 
 
-class Asking(Broking):
+class Asking(MappingPolicy):
     """Asks about some places, in both ways, and sends each job where a list says."""
 
     def __init__(self, asked, sent):

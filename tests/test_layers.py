@@ -15,8 +15,6 @@ ROWS = (
     *("experiments", "studies", "learn", "twin", "testing", "commands", "cli", "__main__"),
 )
 UPWARD = {
-    ("simmodel.scheduling.registry", "simmodel.policies"): "names of policies are looked up where they are defined",
-    ("simmodel.scheduling.registry", "simmodel.policies.backfilling"): "what a name such as fcfs+easy stands for",
     ("simmodel.snapshots.cluster", "simmodel.systems.cluster.from_data"): "Snapshot.of builds one of tables",
 }
 """Importer and imported, of what climbs against the order all the same, and why."""

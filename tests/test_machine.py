@@ -533,7 +533,7 @@ def test_several_machines_in_one_environment() -> None:
     ],
 )
 def test_what_can_never_run_is_refused_when_it_is_submitted(tasks: TaskSet, message: str) -> None:
-    machine = Machine(Environment(), small_machine({"name": "gpu0"}, sizes={"n0": 1e9, "gpu0": 5e8}), "fcfs")
+    machine = Machine(Environment(), small_machine({"name": "gpu0"}, sizes={"n0": 1e9, "gpu0": 5e8}), "hrr")
     with pytest.raises(ImpossibleWork, match=message):
         machine.submit(tasks)
     assert not machine.tasks

@@ -12,7 +12,7 @@ from simmodel.experiments.brokering import compare_brokers, inner_jobs
 from simmodel.formats.swf import read_swf
 from simmodel.generators.lublin import lublin
 from simmodel.metrics.tables import text_table
-from simmodel.policies.brokers import RoundRobin
+from simmodel.policies.mapping import RoundRobin
 from simmodel.studies.metascheduling import CQSIM, PAPER, SETUPS, contest, fitting
 from simmodel.work.job import Job
 from simmodel.work.transformations import scale_load
@@ -37,14 +37,14 @@ def folder(tmp_path, monkeypatch):
 def test_one_log_on_two_clusters_under_two_brokers(folder, capsys) -> None:
     pytest.importorskip("matplotlib").use("agg")
     files = ["--json", "out.json", "--plot", "out.png", "--schedule", "out.csv"]
-    options = ["--clusters", "4,4", "--slowdowns", "1,1.3", "--broker", "share:0.6,sgs-t", "--repeat", "3"]
+    options = ["--clusters", "4,4", "--slowdowns", "1,1.3", "--broker", "share(0.6),sgs-t", "--repeat", "3"]
     assert main(["meta", "one.swf", *options, "--edges", "5", *files]) == 0
     out = capsys.readouterr().out
-    assert "one on 2 clusters under share:0.6, sgs-t" in out
+    assert "one on 2 clusters under share(0.6), sgs-t" in out
     assert "mean wait (min) by processors" in out
     assert "mean wait (min) by time asked for" in out
     document = json.loads((folder / "out.json").read_text())
-    assert [len(document["brokers"][name]["mean_wait_min"]) for name in ("share:0.6", "sgs-t")] == [3, 1]
+    assert [len(document["brokers"][name]["mean_wait_min"]) for name in ("share(0.6)", "sgs-t")] == [3, 1]
     assert document["mean_wait_min_by"]["processors"][-1]["jobs"] == 30
     assert document["brokers"]["sgs-t"]["scenario"]["workload"] == [{"source": "one.swf"}]
     assert (folder / "out.png").stat().st_size > 10_000
@@ -69,7 +69,7 @@ def test_several_logs_have_their_homes(folder, capsys) -> None:
         (["one.swf", "--clusters", ","], "--clusters: a list with commas expected, found ','"),
         (["one.swf", "--clusters", "4,4", "--slowdowns", "1"], "2 slowdowns expected, one a place, found 1"),
         (["one.swf", "--clusters", "4,4", "--slowdowns", "1,y"], "--slowdowns: a number > 0 expected, found 'y'"),
-        (["one.swf", "--clusters", "4,4", "--broker", "best"], "broker 'best' is not known"),
+        (["one.swf", "--clusters", "4,4", "--broker", "best"], "policy 'best' is not known"),
         (["one.swf", "--clusters", "4,4", "--broker", "siloed"], "a home cluster of each job expected"),
         (["one.swf", "--clusters", "4,4", "--edges", "20"], "more than 40 jobs expected, 20 at either end uncounted"),
         (["one.swf", "two.swf", "--clusters", "4"], "at most 1 workloads expected, one a place, found 2"),
@@ -120,7 +120,7 @@ def test_brokers_that_draw_are_repeated_and_the_others_are_not() -> None:
     assert table["change"][-1] == pytest.approx(table["best"][-1] / table["chance"][-1] - 1)
     assert table["jobs"][-1] == 120
     assert found["best"].name == "best"
-    tied = compare_brokers([16, 16], log, ["random", "sgs-t"], repeat=2, ties="random")
+    tied = compare_brokers([16, 16], log, {"random": "random", "sgs-t": "sgs-t(ties=random)"}, repeat=2)
     assert [len(tied.waits(label)) for label in tied.results] == [2, 2]
     assert tied.by("walltime")["jobs"][-1] == 120
     own = compare_brokers([16, 16], log, ["sgs-t"], bins={"processors": [0, 4, 16]})
@@ -155,7 +155,7 @@ def test_the_contest_has_the_tables_of_the_paper() -> None:
     log = lublin(300, 2180, seed=1)
     found = contest(log, "slower", 3, edges=20)
     assert found.comparison.by("processors")["jobs"][-1] == 260
-    assert {"paper share:0.6", "paper sgs-t", "paper change"} <= {*found.sizes.names}
+    assert {"paper share(0.6)", "paper sgs-t", "paper change"} <= {*found.sizes.names}
     assert found.sizes["paper sgs-t"][-1] == 681.7
     assert "(928.6" in found.summary()
     assert found.walltimes["jobs"][-1] == 260

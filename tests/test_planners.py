@@ -346,7 +346,7 @@ spec = MachineSpec(
 rng = np.random.default_rng(3)
 tasks = [Task(id=f"task {i}", run=int(rng.integers(1, 6)) * 4, family="abc"[i % 3]) for i in range(60)]
 edges = [(f"task {a}", f"task {b}", 8.0) for b in range(9, 60) for a in sorted({int(x) for x in rng.integers(0, b, 3)})]
-for name in policies("tasks"):
+for name in [each for each in policies("tasks") if each != "share"]:
     env = Environment(seed=5)
     machine = Machine(env, spec, policy=name)
     machine.submit(Workflow(tasks, edges))
@@ -356,4 +356,4 @@ for name in policies("tasks"):
 """
     outputs = [printed(program, seed) for seed in ("1", "2")]
     assert outputs[0] == outputs[1]
-    assert len(outputs[0].splitlines()) == 14
+    assert len(outputs[0].splitlines()) == 18

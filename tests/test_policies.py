@@ -199,7 +199,7 @@ def test_same_seed_same_result_in_other_processes():
     [
         ("esay", "policy 'esay' is not known; did you mean 'easy'?"),
         ("sjff+easy", "order 'sjff' is not known; did you mean 'sjf'?"),
-        ("sjf+esy", "backfill 'esy' is not known; did you mean 'easy'?"),
+        ("sjf+esy", "policy 'esy' is not known; did you mean 'easy'?"),
         ("nowhere:policy", "policy 'nowhere:policy': No module named 'nowhere'"),
     ],
 )

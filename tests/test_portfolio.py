@@ -19,7 +19,7 @@ from simmodel.errors import InputError, PolicyError
 from simmodel.generators.schedtwin import schedtwin
 from simmodel.metrics.objective import started_shares
 from simmodel.policies.portfolio import Portfolio
-from simmodel.scheduling.registry import families, split_names
+from simmodel.scheduling.registry import policies, split_names
 
 EASIES = ("wfp+easy", "fcfs+easy", "sjf+easy")
 
@@ -160,7 +160,7 @@ def told(values: dict[float, dict[str, float]], portfolio: Portfolio, until: flo
     """Run with futures whose scores are told by instant and policy; return the choices as (time, policy)."""
     env = Environment()
     cluster = Cluster(env, 1, portfolio)
-    cluster.view.simulate = lambda candidate, **_: values[env.now][candidate.__name__]
+    cluster.view.simulate = lambda candidate, **_: values[env.now][candidate.name]
     for _ in range(10):
         cluster.submit(Job(processors=1, run=10))
     env.run(until=until)
@@ -220,7 +220,7 @@ def test_hysteresis_on_the_min_max_scale_is_a_share_of_the_worst_score():
         env = Environment()
         cluster = Cluster(env, 1, portfolio)
         futures = {0: {"first": (1, 2), "last": (2, 3)}, 10: {"first": (1, 3), "last": (2, 2)}}  # 0 and 4; 3 and 1
-        cluster.view.simulate = lambda candidate, **_: future(*futures[env.now][candidate.__name__])
+        cluster.view.simulate = lambda candidate, **_: future(*futures[env.now][candidate.name])
         cluster.submit(Job(processors=1, run=10))
         env.process(iter_submit(env, cluster))
         env.run()
@@ -248,10 +248,10 @@ def test_the_horizon_and_the_estimates_go_to_the_simulation():
     portfolio = Portfolio([first], lambda future: 0.0, horizon=300, estimates="actual")
     env = Environment()
     cluster = Cluster(env, 1, portfolio)
-    cluster.view.simulate = lambda candidate, **options: asked.append((candidate, options))
+    cluster.view.simulate = lambda candidate, **options: asked.append((candidate.name, options))
     cluster.submit(Job(processors=1, run=10))
     env.run()
-    assert asked == [(first, {"horizon": 300, "estimates": "actual"})]
+    assert asked == [("first", {"horizon": 300, "estimates": "actual"})]
 
 
 def test_beyond_the_horizon_a_job_has_waited_to_it():
@@ -518,7 +518,7 @@ def test_portfolios_are_named():
     assert found.ties == ("wfp", "fcfs", "conservative")
     assert (found.interval, found.hysteresis, found.horizon, found.estimates) == (60, 0.05, 3600, "actual")
     assert str(found.objective) == "raw:0.5*wait_max+2*wait_mean"
-    assert "portfolio" in families()
+    assert "portfolio" in policies()
     nested = policy("portfolio(portfolio(easy, sjf+easy), ljf)")
     assert tuple(nested.policies) == ("portfolio(easy, sjf+easy)", "ljf")
     assert split_names("easy, portfolio(a, b(c, d)) ,sjf") == ["easy", "portfolio(a, b(c, d))", "sjf"]
@@ -527,11 +527,14 @@ def test_portfolios_are_named():
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("portfolio(easy, intreval=3)", "option of the portfolio 'intreval' is not known; did you mean 'interval'"),
-        ("portfolio(easy, interval=soon)", "portfolio: interval: a number expected, found 'soon'"),
+        (
+            "portfolio(easy, intreval=3)",
+            "parameter 'intreval' is not known; did you mean 'interval'",
+        ),
+        ("portfolio(easy, interval=soon)", "interval: seconds > 0 expected, found 'soon'"),
         ("portfolio(easy, easy)", "each policy once expected, found easy 2 times"),
-        ("portfolio(fcfs, backfill=eager)", "backfill 'eager' is not known"),
-        ("folio(easy)", "family of policies 'folio' is not known; did you mean 'portfolio'"),
+        ("portfolio(fcfs, backfill=eager)", "policy 'eager' is not known"),
+        ("folio(easy)", "policy 'folio' is not known; did you mean 'portfolio'"),
     ],
 )
 def test_wrong_texts_get_one_sentence(text, sentence):

@@ -76,7 +76,7 @@ def test_jobs_of_clusters_are_withdrawn_and_not_taken_back(two: BrokerSnapshot) 
 
 def test_wrong_branches_get_one_sentence(two: BrokerSnapshot) -> None:
     for branch, sentence in (
-        (Branch("sjf"), "broker 'sjf' is not known"),
+        (Branch("sjf"), "policy 'sjf' decides when jobs start on the nodes of a cluster; the broker asks which system"),
         (Branch(policies={"c": "easy"}), "found one of 'c'"),
         (Branch(policies={"a": "esay"}), "did you mean 'easy'"),
     ):

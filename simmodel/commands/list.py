@@ -29,11 +29,16 @@ def run(options: argparse.Namespace) -> None:
 
 def _list_policies() -> dict[str, str]:
     from simmodel.policies.backfilling import BACKFILLS
-    from simmodel.scheduling.registry import families, policies
+    from simmodel.scheduling.registry import policies
 
     kinds = " | ".join(kind for kind in BACKFILLS if kind != "none")
-    more = {f"{name}(...)": description for name, description in families().items()}
-    more |= {"ORDER+BACKFILL": f"any order with {kinds}", "MODULE:NAME": "a policy of one's own"}
+    more = {
+        "portfolio(A, B, ...)": (
+            "of these, with backfill=, objective=, ties=, interval=, hysteresis=, horizon=, estimates="
+        ),
+        "ORDER+BACKFILL": f"any order with {kinds}",
+        "MODULE:NAME": "a custom policy",
+    }
     placing = {name: f"on a machine: {line}" for name, line in policies("tasks").items()}
     return {**policies("jobs"), **more, **placing}
 
@@ -78,11 +83,9 @@ def _list_generators() -> dict[str, str]:
 
 def _list_brokers() -> dict[str, str]:
     """Return the names of the brokers that ``simmodel meta`` knows."""
-    from simmodel.policies.brokers import BROKERS, LOADS
+    from simmodel.scheduling.registry import policies
 
-    named = {name: description for name, (_, description) in BROKERS.items()}
-    named["share:P"] = "the first cluster with probability P, the others alike"
-    return {**named, "least-loaded:LOAD": f"by {' | '.join(LOADS)}", "MODULE:NAME": "a broker of one's own"}
+    return {**policies("systems"), "MODULE:NAME": "a custom policy"}
 
 
 _LISTS: dict[str, Callable[[], dict[str, str]]] = {

@@ -70,6 +70,7 @@ def add(commands: Commands) -> None:
 def run(options: argparse.Namespace) -> None:
     """Run logs on several clusters under a broker, or under several, and compare waits by size and requested time."""
     from simmodel.experiments.brokering import compare_brokers
+    from simmodel.scheduling.labels import labelled
     from simmodel.systems.kinds import kind_named
 
     check_outputs(options, "json", "schedule", "plot")
@@ -77,8 +78,6 @@ def run(options: argparse.Namespace) -> None:
     clusters = [_cluster(text) for text in _parts(options.clusters, "--clusters")]
     brokers = split_names(options.broker)
     given = kind_options(options, kind_named("broker"))
-    if options.ties is not None:
-        given["ties"] = options.ties
     if options.slowdowns is not None:
         given["slowdowns"] = [_factor(text) for text in _parts(options.slowdowns, "--slowdowns")]
     logs = [_log(name, options.align) for name in options.logs]
@@ -86,7 +85,7 @@ def run(options: argparse.Namespace) -> None:
         found = compare_brokers(
             clusters,
             logs[0] if len(logs) == 1 else logs,
-            brokers,
+            {name: with_ties(name, options.ties) for name in labelled(brokers, "broker", "brokers")},
             repeat=options.repeat,
             edges=options.edges,
             seed=options.seed,
@@ -108,6 +107,20 @@ def run(options: argparse.Namespace) -> None:
             "plot": lambda path: found.plot().savefig(path, dpi=120),
         },
     )
+
+
+def with_ties(name: str, ties: str | None) -> str:
+    """Return the name of a broker with a rule for ties, where it is one that compares and has no rule of its own.
+
+    >>> with_ties("sgs-t", "home"), with_ties("least-loaded(jobs)", "home"), with_ties("random", "home")
+    ('sgs-t(ties=home)', 'least-loaded(jobs, ties=home)', 'random')
+    """
+    from simmodel.policies.mapping import Lowest
+    from simmodel.scheduling.registry import policy
+
+    if ties is None or "ties=" in name or not isinstance(policy(name), Lowest):
+        return name
+    return f"{name.removesuffix(')')}, ties={ties})" if name.endswith(")") else f"{name}(ties={ties})"
 
 
 def _parts(text: str, option: str) -> list[str]:

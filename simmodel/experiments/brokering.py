@@ -15,9 +15,9 @@ from simmodel.experiments.compare import map_calls
 from simmodel.metrics.brokered import by_origin, cluster_lines, moved_turnaround, side_by_side
 from simmodel.metrics.statistics import Interval, mean_interval, replication_seeds
 from simmodel.metrics.tables import text_table
-from simmodel.policies.brokers import broker_policy
 from simmodel.runs.simulate import simulate
 from simmodel.scheduling.labels import labelled
+from simmodel.scheduling.registry import policy as policy_of
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def compare_brokers(
     Parameters
     ----------
     clusters, workload, options
-        as of :func:`~simmodel.runs.simulate.simulate`; ``ties`` goes to those brokers that compare
+        as of :func:`~simmodel.runs.simulate.simulate`
     brokers
         names or objects, or both with labels as ``{label: broker}``
     repeat
@@ -96,7 +96,7 @@ def compare_brokers(
     >>> print(both.by("processors")["change"])
     [-0.66666667 -0.66666667]
     """
-    chosen = labelled(brokers, "broker", "brokers", check=broker_policy)
+    chosen = labelled(brokers, "broker", "brokers", check=policy_of)
     if isinstance(repeat, int):
         seeds = replication_seeds(repeat, seed) if repeat > 1 else [seed]
     else:
@@ -105,12 +105,8 @@ def compare_brokers(
         raise InputError("at least one run expected, found none")
     calls = []
     for label, broker in chosen.items():
-        given = dict(options)
-        if not _compares(broker):
-            given.pop("ties", None)
-        draws = _draws(broker) or given.get("ties") == "random"
-        for i, each in enumerate(seeds if draws else seeds[:1]):
-            named = {**given, "seed": each, "name": label}
+        for i, each in enumerate(seeds if policy_of(broker).draws else seeds[:1]):
+            named = {**options, "seed": each, "name": label}
             calls.append((clusters, workload, broker, named, edges, dict(bins or {}), i == 0))
     found = list(map_calls(_run, calls, executor, progress))
     tables: dict[str, list[dict[str, Table]]] = {label: [] for label in chosen}
@@ -120,17 +116,6 @@ def compare_brokers(
         if result is not None:
             results[call[3]["name"]] = result
     return BrokerComparison(results, tables, level, dict(bins or {}))
-
-
-def _compares(broker: PolicyLike) -> bool:
-    return isinstance(broker, str) and broker.startswith(("sgs", "least-loaded"))
-
-
-def _draws(broker: PolicyLike) -> bool:
-    """Whether chance plays a part: that of brokers of one's own is not known."""
-    policy = broker_policy(broker)
-    known = type(policy).__module__ == "simmodel.policies.brokers"
-    return not known or hasattr(policy, "weights") or getattr(policy, "ties", None) == "random"
 
 
 def _run(call: tuple[Any, ...]) -> tuple[dict[str, Table], BrokerResult | None]:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import attrs
 
 from simmodel.errors import InputError
+from simmodel.scheduling.policy import Policy
 from simmodel.scheduling.protocol import Decision, Start, View
+from simmodel.scheduling.registry import label
 from simmodel.work.job import Job
 
 if TYPE_CHECKING:
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.systems.system import System
 
-__all__ = ["Action", "Branch", "CancelJob", "Following", "PoliciesBelow", "StartJob", "SubmitJob", "follow", "label"]
+__all__ = ["Action", "Branch", "CancelJob", "Following", "PoliciesBelow", "StartJob", "SubmitJob", "follow"]
 
 PoliciesBelow: TypeAlias = "PolicyLike | Mapping[str, PolicyLike]"
 """Policies of the places below: one for all, or by path (``"a"``, ``"inner.a"``)."""
@@ -148,16 +150,7 @@ def _called_below(policies: PoliciesBelow | None) -> list[str]:
     return [f"{label(policies)} below"]
 
 
-def label(policy: PolicyLike | None) -> str:
-    """Return what a policy is called in tables."""
-    if policy is None:
-        return "as it is"
-    if isinstance(policy, str):
-        return policy
-    return str(getattr(policy, "name", None) or getattr(policy, "__name__", None) or type(policy).__name__)
-
-
-def follow(branch: Branch, first: Any, named: Callable[[PolicyLike], Any]) -> Any:
+def follow(branch: Branch, first: Policy, named: Callable[[PolicyLike], Policy]) -> Policy:
     """Return the policy that does what a branch says but for submissions, beginning with the policy ``first``.
 
     It is for one simulation. ``named`` gives policies with nothing remembered.
@@ -169,36 +162,40 @@ def follow(branch: Branch, first: Any, named: Callable[[PolicyLike], Any]) -> An
     return Following(first, [(at, named(policy)) for at, policy in branch.then], starts, cancels)
 
 
-class Following:
+class Following(Policy):
     """Policies one after the other, and what is started and withdrawn by hand."""
 
     def __init__(
-        self, first: Any, then: list[tuple[float, Any]], starts: list[StartJob], cancels: list[CancelJob]
+        self, first: Policy, then: list[tuple[float, Policy]], starts: list[StartJob], cancels: list[CancelJob]
     ) -> None:
+        self.first = first
+        self.then = then
+        self.starts = starts
+        self.cancels = cancels
         self.stages = [(float("-inf"), first), *then]
-        self.name = label(first)
-        self.tries_every_submission = any(getattr(each, "tries_every_submission", False) for _, each in self.stages)
-        self.preempts = any(getattr(each, "preempts", False) for _, each in self.stages)
-        self.plans = getattr(first, "plans", False)
-        if hasattr(first, "destinations"):
-            self.destinations = first.destinations
-        self._starts = starts
-        self._cancels = cancels
+        self.name = first.name
+        self.plans = first.plans
+        self.tries_every_submission = any(each.tries_every_submission for _, each in self.stages)
+        self.preempts = any(each.preempts for _, each in self.stages)
         self.system: System[Any] | None = None
+        self._to_start = starts
         self._stage = 0
+
+    def destinations(self, home: Any, places: Sequence[Any], /) -> Sequence[Any]:
+        """Return where the first policy lets work of a home go."""
+        return self.first.destinations(home, places)
 
     def attach(self, system: System[Any]) -> None:
         """Attach all policies to the system, and see to it that there is a decision whenever one is due."""
         self.system = system
         for _, policy in self.stages:
-            if hasattr(policy, "attach"):
-                policy.attach(system)
+            policy.attach(system)
         env = system.env
         for at, _ in self.stages[1:]:
             env.call_at(at, self._wake)
-        for start in self._starts:
+        for start in self.starts:
             env.call_at(env.now if start.at is None else start.at, self._wake)
-        for cancel in self._cancels:
+        for cancel in self.cancels:
             env.call_at(env.now if cancel.at is None else cancel.at, _Withdrawal(system, cancel.job))
 
     def _wake(self) -> None:
@@ -207,26 +204,24 @@ class Following:
 
     def restore(self, values: Any) -> None:
         """Give the first policy what it remembers."""
-        first = self.stages[0][1]
-        if hasattr(first, "restore"):
-            first.restore(values)
+        self.first.restore(values)
 
-    def decide(self, view: View) -> Iterable[Decision]:
+    def decide(self, view: View, /) -> Iterable[Decision]:
         """Start what is to be started by hand, and then what the policy of this instant decides."""
         now = view.now
         before = self._stage
         while self._stage + 1 < len(self.stages) and self.stages[self._stage + 1][0] <= now:
             self._stage += 1
         policy = self.stages[self._stage][1]
-        if self._stage != before and hasattr(policy, "forget"):
+        if self._stage != before:
             policy.forget()
-        if any(start.at is None or start.at <= now for start in self._starts):
+        if any(start.at is None or start.at <= now for start in self._to_start):
             return self._by_hand(view, policy)
-        return getattr(policy, "decide", policy)(view) or ()
+        return policy.decide(view) or ()
 
-    def _by_hand(self, view: View, policy: Any) -> Iterator[Decision]:
-        due = [start for start in self._starts if start.at is None or start.at <= view.now]
-        self._starts = [start for start in self._starts if start not in due]
+    def _by_hand(self, view: View, policy: Policy) -> Iterator[Decision]:
+        due = [start for start in self._to_start if start.at is None or start.at <= view.now]
+        self._to_start = [start for start in self._to_start if start not in due]
         for start in due:
             system = self.system
             assert system is not None
@@ -246,7 +241,7 @@ class Following:
                     f"asked for, {place.free} of {place.capacity} are free"
                 )
             yield Start(job, place, "by hand")
-        yield from getattr(policy, "decide", policy)(view) or ()
+        yield from policy.decide(view) or ()
 
 
 class _Withdrawal:

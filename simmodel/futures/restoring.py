@@ -55,6 +55,7 @@ def restored(env: Environment, snapshot: Snapshot, branch: Branch) -> System[Any
     kind = kind_of_snapshot(snapshot)
     policy = follow(branch, kind.policy_of(snapshot, branch.policy), lambda given: kind.policy_of(snapshot, given))
     system = kind.restore(env, snapshot, policy, policies=branch.policies)
-    if isinstance(policy, Following) and policy.system is None:
-        policy.attach(system)
+    own = system.scheduler.policy
+    if isinstance(own, Following) and own.system is None:
+        own.attach(system)
     return system

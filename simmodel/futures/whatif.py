@@ -18,7 +18,7 @@ import attrs
 
 from simmodel.environment import Environment
 from simmodel.errors import InputError, Stalled
-from simmodel.futures.branches import Branch, label
+from simmodel.futures.branches import Branch
 from simmodel.futures.comparison import WhatIf, scored
 from simmodel.futures.executors import Ended, OutOfTime, run_all
 from simmodel.futures.outcomes import Outcome, Sample, Starting
@@ -30,6 +30,7 @@ from simmodel.runs.simulation import Simulation
 from simmodel.scheduling.labels import labelled
 from simmodel.scheduling.objective import objective as objective_of
 from simmodel.scheduling.observer import Observer
+from simmodel.scheduling.registry import label
 from simmodel.snapshots.snapshot import Snapshot
 from simmodel.systems.kinds import kind_of_snapshot, work_of
 from simmodel.work.job import Job

@@ -132,7 +132,6 @@ class BrokerOptions(Options):
     by: Literal["requested", "actual"] = _choice(
         "requested", "what estimates go by: requested times (default), or actual run times as CQSim+ does"
     )
-    ties: Any = None
     below: Mapping[str, Any] = attrs.field(factory=dict)
 
     @classmethod
@@ -143,6 +142,6 @@ class BrokerOptions(Options):
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> BrokerOptions:
         """Return the options that values give; what a broker does not know is for its places."""
-        own = {name: value for name, value in values.items() if name in ("by", "ties", "below")}
+        own = {name: value for name, value in values.items() if name in ("by", "below")}
         below = {**own.pop("below", {}), **{name: value for name, value in values.items() if name not in cls.names()}}
         return cls(**own, below=below)

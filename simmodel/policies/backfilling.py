@@ -11,17 +11,18 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from simmodel.errors import InputError
-from simmodel.policies.ordering import FCFS, SJF, at_each_place, attach, fresh, order
+from simmodel.policies.ordering import FCFS, SJF, at_each_place, order
 from simmodel.policies.planning import Conservative, ConservativeKeep
+from simmodel.scheduling.policy import Policy
 from simmodel.scheduling.protocol import Decision, Reserve, Start, View
 from simmodel.scheduling.registry import unknown
 
-__all__ = ["BACKFILLS", "Backfill", "Easy", "combined"]
+__all__ = ["BACKFILLS", "Backfill", "Easy"]
 
 INFINITY = float("inf")
 
 
-class Easy:
+class Easy(Policy):
     """EASY: the head of the queue is promised the earliest time at which it fits; the others may not delay it.
 
     The head starts while it fits. One that does not fit is promised the time at which it fits if all that runs ends as
@@ -42,6 +43,8 @@ class Easy:
     'easy-sjbf'
     """
 
+    decides = "jobs"
+
     def __init__(self, order: Any = FCFS, *, candidates: Any = None, promises: bool = False) -> None:
         self.order = _order(order)
         self.candidates = self.order if candidates is None else _order(candidates)
@@ -51,20 +54,11 @@ class Easy:
         self.tries_every_submission = self.candidates is not self.order
         self._blocked: dict[Any, tuple[int, Any, float, int]] = {}  # place: version, head, promised time, extra
 
-    def fresh(self) -> Easy:
-        """Return one with the same settings and nothing remembered."""
-        candidates = None if self.candidates is self.order else fresh(self.candidates)
-        return Easy(fresh(self.order), candidates=candidates, promises=self.promises)
-
     def forget(self) -> None:
         """Forget what the last decision found: another policy has decided since."""
         self._blocked.clear()
 
-    def attach(self, system: Any) -> None:
-        """Attach the orders that keep a history to the system."""
-        attach(system, self.order, self.candidates)
-
-    def decide(self, view: View) -> Iterable[Decision]:
+    def decide(self, view: View, /) -> Iterable[Decision]:
         """Start heads, promise, and backfill, at each place."""
         places = view.places
         if len(places) > 1:
@@ -186,21 +180,6 @@ def Backfill(
             raise InputError(f"an order of candidates goes with easy backfilling, found {kind!r}")
         options["candidates"] = candidates
     return BACKFILLS[kind](_order(order), **options)
-
-
-def combined(name: str) -> Any:
-    """Return the policy that ``ORDER+BACKFILL`` or ``ORDER+best-fit`` or ``ORDER+window`` names."""
-    from simmodel.policies.window import Window
-
-    first, _, second = name.partition("+")
-    kinds: dict[str, Callable[..., Any]] = {**BACKFILLS, "easy-sjbf": _sjbf, "window": Window}
-    if second not in kinds:
-        raise unknown("backfill", second, kinds)
-    return kinds[second](order(first))
-
-
-def _sjbf(order: Any) -> Easy:
-    return Easy(order, candidates=SJF)
 
 
 BACKFILLS: dict[str, Callable[..., Any]] = {

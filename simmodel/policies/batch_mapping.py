@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simmodel.policies.mapping import queueing
+from simmodel.scheduling.policy import Policy
 from simmodel.scheduling.protocol import Decision, Start, View
 
 if TYPE_CHECKING:
@@ -29,18 +29,14 @@ _Choices = Generator[tuple[int, int], float, None]
 """Yields a row and a column, and is sent the instant at which the queue of the place is then empty."""
 
 
-class _Batch:
+class _Batch(Policy):
     """What the three share: they ask for all estimates, and differ in which task comes next."""
 
-    name = ""
+    decides = "places"
 
-    def fresh(self) -> Any:
-        """Return itself: it remembers nothing."""
-        return self
-
-    def decide(self, view: View) -> Iterator[Decision]:
+    def decide(self, view: View, /) -> Iterator[Decision]:
         """Give the waiting tasks away, each where it ends first, one after another."""
-        places = queueing(view, self)
+        places = view.places
         tasks: list[Any] = []
         costs: list[list[float]] = []
         starts = [0.0] * len(places)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
+from simmodel.scheduling.policy import Policy
 from simmodel.scheduling.protocol import Decision, Start, View
 from simmodel.scheduling.usage import Usage
 
@@ -31,7 +32,7 @@ __all__ = ["FCFS", "LJF", "ORDERS", "SJF", "UNICEF", "WFP", "Multifactor", "Orde
 
 
 @attrs.frozen(eq=False)
-class Order:
+class Order(Policy):
     """An order of waiting work, and the policy that starts jobs in it until the first that does not fit.
 
     Parameters
@@ -57,15 +58,21 @@ class Order:
     -8
     """
 
+    decides = "jobs"
+
     name: str
     key: Callable[..., Any] | None = attrs.field(default=None, kw_only=True)
     changes: bool = attrs.field(default=False, kw_only=True)
     scores: Callable[[float, ColumnIndex], NDArray[np.float64]] | None = attrs.field(default=None, kw_only=True)
     description: str = attrs.field(default="", kw_only=True)
 
-    def decide(self, view: View) -> Iterable[Decision]:
+    def decide(self, view: View, /) -> Iterable[Decision]:
         """Start jobs in order, at each place, until the first that does not fit."""
         return at_each_place(view, partial(start_heads, self))
+
+    def fresh(self) -> Order:
+        """Return the order itself: a value remembers nothing."""
+        return self
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         if any(self is known for known in _VALUES):  # the package's own stay themselves in other processes
@@ -91,18 +98,6 @@ def at_each_place(view: View, decide: Callable[[View, Any], Iterable[Decision]])
     if len(places) == 1:
         return decide(view, places[0])
     return chain.from_iterable(decide(view, place) for place in places)
-
-
-def fresh(policy: Any) -> Any:
-    """Return a policy or an order with nothing remembered: itself, where it remembers nothing."""
-    return policy.fresh() if hasattr(policy, "fresh") else policy
-
-
-def attach(system: Any, *policies: Any) -> None:
-    """Attach those of the policies and orders that keep a history to a system, each once."""
-    for policy in dict.fromkeys(policies):
-        if hasattr(policy, "attach"):
-            policy.attach(system)
 
 
 def _at_least_one(seconds: float) -> float:
@@ -180,7 +175,7 @@ F4 = Order(
 
 
 @attrs.define(eq=False)
-class Multifactor:
+class Multifactor(Policy):
     """The weighted sum of age, size and fair share, each 0 to 1, that Slurm's priority plug-in uses.
 
     Parameters
@@ -202,6 +197,8 @@ class Multifactor:
     True
     """
 
+    decides = "jobs"
+
     age: float = 1000.0
     size: float = 1000.0
     fair_share: float = 10000.0
@@ -222,19 +219,6 @@ class Multifactor:
         """Have the system keep the usage of users from now on."""
         self.capacity = float(max(place.capacity for place in system.places))
         system.keep_usage(self.usage)
-
-    def fresh(self) -> Multifactor:
-        """Return one with the same weights and no history."""
-        return Multifactor(
-            self.age,
-            self.size,
-            self.fair_share,
-            self.max_age,
-            self.small_first,
-            self.half_life,
-            dict(self.shares),
-            self.name,
-        )
 
     def factors(self, users: Iterable[Any], now: float) -> list[float]:
         """Return the fair-share factor of each of these users, 0 to 1, at an instant (s)."""
@@ -267,7 +251,7 @@ class Multifactor:
         )
         return keys
 
-    def decide(self, view: View) -> Iterable[Decision]:
+    def decide(self, view: View, /) -> Iterable[Decision]:
         """Start jobs in order, at each place, until the first that does not fit."""
         return at_each_place(view, partial(start_heads, self))
 

@@ -10,12 +10,13 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from simmodel.policies.ordering import FCFS, at_each_place
+from simmodel.scheduling.policy import Policy
 from simmodel.scheduling.protocol import Decision, Start, View
 
 __all__ = ["BestFit"]
 
 
-class BestFit:
+class BestFit(Policy):
     """While something fits, the waiting job that leaves the fewest processors free starts; ties by arrival.
 
     >>> BestFit().name
@@ -23,8 +24,9 @@ class BestFit:
     """
 
     name = "best-fit"
+    decides = "jobs"
 
-    def decide(self, view: View) -> Iterable[Decision]:
+    def decide(self, view: View, /) -> Iterable[Decision]:
         """Start the best fitting jobs, at each place."""
         return at_each_place(view, self._at)
 

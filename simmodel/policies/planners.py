@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from copy import copy
 from functools import partial
 from typing import Any
 
 from simmodel.policies.list_scheduling import cpop, heft, lookahead_heft, peft
-from simmodel.policies.mapping import queueing
 from simmodel.policies.phases import heft_setup, peft_setup
+from simmodel.scheduling.policy import Policy
 from simmodel.scheduling.problem import Plan, Problem
 from simmodel.scheduling.protocol import Decision, Start, View
 
 __all__ = ["CPOP", "HEFT", "PEFT", "HEFTSetup", "LookaheadHEFT", "PEFTSetup", "Planner"]
 
 
-class Planner:
+class Planner(Policy):
     """A policy that plans all tasks that wait, whether they are ready or not, and queues them in the order of the plan.
 
     Tasks that are submitted later are planned then, behind what is queued.
@@ -38,6 +37,7 @@ class Planner:
     'heft-append'
     """
 
+    decides = "tasks"
     plans = True
 
     def __init__(self, plan: Callable[[Problem], Plan], name: str) -> None:
@@ -48,15 +48,8 @@ class Planner:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}: {len(self.planned)} tasks planned>"
 
-    def fresh(self) -> Planner:
-        """Return one that has planned nothing."""
-        new = copy(self)
-        new.planned = []
-        return new
-
-    def decide(self, view: View) -> Iterator[Decision]:
+    def decide(self, view: View, /) -> Iterator[Decision]:
         """Plan the waiting tasks, and queue them."""
-        queueing(view, self)
         assert view.problem is not None
         problem = view.problem()
         processor, start, finish, order = self.plan(problem)[:4]
@@ -80,6 +73,7 @@ class HEFT(Planner):
     """
 
     def __init__(self, *, insertion: bool = True) -> None:
+        self.insertion = insertion
         super().__init__(partial(heft, insertion=insertion), "heft" if insertion else "heft-append")
 
 

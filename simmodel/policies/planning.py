@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from simmodel.policies.ordering import FCFS, at_each_place, attach, fresh, start_heads
+from simmodel.policies.ordering import FCFS, at_each_place, start_heads
 from simmodel.policies.ordering import order as order_named
 from simmodel.resources.allocation import Allocation
 from simmodel.resources.counts import COUNTED
+from simmodel.scheduling.policy import Policy
 from simmodel.scheduling.protocol import Decision, Reserve, Start, View
 
 __all__ = ["Conservative", "ConservativeKeep"]
@@ -20,9 +21,10 @@ __all__ = ["Conservative", "ConservativeKeep"]
 INFINITY = float("inf")
 
 
-class _Planner:
+class _Planner(Policy):
     """What both forms share: an order, and a decision at each place."""
 
+    decides = "jobs"
     kind = ""
 
     def __init__(self, order: Any = FCFS, *, promises: bool = False) -> None:
@@ -30,15 +32,7 @@ class _Planner:
         self.promises = promises
         self.name = self.kind if self.order is FCFS else f"{self.order.name}+{self.kind}"
 
-    def fresh(self) -> Any:
-        """Return one with the same settings and nothing remembered."""
-        return type(self)(fresh(self.order), promises=self.promises)
-
-    def attach(self, system: Any) -> None:
-        """Attach an order that keeps a history to the system."""
-        attach(system, self.order)
-
-    def decide(self, view: View) -> Iterable[Decision]:
+    def decide(self, view: View, /) -> Iterable[Decision]:
         """Plan, and start what is planned for now, at each place."""
         return at_each_place(view, self._at)
 

@@ -14,15 +14,16 @@ import numpy as np
 
 from simmodel.errors import InputError, PolicyError
 from simmodel.policies.backfilling import Easy
-from simmodel.policies.ordering import FCFS, Multifactor, Order, attach, fresh
+from simmodel.policies.ordering import FCFS, ORDERS, Multifactor, Order
 from simmodel.policies.placement import BestFit
 from simmodel.policies.planning import Conservative, ConservativeKeep
 from simmodel.policies.window import Window
 from simmodel.scheduling.labels import labelled
 from simmodel.scheduling.objective import Objective, measure, objective
+from simmodel.scheduling.policy import Policy
 from simmodel.scheduling.protocol import Decision, Start, View
+from simmodel.scheduling.registry import PolicyLike, unknown
 from simmodel.scheduling.registry import policy as policy_named
-from simmodel.scheduling.registry import unknown
 from simmodel.work.table import Table
 
 __all__ = ["Portfolio"]
@@ -33,7 +34,7 @@ _START_ALL = (Order, Multifactor, Easy, Conservative, ConservativeKeep, BestFit,
 _SAME = 1e-9  # scores that differ by less than this share differ by rounding
 
 
-class Portfolio:
+class Portfolio(Policy):
     """Simulates each candidate from now on, scores the futures of the jobs that wait, and lets the best one decide.
 
     The futures come from ``view.simulate``: they know what a scheduler knows, requested times and not run times, and no
@@ -86,10 +87,11 @@ class Portfolio:
     """
 
     name = "portfolio"
+    decides = "jobs"
 
     def __init__(
         self,
-        policies: Mapping[str, Any] | Iterable[Any] = CANDIDATES,
+        policies: Mapping[str, PolicyLike] | Iterable[PolicyLike] = CANDIDATES,
         objective: Any = "schedtwin",
         *,
         ties: Sequence[str] = (),
@@ -106,9 +108,9 @@ class Portfolio:
             if each not in self.policies:
                 raise unknown("policy of the ties", each, self.policies)
         for what, seconds in (("interval", interval), ("horizon", horizon)):
-            if seconds is not None and not 0 < seconds < math.inf:
+            if seconds is not None and not (_is_number(seconds) and 0 < seconds < math.inf):
                 raise InputError(f"{what}: seconds > 0 expected, found {seconds!r}")
-        if not 0 <= hysteresis < math.inf:
+        if not (_is_number(hysteresis) and 0 <= hysteresis < math.inf):
             raise InputError(f"hysteresis: a share from 0 on expected, found {hysteresis!r}")
         self.ties = tuple(dict.fromkeys((*ties, *self.policies)))
         self.interval = interval
@@ -123,8 +125,8 @@ class Portfolio:
         self._by_ties = [self._labels.index(each) for each in self.ties]
         self._options = {"horizon": horizon, "estimates": estimates}
         self._options = {name: value for name, value in self._options.items() if value is not None}
-        self.tries_every_submission = any(getattr(each, "tries_every_submission", False) for each in self._candidates)
-        self.preempts = any(getattr(each, "preempts", False) for each in self._candidates)
+        self.tries_every_submission = any(each.tries_every_submission for each in self._candidates)
+        self.preempts = any(each.preempts for each in self._candidates)
         told = {"utilisation"}.isdisjoint(self.objective.measures) and self.objective.function is None
         self._can_tell = told and all(isinstance(each, _START_ALL) for each in self._candidates)
         self._times: list[float] = []
@@ -137,31 +139,48 @@ class Portfolio:
 
     # ------------------------------------------------------------------ the policy
 
-    def fresh(self) -> Portfolio:
-        """Return one with the same settings, fresh candidates and nothing chosen yet."""
-        return Portfolio(
-            {label: fresh(each) for label, each in self.policies.items()},
-            self.objective,
-            ties=self.ties,
-            interval=self.interval,
-            hysteresis=self.hysteresis,
-            horizon=self.horizon,
-            every=self.every,
-            estimates=self.estimates,
-        )
+    @classmethod
+    def of(
+        cls,
+        *policies: str,
+        backfill: str | None = None,
+        objective: str = "schedtwin",
+        ties: str = "",
+        interval: float | None = None,
+        hysteresis: float = 0.0,
+        horizon: float | None = None,
+        every: bool = False,
+        estimates: str | None = None,
+    ) -> Portfolio:
+        """Return the portfolio that ``portfolio(sjf, fcfs, backfill=easy, ties=fcfs>sjf)`` describes.
 
-    def attach(self, system: Any) -> None:
-        """Attach the candidates that keep a history to the system."""
-        attach(system, *self._candidates)
+        ``backfill`` is added to each order that has none.
+
+        >>> Portfolio.of("fcfs", "sjf", backfill="easy", objective="wait_mean", hysteresis=0.1)
+        <Portfolio of fcfs, sjf by 1*wait_mean>
+        """
+        for name in policies:
+            if policies.count(name) > 1:
+                raise InputError(f"each policy once expected, found {name} {policies.count(name)} times")
+        return cls(
+            {name: with_backfill(name, backfill) for name in policies} or CANDIDATES,
+            objective,
+            ties=tuple(each.strip() for each in ties.split(">")) if ties else (),
+            interval=interval,
+            hysteresis=hysteresis,
+            horizon=horizon,
+            every=every,
+            estimates=estimates,
+        )
 
     def forget(self) -> None:
         """Have the candidate that decided last forget what it found: another policy has decided since."""
         if self.current is not None:
-            _forget(self.policies[self.current])
+            self.policies[self.current].forget()
 
     def state(self) -> dict[str, Any]:
         """Return what the next decision depends on, as plain values: not the scores and starts kept so far."""
-        kept = {label: each.state() for label, each in self.policies.items() if hasattr(each, "state")}
+        kept = {label: each.state() for label, each in self.policies.items()}
         states = {label: state for label, state in kept.items() if state is not None}
         chosen_at = None if self._chosen_at == -math.inf else self._chosen_at
         return {"current": self.current, "chosen_at": chosen_at, "policies": states}
@@ -174,10 +193,10 @@ class Portfolio:
         self.current = current
         self._chosen_at = -math.inf if values["chosen_at"] is None else float(values["chosen_at"])
         for label, state in values["policies"].items():
-            if label in self.policies and hasattr(self.policies[label], "restore"):
+            if label in self.policies:
                 self.policies[label].restore(state)
 
-    def decide(self, view: View) -> Iterator[Decision]:
+    def decide(self, view: View, /) -> Iterator[Decision]:
         """Choose a candidate, and yield what it decides now."""
         now = view.now
         if self.interval is None or self.current is None or now - self._chosen_at >= self.interval:
@@ -186,7 +205,7 @@ class Portfolio:
         number = self._labels.index(self.current)
         candidate = self._candidates[number]
         started = self._started
-        for decision in getattr(candidate, "decide", candidate)(view) or ():
+        for decision in candidate.decide(view) or ():
             yield decision
             if type(decision) is Start:
                 started.append((now, decision.work.id, number))
@@ -306,9 +325,17 @@ class Portfolio:
 _objective = objective  # the parameter has its name
 
 
-def _forget(policy: Any) -> None:
-    if hasattr(policy, "forget"):
-        policy.forget()
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float))
+
+
+def with_backfill(name: str, backfill: str | None) -> str:
+    """Return the name of an order with a backfilling added, where it has none and is no other policy.
+
+    >>> with_backfill("sjf", "easy"), with_backfill("conservative", "easy"), with_backfill("sjf", None)
+    ('sjf+easy', 'conservative', 'sjf')
+    """
+    return f"{name}+{backfill}" if backfill not in (None, "none") and name in ORDERS else name
 
 
 def _something_can_start(view: View) -> bool:

@@ -10,13 +10,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from simmodel.policies.backfilling import Easy
-from simmodel.policies.ordering import attach, fresh
+from simmodel.scheduling.policy import Policy
 from simmodel.scheduling.protocol import Decision, Preempt, Start, View
+from simmodel.scheduling.registry import PolicyLike
+from simmodel.scheduling.registry import policy as policy_of
 
 __all__ = ["Preemptive"]
 
 
-class Preemptive:
+class Preemptive(Policy):
     """A job at the head of the queue that does not fit stops jobs that its queue may preempt; then another policy.
 
     The latest started go first, no more than needed, and none where that would not make enough room. Which queue may
@@ -32,41 +34,32 @@ class Preemptive:
     'preemptive sjf+easy'
     """
 
+    decides = "jobs"
     preempts = True
+    tries_every_submission = True
 
-    def __init__(self, policy: Any = None) -> None:
-        self.policy = Easy() if policy is None else policy
+    def __init__(self, policy: PolicyLike | None = None) -> None:
+        self.policy = Easy() if policy is None else policy_of(policy)
         self.order = getattr(self.policy, "order", self.policy)
-        self.tries_every_submission = True
         self.name = f"preemptive {self.policy.name}"
-
-    def fresh(self) -> Preemptive:
-        """Return one with the same settings and nothing remembered."""
-        return Preemptive(fresh(self.policy))
 
     def forget(self) -> None:
         """Have the other policy forget what its last decision found."""
-        if hasattr(self.policy, "forget"):
-            self.policy.forget()
+        self.policy.forget()
 
     def state(self) -> Any:
         """Return what the other policy remembers, for a snapshot."""
-        return self.policy.state() if hasattr(self.policy, "state") else None
+        return self.policy.state()
 
     def restore(self, values: Any) -> None:
         """Have the other policy remember it."""
-        if hasattr(self.policy, "restore"):
-            self.policy.restore(values)
+        self.policy.restore(values)
 
-    def attach(self, system: Any) -> None:
-        """Attach the other policy to the system."""
-        attach(system, self.policy)
-
-    def decide(self, view: View) -> Iterator[Decision]:
+    def decide(self, view: View, /) -> Iterator[Decision]:
         """Start heads, with preemption where it helps; then let the other policy decide."""
         for place in view.places:
             yield from self._heads(view, place)
-        yield from self.policy.decide(view)
+        yield from self.policy.decide(view) or ()
 
     def _heads(self, view: View, place: Any) -> Iterator[Decision]:
         queue = view.waiting.at(place).by(self.order)

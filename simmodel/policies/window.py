@@ -10,14 +10,15 @@ from collections.abc import Iterable, Iterator
 from itertools import islice, permutations
 from typing import Any, Literal
 
-from simmodel.policies.ordering import FCFS, at_each_place, attach, fresh
+from simmodel.policies.ordering import FCFS, at_each_place
 from simmodel.policies.ordering import order as order_named
+from simmodel.scheduling.policy import Policy
 from simmodel.scheduling.protocol import Decision, Start, View
 
 __all__ = ["Window"]
 
 
-class Window:
+class Window(Policy):
     """Of all orders of the first ``size`` waiting jobs, the one with the shortest planned makespan; ties to arrival.
 
     In each order the jobs are planned one by one by their requested times; those that the best plan starts now start.
@@ -42,6 +43,8 @@ class Window:
     'window'
     """
 
+    decides = "jobs"
+
     def __init__(self, order: Any = FCFS, *, size: int = 5, planning: Literal["list", "hole"] = "list") -> None:
         if not 1 <= size <= 8:
             raise ValueError(f"a window of 1 to 8 jobs expected, found {size}")
@@ -50,15 +53,7 @@ class Window:
         self.planning = planning
         self.name = "window" if self.order is FCFS else f"{self.order.name}+window"
 
-    def fresh(self) -> Window:
-        """Return one with the same settings."""
-        return Window(fresh(self.order), size=self.size, planning=self.planning)
-
-    def attach(self, system: Any) -> None:
-        """Attach an order that keeps a history to the system."""
-        attach(system, self.order)
-
-    def decide(self, view: View) -> Iterable[Decision]:
+    def decide(self, view: View, /) -> Iterable[Decision]:
         """Start what the best plan of the window starts now, at each place."""
         return at_each_place(view, self._at)
 

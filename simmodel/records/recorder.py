@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     import simpy
     from numpy.typing import NDArray
 
-    from simmodel.scheduling.protocol import Place, Policy
+    from simmodel.scheduling.policy import Policy
+    from simmodel.scheduling.protocol import Place
     from simmodel.work.job import LiveJob, Run
 
 __all__ = ["JobRecorder"]

@@ -17,7 +17,7 @@ from simmodel.records.versions import versions
 from simmodel.runs.paths import changed, look_up, parsed
 from simmodel.runs.platforms import GivenPlatform, platform_of
 from simmodel.runs.simulation import Simulation
-from simmodel.scheduling.registry import policy as policy_named
+from simmodel.scheduling.registry import unused
 from simmodel.snapshots.snapshot import Snapshot, snapshot_of_document
 from simmodel.systems.kinds import Kind, kind_named, kind_of_platform, kind_of_snapshot
 from simmodel.systems.submissions import INLINE, GivenWork, Submissions, read_submissions, submissions_of_document
@@ -251,12 +251,6 @@ class Scenario:
 
 _FIELDS = tuple(field.name for field in attrs.fields(Scenario))
 _WATCHING = ("events", "observers", "progress", "name")
-
-
-def unused(policy: Any) -> Any:
-    """Return a policy with nothing remembered; a name stays a name."""
-    chosen = policy if isinstance(policy, str) else policy_named(policy)
-    return chosen.fresh() if hasattr(chosen, "fresh") else chosen
 
 
 def _snapshot_document(snapshot: Snapshot) -> dict[str, Any]:

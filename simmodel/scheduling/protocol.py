@@ -1,12 +1,13 @@
 """The one protocol of all schedulers: a policy maps a view to decisions.
 
-A policy is any object with ``decide(view)``, or a plain function of a view; it returns decisions or yields them. When
-it yields, each decision is applied before the policy goes on, so that it sees what it has done.
+A policy is a :class:`~simmodel.scheduling.policy.Policy`, any object with ``decide(view)``, or a function of a view. It
+returns decisions or yields them. When it yields, each decision is applied before the policy goes on, so that it sees
+what it has done.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from math import inf
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
@@ -21,7 +22,6 @@ __all__ = [
     "Load",
     "OrderLike",
     "Place",
-    "Policy",
     "Preempt",
     "Reserve",
     "Start",
@@ -136,20 +136,6 @@ class Place(Protocol):
         ...
 
 
-@runtime_checkable
-class Policy(Protocol):
-    """Decides which waiting work starts where.
-
-    A policy that remembers something from one decision to the next may have ``fresh()``, an unused copy; ``forget()``,
-    called where another policy has decided since; ``state()`` and ``restore(values)``, what snapshots keep of it. One
-    that may yield a ``Preempt`` says ``preempts = True``.
-    """
-
-    def decide(self, view: View, /) -> Iterable[Decision]:
-        """Return or yield decisions."""
-        ...
-
-
 class OrderLike(Protocol):
     """An order of waiting work: a key, lower first; ties go by submission.
 
@@ -179,8 +165,6 @@ class View:
         the waiting work in order of arrival; see :class:`simmodel.scheduling.waiting.WaitingQueue`
     places
         where work can start
-    workflow
-        the graph of the work, where there is one
     rng
         the random stream of the policy
     usage
@@ -193,13 +177,12 @@ class View:
         ``problem(tasks) -> Problem``: what planners plan, where the system has it
     """
 
-    __slots__ = ("_rng", "env", "estimator", "places", "problem", "simulate", "usage", "waiting", "workflow")
+    __slots__ = ("_rng", "env", "estimator", "places", "problem", "simulate", "usage", "waiting")
 
     def __init__(self, env: Any, waiting: Any, places: Sequence[Any], rng_name: str = "policy") -> None:
         self.env = env
         self.waiting = waiting
         self.places = places
-        self.workflow: Any = None
         self.estimator: Callable[[View, Any, Any], Estimate] | None = None
         self.simulate: Callable[..., Any] | None = None
         self.problem: Callable[..., Any] | None = None

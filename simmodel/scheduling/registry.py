@@ -1,74 +1,80 @@
-"""Policies and resource models by name: the package's own, and those that other packages offer as entry points."""
+"""Policies by name: the package's own, those that other packages offer as entry points, and those registered.
+
+One name means the same policy for every system. A name may have parameters: ``share(0.6)``, ``sgs-t(ties=home)``,
+``portfolio(sjf+easy, fcfs+easy, interval=60)``; ``ORDER+POLICY``, such as ``sjf+easy``, gives a policy its order.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import inspect
+import re
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from simmodel.errors import InputError, unknown
+from simmodel.scheduling.built_in import BUILT_IN
+from simmodel.scheduling.policy import Decides, DecidingObject, FunctionPolicy, Policy, value_of
 
 if TYPE_CHECKING:
-    from simmodel.scheduling.protocol import Decision, Policy, View
+    from simmodel.scheduling.protocol import Decision, View
 
-__all__ = [
-    "PolicyLike",
-    "families",
-    "policies",
-    "policy",
-    "register_family",
-    "register_policy",
-    "split_names",
-    "unknown",
-]
+__all__ = ["PolicyLike", "label", "policies", "policy", "register_policy", "split_names", "unknown", "unused"]
 
-PolicyLike: TypeAlias = "str | Policy | type[Policy] | Callable[[View], Iterable[Decision] | None]"
-"""What users give for a policy: a name, a policy, its class, or a function of a view."""
+PolicyLike: TypeAlias = "str | Policy | type[Policy] | Callable[[View], Iterable[Decision] | None] | HasDecide"
+"""What users give for a policy: a name, a policy, its class, a function of a view, or an object with ``decide``."""
 
-DECIDES = ("jobs", "tasks")
-_POLICIES: dict[str, tuple[Callable[[], Any], str, str]] = {}
-_FAMILIES: dict[str, tuple[Callable[[str], Any], str]] = {}
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    class HasDecide(Protocol):
+        """An object that decides."""
+
+        def decide(self, view: View, /) -> Iterable[Decision] | None:
+            """Return or yield decisions."""
+            ...
 
 
-def register_policy(name: str, factory: Callable[[], Any], description: str, decides: str = "jobs") -> None:
-    """Make a policy known by a name; ``factory()`` gives a new one for each run.
+_EXPECTED = "a policy with decide(view), a function of a view, or a name expected"
+
+
+class _Entry(NamedTuple):
+    source: str | Callable[..., Any]  # "module:name" or "module:name(parameters)", or what makes the policy
+    line: str
+    decides: Decides | None = None  # None: what the class says
+
+
+_ENTRIES: dict[str, _Entry] = {name: _Entry(source, line) for name, (source, line) in BUILT_IN.items()}
+
+
+def register_policy(
+    name: str, factory: Callable[..., Any] | str, description: str, decides: Decides = "anything"
+) -> None:
+    """Make a policy known by a name.
 
     Parameters
     ----------
+    name
+        the name; parameters in brackets behind it are handed to ``factory``
+    factory
+        returns a new policy, such as its class; or ``"module:Class"``
+    description
+        one line
     decides
-        about ``"jobs"`` of a cluster, which start where they fit, or about ``"tasks"`` of a machine, which are queued
+        what it decides (see :class:`~simmodel.scheduling.policy.Policy`)
+
+    Raises
+    ------
+    InputError
+        the name is no word, or ``decides`` is none of the possible values
     """
-    if decides not in DECIDES:
-        raise InputError(f"decides {' or '.join(map(repr, DECIDES))} expected, found {decides!r}")
-    _POLICIES[name] = (factory, description, decides)
-
-
-def register_family(name: str, make: Callable[[str], Any], description: str) -> None:
-    """Make policies known by a name with something in brackets behind it; ``make(text)`` gives a new one of that."""
-    _FAMILIES[name] = (make, description)
-
-
-def families() -> dict[str, str]:
-    """Return the names that take something in brackets, with a line about what."""
-    _known()
-    return {name: description for name, (_, description) in _FAMILIES.items()}
-
-
-def split_names(text: str) -> list[str]:
-    """Return the names in a text with commas between them; a comma inside brackets belongs to its name.
-
-    >>> split_names("easy, portfolio(sjf+easy, wfp+easy)")
-    ['easy', 'portfolio(sjf+easy, wfp+easy)']
-    """
-    names, depth = [""], 0
-    for sign in text:
-        depth += (sign == "(") - (sign == ")")
-        if sign == "," and depth <= 0:
-            names.append("")
-        else:
-            names[-1] += sign
-    return [name.strip() for name in names if name.strip()]
+    if decides not in (kinds := Decides.__args__):  # type: ignore[attr-defined]
+        raise InputError(f"decides {' or '.join(map(repr, kinds))} expected, found {decides!r}")
+    if not re.fullmatch(r"[\w.-]+", name):
+        raise InputError(f"a name of letters, digits, - and . expected, found {name!r}")
+    _ENTRIES[name] = _Entry(factory, description, decides)
 
 
 @cache
@@ -77,78 +83,186 @@ def _offered() -> tuple[EntryPoint, ...]:
     return tuple(entry_points(group="simmodel.policies"))
 
 
-def _known() -> dict[str, tuple[Callable[[], Any], str, str]]:
-    import simmodel.policies  # registers the package's own
-
-    assert simmodel.policies
-    known = dict(_POLICIES)
+def _known() -> dict[str, _Entry]:
+    known = dict(_ENTRIES)
     for entry in _offered():
-        found = (lambda entry=entry: entry.load()(), f"from {entry.value}", "")
-        known.setdefault(entry.name, found)
+        known.setdefault(entry.name, _Entry(_of_entry_point(entry), f"from {entry.value}", "anything"))
     return known
 
 
-def policies(decides: str | None = None) -> dict[str, str]:
-    """Return the names of all policies with a line about each, or of those for ``"jobs"`` or for ``"tasks"``.
+def _of_entry_point(entry: EntryPoint) -> Callable[..., Any]:
+    return lambda *values, **options: entry.load()(*values, **options)
 
-    >>> "easy" in policies("jobs"), "heft" in policies("jobs"), "heft" in policies()
+
+def policies(decides: Decides | None = None) -> dict[str, str]:
+    """Return the names of all policies with a line about each, or of those that can decide about ``"jobs"`` and so on.
+
+    Those that choose among any places with queues are among those for ``"tasks"`` and for ``"systems"``.
+
+    >>> "easy" in policies("jobs"), "heft" in policies("jobs"), "sgs-t" in policies("systems")
     (True, False, True)
     """
+    wanted = {decides, "anything"} | ({"places"} if decides in ("tasks", "systems") else set())
     known = _known().items()
-    return {name: line for name, (_, line, kind) in known if decides is None or kind in ("", decides)}
+    return {name: each.line for name, each in known if decides is None or (each.decides or _kind_of(each)) in wanted}
 
 
-def policy(name: Any) -> Any:
-    """Return a new policy of this name; one given as an object or a function comes back as it is.
+def _kind_of(entry: _Entry) -> Decides:
+    assert isinstance(entry.source, str)
+    found: Policy | type[Policy] = _load(entry.source.partition("(")[0])
+    return found.decides
 
-    Besides the names that ``policies()`` lists there is any ``ORDER+BACKFILL``, such as ``sjf+easy``; any name of
-    ``families()`` with something in brackets, such as ``portfolio(easy, sjf+easy)``; and ``module:name`` of a policy of
-    one's own.
+
+# ---------------------------------------------------------------------- what users give
+
+
+def policy(given: PolicyLike) -> Policy:
+    """Return the policy that is given: a name, a policy, a class, a function of a view, or an object with ``decide``.
+
+    Besides the names that ``policies()`` lists there are a name with parameters, ``ORDER+NAME``, and ``module:name``
+    of a custom policy.
 
     Raises
     ------
     InputError
-        where the name is not known
+        the name is unknown, its parameters are wrong, or what is given is no policy
 
-    >>> policy("sjf+easy").name
-    'sjf+easy'
+    >>> policy("sjf+easy").name, policy("share(0.6)").p
+    ('sjf+easy', 0.6)
     """
-    if not isinstance(name, str):
-        return name() if isinstance(name, type) else name
-    known = _known()
-    if name in known:
-        return known[name][0]()
-    family, bracket, given = name.strip().partition("(")
-    if bracket and given.endswith(")"):
-        if family.strip() not in _FAMILIES:
-            raise unknown("family of policies", family.strip(), _FAMILIES)
-        return _FAMILIES[family.strip()][0](given[:-1])
-    if ":" in name:
-        return _load(name)
-    if "+" in name:
-        from simmodel.policies.backfilling import combined
+    if isinstance(given, Policy):
+        return given
+    if isinstance(given, str):
+        return _named(given)
+    if isinstance(given, type):
+        return policy(_made(given.__name__, given, [], {}))
+    if callable(getattr(given, "decide", None)):
+        return DecidingObject(given)
+    if callable(given):
+        return FunctionPolicy(given)
+    raise InputError(f"{_EXPECTED}, found {given!r}")
 
-        return combined(name)
-    raise unknown("policy", name, known)
+
+def unused(given: PolicyLike) -> str | Policy:
+    """Return what is given with nothing remembered, so that a run does not see what another one left.
+
+    A name stays a name, of which each system makes a policy of its own. Raises as :func:`policy`.
+    """
+    return given if isinstance(given, str) else policy(given).fresh()
+
+
+def label(given: PolicyLike | None) -> str:
+    """Return what tables call a policy that users give: a name as it is written.
+
+    >>> label("easy"), label(policy("sjf+easy")), label(None)
+    ('easy', 'sjf+easy', 'as it is')
+    """
+    if given is None:
+        return "as it is"
+    return given if isinstance(given, str) else policy(given).name
+
+
+# ---------------------------------------------------------------------- names and parameters
+
+
+def split_names(text: str) -> list[str]:
+    """Return the names in a text with commas between them; a comma inside brackets belongs to its name.
+
+    >>> split_names("easy, portfolio(sjf+easy, wfp+easy)")
+    ['easy', 'portfolio(sjf+easy, wfp+easy)']
+    """
+    return [name for name in _split(text, ",") if name]
+
+
+def _split(text: str, sign: str) -> list[str]:
+    """Split a text at a sign outside brackets."""
+    parts, depth = [""], 0
+    for each in text:
+        depth += (each == "(") - (each == ")")
+        if each == sign and depth <= 0:
+            parts.append("")
+        else:
+            parts[-1] += each
+    return [part.strip() for part in parts]
+
+
+def _named(text: str) -> Policy:
+    order, plus, rest = text.partition("+")
+    if plus and "(" not in order:
+        if rest.strip() == "none":  # ORDER+none: an order is a policy that does not backfill
+            return _named(order)
+        return _make(rest, text, order=order.strip())
+    return _make(text, text)
+
+
+def _make(text: str, whole: str, **more: str) -> Policy:
+    """Return the policy of a name with parameters."""
+    name, bracket, given = text.strip().partition("(")
+    name = name.strip()
+    if bracket and not given.endswith(")"):
+        raise InputError(f"policy {whole!r}: ')' expected at its end")
+    values, options = _parameters(given[:-1]) if bracket else ([], {})
+    known = _known()
+    first, colon, second = name.partition(":")
+    if colon:
+        if first in known:
+            raise InputError(f"policy {whole!r}: parameters stand in brackets, {first}({second})")
+        source = _load(name)
+        if not callable(getattr(source, "decide", source)):
+            raise InputError(f"policy {name!r}: {_EXPECTED}, found {source!r}")
+        makes = isinstance(source, type)
+    elif name in known:
+        source = known[name].source
+        if isinstance(source, str):
+            path, _, preset = source.partition("(")
+            source, options = _load(path), {**_parameters(preset[:-1])[1], **options}
+        makes = not isinstance(source, Policy)
+    else:
+        raise unknown("policy", name, known)
+    options |= more
+    if makes:
+        return policy(_made(name, source, values, options))
+    if values or options:
+        raise InputError(f"policy {name!r} takes no parameters, found {', '.join([*values, *options])}")
+    return policy(source)
+
+
+def _parameters(text: str) -> tuple[list[str], dict[str, str]]:
+    """Return the values and the named values of ``a, b, key=c``."""
+    values: list[str] = []
+    options: dict[str, str] = {}
+    for part in split_names(text):
+        key, equals, value = part.partition("=")
+        if equals and key.strip().isidentifier():
+            options[key.strip()] = value.strip()
+        else:
+            values.append(part)
+    return values, options
+
+
+def _made(name: str, source: Callable[..., Any], values: Sequence[str], options: dict[str, str]) -> Any:
+    """Return what a class or a factory makes of parameters."""
+    if isinstance(source, type) and issubclass(source, Policy) and source.of.__func__ is not Policy.of.__func__:  # type: ignore[attr-defined]
+        source = source.of
+    given, named = [value_of(each) for each in values], {key: value_of(each) for key, each in options.items()}
+    signature = inspect.signature(source)
+    known = [key for key, each in signature.parameters.items() if each.kind is not each.VAR_POSITIONAL]
+    for key in named:
+        if key not in known and not any(each.kind is each.VAR_KEYWORD for each in signature.parameters.values()):
+            raise unknown(f"policy {name!r}: parameter", key, known)
+    try:
+        signature.bind(*given, **named)
+    except TypeError as error:
+        raise InputError(f"policy {name!r}: {error}") from None
+    return source(*given, **named)
 
 
 def _load(name: str) -> Any:
-    from importlib import import_module
-
+    """Return what ``module:name`` names."""
     module, _, attribute = name.partition(":")
     try:
-        found = getattr(import_module(module), attribute)
+        return getattr(import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise InputError(f"policy {name!r}: {error}") from None
     except Exception as error:  # whatever the module does when it is read
         raise InputError(f"policy {name!r}: {module!r} cannot be imported: {type(error).__name__}: {error}") from error
-    if isinstance(found, type):
-        try:
-            found = found()
-        except TypeError as error:
-            raise InputError(f"policy {name!r}: a class that needs no arguments expected: {error}") from None
-    if not callable(getattr(found, "decide", found)):
-        raise InputError(
-            f"policy {name!r}: a policy with decide(view), or a function of a view, expected, found {found!r}"
-        )
-    return found

@@ -10,7 +10,10 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol
 
 from simmodel.errors import InputError, PolicyError
+from simmodel.scheduling.policy import Decides, Policy
 from simmodel.scheduling.protocol import Decision, Preempt, Reserve, Start, View, WakeAt
+from simmodel.scheduling.registry import PolicyLike
+from simmodel.scheduling.registry import policy as policy_of
 
 if TYPE_CHECKING:
     from simmodel.environment import Call, Environment, ToCome
@@ -64,6 +67,35 @@ def carry_preempt(system: Preempts, decision: Preempt) -> str | None:
     return reason
 
 
+_DECIDES = {
+    "jobs": "when jobs start on the nodes of a cluster",
+    "tasks": "which processor of a machine takes each task",
+    "places": "which processor or system takes each piece of work",
+    "systems": "which system takes each job",
+}
+
+
+def asked_by(view: View) -> tuple[Decides, ...]:
+    """Return what a policy may decide for a system of this view."""
+    if not all(place.queues for place in view.places):
+        return ("jobs",)
+    return ("places", "systems" if view.problem is None else "tasks")
+
+
+def check_decides(policy: Policy, asked: tuple[Decides, ...], name: str) -> None:
+    """Refuse a policy that decides something else than a system asks.
+
+    Raises
+    ------
+    InputError
+        the policy is for another kind of system
+    """
+    if policy.decides != "anything" and policy.decides not in asked:
+        raise InputError(
+            f"policy {policy.name!r} decides {_DECIDES[policy.decides]}; {name} asks {_DECIDES[asked[-1]]}"
+        )
+
+
 class Scheduler:
     """Asks one policy which waiting work starts where, at the end of each instant in which something happened.
 
@@ -72,7 +104,7 @@ class Scheduler:
     env
         the environment
     policy
-        an object with ``decide(view)``, or a function of a view
+        what :func:`~simmodel.scheduling.registry.policy` takes: a name, a policy, a function of a view ...
     view
         what the policy sees
     executive
@@ -86,6 +118,8 @@ class Scheduler:
 
     Attributes
     ----------
+    policy, known_as
+        the policy; the name that it was given by, ``None``: it was given as an object
     carries
         what carries out each type of decision; a new type gets its function here, or in the system's ``carries``
     question
@@ -122,7 +156,7 @@ class Scheduler:
     def __init__(
         self,
         env: Environment,
-        policy: Any,
+        policy: PolicyLike,
         view: View,
         executive: Executive,
         name: str = "scheduler",
@@ -132,11 +166,10 @@ class Scheduler:
         self.env = env
         self.view = view
         self.name = name
-        self.policy = policy
-        decide = getattr(policy, "decide", policy)
-        if not callable(decide):
-            raise TypeError(f"a policy with decide(view), or a function of a view, expected, found {policy!r}")
-        self._ask: Callable[[View], Iterable[Decision] | None] = decide
+        self.policy = chosen = policy_of(policy)
+        self.known_as = policy if isinstance(policy, str) else None
+        check_decides(chosen, asked_by(view), name)
+        self._ask: Callable[[View], Iterable[Decision] | None] = chosen.decide
         self._executive = executive
         self.carries: dict[type, Carry] = {
             Start: self._carry_start,
@@ -166,8 +199,7 @@ class Scheduler:
     @property
     def policy_name(self) -> str:
         """What errors and results call the policy."""
-        name = getattr(self.policy, "name", None) or getattr(self.policy, "__name__", None)
-        return str(name or type(self.policy).__name__)
+        return self.policy.name
 
     @property
     def due(self) -> bool:

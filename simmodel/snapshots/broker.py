@@ -109,8 +109,8 @@ class BrokerSnapshot(Snapshot):
     ----------
     places
         the snapshot of each system below, in the order of the places
-    ties, by
-        the rule for ties; what estimates go by
+    by
+        what estimates go by
     slowdowns
         those that are not 1
     waiting, blocked
@@ -132,7 +132,6 @@ class BrokerSnapshot(Snapshot):
     name: str = "broker"
     places: tuple[Snapshot, ...]
     policy: PolicyState = POLICY
-    ties: str | None = None
     by: Literal["requested", "actual"] = "requested"
     slowdowns: tuple[SlowdownState, ...] = ()
     waiting: Columns[Arriving] = ()

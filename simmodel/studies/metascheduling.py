@@ -78,7 +78,7 @@ PAPER: dict[str, dict[str, tuple[float, float]]] = {
 }
 SETUPS: dict[str, Setup] = {
     "equal": Setup(name="equal", brokers=("random", "sgs-t"), paper=PAPER["equal"]),
-    "slower": Setup(name="slower", slowdowns=(1.0, 1.3), brokers=("share:0.6", "sgs-t"), paper=PAPER["slower"]),
+    "slower": Setup(name="slower", slowdowns=(1.0, 1.3), brokers=("share(0.6)", "sgs-t"), paper=PAPER["slower"]),
 }
 
 

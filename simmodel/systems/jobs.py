@@ -12,7 +12,7 @@ from simmodel.environment import SUBMIT, Environment, Occurrence, heard
 from simmodel.errors import ImpossibleWork, InputError, SnapshotError
 from simmodel.records.recorder import JobRecorder
 from simmodel.scheduling.protocol import Estimate, Load, View, work_units
-from simmodel.scheduling.registry import policy as policy_named
+from simmodel.scheduling.registry import PolicyLike
 from simmodel.scheduling.scheduler import Scheduler
 from simmodel.scheduling.waiting import WaitingQueue
 from simmodel.snapshots.job_system import JobSystemSnapshot
@@ -82,7 +82,7 @@ class JobSystem(System[LiveJob]):
         self,
         env: Environment,
         spec: Any,
-        policy: Any = "fcfs",
+        policy: PolicyLike = "fcfs",
         *,
         places: Sequence[Pool],
         name: str | None = None,
@@ -97,9 +97,8 @@ class JobSystem(System[LiveJob]):
         self.places = tuple(places)
         self.waiting = WaitingQueue(env)
         self.view = View(env, self.waiting, self.places, f"{self.name}.policy")
-        self.known_as = policy if isinstance(policy, str) else None
         self.rank = rank
-        self.scheduler = Scheduler(env, policy_named(policy), self.view, self, self.name, rank)
+        self.scheduler = Scheduler(env, policy, self.view, self, self.name, rank)
         self.changed = []
         self.report = Report()
         self.submitted = 0
@@ -367,7 +366,7 @@ class JobSystem(System[LiveJob]):
             name=self.name,
             now=float(self.env.now),
             seed=self.env.seed,
-            policy=policy_state(self.scheduler, self.known_as),
+            policy=policy_state(self.scheduler),
             streams=stream_states(self.env, f"{self.name}."),
             submitted=self.submitted,
             platform=self.spec,
@@ -406,7 +405,6 @@ class JobSystem(System[LiveJob]):
         """
         check_instant(env, snapshot)
         system = cls(env, snapshot.platform, chosen_policy(snapshot, policy), name=snapshot.name)  # type: ignore[call-arg]
-        system.known_as = snapshot.policy.known_as if policy is None else policy if isinstance(policy, str) else None
         for name, state in snapshot.streams:
             env.rng(name).bit_generator.state = state
         system.go_on(snapshot)

@@ -15,6 +15,9 @@ import attrs
 from simmodel.errors import InputError, unknown
 from simmodel.platform.options import NoOptions, Options
 from simmodel.platform.toml import KINDS as SPECS
+from simmodel.scheduling.policy import Decides, Policy
+from simmodel.scheduling.registry import policy
+from simmodel.scheduling.scheduler import check_decides
 from simmodel.snapshots.snapshot import Snapshot
 from simmodel.systems.policy_state import chosen_policy
 from simmodel.systems.submissions import read_submissions
@@ -66,6 +69,8 @@ class Kind:
         what it runs: ``"jobs"`` or ``"tasks"``
     """
 
+    asks: ClassVar[tuple[Decides, ...]] = ("jobs",)
+    """What its policies may decide."""
     homes: ClassVar[bool] = False
     """Whether work may belong to one of the places."""
 
@@ -119,7 +124,7 @@ class Kind:
         given = {"name": name} if name is not None else {}
         return self.system(env, spec, policy, **given, **options.values())  # type: ignore[call-arg]
 
-    def policy_of(self, snapshot: Snapshot, given: PolicyLike | None = None) -> Any:
+    def policy_of(self, snapshot: Snapshot, given: PolicyLike | None = None) -> Policy:
         """Return a policy to go on from a snapshot with, nothing remembered: the one given, or the snapshot's own.
 
         Raises
@@ -127,7 +132,9 @@ class Kind:
         InputError
             where it is not known, or none is given and the snapshot's own was given as an object
         """
-        return chosen_policy(snapshot, given)
+        found = policy(chosen_policy(snapshot, given))
+        check_decides(found, self.asks, f"the {self.name}")
+        return found
 
     def restore(
         self, env: Environment, snapshot: Any, policy: PolicyLike | None = None, *, policies: Any = None

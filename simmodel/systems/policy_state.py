@@ -6,7 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from simmodel.errors import InputError, SnapshotError
-from simmodel.scheduling.registry import policy as policy_named
+from simmodel.scheduling.policy import Policy
+from simmodel.scheduling.registry import PolicyLike, unused
 from simmodel.snapshots.snapshot import PolicyState, Snapshot
 
 if TYPE_CHECKING:
@@ -16,15 +17,8 @@ if TYPE_CHECKING:
 __all__ = ["check_instant", "chosen_policy", "policy_state", "remember", "stream_states"]
 
 
-def policy_state(scheduler: Scheduler, known_as: str | None) -> PolicyState:
+def policy_state(scheduler: Scheduler) -> PolicyState:
     """Return the policy of a scheduler with what it remembers and when it wants to be asked.
-
-    Parameters
-    ----------
-    scheduler
-        the scheduler
-    known_as
-        the name under which its policy can be made again; ``None``: it has none
 
     Raises
     ------
@@ -33,21 +27,20 @@ def policy_state(scheduler: Scheduler, known_as: str | None) -> PolicyState:
 
     >>> from simmodel.environment import Environment
     >>> from simmodel.systems.cluster.system import Cluster
-    >>> policy_state(Cluster(Environment(), 4, "easy").scheduler, "easy").known_as
+    >>> policy_state(Cluster(Environment(), 4, "easy").scheduler).known_as
     'easy'
     """
-    state = getattr(scheduler.policy, "state", None)
-    values = state() if callable(state) else None
+    values = scheduler.policy.state()
     if values is not None:
         try:
             values = json.loads(json.dumps(values))
         except (TypeError, ValueError) as error:
             raise SnapshotError(f"policy {scheduler.policy_name} cannot be copied: {error}") from None
-    return PolicyState(scheduler.policy_name, known_as, values, scheduler.due, scheduler.asked_for)
+    return PolicyState(scheduler.policy_name, scheduler.known_as, values, scheduler.due, scheduler.asked_for)
 
 
-def chosen_policy(snapshot: Snapshot, policy: Any) -> Any:
-    """Return the policy to go on with: a new one, with nothing remembered yet.
+def chosen_policy(snapshot: Snapshot, policy: PolicyLike | None) -> str | Policy:
+    """Return the policy to go on with: a name, or a policy with nothing remembered.
 
     Raises
     ------
@@ -59,9 +52,8 @@ def chosen_policy(snapshot: Snapshot, policy: Any) -> Any:
             raise InputError(
                 f"the policy {snapshot.policy.name!r} was given as an object: give it again, to go on from the snapshot"
             )
-        return policy_named(snapshot.policy.known_as)
-    chosen = policy_named(policy)
-    return chosen.fresh() if chosen is policy and hasattr(chosen, "fresh") else chosen
+        return snapshot.policy.known_as
+    return unused(policy)
 
 
 def remember(scheduler: Scheduler, given: PolicyState) -> bool:
@@ -72,7 +64,7 @@ def remember(scheduler: Scheduler, given: PolicyState) -> bool:
     if scheduler.policy_name != given.name:
         scheduler.wake()
         return False
-    if given.state is not None and hasattr(scheduler.policy, "restore"):
+    if given.state is not None:
         scheduler.policy.restore(given.state)
     scheduler.asked_for = given.asked
     if given.due:

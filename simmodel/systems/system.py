@@ -98,8 +98,6 @@ class System(Generic[Live]):
         where work can start
     view, scheduler
         what its policy sees; who asks it
-    known_as
-        the name under which the policy can be made again; ``None``: it was given as an object
     changed
         functions without arguments, called when work has started or ended: a system above may decide anew
     submitted
@@ -118,7 +116,6 @@ class System(Generic[Live]):
     places: Sequence[Any]
     view: View
     scheduler: Scheduler
-    known_as: str | None
     changed: list[Callable[[], object]]
     submitted: int
     _active: int  # submitted or still to arrive, and not over
@@ -186,6 +183,11 @@ class System(Generic[Live]):
         raise NotImplementedError
 
     # ------------------------------------------------------------------ what follows
+
+    @property
+    def known_as(self) -> str | None:
+        """The name under which the policy can be made again; ``None``: it was given as an object."""
+        return self.scheduler.known_as
 
     @property
     def carries(self) -> Mapping[type, Carry]:

@@ -61,7 +61,7 @@ def names_of(kind: str) -> list[str]:
     if kind == "policies":
         return list(policy_names("jobs"))
     if kind == "task policies":
-        return list(policy_names("tasks"))
+        return [name for name in policy_names("tasks") if name not in _ALSO_ON_MACHINES]
     return sorted(ready_names(kind))
 
 
@@ -107,10 +107,20 @@ def run_machine(spec: Any, work: Any, policy: Any, **options: Any) -> Any:
     return simulate(spec, work, policy, **options)
 
 
+_ALSO_ON_MACHINES = ("round-robin", "random", "share", "sgs-t", "sgs-w")  # names of policies recorded by others
+
+
+def _broker(name: Any, ties: str | None = None) -> Any:
+    """Return the name of a broker; the lock keeps the spelling share:0.6, and the rule for ties beside it."""
+    first, colon, rest = name.partition(":") if isinstance(name, str) else (name, "", "")
+    name = f"{first}({rest})" if colon else first
+    return name if ties is None else f"{name}(ties={ties})"
+
+
 def run_brokered(clusters: Any, work: Any, broker: Any, **options: Any) -> Any:
     if "policy" in options:
         options["policies"] = options.pop("policy")
-    return simulate(clusters, work, broker, **options)
+    return simulate(clusters, work, _broker(broker, options.pop("ties", None)), **options)
 
 
 class Promises:
@@ -175,9 +185,9 @@ def cut_brokered(
 ) -> Any:
     """Return the snapshot of clusters under a broker at an instant."""
     env = Environment(seed=seed)
-    own = {name: options.pop(name) for name in ("slowdowns", "by", "ties") if name in options}
+    own = {name: options.pop(name) for name in ("slowdowns", "by") if name in options}
     members = [Cluster(env, size, policy, name=name, **options) for name, size in clusters.items()]
-    system = Broker(env, members, broker, **own)
+    system = Broker(env, members, _broker(broker, options.pop("ties", None)), **own)
     for home, each in logs.items():
         system.replay(each, home)
     env.run(until=at)

@@ -47,8 +47,7 @@ def capture(broker: BrokerCore) -> BrokerSnapshot:
         now=float(env._now),
         seed=env.seed,
         places=tuple(place.system.snapshot() for place in broker.places),
-        policy=policy_state(broker.scheduler, broker.known_as),
-        ties=broker.ties,
+        policy=policy_state(broker.scheduler),
         by=broker.by,
         slowdowns=tuple(
             SlowdownState(home or "", place.name, factor)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from simmodel.environment import Environment
 from simmodel.errors import ImpossibleWork, InputError
 from simmodel.platform.broker import Slowdowns, read_slowdowns
-from simmodel.policies.brokers import broker_policy
 from simmodel.scheduling.protocol import Estimate, View
+from simmodel.scheduling.registry import PolicyLike
 from simmodel.scheduling.scheduler import Scheduler
 from simmodel.systems.broker.arrivals import BrokerQueue, Coming, Later, Source
 from simmodel.systems.broker.ledger import Fate, Ledger
@@ -41,11 +41,10 @@ class BrokerCore(System[BrokeredJob]):
         self,
         env: Environment,
         systems: Sequence[System[Any]],
-        policy: Any = "sgs-t",
+        policy: PolicyLike = "sgs-t",
         *,
         slowdowns: Slowdowns = None,
         by: By = "requested",
-        ties: Any = None,
         name: str = "broker",
         rank: int | None = None,
     ) -> None:
@@ -65,11 +64,8 @@ class BrokerCore(System[BrokeredJob]):
         self.queue = BrokerQueue(env)
         self.view = View(env, self.queue, self.places, f"{name}.policy")
         self.view.estimator = self._estimate
-        chosen = broker_policy(policy, ties=ties)
-        self.known_as = policy if isinstance(policy, str) else None
-        self.ties = ties if isinstance(ties, str) else None
-        self.scheduler = Scheduler(env, chosen, self.view, self, name, self.rank, self.timing.by_event)
-        self._destinations = getattr(chosen, "destinations", None)
+        self.scheduler = Scheduler(env, policy, self.view, self, name, self.rank, self.timing.by_event)
+        self._destinations = self.scheduler.policy.destinations
         self._changed: Callable[[], None] = self.scheduler.decide if self.timing.by_event else self.scheduler.wake
         self.changed = []
         self.submitted = 0
@@ -165,7 +161,7 @@ class BrokerCore(System[BrokeredJob]):
 
     def allowed(self, home: Destination | None) -> Sequence[Destination]:
         """Return the places to which jobs of a home may go."""
-        return self.places if self._destinations is None else self._destinations(home, self.places)
+        return self._destinations(home, self.places)
 
     def _why_nowhere(self, job: BrokeredJob) -> str | None:
         """Say why no system can ever run the job, or ``None``."""

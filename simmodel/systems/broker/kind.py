@@ -11,19 +11,16 @@ import attrs
 from simmodel.errors import InputError, unknown
 from simmodel.platform.broker import BrokerSpec, Slowdowns
 from simmodel.platform.options import BrokerOptions, Options
-from simmodel.policies.brokers import broker_policy
-from simmodel.scheduling.registry import policy as policy_named
+from simmodel.scheduling.registry import unused
 from simmodel.snapshots.broker import BrokerSnapshot
 from simmodel.systems.broker.policies import policies_of_places
 from simmodel.systems.broker.system import Broker
 from simmodel.systems.kinds import Kind, kind_of, register_kind
-from simmodel.systems.policy_state import chosen_policy
 from simmodel.systems.submissions import read_submissions
 from simmodel.systems.system import System
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
-    from simmodel.scheduling.registry import PolicyLike
     from simmodel.systems.submissions import GivenWork, Submissions
 
 __all__ = ["BROKER", "BrokerKind"]
@@ -33,6 +30,7 @@ __all__ = ["BROKER", "BrokerKind"]
 class BrokerKind(Kind):
     """The kind of brokers: they run what their places run, and their places take policies and options of their own."""
 
+    asks = ("places", "systems")
     homes = True
 
     def work_of(self, spec: BrokerSpec) -> Literal["jobs", "tasks"]:
@@ -94,20 +92,12 @@ class BrokerKind(Kind):
             names = kind.option_names(below)
             mine = {key: value for key, value in options.below.items() if key in names}
             known.update(names)
-            plain = _default(kind) if own is None else _unused(own)
+            plain = _default(kind) if own is None else unused(own)
             systems.append(kind.build(env, below, plain, kind.read_options(mine), policies=deeper, name=place))
         for key in options.below:
             if key not in known:
                 raise unknown("option", key, self.option_names(spec))
-        return Broker(
-            env, systems, policy, slowdowns=_factors(spec), by=options.by, ties=options.ties, name=name or spec.name
-        )
-
-    def policy_of(self, snapshot: Any, given: PolicyLike | None = None) -> Any:
-        """Return a policy to go on from a snapshot with, as of any kind; its own keeps its rule for ties."""
-        if given is None and snapshot.policy.known_as is not None:
-            return broker_policy(snapshot.policy.known_as, ties=snapshot.ties)
-        return chosen_policy(snapshot, broker_policy(given) if isinstance(given, str) else given)
+        return Broker(env, systems, policy, slowdowns=_factors(spec), by=options.by, name=name or spec.name)
 
     def restore(
         self, env: Environment, snapshot: Any, policy: PolicyLike | None = None, *, policies: Any = None
@@ -130,12 +120,6 @@ def _factors(spec: BrokerSpec) -> Slowdowns:
 def _default(kind: Kind) -> str:
     """Return the policy of a place that is given none: clusters under brokers backfill, as in the CQSim+ papers."""
     return "easy" if kind.name == "cluster" else kind.policy
-
-
-def _unused(policy: Any) -> Any:
-    """Return a policy with nothing remembered; a name stays a name."""
-    chosen = policy if isinstance(policy, str) else policy_named(policy)
-    return chosen.fresh() if hasattr(chosen, "fresh") else chosen
 
 
 BROKER = register_kind(

@@ -15,7 +15,7 @@ from simmodel.systems.broker.policies import policies_of_places
 from simmodel.systems.dependencies import Dependencies
 from simmodel.systems.destination import BrokeredJob, BrokeredSet
 from simmodel.systems.kinds import kind_of_snapshot
-from simmodel.systems.policy_state import check_instant, remember
+from simmodel.systems.policy_state import check_instant, chosen_policy, remember
 from simmodel.systems.submissions import set_of_columns
 from simmodel.work.job import LiveJob
 from simmodel.work.table import Table
@@ -33,20 +33,13 @@ def restore(kind: type[B], env: Environment, snapshot: BrokerSnapshot, policy: A
     """Return a broker that goes on where a snapshot was taken: see ``Broker.from_snapshot``."""
     check_instant(env, snapshot)
     given = policies_of_places(policies, {place.name: kind_of_snapshot(place) for place in snapshot.places})
-    if policy is None and snapshot.policy.known_as is None:
-        raise InputError(
-            f"the broker {snapshot.policy.name!r} was given as an object: give it again, to go on from the snapshot"
-        )
-    chosen = snapshot.policy.known_as if policy is None else policy
-    ties = snapshot.ties if policy is None else None
-    if policy is not None and not isinstance(policy, str) and hasattr(policy, "fresh"):
-        chosen = policy.fresh()
+    chosen = chosen_policy(snapshot, policy)
     systems = [
         kind_of_snapshot(each).restore(env, each, given[each.name].own, policies=given[each.name].below)
         for each in snapshot.places
     ]
     slowdowns: dict[Any, float] = {(home or None, place): factor for home, place, factor in snapshot.slowdowns}
-    broker = kind(env, systems, chosen, slowdowns=slowdowns, by=snapshot.by, ties=ties, name=snapshot.name)
+    broker = kind(env, systems, chosen, slowdowns=slowdowns, by=snapshot.by, name=snapshot.name)
     for name, state in snapshot.streams:
         env.rng(name).bit_generator.state = state
     _Restored(broker, snapshot).run()

@@ -45,15 +45,13 @@ class Broker(BrokerCore):
     systems
         the systems, with names that differ, in the order in which ties go to the first
     policy
-        the name of a broker (see :mod:`simmodel.policies.brokers`), a policy, or a function of a view
+        a name, a policy, or a function of a view
     slowdowns
         what multiplies run and requested times: one number a system, in their order or by name; or by (home,
         destination), where what is not named is 1
     by
         whether estimates go by ``"requested"`` or by ``"actual"`` run times: see
         :class:`~simmodel.systems.cluster.forecast.Forecast`
-    ties
-        who wins a tie, where ``policy`` is a name: see :data:`simmodel.policies.brokers.TIES`
     name, rank
         what reports call it; its turn among schedulers that share an instant, by default before those below it
 

@@ -73,7 +73,7 @@ def capture(cluster: Cluster, actual: bool) -> ClusterSnapshot:
         seed=env.seed if actual else 0,
         platform=cluster.spec,
         options=cluster.options,
-        policy=policy_state(cluster.scheduler, cluster.known_as),
+        policy=policy_state(cluster.scheduler),
         running=running,
         waiting=tuple(waiting),
         held=tuple(held),

@@ -58,7 +58,6 @@ def restoring(
         record=record,
         begin=False,
     )
-    cluster.known_as = snapshot.policy.known_as if policy is None else policy if isinstance(policy, str) else None
     restored = Restored(cluster, snapshot)
     restored.run()
     return restored

@@ -11,7 +11,7 @@ from simmodel.platform.cluster import ClusterSpec
 from simmodel.platform.options import ClusterOptions
 from simmodel.records.recorder import JobRecorder
 from simmodel.scheduling.protocol import Estimate, Load, View
-from simmodel.scheduling.registry import policy as policy_named
+from simmodel.scheduling.registry import PolicyLike
 from simmodel.scheduling.scheduler import Carry, Scheduler
 from simmodel.systems.cluster.calendar import Calendar
 from simmodel.systems.cluster.core import Core
@@ -99,7 +99,7 @@ class Cluster(System[LiveJob]):
         self,
         env: Environment,
         platform: ClusterSpec | int,
-        policy: Any = "fcfs",
+        policy: PolicyLike = "fcfs",
         *,
         decide_on: Literal["instant", "event"] = "instant",
         event_order: Literal["submits-first", "ends-first"] = "submits-first",
@@ -146,13 +146,10 @@ class Cluster(System[LiveJob]):
         self._reports: list[Report] = []  # of replays
         self._forecasts: dict[str, Forecast] = {}
         self.report = Report()  # of jobs that a snapshot had still to arrive
-        self.known_as = policy if isinstance(policy, str) else None
-        policy = policy_named(policy)
         self.scheduler = Scheduler(env, policy, self.view, self, self.name, rank, core.by_event)
         self._find_out_when_to_decide()
         env.register_waits(self)
-        if hasattr(policy, "attach"):
-            policy.attach(self)
+        self.scheduler.policy.attach(self)
         self.calendar = Calendar(core, self.execution, self.dependencies, self.cancel)
         if begin:
             self.calendar.begin()
@@ -160,7 +157,7 @@ class Cluster(System[LiveJob]):
     def _find_out_when_to_decide(self) -> None:
         core, scheduler = self.core, self.scheduler
         self.queueing.settle = self.execution.settle
-        self.queueing.tries_every_submission = getattr(scheduler.policy, "tries_every_submission", False)
+        self.queueing.tries_every_submission = scheduler.policy.tries_every_submission
         if not self.execution.plans:
             core.wake = core.decide = _nothing
             return

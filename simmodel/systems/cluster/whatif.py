@@ -16,6 +16,7 @@ from simpy.core import EmptySchedule
 
 from simmodel.environment import Environment
 from simmodel.errors import Stalled
+from simmodel.scheduling.registry import policy as policy_of
 from simmodel.snapshots.snapshot import PolicyState
 from simmodel.systems.cluster.restore import restoring
 from simmodel.work.table import Table
@@ -192,6 +193,5 @@ def simulate_from(
 
 def _memory(policy: Any) -> PolicyState:
     """Return what a candidate remembers, which is not what the policy that decides does."""
-    state = getattr(policy, "state", None)
-    name = getattr(policy, "name", None) or getattr(policy, "__name__", None) or type(policy).__name__
-    return PolicyState(str(name), None, state() if callable(state) else None)
+    chosen = policy_of(policy)
+    return PolicyState(chosen.name, None, chosen.state())

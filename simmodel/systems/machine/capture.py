@@ -63,7 +63,7 @@ def capture_machine(machine: Machine) -> MachineSnapshot:
         platform=machine.spec,
         options=machine.options,
         stream=machine.stream,
-        policy=policy_state(machine.scheduler, machine.known_as),
+        policy=policy_state(machine.scheduler),
         sets=tuple(SetState(each.set.name, each.at, each.set.reconfiguration) for each in sets),
         tasks=_tasks(tasks, number, of, set_of),
         data=tuple(

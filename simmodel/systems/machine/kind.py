@@ -27,6 +27,8 @@ __all__ = ["MACHINE", "MachineKind"]
 class MachineKind(Kind):
     """The kind of machines: a configuration of HetSim may say what work is drawn from, and complete the machine."""
 
+    asks = ("places", "tasks")
+
     def read_work(
         self, given: GivenWork, spec: Any, seed: int, inputs: Mapping[str, Any] = MappingProxyType({})
     ) -> tuple[Submissions, Any]:

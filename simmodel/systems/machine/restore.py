@@ -28,14 +28,12 @@ def restore_machine(
 ) -> Machine:
     """Return a machine that goes on where a snapshot was taken (see :meth:`Machine.from_snapshot`)."""
     check_instant(env, snapshot)
-    known_as = snapshot.policy.known_as if policy is None else policy if isinstance(policy, str) else None
     policy = chosen_policy(snapshot, policy)
     options = snapshot.options.values()
     machine = Machine(
         env, snapshot.platform, policy, **options, name=snapshot.name, rank=rank, record=record, begin=False
     )
     machine.stream = snapshot.stream
-    machine.known_as = known_as
     _Restored(machine, snapshot).run()
     return machine
 

@@ -18,7 +18,7 @@ from simmodel.resources.network import Network
 from simmodel.resources.processor import Processor
 from simmodel.scheduling.protocol import Estimate, Load, Preempt, View
 from simmodel.scheduling.ready import ReadyTasks
-from simmodel.scheduling.registry import policy as policy_named
+from simmodel.scheduling.registry import PolicyLike
 from simmodel.scheduling.scheduler import Carry, Scheduler, carry_preempt
 from simmodel.systems.machine.arrivals import LiveSet, bring_to_life, why_not
 from simmodel.systems.machine.build import build_processors
@@ -109,7 +109,7 @@ class Machine(System[LiveTask]):
         self,
         env: Environment,
         spec: MachineSpec,
-        policy: Any = "hrr",
+        policy: PolicyLike = "hrr",
         *,
         decide: Literal["ready", "submit"] | None = None,
         overlap: bool = False,
@@ -155,11 +155,9 @@ class Machine(System[LiveTask]):
         self.view = View(env, self.waiting, self.places, f"{self.name}.policy")
         self.view.estimator = _estimate
         self.view.problem = lambda tasks=None: problem_of(self, tasks)
-        self.known_as = policy if isinstance(policy, str) else None
         self.options = MachineOptions(decide=decide, overlap=overlap, transfers=transfers, contention=contention)
-        policy = policy_named(policy)
-        self.decides_when_ready = (decide or ("submit" if getattr(policy, "plans", False) else "ready")) == "ready"
         self.scheduler = Scheduler(env, policy, self.view, self, self.name, rank)
+        self.decides_when_ready = (decide or ("submit" if self.scheduler.policy.plans else "ready")) == "ready"
         self.tasks: list[LiveTask] = []
         self.sets: list[LiveSet] = []
         self.cut: list[CutExecution] = []

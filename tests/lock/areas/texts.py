@@ -78,7 +78,7 @@ COMMANDS = {
     "meta": "meta schedtwin --clusters 32,64 --broker random,sgs-t --repeat 2",
     "meta-homes": "meta one.swf two.swf --clusters 4,8 --broker siloed,sgs-t --ties home --align --by actual "
     "--backfill conservative",
-    "meta-slowdowns": "meta one.swf --clusters 4,4 --slowdowns 1,1.3 --broker share:0.6,sgs-t --repeat 3 --edges 5",
+    "meta-slowdowns": "meta one.swf --clusters 4,4 --slowdowns 1,1.3 --broker share(0.6),sgs-t --repeat 3 --edges 5",
     "meta-default": "meta one.swf --clusters 4,theta,own.toml --json m.json",
     "portfolio": "portfolio probe-4",
     "portfolio-options": "portfolio one.swf --policies easy,sjf+easy --objective raw:wait_mean --interval 60 "

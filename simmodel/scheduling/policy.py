@@ -1,0 +1,226 @@
+"""The base class of policies: real defaults for all that a system may ask of one."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+
+if TYPE_CHECKING:
+    from simmodel.scheduling.protocol import Decision, View
+
+__all__ = ["Decides", "DecidingObject", "FunctionPolicy", "Policy", "value_of"]
+
+Decides = Literal["jobs", "tasks", "places", "systems", "anything"]
+Place = TypeVar("Place")
+
+
+class Policy:
+    """Decides which waiting work starts where; a subclass writes ``decide`` and, where it has parameters, ``__init__``.
+
+    A parameter of ``__init__`` is kept as an attribute of its name, and may be a policy: :meth:`fresh` and
+    :meth:`attach` rely on it. What a policy remembers from one decision to the next are other attributes.
+
+    Attributes
+    ----------
+    name
+        what results and errors call it; the name of the class unless it says another
+    decides
+        what it decides: when ``"jobs"`` start on the nodes of a cluster; which processor of a machine takes each of its
+        ``"tasks"``; which of several ``"places"`` with queues (processors or systems) takes each piece of work; which
+        of several ``"systems"`` takes each job; ``"anything"``: what it is asked
+    plans
+        whether it plans tasks before they are ready: a machine then asks when they are submitted
+    preempts
+        whether it may yield a :class:`~simmodel.scheduling.protocol.Preempt`
+    tries_every_submission
+        whether it is asked about a submission that does not fit now too, under ``decide_on="event"``
+    draws
+        whether it may draw random numbers, so that runs of other seeds differ
+
+    >>> from simmodel.scheduling.protocol import Start
+    >>> class Widest(Policy):
+    ...     def __init__(self, most=100):
+    ...         self.most = most
+    ...     def decide(self, view):
+    ...         for job in sorted(view.waiting, key=lambda job: -job.processors)[:self.most]:
+    ...             if view.places[0].fits(job):
+    ...                 yield Start(job, view.places[0])
+    >>> Widest(5).name, Widest(5).fresh().most
+    ('Widest', 5)
+    """
+
+    __slots__ = ()
+
+    name: str = ""
+    decides: Decides = "anything"
+    plans: bool = False
+    preempts: bool = False
+    tries_every_submission: bool = False
+    draws: bool = True
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        given = "name" in vars(cls) or "name" in vars(cls).get("__annotations__", ())
+        if not given and cls.name in ("", *(base.__name__ for base in cls.__mro__)):
+            cls.name = cls.__name__
+
+    def __repr__(self) -> str:
+        return f"<policy {self.name}>"
+
+    @classmethod
+    def of(cls, *values: Any, **options: Any) -> Self:
+        """Return the policy that a name with parameters describes, such as ``share(0.6)``: here, the constructor's."""
+        return cls(*values, **options)
+
+    def decide(self, view: View, /) -> Iterable[Decision] | None:
+        """Return or yield decisions; each that is yielded is carried out before the policy goes on."""
+        raise NotImplementedError
+
+    def destinations(self, home: Any, places: Sequence[Place], /) -> Sequence[Place]:
+        """Return where work of a home may go: anywhere, unless a policy that chooses among systems says otherwise."""
+        return places
+
+    def attach(self, system: Any) -> None:
+        """Be told the system, before its first decision; policies among the parameters are told too."""
+        for part in self.parts():
+            part.attach(system)
+
+    def forget(self) -> None:
+        """Forget what the last decision found: another policy has decided since."""
+
+    def state(self) -> Any:
+        """Return what the next decision depends on, as values that JSON can hold, for a snapshot; ``None``: nothing."""
+        return None
+
+    def restore(self, values: Any) -> None:
+        """Go on from what :meth:`state` returned, on a policy of the same parameters that is attached already."""
+
+    def fresh(self) -> Self:
+        """Return a policy of the same parameters with nothing remembered, and so for policies among them.
+
+        Raises
+        ------
+        TypeError
+            a parameter is not kept as an attribute of its name
+        """
+        seen: dict[int, Policy] = {}
+        return type(self)(**{name: _renewed(value, seen) for name, value in self.parameters().items()})
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the constructor's parameters as they are kept.
+
+        Raises
+        ------
+        TypeError
+            one is not kept as an attribute of its name
+        """
+        kept = {}
+        for name in _parameters(type(self).__init__):
+            try:
+                kept[name] = getattr(self, name)
+            except AttributeError:
+                raise TypeError(
+                    f"{type(self).__name__}: parameter {name!r} must be kept as an attribute of that name"
+                ) from None
+        return kept
+
+    def parts(self) -> Iterator[Policy]:
+        """Yield the policies among the parameters, each once."""
+        seen: dict[int, Policy] = {}
+        for value in self.parameters().values():
+            _collect(value, seen)
+        yield from seen.values()
+
+
+def value_of(text: str) -> Any:
+    """Return what a parameter in a name stands for: a number, a truth value, or the text.
+
+    >>> value_of("0.6"), value_of("4"), value_of("true"), value_of("home")
+    (0.6, 4, True, 'home')
+    """
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return {"true": True, "false": False}.get(text, text)
+
+
+@cache
+def _parameters(make: Callable[..., None]) -> tuple[str, ...]:
+    """Return the names of the parameters of an ``__init__``."""
+    if make is object.__init__:
+        return ()
+    found = list(inspect.signature(make).parameters.values())[1:]
+    for each in found:
+        if each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD, each.POSITIONAL_ONLY):
+            raise TypeError(f"{make.__qualname__}: parameter {str(each)!r} cannot be given by name")
+    return tuple(each.name for each in found)
+
+
+def _renewed(value: Any, seen: dict[int, Policy]) -> Any:
+    """Return a parameter with its policies refreshed; one that occurs twice stays one."""
+    if isinstance(value, Policy):
+        if id(value) not in seen:
+            seen[id(value)] = value.fresh()
+        return seen[id(value)]
+    if isinstance(value, dict):
+        return {key: _renewed(each, seen) for key, each in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(_renewed(each, seen) for each in value)
+    return value
+
+
+def _collect(value: Any, seen: dict[int, Policy]) -> None:
+    if isinstance(value, Policy):
+        seen.setdefault(id(value), value)
+    elif isinstance(value, dict):
+        for each in value.values():
+            _collect(each, seen)
+    elif isinstance(value, (list, tuple)):
+        for each in value:
+            _collect(each, seen)
+
+
+class FunctionPolicy(Policy):
+    """A policy that is a function of a view.
+
+    >>> def nothing(view):
+    ...     return ()
+    >>> FunctionPolicy(nothing).name
+    'nothing'
+    """
+
+    def __init__(self, function: Callable[[View], Iterable[Decision] | None]) -> None:
+        self.function = function
+        self.name = str(getattr(function, "__name__", type(function).__name__))
+
+    def decide(self, view: View, /) -> Iterable[Decision] | None:
+        """Return what the function returns."""
+        return self.function(view)
+
+
+class DecidingObject(Policy):
+    """A policy made of an object that has ``decide(view)`` and does not derive from :class:`Policy`.
+
+    What else it has of a policy (``name``, ``plans``, ``state`` ...) counts; the rest is as in :class:`Policy`.
+    """
+
+    def __init__(self, given: Any) -> None:
+        self.given = given
+        self.name = str(getattr(given, "name", None) or type(given).__name__)
+        self.plans = bool(getattr(given, "plans", False))
+        self.preempts = bool(getattr(given, "preempts", False))
+        self.tries_every_submission = bool(getattr(given, "tries_every_submission", False))
+        self.draws = bool(getattr(given, "draws", True))
+        for name in ("decide", "destinations", "attach", "forget", "state", "restore"):
+            method = getattr(given, name, None)
+            if callable(method):
+                setattr(self, name, method)
+
+    def fresh(self) -> DecidingObject:
+        """Return one around what the object's own ``fresh()`` gives, or around the same object where it has none."""
+        renew = getattr(self.given, "fresh", None)
+        return DecidingObject(renew()) if callable(renew) else self
