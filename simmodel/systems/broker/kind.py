@@ -11,7 +11,7 @@ import attrs
 from simmodel.errors import InputError, unknown
 from simmodel.platform.broker import BrokerSpec, Slowdowns
 from simmodel.platform.options import BrokerOptions, Options
-from simmodel.scheduling.registry import unused
+from simmodel.scheduling.registry import PolicyLike, unused
 from simmodel.snapshots.broker import BrokerSnapshot
 from simmodel.systems.broker.policies import policies_of_places
 from simmodel.systems.broker.system import Broker
