@@ -388,7 +388,7 @@ class JobSystem(System[LiveJob]):
         return run.started + run.job._duration
 
     @classmethod
-    def from_snapshot(cls, env: Environment, snapshot: JobSystemSnapshot, policy: Any = None) -> Self:
+    def from_snapshot(cls, env: Environment, snapshot: JobSystemSnapshot, policy: PolicyLike | None = None) -> Self:
         """Return a system that goes on where a snapshot was taken; its record has what was not over then.
 
         Parameters

@@ -18,6 +18,7 @@ from simmodel.scheduling.protocol import Load, work_units
 if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.scheduling.protocol import Estimate, View
+    from simmodel.scheduling.registry import PolicyLike
     from simmodel.scheduling.scheduler import Carry, Scheduler
     from simmodel.snapshots.snapshot import Snapshot
     from simmodel.work.prepare import Prepared
@@ -320,7 +321,7 @@ class System(Generic[Live]):
         raise SnapshotError(f"a {self.kind} has no snapshots")
 
     @classmethod
-    def from_snapshot(cls, env: Environment, snapshot: Any, policy: Any = None) -> Self:
+    def from_snapshot(cls, env: Environment, snapshot: Any, policy: PolicyLike | None = None) -> Self:
         """Return a system that goes on where a snapshot was taken.
 
         Raises

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.results.broker import BrokerResult
     from simmodel.results.task_broker import TaskBrokerResult
+    from simmodel.scheduling.registry import PolicyLike
     from simmodel.snapshots.broker import BrokerSnapshot
     from simmodel.systems.destination import BrokeredJob
     from simmodel.systems.system import By, System
@@ -216,7 +217,7 @@ class Broker(BrokerCore):
 
     @classmethod
     def from_snapshot(
-        cls, env: Environment, snapshot: BrokerSnapshot, policy: Any = None, policies: Any = None
+        cls, env: Environment, snapshot: BrokerSnapshot, policy: PolicyLike | None = None, policies: Any = None
     ) -> Broker:
         """Return a broker with systems of its own that goes on where a snapshot was taken.
 
