@@ -71,7 +71,7 @@ class Dependencies:
         """Note that a job waits for nobody any more."""
         self._missing.pop(job, None)
 
-    def rejected(self, name: Any) -> None:
+    def rejected(self, name: int | str) -> None:
         """Take a job that never runs for one that ended without success."""
         self.absent.add(name)
 
@@ -149,8 +149,8 @@ class Dependencies:
     def restore(
         self,
         jobs: Iterable[LiveJob],
-        waits: Iterable[tuple[Any, str, LiveJob, int]],
-        over: Iterable[tuple[Any, str]],
+        waits: Iterable[tuple[int | str, str, LiveJob, int]],
+        over: Iterable[tuple[int | str, str]],
     ) -> None:
         """Know these jobs, who waits for whom, and how those ended that are over, as a snapshot has it."""
         for name, state in over:

@@ -9,6 +9,7 @@ import attrs
 
 from simmodel.errors import ImpossibleWork, InputError
 from simmodel.scheduling.protocol import Estimate
+from simmodel.systems.system import Live
 from simmodel.work.job import Job, LiveJob
 
 if TYPE_CHECKING:
@@ -128,10 +129,10 @@ class Destination:
 
     queues = True
 
-    def __init__(self, system: System[Any], by: By = "requested") -> None:
+    def __init__(self, system: System[Live], by: By = "requested") -> None:
         if by not in ("requested", "actual"):
             raise InputError(f"by 'requested' or 'actual' expected, found {by!r}")
-        self.system = system
+        self.system: System[Any] = system
         self.name = system.name
         self.by = by
         self.slowdowns: dict[str | None, float] = {None: 1.0}

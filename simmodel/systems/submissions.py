@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import attrs
 
-from simmodel.errors import InputError
+from simmodel.errors import InputError, Plain
+from simmodel.systems.system import Live
 from simmodel.work.job import Job
 from simmodel.work.taskset import TaskSet
 from simmodel.work.workflow import Workflow
@@ -46,7 +47,7 @@ class Submissions:
         """What a progress bar calls it."""
         raise NotImplementedError
 
-    def submit_to(self, system: System[Any]) -> None:
+    def submit_to(self, system: System[Live]) -> None:
         """Have all of it submitted, each part at its instant.
 
         Raises
@@ -86,7 +87,7 @@ class Logs(Submissions):
         """The names of the workloads."""
         return ", ".join(log.workload.name for log in self.logs) or "jobs"
 
-    def submit_to(self, system: System[Any]) -> None:
+    def submit_to(self, system: System[Live]) -> None:
         """Have each job submitted at its instant."""
         now = system.env.now
         for log in self.logs:
@@ -117,7 +118,7 @@ def _inlined(log: Workload) -> dict[str, Any]:
     return described
 
 
-def workload_of(given: Any) -> Log:
+def workload_of(given: GivenWork) -> Log:
     """Return the workload that is given as one, as jobs, as a name or as a file."""
     if isinstance(given, Workload):
         return Log(given)
@@ -125,13 +126,14 @@ def workload_of(given: Any) -> Log:
         from simmodel.catalogue import load_workload
 
         return Log(load_workload(given), source=str(given))
-    jobs = list(given) if isinstance(given, Iterable) else [given]
-    if not all(isinstance(job, Job) for job in jobs):
+    found: list[object] = list(given) if isinstance(given, Iterable) else [given]
+    jobs = [job for job in found if isinstance(job, Job)]
+    if len(jobs) < len(found):
         raise InputError(f"a workload, jobs, a name or a path expected, found {given!r}")
     return Log(Workload.from_jobs(jobs))
 
 
-def _logs(given: Any, homes: Sequence[str]) -> list[Log]:
+def _logs(given: GivenWork, homes: Sequence[str]) -> list[Log]:
     """Return the workloads that are given: one; or several, by their places or in the order of these."""
     if isinstance(given, Mapping):
         for home in given:
@@ -162,7 +164,7 @@ class Tasks(Submissions):
         """The names of the sets."""
         return ", ".join(dict.fromkeys(tasks.name for _, tasks in self.sets)) or "tasks"
 
-    def submit_to(self, system: System[Any]) -> None:
+    def submit_to(self, system: System[Live]) -> None:
         """Have each set submitted at its instant."""
         for at, tasks in self.sets:
             system.submit(tasks, at=at)
@@ -191,7 +193,7 @@ def set_columns(tasks: TaskSet) -> dict[str, Any]:
     return {name: value for name, value in columns.items() if value is not None}
 
 
-def _tasks(given: Any, seed: int, machine: MachineSpec | None, config: HetSimConfig | None) -> Tasks:
+def _tasks(given: GivenWork, seed: int, machine: MachineSpec | None, config: HetSimConfig | None) -> Tasks:
     """Return the task sets with the instants of their submission."""
     if isinstance(given, (str, Path)):
         from simmodel.catalogue import task_work
@@ -248,7 +250,7 @@ def read_submissions(
     return Logs(_logs(given, homes)) if what == "jobs" else _tasks(given, seed, machine, config)
 
 
-def submissions_of_document(what: str, parts: Sequence[Mapping[str, Any]]) -> GivenWork:
+def submissions_of_document(what: str, parts: Sequence[Mapping[str, Plain]]) -> GivenWork:
     """Return the workload that a scenario holds, as :func:`read_submissions` takes it.
 
     Raises
@@ -266,11 +268,11 @@ def submissions_of_document(what: str, parts: Sequence[Mapping[str, Any]]) -> Gi
         if parts and "source" in parts[0]:
             return str(parts[0]["source"])
         return [_set_of(part) for part in parts]
-    logs = {part.get("home"): _log_of(part) for part in parts}
+    logs: dict[Any, Workload | str] = {part.get("home"): _log_of(part) for part in parts}
     return logs[None] if list(logs) == [None] else logs
 
 
-def _log_of(part: Mapping[str, Any]) -> Workload | str:
+def _log_of(part: Mapping[str, Plain]) -> Workload | str:
     if "source" in part:
         return str(part["source"])
     if "columns" not in part:
@@ -278,21 +280,23 @@ def _log_of(part: Mapping[str, Any]) -> Workload | str:
             f"the workload {part['name']!r} was made in Python or is large, and is not in the scenario: "
             "give it to run(workload=...)"
         )
-    return Workload(part["columns"], name=part["name"], processors=part.get("processors"))
+    said: Mapping[str, Any] = part
+    return Workload(said["columns"], name=said["name"], processors=said.get("processors"))
 
 
-def _set_of(part: Mapping[str, Any]) -> tuple[float, TaskSet]:
+def _set_of(part: Mapping[str, Plain]) -> tuple[float, TaskSet]:
     if "run" not in part:
         raise InputError(
             f"the work {part['name']!r} has {part['tasks']:,} tasks, and is not in the scenario: give it to "
             "run(workload=...)"
         )
-    return part["at"], set_of_columns(part)
+    at: Any = part["at"]
+    return at, set_of_columns(part)
 
 
-def set_of_columns(part: Mapping[str, Any]) -> TaskSet:
+def set_of_columns(part: Mapping[str, Plain]) -> TaskSet:
     """Return the set of tasks of such columns (see :func:`set_columns`)."""
-    columns = {name: part[name] for name in _COLUMNS if name in part}
+    columns: dict[str, Any] = {name: part[name] for name in _COLUMNS if name in part}
     columns["run"] = [float("nan") if seconds is None else seconds for seconds in columns["run"]]
     for name in ("implementations", "inputs", "outputs", "parents"):
         if name in columns:

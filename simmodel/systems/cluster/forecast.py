@@ -28,8 +28,11 @@ from simmodel.systems.cluster.unfolding import Plan, Unfolding, Work
 from simmodel.work.job import LiveJob, Run
 
 if TYPE_CHECKING:
+    from simmodel.resources.pool import Pool
+    from simmodel.scheduling.protocol import Place
     from simmodel.systems.cluster.system import Cluster
     from simmodel.systems.system import By
+    from simmodel.work.job import Job
 
 __all__ = ["Forecast"]
 
@@ -90,7 +93,7 @@ class Forecast(Observer):
 
     # ------------------------------------------------------------------ questions
 
-    def of(self, spec: Any) -> Estimate:
+    def of(self, spec: Job) -> Estimate:
         """Return when a :class:`~simmodel.work.job.Job` would start and end, were it submitted now.
 
         Raises
@@ -112,7 +115,7 @@ class Forecast(Observer):
         """
         return self.expect(self._work(job), job.place)
 
-    def expect(self, work: Work, place: Any) -> Estimate:
+    def expect(self, work: Work, place: Pool) -> Estimate:
         """Return when work would start at one of the cluster's places, and how long it would run (s)."""
         return Estimate(self._start(work, place), 0.0, 0.0, work.duration)
 
@@ -120,7 +123,7 @@ class Forecast(Observer):
         expected = job.expected
         return Work(job, job.processors, job.requested, expected, job._duration if self._actual else expected)
 
-    def _start(self, work: Work, place: Any) -> float:
+    def _start(self, work: Work, place: Pool) -> float:
         job = work.job
         if self._kind is not None and _plain(job, work) and self._comes_true(work):
             assert self._future is not None
@@ -137,7 +140,7 @@ class Forecast(Observer):
         self._answers.append((asked, found))
         return found
 
-    def _simulated(self, work: Work, place: Any) -> float:
+    def _simulated(self, work: Work, place: Pool) -> float:
         """Simulate a copy of the cluster into which the work is submitted, until it starts."""
         cluster = self.cluster
         snapshot = cluster.snapshot().expected(actual=True) if self._actual else cluster.snapshot(actual=False)
@@ -265,7 +268,7 @@ class Forecast(Observer):
         if job.place is self._pool:
             self._stale = True
 
-    def place_changed(self, place: Any, _cause: str) -> None:
+    def place_changed(self, place: Place, _cause: str) -> None:
         """Begin anew: part of the place went or came."""
         if place is self._pool:
             self._stale = True
@@ -287,7 +290,7 @@ def _kind(cluster: Cluster) -> str | None:
     return None
 
 
-def _guest(work: Work, cluster: Cluster, place: Any) -> LiveJob:
+def _guest(work: Work, cluster: Cluster, place: Pool) -> LiveJob:
     """Return work as another cluster of the same platform takes it at one of its places."""
     job, processors, requested, expected, duration = work
     guest = LiveJob(job.id, 0, cluster.env._now, processors, requested, expected, duration)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
@@ -22,6 +22,9 @@ from simmodel.systems.cluster.restore import restoring
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from simmodel.scheduling.registry import PolicyLike
     from simmodel.snapshots.cluster import ClusterSnapshot
     from simmodel.systems.cluster.system import Cluster
     from simmodel.work.job import Run
@@ -89,11 +92,11 @@ class Foreseen:
         )
 
 
-def _column(values: list[Any]) -> Any:
+def _column(values: Sequence[int | str | None]) -> NDArray[np.generic]:
     return np.array(values, dtype=object if any(isinstance(value, str) for value in values) else np.int64)
 
 
-def foresee(snapshot: ClusterSnapshot, policy: Any = None, *, until: float | None = None) -> Foreseen:
+def foresee(snapshot: ClusterSnapshot, policy: PolicyLike | None = None, *, until: float | None = None) -> Foreseen:
     """Simulate a snapshot to its end, or to an instant (s), and keep starts and ends only.
 
     What the snapshot holds happens: give it ``snapshot.expected()`` where nothing may be known that a policy does not.
@@ -165,7 +168,7 @@ def _no_collections() -> Iterator[None]:
 
 def simulate_from(
     cluster: Cluster,
-    policy: Any,
+    policy: PolicyLike,
     *,
     until: float | None = None,
     horizon: float | None = None,
@@ -191,7 +194,7 @@ def simulate_from(
     return foresee(snapshot, policy, until=until)
 
 
-def _memory(policy: Any) -> PolicyState:
+def _memory(policy: PolicyLike) -> PolicyState:
     """Return what a candidate remembers, which is not what the policy that decides does."""
     chosen = policy_of(policy)
     return PolicyState(chosen.name, None, chosen.state())
