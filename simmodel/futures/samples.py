@@ -71,7 +71,7 @@ def sample_of(
     now, before, ids = float(snapshot.now), snapshot.begun, snapshot.ids
     begun = {name for name, _ in before}
     work = result.outcomes()
-    given = {str(name): name for name in (*ids, *came)}
+    given = [*ids, *came]
     names = _as_given(work["work"], given)
     waited = set(ids)
     inside = ~(np.array([name in begun for name in names], dtype=bool) & (work["start"] <= now))
@@ -106,14 +106,15 @@ def sample_of(
     )
 
 
-def _as_given(column: NDArray[np.generic], given: dict[str, Name]) -> list[Name]:
+def _as_given(column: NDArray[np.generic], given: Sequence[Name]) -> list[Name]:
     """Return the names in a column as they were given: numbers, or texts."""
     if column.dtype.kind in "iu":
         return list(column.tolist())
-    return [given[str(name)] for name in column.tolist()]
+    names = {str(name): name for name in given}
+    return [names[str(name)] for name in column.tolist()]
 
 
-def _starts(result: Recorded, now: float, given: dict[str, Name]) -> list[Starting]:
+def _starts(result: Recorded, now: float, given: Sequence[Name]) -> list[Starting]:
     """Return what starts from an instant (s) on, in order."""
     runs = result.executions()
     starts = runs["start"]
