@@ -126,3 +126,9 @@ def test_machines_are_compared_too() -> None:
     assert len(found.plot().axes) == 4
     with pytest.raises(InputError, match="metric 'wait_mean' is not known"):
         found.metrics(["wait_mean"])
+
+
+def test_brokers_are_compared_by_the_same_function() -> None:
+    found = compare({"a": 4, "b": 4}, {"a": JOBS}, ["siloed", "sgs-t"], policies="fcfs")
+    assert found["sgs-t"].jobs["destination"].tolist() == ["a", "b", "a"]
+    assert "sgs-t" in found.summary()

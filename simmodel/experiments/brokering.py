@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
 import numpy as np
@@ -107,25 +107,36 @@ def compare_brokers(
     for label, broker in chosen.items():
         for i, each in enumerate(seeds if policy_of(broker).draws else seeds[:1]):
             named = {**options, "seed": each, "name": label}
-            calls.append((clusters, workload, broker, named, edges, dict(bins or {}), i == 0))
+            calls.append(_Call(clusters, workload, broker, named, edges, dict(bins or {}), i == 0))
     found = list(map_calls(_run, calls, executor, progress))
     tables: dict[str, list[dict[str, Table]]] = {label: [] for label in chosen}
     results = {}
     for call, (pair, result) in zip(calls, found, strict=True):
-        tables[call[3]["name"]].append(pair)
+        tables[call.options["name"]].append(pair)
         if result is not None:
-            results[call[3]["name"]] = result
+            results[call.options["name"]] = result
     return BrokerComparison(results, tables, level, dict(bins or {}))
 
 
-def _run(call: tuple[Any, ...]) -> tuple[dict[str, Table], BrokerResult | None]:
-    clusters, workload, broker, options, edges, bins, first = call
-    result = inner_jobs(simulate(clusters, workload, broker, **options), edges)
+class _Call(NamedTuple):
+    """One run: what simulate() gets, how many jobs at either end do not count, bins, and whether its result is kept."""
+
+    clusters: GivenPlatform
+    workload: GivenWork
+    broker: PolicyLike
+    options: dict[str, Any]
+    edges: int
+    bins: dict[str, Sequence[float]]
+    kept: bool
+
+
+def _run(call: _Call) -> tuple[dict[str, Table], BrokerResult | None]:
+    result = inner_jobs(simulate(call.clusters, call.workload, call.broker, **call.options), call.edges)
     tables = {}
     for by in BINNED:
-        table = side_by_side([result], by, bins.get(by))
+        table = side_by_side([result], by, call.bins.get(by))
         tables[by] = Table({"bin": table["bin"], "jobs": table["jobs"], "wait": table[result.name]})
-    return tables, result if first else None
+    return tables, result if call.kept else None
 
 
 @attrs.frozen(eq=False, repr=False)

@@ -6,12 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from simmodel.errors import InputError
+from simmodel.scheduling.registry import label as policy_label
 
 __all__ = ["labelled"]
-
-
-def _label(given: Any) -> str:
-    return given if isinstance(given, str) else str(getattr(given, "name", None) or given.__name__)
 
 
 def labelled(
@@ -21,7 +18,7 @@ def labelled(
     *,
     purpose: str = "",
     check: Callable[[Any], object] | None = None,
-    label: Callable[[Any], str] = _label,
+    label: Callable[[Any], str] = policy_label,
 ) -> dict[str, Any]:
     """Return what is given by its labels, in order.
 
@@ -36,7 +33,7 @@ def labelled(
     check
         called with each; raises where it is wrong
     label
-        returns what one without a label is called
+        returns what one without a label is called; default: what tables call a policy
 
     Raises
     ------
