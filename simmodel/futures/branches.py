@@ -12,6 +12,7 @@ from simmodel.errors import InputError
 from simmodel.scheduling.policy import Policy
 from simmodel.scheduling.protocol import Decision, Start, View
 from simmodel.scheduling.registry import label
+from simmodel.systems.system import Live
 from simmodel.work.job import Job
 
 if TYPE_CHECKING:
@@ -185,7 +186,7 @@ class Following(Policy):
         """Return where the first policy lets work of a home go."""
         return self.first.destinations(home, places)
 
-    def attach(self, system: System[Any]) -> None:
+    def attach(self, system: System[Live]) -> None:
         """Attach all policies to the system, and see to it that there is a decision whenever one is due."""
         self.system = system
         for _, policy in self.stages:
@@ -247,7 +248,7 @@ class Following(Policy):
 class _Withdrawal:
     """Withdraws a job when it is called."""
 
-    def __init__(self, system: System[Any], job: int | str) -> None:
+    def __init__(self, system: System[Live], job: int | str) -> None:
         self._system = system
         self._job = job
 
@@ -263,7 +264,7 @@ def _place(view: View, name: str) -> Any:
     raise InputError(f"place {name!r} is not there; there are {', '.join(place.name for place in view.places)}")
 
 
-def find_job(system: System[Any], name: int | str) -> tuple[System[Any], Any]:
+def find_job(system: System[Live], name: int | str) -> tuple[System[Any], Any]:
     """Return the live job that is called so, and the cluster or the broker that has it.
 
     Raises

@@ -19,18 +19,21 @@ from multiprocessing.connection import Connection
 from multiprocessing.connection import wait as wait_for_connections
 from threading import Lock
 from time import monotonic, perf_counter
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from uuid import uuid4
 
 import attrs
 
 from simmodel.errors import InputError, SimmodelError
 
+if TYPE_CHECKING:
+    from multiprocessing.process import BaseProcess
+
 __all__ = ["Ended", "OutOfTime", "run_all", "stop_workers"]
 
 Material = TypeVar("Material")
 Item = TypeVar("Item")
-Task = Callable[[Any, Any, float | None], Any]
+Task = Callable[[Material, Item, float | None], object]
 """``function(material, task, seconds_left)``; it may raise :class:`OutOfTime` once it has taken longer."""
 
 _KEPT = 8  # materials that a worker keeps
@@ -64,9 +67,9 @@ class Ended:
 
 
 def run_all(
-    function: Task,
-    material: Any,
-    tasks: Sequence[Any],
+    function: Task[Material, Item],
+    material: Material,
+    tasks: Sequence[Item],
     *,
     executor: Executor | None = None,
     deadline: float | None = None,
@@ -136,9 +139,9 @@ def _left(until: float | None) -> float | None:
 
 
 def _here(
-    function: Task,
-    material: Any,
-    tasks: Sequence[Any],
+    function: Task[Material, Item],
+    material: Material,
+    tasks: Sequence[Item],
     until: float | None,
     said: str,
     tell: Callable[[int, Ended], object],
@@ -151,7 +154,7 @@ def _here(
 
 
 def _call(
-    function: Callable[[Material, Item, float | None], object],
+    function: Task[Material, Item],
     material: Material,
     task: Item,
     left: float | None,
@@ -191,7 +194,7 @@ def _known(digest: str) -> Any:
         return _warm.get(digest)
 
 
-def _remember(digest: str, material: Any) -> None:
+def _remember(digest: str, material: Material) -> None:
     with _warm_lock:
         _warm[digest] = material
         _warm.move_to_end(digest)
@@ -201,7 +204,7 @@ def _remember(digest: str, material: Any) -> None:
 
 def _work(
     _name: str,
-    function: Callable[[Any, Item, float | None], object],
+    function: Task[Material, Item],
     digest: str,
     packed: bytes | None,
     task: Item,
@@ -220,7 +223,7 @@ def _work(
 
 def _work_alone(
     connection: Connection,
-    function: Callable[[Any, Item, float | None], object],
+    function: Task[Material, Item],
     packed: bytes,
     task: Item,
     left: float | None,
@@ -237,10 +240,10 @@ class _Batch:
 
     def __init__(
         self,
-        function: Task,
-        material: Any,
+        function: Task[Material, Item],
+        material: Material,
         packed: bytes,
-        tasks: Sequence[Any],
+        tasks: Sequence[Item],
         until: float | None,
         said: str,
         tell: Callable[[int, Ended], object],
@@ -259,7 +262,7 @@ class _Batch:
     def run(self, executor: Executor) -> None:
         """Run all tasks on the executor, until they are over or time is."""
         workers = getattr(executor, "_max_workers", None) or os.cpu_count() or 1
-        pending: dict[Future[Any], int] = {}
+        pending: dict[Future[Ended | None], int] = {}
         for i in range(len(self.tasks)):
             self._submit(executor, i, i < workers or len(self.packed) <= _SMALL, pending)
         while pending:
@@ -272,7 +275,7 @@ class _Batch:
             future.cancel()
         self.broken.sort()
 
-    def _submit(self, executor: Executor, i: int, whole: bool, pending: dict[Future[Any], int]) -> None:
+    def _submit(self, executor: Executor, i: int, whole: bool, pending: dict[Future[Ended | None], int]) -> None:
         packed = self.packed if whole else None
         left = _left(self.until)
         try:
@@ -284,7 +287,9 @@ class _Batch:
         else:
             pending[future] = i
 
-    def _take(self, executor: Executor, future: Future[Any], i: int, pending: dict[Future[Any], int]) -> None:
+    def _take(
+        self, executor: Executor, future: Future[Ended | None], i: int, pending: dict[Future[Ended | None], int]
+    ) -> None:
         if future.cancelled():
             return self._end(i, Ended("failed", reason="the executor cancelled it"))
         error = future.exception()
@@ -335,12 +340,12 @@ class _Batch:
                 reader.close()
 
 
-def _received(reader: Connection, process: Any) -> Ended:
+def _received(reader: Connection, process: BaseProcess) -> Ended:
     try:
         how: Ended = reader.recv()
     except EOFError:
         process.join()
-        code = process.exitcode
+        code = process.exitcode or 0
         how = Ended(
             "failed", reason=f"its worker process died ({f'signal {-code}' if code < 0 else f'exit code {code}'})"
         )

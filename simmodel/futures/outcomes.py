@@ -14,7 +14,8 @@ from simmodel.scheduling.objective import MEASURES
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
-    pass
+    from numpy.typing import NDArray
+
 
 __all__ = ["Outcome", "Sample", "Starting"]
 
@@ -78,7 +79,7 @@ class Sample:
         return f"<Sample: {len(self.jobs)} jobs, {len(self.now)} start now, ended at {self.ended:g} s>"
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same(one: NDArray[np.generic], other: NDArray[np.generic]) -> bool:
     if one.dtype.kind == "f":
         return bool(np.array_equal(one, other, equal_nan=True))
     return bool(np.array_equal(one, other))

@@ -7,18 +7,21 @@ import itertools
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
 import numpy as np
 
-from simmodel.errors import InputError
+from simmodel.errors import InputError, Plain
 from simmodel.metrics.statistics import replication_seeds
 from simmodel.systems.cluster.replay import specs as jobs_of
 from simmodel.work.job import Job
 from simmodel.work.prepare import prepare
 from simmodel.work.transformations import between, shift
 from simmodel.work.workload import Workload
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["Arrivals", "draw_arrivals", "with_jobs"]
 
@@ -86,7 +89,7 @@ def _given(arrivals: Workload | Iterable[Job], taken: list[int | str]) -> Worklo
     return with_jobs(None, jobs, taken)
 
 
-def _drawn(arrivals: Mapping[str, Any] | Callable[[np.random.Generator], Workload], seed: int) -> Workload:
+def _drawn(arrivals: Mapping[str, Plain] | Callable[[np.random.Generator], Workload], seed: int) -> Workload:
     if isinstance(arrivals, Mapping):
         from simmodel.generators.settings import generate
 
@@ -115,12 +118,12 @@ def _renamed(workload: Workload, taken: list[int | str]) -> Workload:
     return renamed
 
 
-def _renamed_spec(job: Job, name: Any, new: Mapping[Any, Any]) -> Job:
+def _renamed_spec(job: Job, name: int | str, new: Mapping[int | str, int | str]) -> Job:
     dependencies = [attrs.evolve(each, job=new.get(each.job, each.job)) for each in job.dependencies]
     return attrs.evolve(job, id=name, dependencies=dependencies)
 
 
-def _column(names: list[Any]) -> Any:
+def _column(names: list[int | str]) -> NDArray[np.generic]:
     return np.array(names, dtype=object if any(isinstance(name, str) for name in names) else None)
 
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from math import inf, isfinite
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import attrs
 
@@ -28,6 +28,7 @@ from simmodel.futures.sampling import Arrivals, draw_arrivals, with_jobs
 from simmodel.records.observers import progress_bar
 from simmodel.runs.simulation import Simulation
 from simmodel.scheduling.labels import labelled
+from simmodel.scheduling.objective import ObjectiveLike
 from simmodel.scheduling.objective import objective as objective_of
 from simmodel.scheduling.observer import Observer
 from simmodel.scheduling.registry import label
@@ -56,7 +57,7 @@ def what_if(
     arrivals: Arrivals | None = None,
     samples: int = 1,
     seed: int = 0,
-    objective: Any = "raw:wait_mean",
+    objective: ObjectiveLike = "raw:wait_mean",
     actual: bool = False,
     results: bool = False,
     progress: bool = False,
