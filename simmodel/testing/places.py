@@ -1,0 +1,45 @@
+"""What systems rely on in a place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from simmodel.scheduling.protocol import Place
+    from simmodel.work.job import LiveJob
+    from simmodel.work.livetask import LiveTask
+
+__all__ = ["check_place"]
+
+
+def check_place(place: Place, work: Iterable[LiveJob | LiveTask] = ()) -> None:
+    """Check a place: it has what schedulers ask for, and its questions change nothing.
+
+    Parameters
+    ----------
+    place
+        the place
+    work
+        live work to ask it about
+
+    Raises
+    ------
+    AssertionError
+        something is missing, changes when asked, or contradicts itself
+
+    >>> from simmodel.environment import Environment
+    >>> from simmodel.resources.counts import CountPool
+    >>> check_place(CountPool(Environment(), "slots", 4))
+    """
+    for name in ("name", "capacity", "free", "queues", "version"):
+        assert hasattr(place, name), f"a place has {name!r}"
+    assert isinstance(place.name, str), f"the name of a place is a text, found {place.name!r}"
+    assert place.name, "the name of a place is not empty"
+    assert isinstance(place.queues, bool), f"queues is True or False, found {place.queues!r}"
+    for each in work:
+        before = place.free, place.version
+        able, fits = place.can_run(each), place.fits(each)
+        assert (able, fits) == (place.can_run(each), place.fits(each)), f"{place.name} answers two ways about {each}"
+        assert (place.free, place.version) == before, f"a question about {each} changes {place.name}"
+        assert able or not fits, f"{each} fits in {place.name}, which can never run it"

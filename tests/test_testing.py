@@ -1,0 +1,147 @@
+"""What authors of plug-ins run on what they write; every policy of the package passes."""
+
+import pytest
+
+from simmodel.environment import Environment
+from simmodel.errors import InputError
+from simmodel.policies.backfilling import Easy
+from simmodel.resources.counts import CountPool
+from simmodel.scheduling.policy import DecidingObject, Policy
+from simmodel.scheduling.protocol import Start
+from simmodel.scheduling.registry import policies, policy, register_policy
+from simmodel.systems.broker.system import Broker
+from simmodel.systems.cluster.system import Cluster
+from simmodel.testing import check_place, check_policy, leaks, reachable
+from simmodel.work.job import Job
+from simmodel.work.workload import Workload
+
+RUNS = [1000.125 + 7 * i for i in range(6)]
+
+
+@pytest.mark.parametrize("name", policies())
+def test_every_policy_of_the_package_passes(name):
+    check_policy(name)
+
+
+def greedy(view):
+    for job in view.waiting:
+        if view.places[0].fits(job):
+            yield Start(job, view.places[0])
+
+
+def test_a_function_and_an_object_that_decides_pass():
+    class Greedy:
+        plans = False
+
+        def decide(self, view):
+            return greedy(view)
+
+    check_policy(greedy)
+    assert isinstance(policy(Greedy()), DecidingObject)
+    assert policy(Greedy).name == "Greedy"
+
+
+class Forgetful(Policy):
+    def __init__(self, most=3):
+        self.limit = most
+
+
+class Leaky(Policy):
+    used: list = []  # noqa: RUF012 - what is wrong with it
+
+    def decide(self, view):
+        self.used.append(view.now)
+        if len(self.used) < 40:
+            yield from greedy(view)
+
+
+class Endless(Policy):
+    def decide(self, view):
+        from simmodel.scheduling.protocol import WakeAt
+
+        while True:
+            yield WakeAt(view.now + 1)
+
+
+class Meddling(Policy):
+    def decide(self, view):
+        for job in view.waiting:
+            job.priority += 1
+        return ()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        (Forgetful, "parameter 'most' must be kept as an attribute of that name"),
+        (Leaky, "decides otherwise"),
+        (Endless, "more than 10000 decisions"),
+        (Meddling, "changes the work"),
+    ],
+)
+def test_what_is_wrong_with_a_policy_is_said(wrong, sentence):
+    Leaky.used.clear()
+    with pytest.raises((AssertionError, TypeError), match=sentence):
+        check_policy(wrong)
+
+
+def test_fresh_rebuilds_policies_among_the_parameters_and_keeps_one_that_occurs_twice_one():
+    order = policy("multifactor")
+    used = Easy(order, candidates=order)
+    again = used.fresh()
+    assert again.order is again.candidates
+    assert again.order is not order
+    assert again.name == used.name
+    nested = policy("portfolio(sjf+easy, easy)").fresh()
+    assert [type(each) for each in nested.policies.values()] == [Easy, Easy]
+
+
+def test_a_registered_factory_is_handed_the_parameters_of_the_name():
+    register_policy("easy-of", lambda order="fcfs": Easy(order), "EASY of an order")
+    assert policy("easy-of(sjf)").name == "sjf+easy"
+    assert policy("easy-of(order=wfp)").name == "wfp+easy"
+    with pytest.raises(InputError, match="policy 'easy-of': parameter 'ordr' is not known; did you mean 'order'"):
+        policy("easy-of(ordr=wfp)")
+    with pytest.raises(InputError, match="policy 'fcfs' takes no parameters"):
+        policy("fcfs(3)")
+
+
+def busy(system):
+    for run in RUNS[:3]:
+        system.submit(Job(processors=3, run=run, requested=2000))
+    return system
+
+
+def test_no_actual_run_time_can_be_reached_from_the_view_of_a_cluster():
+    env = Environment()
+    cluster = busy(Cluster(env, 4, "easy"))
+    columns = {"submit": [5, 5, 900], "run": RUNS[3:], "processors": [3, 1, 1], "requested": [2000] * 3}
+    cluster.replay(Workload(columns))
+    env.run(until=10)
+    asked = [path for path, value in reachable(cluster.view) if value == 2000 and path.endswith(".requested")]
+    assert len(asked) > 4  # what runs and waits, and what was submitted
+    assert leaks(cluster.view, RUNS) == []
+
+
+BROKERS_LEAK = {"length"}  # to become empty
+
+
+def test_what_can_be_reached_from_the_view_of_a_broker():
+    env = Environment()
+    broker = busy(Broker(env, [Cluster(env, 4, "easy", name="a"), Cluster(env, 4, name="b")], lambda view: ()))
+    assert {path.rpartition(".")[2] for path in leaks(broker.view, RUNS)} <= BROKERS_LEAK
+
+
+def test_places_are_checked():
+    env = Environment()
+    cluster = busy(Cluster(env, 4))
+    check_place(cluster.places[0], cluster.view.waiting)
+    check_place(Broker(env, [cluster], "round-robin").places[0])
+
+    class Writes(CountPool):
+        def fits(self, job):
+            self.version += 1
+            return super().fits(job)
+
+    with pytest.raises(AssertionError, match="changes slots"):
+        check_place(Writes(env, "slots", 4), cluster.view.waiting)
