@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from simmodel.commands.options import add_kind_options, kind_options, options_of, platform_for
+from simmodel.commands.options import TakesArguments, add_kind_options, kind_options, options_of, platform_for
 from simmodel.commands.shared import check_outputs, label, seconds, see_working_folder, seed, write_and_say
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def add(commands: Commands) -> None:
     parser.set_defaults(command=run)
 
 
-def add_config(parser: argparse._ActionsContainer) -> None:
+def add_config(parser: TakesArguments) -> None:
     """Add the configuration that completes a machine or its work."""
     parser.add_argument(
         "--config", type=Path, metavar="FILE", help="of HetSim: what work is drawn from, reconfiguration"

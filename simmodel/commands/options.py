@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, get_type_hints
 
 import attrs
 
@@ -19,7 +19,16 @@ from simmodel.systems.kinds import added_kinds, kind_named, kind_of_platform, wo
 if TYPE_CHECKING:
     from simmodel.systems.kinds import Kind
 
-__all__ = ["add_kind_options", "kind_options", "options_of", "platform_for"]
+__all__ = ["TakesArguments", "add_kind_options", "kind_options", "options_of", "platform_for"]
+
+
+class TakesArguments(Protocol):
+    """A parser of arguments, or a group of one."""
+
+    def add_argument(self, *names: str, **how: Any) -> object:
+        """Add an argument."""
+        ...
+
 
 Runs = Literal["jobs", "tasks"]
 _EXPECTED = {"jobs": "a platform that runs jobs", "tasks": "a platform that runs tasks"}
@@ -36,7 +45,7 @@ def options_of(runs: Runs) -> list[type[Options]]:
     return [usual, *(kind.options for kind in added_kinds() if kind.work == runs)]
 
 
-def add_kind_options(parser: argparse._ActionsContainer, classes: Iterable[type[Options]]) -> None:
+def add_kind_options(parser: TakesArguments, classes: Iterable[type[Options]]) -> None:
     """Add every option of these classes that a text can give; :func:`kind_options` reads those that were given.
 
     An option that the command has itself is not added again; one that is on by default is turned off by ``--no-NAME``.

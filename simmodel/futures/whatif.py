@@ -140,7 +140,9 @@ def what_if(
             with_jobs(None, _submitted(branch, now), seen.ids)
     if arrivals is not None and work_of(seen) != "jobs":
         raise InputError(f"no arrivals expected for a {kind.name}, whose work is tasks, found some", place="arrivals")
-    seeds, drawn = draw_arrivals(arrivals, samples, seed, now=now, until=until, taken=seen.ids)
+    seeds, drawn = draw_arrivals(
+        arrivals, samples, seed, now=now, until=until, taken=() if arrivals is None else seen.ids
+    )
     material = _Material(seen, tuple(seeds), tuple(drawn), until, results)
     tasks = [_Task(branch, sample) for sample in range(samples) for branch in branches.values()]
     with progress_bar(len(tasks), "future", progress) as bar:

@@ -17,7 +17,7 @@ from simmodel.records.versions import versions
 from simmodel.runs.paths import changed, look_up, parsed
 from simmodel.runs.platforms import GivenPlatform, platform_of
 from simmodel.runs.simulation import Simulation
-from simmodel.scheduling.registry import unused
+from simmodel.scheduling.registry import PolicyLike, unused
 from simmodel.snapshots.snapshot import Snapshot, snapshot_of_document
 from simmodel.systems.kinds import Kind, kind_named, kind_of_platform, kind_of_snapshot
 from simmodel.systems.submissions import INLINE, GivenWork, Submissions, read_submissions, submissions_of_document
@@ -86,7 +86,11 @@ class Scenario:
 
     @classmethod
     def of(
-        cls, platform: GivenPlatform, workload: GivenWork | None = None, policy: Any = None, **options: Any
+        cls,
+        platform: GivenPlatform,
+        workload: GivenWork | None = None,
+        policy: PolicyLike | None = None,
+        **options: Any,
     ) -> Scenario:
         """Return the scenario of what :func:`~simmodel.runs.simulate.simulate` takes.
 

@@ -92,7 +92,7 @@ class ClusterSnapshot(Snapshot):
     @property
     def begun(self) -> set[tuple[int | str, float]]:
         """The ids of the jobs that run, each with its start (s)."""
-        return {(run.id, run.started) for run in self.running}
+        return {(run.work.id, run.started) for run in self.running}
 
     @property
     def tally(self) -> tuple[int, int]:
