@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from types import EllipsisType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import attrs
 
@@ -22,6 +22,10 @@ from simmodel.snapshots.snapshot import Snapshot, snapshot_of_document
 from simmodel.systems.kinds import Kind, kind_named, kind_of_platform, kind_of_snapshot
 from simmodel.systems.submissions import INLINE, GivenWork, Submissions, read_submissions, submissions_of_document
 from simmodel.systems.system import System
+
+if TYPE_CHECKING:
+    from simmodel.scheduling.registry import PolicyLike
+    from simmodel.systems.kinds import GivenPolicies
 
 __all__ = ["Missing", "Scenario", "load_scenario"]
 
@@ -74,7 +78,7 @@ class Scenario:
     platform: Any = attrs.field(converter=platform_of)
     workload: Any = None
     policy: Any = None
-    policies: Any = None
+    policies: GivenPolicies = None
     options: Options = attrs.field()
     seed: int | EllipsisType | None = ...
     until: float | None = None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from simmodel.runs.scenario import Scenario
 
 if TYPE_CHECKING:
+    from simmodel.formats.hetsim_config import HetSimConfig
     from simmodel.platform.broker import BrokerSpec, Slowdowns
     from simmodel.platform.cluster import ClusterSpec
     from simmodel.platform.machine import MachineSpec
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from simmodel.runs.platforms import GivenPlatform
     from simmodel.runs.simulation import Simulation
     from simmodel.scheduling.registry import PolicyLike
+    from simmodel.systems.kinds import GivenPolicies
     from simmodel.systems.submissions import GivenTasks, GivenWork
     from simmodel.work.job import Job
     from simmodel.work.prepare import Estimates, Overrun
@@ -33,7 +35,7 @@ def start(
     policy: PolicyLike | None = None,
     *,
     events: bool = False,
-    observers: Sequence[Any] = (),
+    observers: Sequence[object] = (),
     progress: bool = False,
     name: str | None = None,
     **options: Any,
@@ -66,7 +68,7 @@ def simulate(
     overrun: Overrun = "stop",
     until: float | None = None,
     events: bool = False,
-    observers: Sequence[Any] = (),
+    observers: Sequence[object] = (),
     progress: bool = False,
     name: str | None = None,
 ) -> Result: ...
@@ -78,14 +80,14 @@ def simulate(
     workload: GivenTasks,
     policy: PolicyLike = "hrr",
     *,
-    config: Any = None,
+    config: HetSimConfig | None = None,
     seed: int | None = 0,
     decide: Literal["ready", "submit"] | None = None,
     overlap: bool = False,
     transfers: Literal["sequential", "parallel"] = "sequential",
     contention: bool = True,
     until: float | None = None,
-    observers: Sequence[Any] = (),
+    observers: Sequence[object] = (),
     progress: bool = False,
     name: str | None = None,
 ) -> MachineResult: ...
@@ -97,13 +99,13 @@ def simulate(
     workload: GivenWork,
     policy: PolicyLike = "sgs-t",
     *,
-    policies: Any = None,
+    policies: GivenPolicies = None,
     slowdowns: Slowdowns = None,
     by: Literal["requested", "actual"] = "requested",
     seed: int | None = 0,
     until: float | None = None,
     events: bool = False,
-    observers: Sequence[Any] = (),
+    observers: Sequence[object] = (),
     progress: bool = False,
     name: str | None = None,
     **options: Any,
@@ -116,11 +118,11 @@ def simulate(
     workload: GivenWork | None = None,
     policy: PolicyLike | None = None,
     *,
-    policies: Any = None,
+    policies: GivenPolicies = None,
     seed: int | EllipsisType | None = ...,
     until: float | None = None,
     events: bool = False,
-    observers: Sequence[Any] = (),
+    observers: Sequence[object] = (),
     progress: bool = False,
     name: str | None = None,
     **options: Any,

@@ -56,7 +56,7 @@ class Simulation:
         *,
         until: float | None = None,
         events: bool = False,
-        observers: Sequence[Any] = (),
+        observers: Sequence[object] = (),
         progress: bool = False,
         name: str | None = None,
     ) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import attrs
 
@@ -108,7 +108,7 @@ class Kind:
         policy: PolicyLike,
         options: Options,
         *,
-        policies: Any = None,
+        policies: GivenPolicies = None,
         name: str | None = None,
     ) -> System[Any]:
         """Return a live system.
@@ -137,14 +137,18 @@ class Kind:
         return found
 
     def restore(
-        self, env: Environment, snapshot: Any, policy: PolicyLike | None = None, *, policies: Any = None
+        self, env: Environment, snapshot: Any, policy: PolicyLike | None = None, *, policies: GivenPolicies = None
     ) -> System[Any]:
         """Return a live system that goes on from a snapshot, under the snapshot's policy unless another is given."""
         _no_places(policies, self.name)
         return self.system.from_snapshot(env, snapshot, policy)
 
 
-def _no_places(policies: Any, kind: str) -> None:
+GivenPolicies: TypeAlias = "PolicyLike | Mapping[str, PolicyLike] | None"
+"""The policies of the places below a broker: one for all, or by path."""
+
+
+def _no_places(policies: GivenPolicies, kind: str) -> None:
     if policies is not None:
         raise InputError(f"policies: the places of a {kind} take none; a policy is its own")
 

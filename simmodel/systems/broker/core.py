@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from simmodel.environment import Environment
 from simmodel.errors import ImpossibleWork, InputError
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from simmodel.work.live import LiveWork
 
 __all__ = ["BrokerCore"]
+
+Home: TypeAlias = "System[Any] | Destination | str | None"
+"""Where work belongs: a system, or its name."""
 
 INFINITY = float("inf")
 
@@ -86,16 +89,17 @@ class BrokerCore(System[BrokeredJob]):
 
     # ------------------------------------------------------------------ submission
 
-    def home(self, given: Any) -> Destination | None:
+    def home(self, given: Home) -> Destination | None:
         """Return the place of a home: given as a name or a system; ``None`` stays ``None``."""
         if given is None or isinstance(given, Destination):
             return given
-        found = self.named.get(getattr(given, "name", given))
+        name: Any = getattr(given, "name", given)
+        found = self.named.get(name)
         if found is None:
             raise InputError(f"a home among {', '.join(self.named)} expected, found {given!r}")
         return found
 
-    def submit(self, work: Job | TaskSet | Workflow, home: Any = None, *, at: float | None = None) -> BrokeredJob:
+    def submit(self, work: Job | TaskSet | Workflow, home: Home = None, *, at: float | None = None) -> BrokeredJob:
         """Submit work now, whatever the ``submit`` of a job says; it is an event that happens when it is over.
 
         Parameters

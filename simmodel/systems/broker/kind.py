@@ -21,6 +21,7 @@ from simmodel.systems.system import System
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
+    from simmodel.systems.kinds import GivenPolicies
     from simmodel.systems.submissions import GivenWork, Submissions
 
 __all__ = ["BROKER", "BrokerKind"]
@@ -73,7 +74,7 @@ class BrokerKind(Kind):
         policy: PolicyLike,
         options: Options,
         *,
-        policies: Any = None,
+        policies: GivenPolicies = None,
         name: str | None = None,
     ) -> System[Any]:
         """Return a broker over places that are built from their descriptions, each with its policy and options."""
@@ -100,7 +101,7 @@ class BrokerKind(Kind):
         return Broker(env, systems, policy, slowdowns=_factors(spec), by=options.by, name=name or spec.name)
 
     def restore(
-        self, env: Environment, snapshot: Any, policy: PolicyLike | None = None, *, policies: Any = None
+        self, env: Environment, snapshot: Any, policy: PolicyLike | None = None, *, policies: GivenPolicies = None
     ) -> System[Any]:
         """Return a broker that goes on from a snapshot; policies are those of its places, by path or one for all."""
         return Broker.from_snapshot(env, snapshot, policy, policies)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from simmodel.errors import InputError
 
 if TYPE_CHECKING:
-    from simmodel.systems.kinds import Kind
+    from simmodel.scheduling.registry import PolicyLike
+    from simmodel.systems.kinds import GivenPolicies, Kind
 
 __all__ = ["PlacePolicies", "policies_of_places"]
 
@@ -16,11 +17,11 @@ __all__ = ["PlacePolicies", "policies_of_places"]
 class PlacePolicies(NamedTuple):
     """The policy of a place (``None``: its default), and those of the places below it."""
 
-    own: Any = None
-    below: Any = None
+    own: PolicyLike | None = None
+    below: GivenPolicies = None
 
 
-def policies_of_places(given: Any, kinds: Mapping[str, Kind]) -> dict[str, PlacePolicies]:
+def policies_of_places(given: GivenPolicies, kinds: Mapping[str, Kind]) -> dict[str, PlacePolicies]:
     """Return what each place gets of the policies that a user gives.
 
     Parameters
@@ -46,8 +47,8 @@ def policies_of_places(given: Any, kinds: Mapping[str, Kind]) -> dict[str, Place
         return {
             name: PlacePolicies(None, given) if kind.homes else PlacePolicies(given) for name, kind in kinds.items()
         }
-    own: dict[str, Any] = {}
-    below: dict[str, dict[str, Any]] = {}
+    own: dict[str, PolicyLike] = {}
+    below: dict[str, dict[str, PolicyLike]] = {}
     for path, policy in given.items():
         if path in kinds:
             own[path] = policy

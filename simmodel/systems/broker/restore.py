@@ -24,13 +24,16 @@ if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.systems.broker.core import BrokerCore
+    from simmodel.systems.kinds import GivenPolicies
 
 __all__ = ["restore"]
 
 B = TypeVar("B", bound="BrokerCore")
 
 
-def restore(kind: type[B], env: Environment, snapshot: BrokerSnapshot, policy: PolicyLike | None, policies: Any) -> B:
+def restore(
+    kind: type[B], env: Environment, snapshot: BrokerSnapshot, policy: PolicyLike | None, policies: GivenPolicies
+) -> B:
     """Return a broker that goes on where a snapshot was taken: see ``Broker.from_snapshot``."""
     check_instant(env, snapshot)
     given = policies_of_places(policies, {place.name: kind_of_snapshot(place) for place in snapshot.places})

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.snapshots.broker import BrokerSnapshot
     from simmodel.systems.destination import BrokeredJob
+    from simmodel.systems.kinds import GivenPolicies
     from simmodel.systems.system import By, System
     from simmodel.work.job import Job
     from simmodel.work.prepare import Prepared
@@ -217,7 +218,11 @@ class Broker(BrokerCore):
 
     @classmethod
     def from_snapshot(
-        cls, env: Environment, snapshot: BrokerSnapshot, policy: PolicyLike | None = None, policies: Any = None
+        cls,
+        env: Environment,
+        snapshot: BrokerSnapshot,
+        policy: PolicyLike | None = None,
+        policies: GivenPolicies = None,
     ) -> Broker:
         """Return a broker with systems of its own that goes on where a snapshot was taken.
 
