@@ -83,7 +83,7 @@ class Order(Policy):
 def start_heads(order: Any, view: View, place: Any) -> Iterator[Decision]:
     """Yield starts of the first job in an order, again and again while it fits."""
     waiting = view.waiting.at(place)
-    if not waiting._count or place.free <= 0:
+    if not waiting.count or place.free <= 0:
         return
     queue = waiting.by(order)
     if order.changes and place.free < queue.narrowest:

@@ -106,7 +106,7 @@ class Conservative(_Planner):
             plan is not None
             and plan.version == place.version
             and self.order is FCFS
-            and not waiting._with_priorities
+            and not waiting.with_priorities
             and not self.promises
             and (len(plan.profile.times) == 1 or plan.profile.times[1] > now)
             and (came := plan.not_planned(waiting)) is not None

@@ -98,7 +98,7 @@ class Claim(Event):
 
     def lose(self) -> None:
         """Give everything back because what is held has failed; its process is interrupted with :class:`Lost`."""
-        if self not in self.pool._granted:
+        if self not in self.pool.claims_held:
             return
         self.pool._withdraw(self)
         if self.process is not None and self.process.is_alive:
@@ -129,8 +129,8 @@ class Claims:
         def request_of(self, spec: Job) -> Request | None: ...  # noqa: D102
         def came_free(self) -> None: ...  # noqa: D102
 
-    _claims: list[Claim]
-    _granted: list[Claim]
+    claims_waiting: list[Claim]
+    claims_held: list[Claim]
     _numbers = 0
 
     def claim(
@@ -192,26 +192,27 @@ class Claims:
         if reason is not None:
             raise ImpossibleWork(f"{self.name}: {reason}")
         claim = Claim(self, job, priority, preempt, number)
-        insort(self._claims, claim)
-        self._serve_claims()
+        insort(self.claims_waiting, claim)
+        self.serve_claims()
         return claim
 
-    def _serve_claims(self) -> None:
-        while self._claims:
-            claim = self._claims[0]
+    def serve_claims(self) -> None:
+        """Grant the claims that fit, in their order, up to the first that does not."""
+        while self.claims_waiting:
+            claim = self.claims_waiting[0]
             if not self.fits(claim.job) and not (claim.preempt and self._make_room(claim)):
                 return
-            del self._claims[0]
+            del self.claims_waiting[0]
             claim.since = self.env.now
             claim.expected_end = claim.since + claim.job.requested
             claim.grant = self.take(claim.job)
             self.running.add(claim, claim.job.processors)
-            self._granted.append(claim)
+            self.claims_held.append(claim)
             claim.succeed(claim.grant)
 
     def _make_room(self, claim: Claim) -> bool:
         """Interrupt claims of lower priority, the lowest and latest first, where that makes enough room."""
-        victims = sorted((held for held in self._granted if held.priority < claim.priority), key=lambda c: c.key)
+        victims = sorted((held for held in self.claims_held if held.priority < claim.priority), key=lambda c: c.key)
         taken: list[Claim] = []
         while victims and not self.fits(claim.job):
             victim = victims.pop()
@@ -221,7 +222,7 @@ class Claims:
             for victim in reversed(taken):  # not enough: as it was
                 victim.grant = self.take(victim.job, victim.grant.allocation if victim.grant else None)
                 self.running.add(victim, victim.job.processors)
-                self._granted.append(victim)
+                self.claims_held.append(victim)
             return False
         for victim in taken:
             if victim.process is not None and victim.process.is_alive:
@@ -229,22 +230,22 @@ class Claims:
         return True
 
     def _withdraw(self, claim: Claim) -> None:
-        self._granted.remove(claim)
+        self.claims_held.remove(claim)
         self.running.remove(claim)
         assert claim.grant is not None
         self.give_back(claim.job, claim.grant)
 
     def _release(self, claim: Claim) -> None:
-        if claim in self._granted:
+        if claim in self.claims_held:
             self._withdraw(claim)
             self.came_free()
-        elif claim in self._claims:
-            self._claims.remove(claim)
-            self._serve_claims()
+        elif claim in self.claims_waiting:
+            self.claims_waiting.remove(claim)
+            self.serve_claims()
 
     def waiting_report(self) -> Iterator[str]:
         """Yield one sentence for each claim that waits."""
         holders = ", ".join(str(run.work.id) for run in list(self.running)[:5]) or "nobody"
-        for claim in self._claims:
+        for claim in self.claims_waiting:
             who = claim.process.name if claim.process is not None else "somebody"
             yield f"process {who} waits for {claim.describe()}; {self.free} are free, held by {holders}"

@@ -36,6 +36,8 @@ class Pool(Claims, Windows):
         one more at each take and give-back
     running
         executions ordered by expected end
+    claims_waiting, claims_held
+        claims not yet granted, in the order in which they are served; and those granted
     windows
         announced in advance: no work that would run into one starts (see :meth:`announce`)
     units
@@ -60,8 +62,8 @@ class Pool(Claims, Windows):
         self.part_of: Pool | None = None  # the pool that a reservation is part of
         self.consumables = consumables or Consumables({})
         self.changed: list[Any] = []  # called when something comes free or goes: the schedulers that use the pool
-        self._claims = []
-        self._granted = []
+        self.claims_waiting = []
+        self.claims_held = []
         env.register_waits(self)
 
     def __repr__(self) -> str:
@@ -208,7 +210,7 @@ class Pool(Claims, Windows):
 
     def came_free(self) -> None:
         """Serve the claims that wait, and tell the schedulers."""
-        if self._claims:
-            self._serve_claims()
+        if self.claims_waiting:
+            self.serve_claims()
         for call in self.changed:
             call()

@@ -261,25 +261,29 @@ class WaitingQueue:
     ----------
     new
         the jobs that came since the last decision
+    count
+        how many wait
+    with_priorities
+        whether any had a priority so far: then the order of arrival is not the order of the queue
     """
 
-    __slots__ = ("_count", "_env", "_first", "_indexes", "_last", "_updates", "_with_priorities", "new")
+    __slots__ = ("_env", "_first", "_indexes", "_last", "_updates", "count", "new", "with_priorities")
 
     def __init__(self, env: Environment) -> None:
         self._env = env
         self._first: LiveJob | None = None
         self._last: LiveJob | None = None
-        self._count = 0
+        self.count = 0
         self._indexes: dict[tuple[str, OrderLike], Any] = {}
         self._updates: list[Index] = []  # the indexes that are told of each coming and going
-        self._with_priorities = False
+        self.with_priorities = False
         self.new: list[LiveJob] = []
 
     def __len__(self) -> int:
-        return self._count
+        return self.count
 
     def __bool__(self) -> bool:
-        return self._count > 0
+        return self.count > 0
 
     def __iter__(self) -> Iterator[LiveJob]:
         job = self._first
@@ -312,7 +316,7 @@ class WaitingQueue:
             last.later = self._last = job
         else:
             self._insert(job)
-        self._count += 1
+        self.count += 1
         self.new.append(job)
         if job.priority:
             self._note_priorities()
@@ -341,8 +345,8 @@ class WaitingQueue:
 
     def _note_priorities(self) -> None:
         """From the first job with a priority on, the order of arrival is not the order of the queue."""
-        if not self._with_priorities:
-            self._with_priorities = True
+        if not self.with_priorities:
+            self.with_priorities = True
             for name, index in list(self._indexes.items()):
                 if index is self:
                     del self._indexes[name]
@@ -358,7 +362,7 @@ class WaitingQueue:
             self._last = before
         else:
             after.earlier = before
-        self._count -= 1
+        self.count -= 1
         for index in self._updates:
             index.remove(job)
 
@@ -372,7 +376,7 @@ class WaitingQueue:
         """
         found = self._indexes.get(("by", order))
         if found is None:
-            if order.key is None and not self._with_priorities:
+            if order.key is None and not self.with_priorities:
                 found = self._indexes["by", order] = self
             else:
                 found = self._keep("by", order, lambda: SortedJobs(order.key))
@@ -435,7 +439,7 @@ class MergedQueues:
         return sum(len(queue) for queue in self._queues.values())
 
     def __bool__(self) -> bool:
-        return any(queue._count for queue in self._queues.values())
+        return any(queue.count for queue in self._queues.values())
 
     def __iter__(self) -> Iterator[LiveJob]:
         cursors = merge(*self._queues.values(), key=lambda job: (job.submit, job.seq))

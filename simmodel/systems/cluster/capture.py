@@ -104,7 +104,7 @@ def _known_to_come(cluster: Cluster) -> list[ToCome]:
 
 def _refuse_claims(cluster: Cluster) -> None:
     for pool in cluster.places:
-        for claim in (*pool._claims, *pool._granted):
+        for claim in (*pool.claims_waiting, *pool.claims_held):
             who = claim.process.name if claim.process is not None else "somebody"
             raise SnapshotError(f"process {who}, which has {claim.describe()}, cannot be copied: it is a generator")
 

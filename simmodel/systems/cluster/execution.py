@@ -182,10 +182,10 @@ class Execution:
             self._queueing.enqueue(job)
         else:
             self._over(job)
-        if place._claims:
-            place._serve_claims()
+        if place.claims_waiting:
+            place.serve_claims()
         queue = self._queueing.only_queue
-        if queue is None or queue._count:  # else there is nothing to decide about
+        if queue is None or queue.count:  # else there is nothing to decide about
             self._core.wake()
         if self._changed:
             self._tell_above()

@@ -204,7 +204,7 @@ class Forecast(Observer):
         """Look at the cluster as it is; ``False`` where it is none whose future can be kept."""
         cluster, pool = self.cluster, self._pool
         self._stale = True
-        if not pool.simple or pool.up != pool.capacity or cluster.dependencies.waiting or pool._claims:
+        if not pool.simple or pool.up != pool.capacity or cluster.dependencies.waiting or pool.claims_waiting:
             return False
         running, waiting = [], []
         exact = _exact(work)
