@@ -84,6 +84,7 @@ if TYPE_CHECKING:
     from simmodel.studies.metascheduling import contest
     from simmodel.systems.broker.system import Broker
     from simmodel.systems.cluster.forecast import Forecast
+    from simmodel.systems.cluster.from_data import snapshot_of
     from simmodel.systems.machine.system import Machine
     from simmodel.work.taskset import TaskSet
     from simmodel.work.workflow import DataObject, Task, Workflow
@@ -152,6 +153,7 @@ else:
         "BrokerSpec": "simmodel.platform.broker",
         "Simulation": "simmodel.runs.simulation",
         "ClusterSnapshot": "simmodel.snapshots.cluster",
+        "snapshot_of": "simmodel.systems.cluster.from_data",
         "Snapshot": "simmodel.snapshots.snapshot",
         "StartJob": "simmodel.futures.branches",
         "SubmitJob": "simmodel.futures.branches",
@@ -293,6 +295,7 @@ __all__ = [
     "replicate",
     "replicate_beside",
     "simulate",
+    "snapshot_of",
     "start",
     "task_work",
     "what_if",

@@ -14,9 +14,7 @@ ROWS = (
     *("formats", "generators", "catalogue", "view", "results", "snapshots", "systems", "runs", "futures"),
     *("experiments", "studies", "learn", "twin", "testing", "commands", "cli", "__main__"),
 )
-UPWARD = {
-    ("simmodel.snapshots.cluster", "simmodel.systems.cluster.from_data"): "Snapshot.of builds one of tables",
-}
+UPWARD: dict[tuple[str, str], str] = {}
 """Importer and imported, of what climbs against the order all the same, and why."""
 CIRCLES, LARGEST = 6, 13
 """How many circles of imports there are at most, and of how many modules the largest: to be lowered, never raised."""

@@ -14,6 +14,7 @@ from simmodel.platform.cluster import (
     ReservationSpec,
 )
 from simmodel.snapshots.cluster import ClusterSnapshot
+from simmodel.systems.cluster.from_data import snapshot_of
 from simmodel.systems.cluster.whatif import foresee
 from simmodel.work.job import Dependency
 
@@ -25,7 +26,7 @@ def test_a_snapshot_of_data_has_nodes_limits_and_dependencies():
         partitions=[PartitionSpec(nodes=[NodeSpec(count=3, cores=4, gpus=1)])],
         queues=[QueueSpec(name="q", max_running=1), QueueSpec(name="w", priority=5)],
     )
-    snapshot = ClusterSnapshot.of(
+    snapshot = snapshot_of(
         spec,
         now=1000,
         running=[
@@ -97,7 +98,7 @@ OF = {"id": 1, "processors": 2, "requested": 60, "started": 90}
 def test_wrong_data_gets_one_sentence(given, sentence):
     given = {"platform": 4, "now": 100, **given}
     with pytest.raises(InputError, match=sentence):
-        ClusterSnapshot.of(given.pop("platform"), **given)
+        snapshot_of(given.pop("platform"), **given)
 
 
 def test_a_snapshot_of_data_has_what_the_description_says_is_away():
@@ -115,7 +116,7 @@ def test_a_snapshot_of_data_has_what_the_description_says_is_away():
         {"id": 4, "processors": 2, "requested": 25, "submit": 92},
     ]
     running = [{"id": 1, "processors": 1, "requested": 60, "started": 95}]
-    snapshot = ClusterSnapshot.of(spec, now=100, running=running, waiting=waiting, policy="easy")
+    snapshot = snapshot_of(spec, now=100, running=running, waiting=waiting, policy="easy")
     assert ClusterSnapshot.from_json(snapshot.to_json()) == snapshot
     # One processor is reserved, one drained until 120, one busy until 155; nothing may run into the maintenance.
     assert foresee(snapshot).starts == [(3, "r", 100.0), (2, "batch", 155.0), (4, "batch", 165.0)]

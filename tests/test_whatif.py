@@ -21,6 +21,7 @@ from simmodel.futures.executors import stop_workers
 from simmodel.futures.outcomes import Outcome, Starting
 from simmodel.futures.whatif import what_if
 from simmodel.snapshots.cluster import ClusterSnapshot
+from simmodel.systems.cluster.from_data import snapshot_of
 from simmodel.work.transformations import between
 
 POLICIES = ["fcfs", "easy", "sjf+easy", "wfp+easy", "conservative", "conservative-keep"]
@@ -136,7 +137,7 @@ def test_a_job_that_can_never_start_does_not_stop_the_decision() -> None:
 
 def test_what_a_real_scheduler_says_is_enough() -> None:
     """One job runs longer than it was to: it is expected to end just after now."""
-    snapshot = ClusterSnapshot.of(
+    snapshot = snapshot_of(
         8,
         now=1000.0,
         running=[

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
-from simmodel.errors import InputError, Plain, unknown
+from simmodel.errors import InputError, unknown
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.platform.options import ClusterOptions
 from simmodel.snapshots.jobs import PlaceState, Planned, RunningWork, Wait, Work, expected_plans, seen_work
 from simmodel.snapshots.snapshot import Snapshot
 from simmodel.snapshots.types import Columns, Instant
-from simmodel.work.job import Job
 
 if TYPE_CHECKING:
-    from simmodel.scheduling.registry import PolicyLike
+    pass
 
 __all__ = ["ClusterSnapshot"]
 
@@ -103,68 +102,6 @@ class ClusterSnapshot(Snapshot):
     def unfinished(self) -> int:
         """How many jobs it holds, those still to arrive included."""
         return len(self.ids) + len(self.arrivals)
-
-    @classmethod
-    def of(
-        cls,
-        platform: ClusterSpec | int,
-        *,
-        now: float,
-        running: Iterable[Job | Mapping[str, Plain]] = (),
-        waiting: Iterable[Job | Mapping[str, Plain]] = (),
-        down: Mapping[str, Plain] | None = None,
-        usage: Mapping[int | str, float] | None = None,
-        half_life: float | None = None,
-        policy: PolicyLike = "fcfs",
-        **options: Any,
-    ) -> ClusterSnapshot:
-        """Return the snapshot of what is known of a cluster, such as a real one, whose jobs run nobody knows how long.
-
-        Parameters
-        ----------
-        platform, now
-            a cluster or a number of processors; the instant, in s
-        running
-            jobs, as keys with values: those of a :class:`~simmodel.work.job.Job` (``run`` may be missing), ``started``
-            (s), where nodes are identified ``on`` (nodes, or (node, cores, GPUs, bytes) of each), and ``expected_end``
-            (s) where that is not ``started`` + ``requested``
-        waiting
-            jobs, or keys with values, in the order of arrival where submissions are of one instant; dependencies name
-            jobs that run or wait
-        down
-            what is away, by place: a number of processors, or nodes; what the description of the cluster says is away
-            then comes on top
-        usage, half_life
-            processor seconds by user, for fair share; s, default: the policy's
-        policy, options
-            as of :class:`~simmodel.systems.cluster.system.Cluster`
-
-        Raises
-        ------
-        InputError
-            where a value is not possible, with its place (``running[2].started``)
-
-        >>> seen = ClusterSnapshot.of(4, now=100, running=[{"id": 1, "processors": 3, "requested": 60, "started": 90}],
-        ...                           waiting=[{"id": 2, "processors": 2, "requested": 30, "submit": 95}])
-        >>> seen.running[0].expected_end
-        150.0
-        >>> from simmodel import simulate
-        >>> simulate(seen).jobs["start"]
-        array([ 90., 150.])
-        """
-        from simmodel.systems.cluster.from_data import snapshot_of
-
-        return snapshot_of(
-            platform,
-            now=now,
-            running=running,
-            waiting=waiting,
-            down=down,
-            usage=usage,
-            half_life=half_life,
-            policy=policy,
-            **options,
-        )
 
     def expected(self, *, actual: bool = False) -> ClusterSnapshot:
         """Return what a what-if may see: no arrivals, failures or cancellations to come, and no actual run times.

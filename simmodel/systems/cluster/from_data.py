@@ -43,7 +43,40 @@ def snapshot_of(
     policy: PolicyLike = "fcfs",
     **options: Any,
 ) -> ClusterSnapshot:
-    """Return the snapshot of what is known of a cluster (see :meth:`ClusterSnapshot.of`)."""
+    """Return the snapshot of what is known of a cluster, such as a real one, whose jobs run nobody knows how long.
+
+    Parameters
+    ----------
+    platform, now
+        a cluster or a number of processors; the instant, in s
+    running
+        jobs, as keys with values: those of a :class:`~simmodel.work.job.Job` (``run`` may be missing), ``started``
+        (s), where nodes are identified ``on`` (nodes, or (node, cores, GPUs, bytes) of each), and ``expected_end``
+        (s) where that is not ``started`` + ``requested``
+    waiting
+        jobs, or keys with values, in the order of arrival where submissions are of one instant; dependencies name
+        jobs that run or wait
+    down
+        what is away, by place: a number of processors, or nodes; what the description of the cluster says is away
+        then comes on top
+    usage, half_life
+        processor seconds by user, for fair share; s, default: the policy's
+    policy, options
+        as of :class:`~simmodel.systems.cluster.system.Cluster`
+
+    Raises
+    ------
+    InputError
+        where a value is not possible, with its place (``running[2].started``)
+
+    >>> seen = snapshot_of(4, now=100, running=[{"id": 1, "processors": 3, "requested": 60, "started": 90}],
+    ...                    waiting=[{"id": 2, "processors": 2, "requested": 30, "submit": 95}])
+    >>> seen.running[0].expected_end
+    150.0
+    >>> from simmodel import simulate
+    >>> simulate(seen).jobs["start"]
+    array([ 90., 150.])
+    """
     if not isinstance(platform, (ClusterSpec, int)) or platform is True:
         raise InputError(f"a cluster or a number of processors expected, found {platform!r}", None, "platform")
     _instant(now, "now")
