@@ -8,7 +8,7 @@ TPDS 18(6), 2007; conservative: see planning.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from simmodel.errors import InputError
 from simmodel.policies.ordering import FCFS, SJF, at_each_place, order
@@ -16,6 +16,12 @@ from simmodel.policies.planning import Conservative, ConservativeKeep
 from simmodel.scheduling.policy import Policy
 from simmodel.scheduling.protocol import Decision, Reserve, Start, View
 from simmodel.scheduling.registry import unknown
+
+if TYPE_CHECKING:
+    from simmodel.policies.ordering import GivenOrder, Order
+    from simmodel.resources.pool import Pool
+    from simmodel.scheduling.waiting import SortedJobs, WaitingQueue
+    from simmodel.work.job import LiveJob
 
 __all__ = ["BACKFILLS", "Backfill", "Easy"]
 
@@ -45,7 +51,9 @@ class Easy(Policy):
 
     decides = "jobs"
 
-    def __init__(self, order: Any = FCFS, *, candidates: Any = None, promises: bool = False) -> None:
+    def __init__(
+        self, order: GivenOrder = FCFS, *, candidates: GivenOrder | None = None, promises: bool = False
+    ) -> None:
         self.order = _order(order)
         self.candidates = self.order if candidates is None else _order(candidates)
         self.promises = promises
@@ -66,7 +74,7 @@ class Easy(Policy):
         place = places[0]
         return () if self._still_blocked(view, place) else self._at(view, place)
 
-    def _still_blocked(self, view: View, place: Any) -> bool:
+    def _still_blocked(self, view: View, place: Pool) -> bool:
         """Whether nothing can start, because nothing has changed but jobs that came and do not fit.
 
         Nothing started or ended since the last decision: time only makes it harder for those that did not fit then.
@@ -84,7 +92,7 @@ class Easy(Policy):
             job.processors <= free and (job.requested <= limit or job.processors <= extra) for job in waiting.new
         )
 
-    def _at(self, view: View, place: Any) -> Iterator[Decision]:
+    def _at(self, view: View, place: Pool) -> Iterator[Decision]:
         waiting = view.waiting.at(place)
         queue = waiting.by(self.order)
         head = queue.head()
@@ -117,7 +125,9 @@ class Easy(Policy):
         if not self.promises:
             self._blocked[place] = (place.version if holds else -1, head, at, extra)
 
-    def _by_profile(self, place: Any, queue: Any, head: Any, waiting: Any) -> Iterator[Decision]:
+    def _by_profile(
+        self, place: Pool, queue: SortedJobs | WaitingQueue, head: LiveJob, waiting: WaitingQueue
+    ) -> Iterator[Decision]:
         """Do the same where one number does not say it all: windows, consumables, identified nodes.
 
         The head is promised an instant, not its nodes: where a job can only start on nodes meant for the head, and the
@@ -152,7 +162,7 @@ class Easy(Policy):
 
 
 def Backfill(
-    order: Any = FCFS, kind: str = "easy", *, candidates: Any = None, **options: Any
+    order: GivenOrder = FCFS, kind: str = "easy", *, candidates: GivenOrder | None = None, **options: Any
 ) -> Any:  # a family of policies, called like one
     """Return the backfilling policy of a kind, with any order of the queue.
 
@@ -190,10 +200,10 @@ BACKFILLS: dict[str, Callable[..., Any]] = {
 }
 
 
-def _order(given: Any) -> Any:
+def _order(given: GivenOrder) -> Any:
     return order(given)
 
 
-def _easy_name(queue: Any, candidates: Any) -> str:
+def _easy_name(queue: Order, candidates: Order) -> str:
     name = "easy" if queue is FCFS else f"{queue.name}+easy"
     return name if candidates is queue else f"{name}-sjbf" if candidates is SJF else f"{name}-{candidates.name}"

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import chain
 from math import log2, log10, sqrt
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
 import numpy as np
@@ -23,9 +23,13 @@ from simmodel.scheduling.protocol import Decision, Start, View
 from simmodel.scheduling.usage import Usage
 
 if TYPE_CHECKING:
+    from typing import SupportsIndex
+
     from numpy.typing import NDArray
 
+    from simmodel.resources.pool import Pool
     from simmodel.scheduling.columns import ColumnIndex
+    from simmodel.scheduling.protocol import OrderLike
     from simmodel.work.job import LiveJob
 
 __all__ = ["FCFS", "LJF", "ORDERS", "SJF", "UNICEF", "WFP", "Multifactor", "Order", "order"]
@@ -74,13 +78,13 @@ class Order(Policy):
         """Return the order itself: a value remembers nothing."""
         return self
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         if any(self is known for known in _VALUES):  # the package's own stay themselves in other processes
             return order, (self.name,)
         return object.__reduce_ex__(self, protocol)
 
 
-def start_heads(order: Any, view: View, place: Any) -> Iterator[Decision]:
+def start_heads(order: OrderLike, view: View, place: Pool) -> Iterator[Decision]:
     """Yield starts of the first job in an order, again and again while it fits."""
     waiting = view.waiting.at(place)
     if not waiting.count or place.free <= 0:
@@ -92,7 +96,7 @@ def start_heads(order: Any, view: View, place: Any) -> Iterator[Decision]:
         yield Start(head, place)
 
 
-def at_each_place(view: View, decide: Callable[[View, Any], Iterable[Decision]]) -> Iterable[Decision]:
+def at_each_place(view: View, decide: Callable[[View, Pool], Iterable[Decision]]) -> Iterable[Decision]:
     """Return the decisions of ``decide(view, place)`` at one place after the other."""
     places = view.places
     if len(places) == 1:
@@ -220,7 +224,7 @@ class Multifactor(Policy):
         self.capacity = float(max(place.capacity for place in system.places))
         system.keep_usage(self.usage)
 
-    def factors(self, users: Iterable[Any], now: float) -> list[float]:
+    def factors(self, users: Iterable[int | str | None], now: float) -> list[float]:
         """Return the fair-share factor of each of these users, 0 to 1, at an instant (s)."""
         shares = {**dict.fromkeys(self.usage.users(), 1.0), **self.shares}
         everybody, used = sum(shares.values()), self.usage.total(now)
@@ -256,6 +260,8 @@ class Multifactor(Policy):
         return at_each_place(view, partial(start_heads, self))
 
 
+GivenOrder: TypeAlias = "str | Order | Callable[[LiveJob], Any]"
+"""What an order may be given as: a name, itself, or a key function."""
 _VALUES = (FCFS, SJF, LJF, SMALLEST, LARGEST, WFP, UNICEF, F1, F2, F3, F4)
 ORDERS: dict[str, Callable[[], Any]] = {
     **{value.name: partial(_itself, value) for value in _VALUES},
@@ -263,7 +269,7 @@ ORDERS: dict[str, Callable[[], Any]] = {
 }
 
 
-def order(name: Any) -> Any:
+def order(name: GivenOrder) -> Any:
     """Return the order of this name; an order given as an object comes back, a function becomes a key.
 
     Raises

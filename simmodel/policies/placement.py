@@ -7,11 +7,14 @@ processors of a cluster, as job schedulers of simulators such as SST offer it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 from simmodel.policies.ordering import FCFS, at_each_place
 from simmodel.scheduling.policy import Policy
 from simmodel.scheduling.protocol import Decision, Start, View
+
+if TYPE_CHECKING:
+    from simmodel.resources.pool import Pool
 
 __all__ = ["BestFit"]
 
@@ -30,7 +33,7 @@ class BestFit(Policy):
         """Start the best fitting jobs, at each place."""
         return at_each_place(view, self._at)
 
-    def _at(self, view: View, place: Any) -> Iterator[Decision]:
+    def _at(self, view: View, place: Pool) -> Iterator[Decision]:
         waiting = view.waiting.at(place)
         if place.simple:
             lanes = waiting.lanes(FCFS)

@@ -7,7 +7,7 @@ SP2 with backfilling", IEEE TPDS 12(6), 2001; the form that keeps its promises: 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from simmodel.policies.ordering import FCFS, at_each_place, start_heads
 from simmodel.policies.ordering import order as order_named
@@ -15,6 +15,12 @@ from simmodel.resources.allocation import Allocation
 from simmodel.resources.counts import COUNTED
 from simmodel.scheduling.policy import Policy
 from simmodel.scheduling.protocol import Decision, Reserve, Start, View
+
+if TYPE_CHECKING:
+    from simmodel.policies.ordering import GivenOrder
+    from simmodel.resources.pool import Pool
+    from simmodel.resources.profile import CountProfile
+    from simmodel.scheduling.waiting import WaitingQueue
 
 __all__ = ["Conservative", "ConservativeKeep"]
 
@@ -27,7 +33,7 @@ class _Planner(Policy):
     decides = "jobs"
     kind = ""
 
-    def __init__(self, order: Any = FCFS, *, promises: bool = False) -> None:
+    def __init__(self, order: GivenOrder = FCFS, *, promises: bool = False) -> None:
         self.order = order_named(order)
         self.promises = promises
         self.name = self.kind if self.order is FCFS else f"{self.order.name}+{self.kind}"
@@ -36,7 +42,7 @@ class _Planner(Policy):
         """Plan, and start what is planned for now, at each place."""
         return at_each_place(view, self._at)
 
-    def _at(self, view: View, place: Any) -> Iterator[Decision]:
+    def _at(self, view: View, place: Pool) -> Iterator[Decision]:
         raise NotImplementedError
 
 
@@ -45,14 +51,14 @@ class _Plan:
 
     __slots__ = ("complete", "missed", "planned", "profile", "version")
 
-    def __init__(self, profile: Any, version: int, complete: bool, planned: int) -> None:
+    def __init__(self, profile: CountProfile, version: int, complete: bool, planned: int) -> None:
         self.profile = profile
         self.version = version
         self.complete = complete
         self.planned = planned  # jobs that waited then
         self.missed: list[Any] = []  # jobs that came since, at decisions at which nothing could start
 
-    def not_planned(self, waiting: Any) -> list[Any] | None:
+    def not_planned(self, waiting: WaitingQueue) -> list[Any] | None:
         """Return the jobs that came since, in order; ``None`` where one that was planned has been withdrawn."""
         came = [job for job in (*self.missed, *waiting.new) if job.state == "waiting"]
         return came if self.planned + len(came) == len(waiting) else None
@@ -77,7 +83,7 @@ class Conservative(_Planner):
 
     kind = "conservative"
 
-    def __init__(self, order: Any = FCFS, *, promises: bool = False) -> None:
+    def __init__(self, order: GivenOrder = FCFS, *, promises: bool = False) -> None:
         super().__init__(order, promises=promises)
         self._plans: dict[Any, _Plan] = {}
 
@@ -85,7 +91,7 @@ class Conservative(_Planner):
         """Forget the plans: another policy has decided since."""
         self._plans.clear()
 
-    def _at(self, view: View, place: Any) -> Iterator[Decision]:
+    def _at(self, view: View, place: Pool) -> Iterator[Decision]:
         waiting = view.waiting.at(place)
         yield from start_heads(self.order, view, place)
         if not waiting:
@@ -140,7 +146,7 @@ class Conservative(_Planner):
                 yield Reserve(job, place, profile.instant(at))
         self._plans[place] = _Plan(profile, place.version if holds else -1, complete, len(waiting))
 
-    def _by_profile(self, place: Any, waiting: Any) -> Iterator[Decision]:
+    def _by_profile(self, place: Pool, waiting: WaitingQueue) -> Iterator[Decision]:
         lanes = waiting.lanes(self.order)
         if place.free < lanes.narrowest and not self.promises:
             return
@@ -159,7 +165,7 @@ class Conservative(_Planner):
                 yield Reserve(job, place, profile.instant(at))
 
 
-def _rows(allocation: Any) -> list[list[int]] | None:
+def _rows(allocation: Allocation | None) -> list[list[int]] | None:
     """Return the parts of nodes that a plan holds, as plain values."""
     return [list(row) for row in allocation.rows] if isinstance(allocation, Allocation) else None
 
@@ -184,7 +190,7 @@ class ConservativeKeep(_Planner):
 
     tries_every_submission = True
 
-    def __init__(self, order: Any = FCFS, *, promises: bool = True) -> None:
+    def __init__(self, order: GivenOrder = FCFS, *, promises: bool = True) -> None:
         super().__init__(order, promises=promises)
         self._promised: dict[Any, dict[Any, tuple[float, Any]]] = {}  # place: job: instant, allocation
         self._system: Any = None
@@ -231,7 +237,7 @@ class ConservativeKeep(_Planner):
         self._promised.clear()
         self._settled.clear()
 
-    def _at(self, view: View, place: Any) -> Iterator[Decision]:
+    def _at(self, view: View, place: Pool) -> Iterator[Decision]:
         waiting = view.waiting.at(place)
         promised = self._promised.setdefault(place, {})
         now = view.env._now

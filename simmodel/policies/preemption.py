@@ -7,13 +7,17 @@ the preemption by partition priority or QOS of Slurm.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from simmodel.policies.backfilling import Easy
 from simmodel.scheduling.policy import Policy
 from simmodel.scheduling.protocol import Decision, Preempt, Start, View
 from simmodel.scheduling.registry import PolicyLike
 from simmodel.scheduling.registry import policy as policy_of
+
+if TYPE_CHECKING:
+    from simmodel.resources.pool import Pool
+    from simmodel.work.job import JobRequest, LiveJob, Run
 
 __all__ = ["Preemptive"]
 
@@ -61,7 +65,7 @@ class Preemptive(Policy):
             yield from self._heads(view, place)
         yield from self.policy.decide(view) or ()
 
-    def _heads(self, view: View, place: Any) -> Iterator[Decision]:
+    def _heads(self, view: View, place: Pool) -> Iterator[Decision]:
         queue = view.waiting.at(place).by(self.order)
         while (job := queue.head()) is not None:
             if not place.fits(job):
@@ -75,7 +79,7 @@ class Preemptive(Policy):
             yield Start(job, place)
 
 
-def _victims(place: Any, job: Any, now: float) -> list[Any]:
+def _victims(place: Pool, job: LiveJob, now: float) -> list[Run]:
     """Return the executions to stop so that the job fits, the latest first; none where that is not enough."""
     rules = job.rules
     if rules is None or not rules.spec.preempts:
@@ -102,10 +106,10 @@ def _victims(place: Any, job: Any, now: float) -> list[Any]:
     return []
 
 
-def _stopped_before(job: Any) -> bool:
+def _stopped_before(job: LiveJob) -> bool:
     return job.attempts > 1 or (job.past is not None and job.past.suspended)
 
 
-def _allows(spec: Any, mode: str) -> bool:
+def _allows(spec: JobRequest | None, mode: str) -> bool:
     """Whether the job may be stopped so; one with a body cannot be suspended."""
     return spec is None or (spec.on_preempt != "no" and (not spec.has_body or mode != "suspend"))

@@ -8,12 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import islice, permutations
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from simmodel.policies.ordering import FCFS, at_each_place
 from simmodel.policies.ordering import order as order_named
 from simmodel.scheduling.policy import Policy
 from simmodel.scheduling.protocol import Decision, Start, View
+
+if TYPE_CHECKING:
+    from simmodel.policies.ordering import GivenOrder
+    from simmodel.resources.pool import Pool
+    from simmodel.work.job import LiveJob
 
 __all__ = ["Window"]
 
@@ -45,7 +50,7 @@ class Window(Policy):
 
     decides = "jobs"
 
-    def __init__(self, order: Any = FCFS, *, size: int = 5, planning: Literal["list", "hole"] = "list") -> None:
+    def __init__(self, order: GivenOrder = FCFS, *, size: int = 5, planning: Literal["list", "hole"] = "list") -> None:
         if not 1 <= size <= 8:
             raise ValueError(f"a window of 1 to 8 jobs expected, found {size}")
         self.order = order_named(order)
@@ -57,7 +62,7 @@ class Window(Policy):
         """Start what the best plan of the window starts now, at each place."""
         return at_each_place(view, self._at)
 
-    def _at(self, view: View, place: Any) -> Iterator[Decision]:
+    def _at(self, view: View, place: Pool) -> Iterator[Decision]:
         waiting = view.waiting.at(place)
         cursor = iter(waiting.by(self.order))
         while place.free > 0:
@@ -71,7 +76,7 @@ class Window(Policy):
             if len(starting) < len(line):
                 return
 
-    def _plan(self, place: Any, line: Iterable[Any]) -> tuple[float, list[tuple[Any, Any]]]:
+    def _plan(self, place: Pool, line: Iterable[LiveJob]) -> tuple[float, list[tuple[LiveJob, Any]]]:
         """Return the planned end of the last of these jobs, and those that start now."""
         profile = place.profile()
         now = last = place.env.now

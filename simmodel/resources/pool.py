@@ -113,6 +113,14 @@ class Pool(Claims, Windows):
         """Give back what a job held."""
         raise NotImplementedError
 
+    def earliest(self, job: LiveJob) -> tuple[float, int]:
+        """Return when enough processors are free by the expected ends (s), and how many more then."""
+        raise NotImplementedError
+
+    def counts(self) -> CountProfile:
+        """Return the profile of free processors alone, where they are only counted."""
+        raise NotImplementedError
+
     def profile(self) -> Any:
         """Return what will be free when, by the expected ends of what runs and the windows announced."""
         raise NotImplementedError
