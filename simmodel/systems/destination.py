@@ -36,8 +36,8 @@ class BrokeredJob(LiveJob):
         the instant at which it was submitted to the broker, in s
     row
         its row in the broker's record
-    limit, length
-        seconds asked for, and those that it will run, where there is no slowdown
+    limit
+        seconds asked for, where there is no slowdown
     home, destination
         the place it belongs to, and the one it was handed to, or ``None``
     family
@@ -50,7 +50,7 @@ class BrokeredJob(LiveJob):
         what the policy was told of places, where it asked
     """
 
-    __slots__ = ("above", "below", "came", "destination", "estimates", "family", "home", "length", "limit", "row")
+    __slots__ = ("_length", "above", "below", "came", "destination", "estimates", "family", "home", "limit", "row")
 
     def __init__(
         self, id: int | str, row: int, submit: float, processors: int, limit: float, length: float, family: Dependencies
@@ -59,7 +59,7 @@ class BrokeredJob(LiveJob):
         self.row = row
         self.came = submit
         self.limit = limit
-        self.length = length
+        self._length = length  # seconds that it will run, where there is no slowdown: no policy sees them
         self.family = family
         self.home: Destination | None = None
         self.destination: Destination | None = None
@@ -207,7 +207,7 @@ class Destination:
             return job.tasks
         slowdown = self.slowdown(job)
         if job._job is None:
-            run, requested = job.length * slowdown, job.limit * slowdown
+            run, requested = job._length * slowdown, job.limit * slowdown
             return Job(id=job.id, processors=job.processors, run=run, requested=requested or None, user=job.user)
         spec = job._job
         changed: dict[str, Any] = {"dependencies": ()} if spec.dependencies else {}

@@ -54,7 +54,7 @@ def _parts(path: str, value: Any) -> Iterator[tuple[str, Any]]:
                     yield f"{path}.{name}", getattr(value, name)
                 except Exception:
                     continue
-        if hasattr(type(value), "__iter__"):
+        if getattr(type(value), "__iter__", None) is not None:
             yield from ((f"{path}[{i}]", each) for i, each in enumerate(value))
 
 

@@ -134,7 +134,7 @@ class Later(Source):
     def __init__(self, broker: Taker, job: BrokeredJob) -> None:
         self.job = job
         spec = job.tasks if isinstance(job, BrokeredSet) else job._job
-        numbers = job.processors, job.limit, job.length
+        numbers = job.processors, job.limit, job._length
         super().__init__(broker, [Coming(job.row, job.came, *numbers, job.id, job.user, job.home, spec)], job.family)
 
     def _fire(self, _event: object) -> None:

@@ -80,7 +80,7 @@ def _check(job: int | str, spec: Job | None, when: str = "") -> None:
 
 def _waiting(job: BrokeredJob, family: int) -> Arriving:
     _check(job.id, job._job)
-    numbers = float(job.came), int(job.processors), float(job.limit), float(job.length)
+    numbers = float(job.came), int(job.processors), float(job.limit), float(job._length)
     tasks = set_columns(job.tasks) if isinstance(job, BrokeredSet) else None
     return Arriving(job.id, job.row, *numbers, job.user, _home(job.home), job._job, family, tasks)
 

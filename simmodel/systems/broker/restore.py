@@ -119,7 +119,7 @@ class _Restored:
         else:
             tasks = live.tasks if isinstance(live, BrokeredSet) else live.set
             job = BrokeredSet(row, each.submit, tasks, family)
-            job.limit = job.length = each.asked
+            job.limit = job._length = each.asked
         job.user, job.home, job.destination = each.user, broker.home(each.origin or None), broker.named[each.place]
         if each.start is not None and each.end is not None:
             broker.ledger.expected[row] = Estimate(each.start, 0.0, 0.0, each.end - each.start)

@@ -56,7 +56,7 @@ class ClusterDestination(Destination):
     def seconds(self, job: BrokeredJob) -> tuple[float, float, float]:
         """Return the seconds that a job would be planned with here, planned with once it runs, and run."""
         slowdown = self.slowdown(job)
-        limit, run = job.limit * slowdown, job.length * slowdown
+        limit, run = job.limit * slowdown, job._length * slowdown
         cluster = self.system
         if job._job is not None and job._job.body is not None:
             return limit, limit, INFINITY
@@ -119,7 +119,7 @@ class ClusterDestination(Destination):
             guest, _ = cluster.live(self.request(job))
             job.adopt(guest)
             job.watched = True
-        if cluster.core.overrun == "stop" and job.length > job.limit and (spec is None or spec.body is None):
+        if cluster.core.overrun == "stop" and job._length > job.limit and (spec is None or spec.body is None):
             job._outcome = "timeout"
         self.forecast.adds(job)
         self.handed.append((cluster.take_over(job), job.row))
