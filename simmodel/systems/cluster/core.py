@@ -28,7 +28,6 @@ _HOOKS = (
     "job_suspended",
     "job_resumed",
     "job_cancelled",
-    "job_withdrawn",
     "place_changed",
 )
 
