@@ -1,9 +1,10 @@
 """A fourth kind of system, of a user's own, goes wherever the others go."""
 
+from typing import Any, ClassVar
+
 import attrs
 import numpy as np
 import pytest
-from bag import Bag, BagSnapshot, BagSpec
 
 from simmodel import Branch, Cluster, Environment, Job, compare, explore, replicate, simulate, start, what_if
 from simmodel.cli import main
@@ -11,10 +12,52 @@ from simmodel.errors import InputError
 from simmodel.platform.broker import BrokerSpec
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.platform.toml import from_dict, read_toml, to_dict, write_toml
+from simmodel.resources.counts import CountPool
 from simmodel.runs.simulation import Simulation
+from simmodel.snapshots.job_system import JobSystemSnapshot
 from simmodel.snapshots.snapshot import Snapshot
 from simmodel.systems.broker.system import Broker
+from simmodel.systems.jobs import JobSystem
+from simmodel.systems.kinds import Kind, register_kind
 from simmodel.work.workload import Workload
+
+# The whole kind: a bag of jobs, of which a fixed number run at once.
+
+
+@attrs.frozen(kw_only=True)
+class BagSpec:
+    """A bag of jobs: how many run at once."""
+
+    slots: int
+    name: str = "bag"
+
+    def __attrs_post_init__(self) -> None:
+        if self.slots < 1:
+            raise InputError(f"slots: a whole number from 1 on expected, found {self.slots}")
+
+
+@attrs.frozen(kw_only=True, eq=False, slots=False, repr=False)
+class BagSnapshot(JobSystemSnapshot):
+    """A bag at one instant."""
+
+    system: ClassVar[str] = "bag"
+
+    platform: BagSpec
+
+
+class Bag(JobSystem):
+    """Jobs of one processor each, in a fixed number of slots."""
+
+    kind = "bag"
+    snapshots = BagSnapshot
+
+    def __init__(self, env: Environment, spec: BagSpec, policy: Any = "fcfs", *, name: str | None = None) -> None:
+        name = name or spec.name
+        super().__init__(env, spec, policy, places=[CountPool(env, name, spec.slots)], name=name)
+
+
+BAG = register_kind(Kind(name="bag", spec=BagSpec, system=Bag, snapshot=BagSnapshot))
+
 
 JOBS = [Job(id=i, submit=3 * i, processors=1, run=5 + 3 * i, requested=20 + i, user="ann") for i in range(6)]
 COLUMNS = ("job", "submit", "start", "end", "processors", "status", "wait")
