@@ -7,12 +7,13 @@ from simmodel.errors import InputError
 from simmodel.policies.backfilling import Easy
 from simmodel.resources.counts import CountPool
 from simmodel.scheduling.policy import DecidingObject, Policy
-from simmodel.scheduling.protocol import Start
+from simmodel.scheduling.protocol import Estimate, Place, Start, View
 from simmodel.scheduling.registry import policies, policy, register_policy
+from simmodel.scheduling.waiting import WaitingQueue
 from simmodel.systems.broker.system import Broker
 from simmodel.systems.cluster.system import Cluster
 from simmodel.testing import check_place, check_policy, leaks, reachable
-from simmodel.work.job import Job
+from simmodel.work.job import Job, LiveJob
 from simmodel.work.workload import Workload
 
 RUNS = [1000.125 + 7 * i for i in range(6)]
@@ -148,3 +149,55 @@ def test_places_are_checked():
 
     with pytest.raises(AssertionError, match="changes slots"):
         check_place(Writes(env, "slots", 4), cluster.view.waiting)
+
+
+class Shelf:
+    """What a place must have, and nothing else."""
+
+    queues = True
+    backlog = 0.0
+    free = capacity = 1
+    version = 0
+
+    def __init__(self, name):
+        self.name = name
+
+    def can_run(self, work):
+        return self.why_not(work) is None
+
+    def why_not(self, work):
+        return None if work.processors == 1 else "too wide"
+
+    def fits(self, work):
+        return self.can_run(work)
+
+
+@pytest.mark.parametrize("name", ["round-robin", "random", "share(0.6)", "earliest-start", "sgs-t(ties=least-loaded)"])
+def test_an_object_with_what_a_place_has_works_under_mapping_policies(name):
+    env = Environment(seed=2)
+    shelves = [Shelf("a"), Shelf("b")]
+    queue = WaitingQueue(env)
+    view = View(env, queue, shelves)
+    view.estimator = lambda view, work, place: Estimate(place.name == "a", 0, 0, 0)
+    for i in range(6):
+        queue.add(LiveJob(i, i, 0.0, 1 + i // 5, 5.0, 5.0, 5.0))
+    for shelf in shelves:
+        check_place(shelf, queue)
+        assert isinstance(shelf, Place)
+    decided = list(policy(name).decide(view))
+    assert [each.work.id for each in decided] == [0, 1, 2, 3, 4]
+    assert {each.place for each in decided} <= set(shelves)
+    assert isinstance(Cluster(env, 4).places[0], Place)
+
+
+@pytest.mark.parametrize("missing", ["name", "capacity", "free", "queues", "version", "backlog", "why_not", "fits"])
+def test_a_place_that_lacks_something_is_none(missing):
+    class Less:
+        pass
+
+    less = Less()
+    for each in ("name", "capacity", "free", "queues", "version", "backlog", "can_run", "why_not", "fits"):
+        if each != missing:
+            setattr(less, each, getattr(Shelf("a"), each))
+    with pytest.raises(AssertionError, match=f"a place has '{missing}'"):
+        check_place(less)

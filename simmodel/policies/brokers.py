@@ -6,11 +6,15 @@ Those that choose among any places with queues, such as ``random``, ``round-robi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from simmodel.errors import InputError, unknown
 from simmodel.policies.mapping import Lowest, MappingPolicy, Rule
 from simmodel.scheduling.protocol import Decision, Start, View
+
+if TYPE_CHECKING:
+    from simmodel.work.job import LiveJob
+    from simmodel.work.livetask import LiveTask
 
 __all__ = ["LOADS", "LeastLoaded", "Siloed"]
 
@@ -49,7 +53,7 @@ class LeastLoaded(Lowest):
         super().__init__(ties, name="least-loaded" if load == "work" else f"least-loaded({load})")
         self.load = load
 
-    def figures(self, view: View, work: Any, places: Sequence[Any]) -> list[float]:
+    def figures(self, view: View, work: LiveJob | LiveTask, places: Sequence[Any]) -> list[float]:
         """Return the loads."""
         load = LOADS[self.load]
         return [load(place) for place in places]

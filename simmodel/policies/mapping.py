@@ -14,11 +14,15 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from simmodel.errors import InputError, unknown
 from simmodel.scheduling.policy import Decides, Policy
 from simmodel.scheduling.protocol import Decision, Start, View
+
+if TYPE_CHECKING:
+    from simmodel.work.job import LiveJob
+    from simmodel.work.livetask import LiveTask
 
 __all__ = [
     "TIES",
@@ -54,7 +58,7 @@ class MappingPolicy(Policy):
         """Return the places among which to choose at this decision: all."""
         return view.places
 
-    def choose(self, view: View, work: Any, places: Sequence[Any]) -> Any:
+    def choose(self, view: View, work: LiveJob | LiveTask, places: Sequence[Any]) -> Any:
         """Return the place, one of these, that the work goes to."""
         raise NotImplementedError
 
@@ -140,7 +144,7 @@ class Random(MappingPolicy):
             raise InputError(f"{len(places)} weights expected, one a place, found {len(given)}")
         return [float(weight) for weight in given]
 
-    def choose(self, view: View, work: Any, places: Sequence[Any]) -> Any:
+    def choose(self, view: View, work: LiveJob | LiveTask, places: Sequence[Any]) -> Any:
         """Draw a place."""
         drawn = float(view.rng.random())
         weight = dict(zip(view.places, self._weights(view.places), strict=True))
@@ -192,20 +196,20 @@ def _at_least_zero(value: Any) -> bool:
 Rule = Callable[[View, Any, Sequence[Any]], Any]
 
 
-def _first(_view: View, _work: Any, places: Sequence[Any]) -> Any:
+def _first(_view: View, _work: LiveJob | LiveTask, places: Sequence[Any]) -> Any:
     return places[0]
 
 
-def _random(view: View, _work: Any, places: Sequence[Any]) -> Any:
+def _random(view: View, _work: LiveJob | LiveTask, places: Sequence[Any]) -> Any:
     return places[int(view.rng.integers(len(places)))]
 
 
-def _home(_view: View, work: Any, places: Sequence[Any]) -> Any:
+def _home(_view: View, work: LiveJob | LiveTask, places: Sequence[Any]) -> Any:
     home = getattr(work, "home", None)
     return home if home in places else places[0]
 
 
-def _least_loaded(_view: View, _work: Any, places: Sequence[Any]) -> Any:
+def _least_loaded(_view: View, _work: LiveJob | LiveTask, places: Sequence[Any]) -> Any:
     return min(places, key=lambda place: float(place.backlog / place.capacity))
 
 
@@ -241,7 +245,7 @@ class Lowest(MappingPolicy):
         self.draws = ties == "random"
         self._rule: Rule = TIES[ties] if isinstance(ties, str) else ties
 
-    def choose(self, view: View, work: Any, places: Sequence[Any]) -> Any:
+    def choose(self, view: View, work: LiveJob | LiveTask, places: Sequence[Any]) -> Any:
         """Return the place with the lowest figure."""
         if len(places) == 1:
             return places[0]
@@ -252,7 +256,7 @@ class Lowest(MappingPolicy):
             return places[first]
         return self._rule(view, work, [place for place, each in zip(places, figures, strict=True) if each == lowest])
 
-    def figures(self, view: View, work: Any, places: Sequence[Any]) -> list[float]:
+    def figures(self, view: View, work: LiveJob | LiveTask, places: Sequence[Any]) -> list[float]:
         """Return the figure of each place, in their order."""
         raise NotImplementedError
 
@@ -266,7 +270,7 @@ class EarliestStart(Lowest):
 
     name = "earliest-start"
 
-    def figures(self, view: View, work: Any, places: Sequence[Any]) -> list[float]:
+    def figures(self, view: View, work: LiveJob | LiveTask, places: Sequence[Any]) -> list[float]:
         """Return the estimated starts (s)."""
         return [view.estimate(work, place).start for place in places]
 
@@ -282,7 +286,7 @@ class EarliestFinish(Lowest):
 
     name = "earliest-finish"
 
-    def figures(self, view: View, work: Any, places: Sequence[Any]) -> list[float]:
+    def figures(self, view: View, work: LiveJob | LiveTask, places: Sequence[Any]) -> list[float]:
         """Return the estimated ends (s)."""
         estimates = [view.estimate(work, place) for place in places]
         return [start + setup + transfer + run for start, setup, transfer, run in estimates]
@@ -305,7 +309,7 @@ class FastestExecution(Lowest):
             first.setdefault(id(getattr(place, "spec", place)), place)
         return list(first.values())
 
-    def figures(self, view: View, work: Any, places: Sequence[Any]) -> list[float]:
+    def figures(self, view: View, work: LiveJob | LiveTask, places: Sequence[Any]) -> list[float]:
         """Return the expected run times (s)."""
         return [place.expected_run(work) for place in places]
 
@@ -322,7 +326,7 @@ class GreedyDS(Lowest):
     name = "greedy-ds"
     decides = "tasks"
 
-    def figures(self, view: View, work: Any, places: Sequence[Any]) -> list[float]:
+    def figures(self, view: View, work: LiveJob | LiveTask, places: Sequence[Any]) -> list[float]:
         """Return the seconds that the places would be held."""
         return [
             place.expected_setup(work) + place.expected_transfer(work) + place.expected_run(work) for place in places

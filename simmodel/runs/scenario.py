@@ -21,7 +21,7 @@ from simmodel.scheduling.registry import PolicyLike, unused
 from simmodel.snapshots.snapshot import Snapshot, snapshot_of_document
 from simmodel.systems.kinds import Kind, kind_named, kind_of_platform, kind_of_snapshot
 from simmodel.systems.submissions import INLINE, GivenWork, Submissions, read_submissions, submissions_of_document
-from simmodel.systems.system import System
+from simmodel.systems.system import Live, System
 
 if TYPE_CHECKING:
     from simmodel.scheduling.registry import PolicyLike
@@ -207,7 +207,7 @@ class Scenario:
         names = [str(place.name) for place in system.places] if kind.homes else []
         return system, read_submissions(system.work, self.workload, homes=names, seed=env.seed)
 
-    def _chosen(self, system: System[Any]) -> dict[str, Any]:
+    def _chosen(self, system: System[Live]) -> dict[str, Any]:
         """Return the policies as a document keeps them: names, ``None`` for objects."""
         chosen = {"policy": system.known_as, "policy_called": system.scheduler.policy_name}
         below = system.policies_below()

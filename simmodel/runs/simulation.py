@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from simmodel.scheduling.protocol import Decision, View
     from simmodel.snapshots.snapshot import Snapshot
     from simmodel.systems.submissions import Submissions
-    from simmodel.systems.system import System
+    from simmodel.systems.system import Live, System
 
 __all__ = ["Simulation"]
 
@@ -52,7 +52,7 @@ class Simulation:
 
     def __init__(
         self,
-        system: System[Any],
+        system: System[Live],
         *,
         until: float | None = None,
         events: bool = False,
@@ -63,7 +63,7 @@ class Simulation:
         env = system.env
         if until is not None and not until > env.now:
             raise InputError(f"until > {env.now:g} s, the present instant, expected, found {until!r}")
-        self.system = system
+        self.system: System[Any] = system
         self.until = until
         self.name = name
         self.scenario: dict[str, Any] = {}
@@ -71,11 +71,7 @@ class Simulation:
         self._wants_bar = progress
         self._events: EventRecorder | None = None
         if events:
-            if system.work != "jobs":
-                raise InputError("events: rows of state changes of jobs, found tasks, whose instants the result has")
-            self._events = EventRecorder(env, list(system.places))
-            self._events.take_over(system.present())
-            env.observe(self._events)
+            self._keep_events()
         for observer in observers:
             env.observe(observer(env) if isinstance(observer, type) else observer)
 
@@ -86,6 +82,13 @@ class Simulation:
 
     def __repr__(self) -> str:
         return f"<Simulation of {self.system!r} at {self.env.now:g} s>"
+
+    def _keep_events(self) -> None:
+        if self.system.work != "jobs":
+            raise InputError("events: rows of state changes of jobs, found tasks, whose instants the result has")
+        self._events = EventRecorder(self.env, list(self.system.places))
+        self._events.take_over(self.system.present())
+        self.env.observe(self._events)
 
     def submit(self, work: Submissions) -> None:
         """Have work submitted, each part at its instant."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from simmodel.work.job import LiveJob, Run
+    from simmodel.work.livetask import LiveTask
 
 __all__ = [
     "Decision",
@@ -119,20 +120,51 @@ def work_units(processors: int, seconds: float) -> int:
 
 @runtime_checkable
 class Place(Protocol):
-    """Anything that takes work: a pool of nodes, a processor, a site."""
+    """Anything that takes work: a pool of nodes, a processor, a system under a broker.
 
-    name: str
-    capacity: Any
-    free: Any
-    queues: bool
-    version: int
+    Each takes work of its own: pools and systems jobs, processors tasks. The questions are pure.
+    """
+
+    @property
+    def name(self) -> str:
+        """What reports call it; no two places of a scheduler have one name."""
+        ...
+
+    @property
+    def capacity(self) -> float:
+        """Processors in all."""
+        ...
+
+    @property
+    def free(self) -> float:
+        """Processors free now; negative while what is down is still in use."""
+        ...
+
+    @property
+    def queues(self) -> bool:
+        """Whether it takes work that does not fit now, into a queue of its own."""
+        ...
+
+    @property
+    def version(self) -> int:
+        """A number that changes with what a pool has free, or a system has free and waiting."""
+        ...
+
+    @property
+    def backlog(self) -> float:
+        """Processor seconds that what it has is still expected to take."""
+        ...
 
     def can_run(self, work: Any, /) -> bool:
         """Whether it could ever run the work."""
         ...
 
+    def why_not(self, work: Any, /) -> str | None:
+        """Say why it could never run the work, or ``None``."""
+        ...
+
     def fits(self, work: Any, /) -> bool:
-        """Whether it could start the work now; a pure question."""
+        """Whether it could start the work now."""
         ...
 
 
@@ -206,7 +238,7 @@ class View:
         runs = [entry for place in self.places for entry in place.running.entries()]
         return [entry[3] for entry in (runs if len(self.places) == 1 else sorted(runs, key=lambda e: e[:2]))]
 
-    def estimate(self, work: LiveJob, place: Any) -> Estimate:
+    def estimate(self, work: LiveJob | LiveTask, place: Place) -> Estimate:
         """Return what starting the work at the place is expected to bring, from what a scheduler can know."""
         if self.estimator is None:
             raise LookupError(f"this system has no estimator; none can say when {work} would start on {place}")

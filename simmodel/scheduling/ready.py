@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from simmodel.errors import InputError
 from simmodel.work.livetask import LiveTask
+
+if TYPE_CHECKING:
+    from simmodel.scheduling.protocol import Place
 
 __all__ = ["ReadyTasks"]
 
@@ -44,7 +47,7 @@ class ReadyTasks:
             if task.place is None:
                 yield task
 
-    def at(self, place: Any) -> NoReturn:
+    def at(self, place: Place) -> NoReturn:
         """Refuse a policy for places that start work at once; raises :class:`~simmodel.errors.InputError`."""
         raise InputError(
             f"a policy that places tasks (hrr, heft ...) expected, found one for queues of jobs: {place.name} has none"

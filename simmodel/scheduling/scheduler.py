@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from simmodel.errors import InputError, PolicyError
 from simmodel.scheduling.policy import Decides, Policy
@@ -17,17 +17,23 @@ from simmodel.scheduling.registry import policy as policy_of
 
 if TYPE_CHECKING:
     from simmodel.environment import Call, Environment, ToCome
+    from simmodel.scheduling.protocol import Place
+    from simmodel.work.job import LiveJob
+    from simmodel.work.livetask import LiveTask
 
 __all__ = ["Carry", "Executive", "Preempts", "Scheduler", "carry_preempt"]
 
 _NOT_STARTED = ("waiting", "blocked")  # where a place queues, what is still blocked may be handed to it too
 
+Work = TypeVar("Work", bound="LiveJob | LiveTask", contravariant=True)
+At = TypeVar("At", bound="Place", contravariant=True)
+"""The work and the places of one who carries decisions out."""
 
 Carry = Callable[[Any], str | None]
 """Carries a decision out, or changes nothing and says why it cannot."""
 
 
-class Executive(Protocol):
+class Executive(Protocol[Work, At]):
     """What carries decisions out: a cluster, a machine, a broker."""
 
     @property
@@ -39,7 +45,7 @@ class Executive(Protocol):
         """
         ...
 
-    def start(self, job: Any, place: Any, allocation: Any = None) -> None:
+    def start(self, job: Work, place: At, allocation: Any = None, /) -> None:
         """Start waiting work at a place; the scheduler has checked that it can."""
         ...
 
@@ -158,7 +164,7 @@ class Scheduler:
         env: Environment,
         policy: PolicyLike,
         view: View,
-        executive: Executive,
+        executive: Executive[Work, At],
         name: str = "scheduler",
         rank: int = 1,
         by_event: bool = False,
@@ -170,7 +176,7 @@ class Scheduler:
         self.known_as = policy if isinstance(policy, str) else None
         check_decides(chosen, asked_by(view), name)
         self._ask: Callable[[View], Iterable[Decision] | None] = chosen.decide
-        self._executive = executive
+        self._executive: Executive[Any, Any] = executive
         self.carries: dict[type, Carry] = {
             Start: self._carry_start,
             Reserve: self._carry_reserve,
@@ -383,7 +389,7 @@ class Scheduler:
 
     # ------------------------------------------------------------------ checks
 
-    def _error(self, message: str, job: Any = None, place: Any = None) -> PolicyError:
+    def _error(self, message: str, job: LiveJob | LiveTask | None = None, place: Place | None = None) -> PolicyError:
         work = "" if job is None else f"job {getattr(job, 'id', job)}"
         where = "" if place is None else str(getattr(place, "name", place))
         return PolicyError(message, self.policy_name, work, where, float(self.env.now))
@@ -410,7 +416,7 @@ class Scheduler:
             return None
         return self._why_not_start(job, place)
 
-    def _why_not_start(self, job: Any, place: Any) -> str:
+    def _why_not_start(self, job: LiveJob, place: Place) -> str:
         if place not in self.view.places:
             return f"a place of this scheduler expected ({', '.join(each.name for each in self.view.places)})"
         expected = _NOT_STARTED if place.queues else _NOT_STARTED[:1]

@@ -15,6 +15,7 @@ from simmodel.scheduling.columns import ColumnIndex
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
+    from simmodel.resources.pool import Pool
     from simmodel.scheduling.protocol import OrderLike
     from simmodel.work.job import LiveJob
 
@@ -417,7 +418,7 @@ class MergedQueues:
     def __init__(self, queues: dict[Any, WaitingQueue]) -> None:
         self._queues = queues
 
-    def at(self, place: Any) -> WaitingQueue:
+    def at(self, place: Pool) -> WaitingQueue:
         """Return the jobs that wait for a place."""
         return self._queues[place]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from simmodel.work.job import OVER, LiveJob
 
@@ -13,17 +13,20 @@ if TYPE_CHECKING:
 
 __all__ = ["Dependencies", "Owner"]
 
+Work = TypeVar("Work", bound=LiveJob, contravariant=True)
+"""The live jobs of an owner."""
 
-class Owner(Protocol):
+
+class Owner(Protocol[Work]):
     """A system whose jobs may wait for each other."""
 
     env: Environment
 
-    def cancel(self, work: Any, /) -> None:
+    def cancel(self, work: Work, /) -> None:
         """Withdraw a job that waits."""
         ...
 
-    def eligible(self, job: Any, /) -> None:
+    def eligible(self, job: Work, /) -> None:
         """Take a job into the queue: all that it had to come after has come."""
         ...
 
@@ -49,8 +52,8 @@ class Dependencies:
         by (id, ``"start"`` or ``"end"``): the jobs that wait for it, and why
     """
 
-    def __init__(self, owner: Owner) -> None:
-        self.owner = owner
+    def __init__(self, owner: Owner[Work]) -> None:
+        self.owner: Owner[Any] = owner
         self.env = owner.env
         self.known: dict[Any, LiveJob] = {}
         self.absent: set[Any] = set()

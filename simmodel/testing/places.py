@@ -32,7 +32,7 @@ def check_place(place: Place, work: Iterable[LiveJob | LiveTask] = ()) -> None:
     >>> from simmodel.resources.counts import CountPool
     >>> check_place(CountPool(Environment(), "slots", 4))
     """
-    for name in ("name", "capacity", "free", "queues", "version"):
+    for name in ("name", "capacity", "free", "queues", "version", "backlog", "can_run", "why_not", "fits"):
         assert hasattr(place, name), f"a place has {name!r}"
     assert isinstance(place.name, str), f"the name of a place is a text, found {place.name!r}"
     assert place.name, "the name of a place is not empty"
@@ -40,6 +40,7 @@ def check_place(place: Place, work: Iterable[LiveJob | LiveTask] = ()) -> None:
     for each in work:
         before = place.free, place.version
         able, fits = place.can_run(each), place.fits(each)
+        assert able == (place.why_not(each) is None), f"{place.name} says two things of {each}: can_run and why_not"
         assert (able, fits) == (place.can_run(each), place.fits(each)), f"{place.name} answers two ways about {each}"
         assert (place.free, place.version) == before, f"a question about {each} changes {place.name}"
         assert able or not fits, f"{each} fits in {place.name}, which can never run it"

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from simmodel.environment import Call
+    from simmodel.resources.pool import Pool
     from simmodel.scheduling.scheduler import Carry
     from simmodel.systems.cluster.core import Core
     from simmodel.systems.cluster.queueing import Queueing
@@ -76,7 +77,7 @@ class Execution:
 
     # ------------------------------------------------------------------ starts
 
-    def start(self, work: LiveJob, place: Any, allocation: Any = None) -> None:
+    def start(self, work: LiveJob, place: Pool, allocation: Any = None) -> None:
         """Start a waiting job; the scheduler has checked that it fits."""
         job, env = work, self.env
         now = env._now

@@ -23,12 +23,13 @@ from simmodel.work.job import History, LiveJob, Run
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
+    from simmodel.scheduling.registry import PolicyLike
 
 __all__ = ["Restored", "restore", "restoring"]
 
 
 def restore(
-    env: Environment, snapshot: ClusterSnapshot, policy: Any = None, *, record: bool = True, rank: int = 1
+    env: Environment, snapshot: ClusterSnapshot, policy: PolicyLike | None = None, *, record: bool = True, rank: int = 1
 ) -> Cluster:
     """Return a cluster that goes on where a snapshot was taken (see :meth:`Cluster.from_snapshot`)."""
     restored = restoring(env, snapshot, policy, record=record, rank=rank)
@@ -40,7 +41,7 @@ def restore(
 def restoring(
     env: Environment,
     snapshot: ClusterSnapshot,
-    policy: Any = None,
+    policy: PolicyLike | None = None,
     *,
     record: bool = False,
     rank: int = 1,

@@ -455,7 +455,13 @@ class Cluster(System[LiveJob]):
 
     @classmethod
     def from_snapshot(
-        cls, env: Environment, snapshot: ClusterSnapshot, policy: Any = None, *, record: bool = True, rank: int = 1
+        cls,
+        env: Environment,
+        snapshot: ClusterSnapshot,
+        policy: PolicyLike | None = None,
+        *,
+        record: bool = True,
+        rank: int = 1,
     ) -> Cluster:
         """Return a cluster that goes on where a snapshot was taken.
 
@@ -487,7 +493,7 @@ class Cluster(System[LiveJob]):
 
         return restore(env, snapshot, policy, record=record, rank=rank)
 
-    def _simulate(self, policy: Any, **options: Any) -> Any:
+    def _simulate(self, policy: PolicyLike, **options: Any) -> Any:
         from simmodel.systems.cluster.whatif import simulate_from
 
         return simulate_from(self, policy, **options)

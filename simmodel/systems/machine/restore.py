@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from simpy.events import URGENT
@@ -19,12 +19,13 @@ from simmodel.work.taskset import TaskSet
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
+    from simmodel.scheduling.registry import PolicyLike
 
 __all__ = ["restore_machine"]
 
 
 def restore_machine(
-    env: Environment, snapshot: MachineSnapshot, policy: Any = None, *, record: bool = True, rank: int = 2
+    env: Environment, snapshot: MachineSnapshot, policy: PolicyLike | None = None, *, record: bool = True, rank: int = 2
 ) -> Machine:
     """Return a machine that goes on where a snapshot was taken (see :meth:`Machine.from_snapshot`)."""
     check_instant(env, snapshot)

@@ -318,7 +318,7 @@ class Machine(System[LiveTask]):
         if not data.readers:
             data.kept = True
 
-    def release(self, task: Any) -> None:
+    def release(self, task: LiveTask) -> None:
         """Let the children of a task that is done go, where it was their last parent."""
         now = self.env._now
         for child in task.children:
@@ -536,7 +536,13 @@ class Machine(System[LiveTask]):
 
     @classmethod
     def from_snapshot(
-        cls, env: Environment, snapshot: MachineSnapshot, policy: Any = None, *, record: bool = True, rank: int = 2
+        cls,
+        env: Environment,
+        snapshot: MachineSnapshot,
+        policy: PolicyLike | None = None,
+        *,
+        record: bool = True,
+        rank: int = 2,
     ) -> Machine:
         """Return a machine that goes on where a snapshot was taken; its record has what was not done then.
 
