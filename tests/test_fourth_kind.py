@@ -19,6 +19,7 @@ from simmodel.snapshots.snapshot import Snapshot
 from simmodel.systems.broker.system import Broker
 from simmodel.systems.jobs import JobSystem
 from simmodel.systems.kinds import Kind, register_kind
+from simmodel.testing import check_system
 from simmodel.work.workload import Workload
 
 # The whole kind: a bag of jobs, of which a fixed number run at once.
@@ -70,6 +71,10 @@ def same(whole, rest, columns=COLUMNS):
     for column in columns:
         kind = {"equal_nan": True} if whole[column].dtype.kind == "f" else {}
         assert np.array_equal(whole[column][where], rest[column], **kind), column
+
+
+def test_it_is_a_kind_of_system_in_every_respect() -> None:
+    check_system("bag", BagSpec(slots=2), JOBS)
 
 
 def test_it_runs_by_itself_and_as_a_platform(tmp_path) -> None:

@@ -2,8 +2,11 @@
 
 import pytest
 
+from simmodel.catalogue import load_platform
 from simmodel.environment import Environment
 from simmodel.errors import InputError
+from simmodel.platform.broker import BrokerSpec
+from simmodel.platform.cluster import ClusterSpec
 from simmodel.policies.backfilling import Easy
 from simmodel.resources.counts import CountPool
 from simmodel.scheduling.policy import DecidingObject, Policy
@@ -12,8 +15,10 @@ from simmodel.scheduling.registry import policies, policy, register_policy
 from simmodel.scheduling.waiting import WaitingQueue
 from simmodel.systems.broker.system import Broker
 from simmodel.systems.cluster.system import Cluster
-from simmodel.testing import check_place, check_policy, leaks, reachable
+from simmodel.testing import check_place, check_policy, check_system, leaks, reachable
 from simmodel.work.job import Job, LiveJob
+from simmodel.work.task import Task
+from simmodel.work.workflow import Workflow
 from simmodel.work.workload import Workload
 
 RUNS = [1000.125 + 7 * i for i in range(6)]
@@ -201,3 +206,26 @@ def test_a_place_that_lacks_something_is_none(missing):
             setattr(less, each, getattr(Shelf("a"), each))
     with pytest.raises(AssertionError, match=f"a place has '{missing}'"):
         check_place(less)
+
+
+JOBS = [Job(id=i, submit=2 * i, processors=1 + i % 3, run=10 + i, requested=30) for i in range(12)]
+OVER_JOBS = BrokerSpec(places={"a": ClusterSpec.simple(3), "b": ClusterSpec.simple(4)}, slowdowns={"b": 2})
+FLOW = Workflow(
+    [Task(id=i, run=5.0 + i, implementations=("CPUCore",)) for i in range(30)], [(i, i + 9) for i in range(20)]
+)
+MACHINE = load_platform("hetsim-slow")
+HOUSE = BrokerSpec(places={"a": MACHINE, "b": MACHINE})
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "work"),
+    [
+        ("cluster", ClusterSpec.simple(4), JOBS),
+        ("machine", MACHINE, FLOW),
+        ("broker", OVER_JOBS, JOBS),
+        ("broker", BrokerSpec(places={"x": OVER_JOBS, "y": ClusterSpec.simple(3)}), JOBS),
+        ("broker", HOUSE, [FLOW, (7.0, FLOW)]),
+    ],
+)
+def test_every_kind_of_system_of_the_package_passes(kind, spec, work):
+    check_system(kind, spec, work)

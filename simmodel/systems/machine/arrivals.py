@@ -201,10 +201,14 @@ def bring_to_life(machine: Machine, tasks: TaskSet, at: float) -> LiveSet:
     """
     live = LiveSet(machine, tasks, at)
     n = len(tasks)
-    speeds = live.speeds = _speeds(machine, tasks, draw=True)
+    stream = _drawn_from(machine)
+    before = {} if stream is None else stream.bit_generator.state
+    speeds = live.speeds = _speeds(machine, tasks, stream)
     given = _given(tasks)
     reason = _why_not_set(machine, tasks, speeds, given)
     if reason is not None:
+        if stream is not None:
+            stream.bit_generator.state = before  # what is refused leaves no trace
         raise ImpossibleWork(f"{machine.name}: {reason}")
     data = live.data = [LiveData(tasks.data_name(d), size) for d, size in enumerate(tasks.sizes)]
     inputs = _rows(tasks.inputs, data, n)
@@ -253,7 +257,7 @@ def why_not(machine: Machine, tasks: TaskSet) -> str | None:
 
 def expected_speeds(machine: Machine, tasks: TaskSet) -> NDArray[np.float64]:
     """Return the seconds of each task (rows) on each kind of processor, in the middle of what may be drawn."""
-    return _speeds(machine, tasks, draw=False)
+    return _speeds(machine, tasks)
 
 
 def _rows(rows: Sequence[tuple[int, ...]] | None, data: list[LiveData], n: int) -> Sequence[tuple[LiveData, ...]]:
@@ -280,18 +284,22 @@ def _rows(rows: Sequence[tuple[int, ...]] | None, data: list[LiveData], n: int) 
 # ---------------------------------------------------------------------- run times
 
 
-def _speeds(machine: Machine, tasks: TaskSet, *, draw: bool) -> NDArray[np.float64]:
+def _drawn_from(machine: Machine) -> np.random.Generator | None:
+    """Return the stream that performance is drawn from, or ``None`` where no architecture leaves it open."""
+    if all(low == high for low, high in (each.performance for each in machine.spec.architectures)):
+        return None
+    return machine.env.rng(f"{machine.stream}.performance")
+
+
+def _speeds(machine: Machine, tasks: TaskSet, stream: np.random.Generator | None = None) -> NDArray[np.float64]:
     """Return the expected seconds of each task (rows) on each kind of processor; ``inf`` where it cannot run."""
     n = len(tasks)
     architectures = {each.name: (i, each) for i, each in enumerate(machine.spec.architectures)}
     low = np.array([each.performance[0] for each in machine.spec.architectures])
     high = np.array([each.performance[1] for each in machine.spec.architectures])
-    if not draw:
-        draws = np.full((n, len(architectures)), 0.5)
-    elif np.any(low != high):  # one draw for each task and architecture, of which the interval makes the factor
-        draws = machine.env.rng(f"{machine.stream}.performance").random((n, len(architectures)))
-    else:
-        draws = np.zeros((n, len(architectures)))
+    middle = np.full((n, len(architectures)), 0.5)
+    # One draw for each task and architecture, of which the interval makes the factor.
+    draws = middle if stream is None else stream.random(middle.shape)
     factors = low + (high - low) * draws
     run = np.array(tasks.run, dtype=float)
     found = np.empty((n, len(machine.kinds)))

@@ -396,7 +396,8 @@ class Machine(System[LiveTask]):
         'cancelled'
         """
         tasks = self._not_begun(work)
-        if not tasks or (isinstance(work, LiveSet) and len(tasks) < len(work.tasks)):
+        begun = len(tasks) < len(work.tasks) if isinstance(work, LiveSet) else work not in tasks
+        if begun or not tasks:
             raise InputError(f"{self.name}: work that has not started expected, found {work!r}")
         self.cancel(work)
 
