@@ -16,7 +16,7 @@ ROWS = (
 )
 UPWARD: dict[tuple[str, str], str] = {}
 """Importer and imported, of what climbs against the order all the same, and why."""
-CIRCLES, LARGEST = 6, 13
+CIRCLES, LARGEST = 3, 5
 """How many circles of imports there are at most, and of how many modules the largest: to be lowered, never raised."""
 
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from simmodel.errors import InputError
 from simmodel.systems.cluster.arrivals import Arrivals, PlainJobs, chunks_of
-from simmodel.systems.cluster.build import place_of
 from simmodel.systems.cluster.replay import known_here, needs_specs, note_left_out, specs
 from simmodel.work.job import Job, LiveJob
 from simmodel.work.prepare import planned_seconds, prepare
 
 if TYPE_CHECKING:
     from simmodel.environment import Call, ToCome
+    from simmodel.resources.pool import Pool
     from simmodel.systems.cluster.core import Core
     from simmodel.systems.cluster.queueing import Queueing
     from simmodel.systems.dependencies import Dependencies
@@ -102,7 +102,7 @@ class Intake:
             if job.rules is None:
                 raise InputError(f"queue {spec.queue!r} of job {name} is not there; there are {', '.join(rules)}")
             job.priority += job.rules.spec.priority
-        pool = place_of(job, spec, core)
+        pool = _place_of(job, spec, core)
         job.place = pool
         job.priority += pool.priority
         job.request = pool.request_of(spec)
@@ -197,3 +197,35 @@ class Intake:
     def cancellations(self) -> list[ToCome]:
         """List the cancellations to come, each with the number of its job."""
         return [call.to_come("cancel", job.seq) for job, call in self._cancellations.items() if call.pending]
+
+
+def _place_of(job: LiveJob, spec: Job, core: Core) -> Pool:
+    """Return the pool that a job waits for: its partition's, else its queue's, else the default one.
+
+    Where there is no default, the first that can ever run it.
+
+    Raises
+    ------
+    InputError
+        where the partition is not there
+    """
+    if core.only_pool is not None:
+        return core.only_pool
+    name = spec.partition
+    if name is None and job.rules is not None:
+        name = job.rules.spec.partition
+    if name is None:
+        name = core.spec.default_partition
+    if name is not None:
+        pool = core.pools.get(str(name))
+        if pool is None:
+            there = ", ".join(core.pools)
+            raise InputError(f"partition {name!r} of job {job.id} is not there; there are {there}")
+        return pool
+    for pool in core.places:
+        if pool.part_of is not None:
+            break  # reservations are for those that name them
+        job.request = pool.request_of(spec)
+        if pool.why_not(job) is None and pool.limits_why_not(job) is None:
+            return pool
+    return core.places[0]

@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Sequence
 from functools import cached_property
 from math import inf
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from simpy.events import Event
@@ -22,18 +22,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.environment import Environment
-    from simmodel.systems.machine.system import Machine
+    from simmodel.systems.machine.state import MachineState
 
-__all__ = ["Kind", "LiveSet", "bring_to_life", "expected_speeds", "why_not"]
-
-
-class Kind(NamedTuple):
-    """What decides how long a task runs on a processor, and whether it can."""
-
-    architecture: str
-    type: str
-    cores: int
-    pool: str
+__all__ = ["LiveSet", "bring_to_life", "expected_speeds", "why_not"]
 
 
 class _Coming:
@@ -64,7 +55,7 @@ class LiveSet(LiveWork):
         number of tasks that are not over; whether some have been taken back
     """
 
-    def __init__(self, machine: Machine, tasks: TaskSet, at: float) -> None:
+    def __init__(self, machine: MachineState, tasks: TaskSet, at: float) -> None:
         self.machine = machine
         self.set = tasks
         self.at = at
@@ -191,7 +182,7 @@ class LiveSet(LiveWork):
         claim.callbacks.append(landed)
 
 
-def bring_to_life(machine: Machine, tasks: TaskSet, at: float) -> LiveSet:
+def bring_to_life(machine: MachineState, tasks: TaskSet, at: float) -> LiveSet:
     """Return live tasks for a set, with their expected run times and their data.
 
     Raises
@@ -250,12 +241,12 @@ def bring_to_life(machine: Machine, tasks: TaskSet, at: float) -> LiveSet:
     return live
 
 
-def why_not(machine: Machine, tasks: TaskSet) -> str | None:
+def why_not(machine: MachineState, tasks: TaskSet) -> str | None:
     """Say why the machine can never run all tasks of a set, or ``None``; a pure question."""
     return _why_not_set(machine, tasks, expected_speeds(machine, tasks), _given(tasks))
 
 
-def expected_speeds(machine: Machine, tasks: TaskSet) -> NDArray[np.float64]:
+def expected_speeds(machine: MachineState, tasks: TaskSet) -> NDArray[np.float64]:
     """Return the seconds of each task (rows) on each kind of processor, in the middle of what may be drawn."""
     return _speeds(machine, tasks)
 
@@ -284,14 +275,14 @@ def _rows(rows: Sequence[tuple[int, ...]] | None, data: list[LiveData], n: int) 
 # ---------------------------------------------------------------------- run times
 
 
-def _drawn_from(machine: Machine) -> np.random.Generator | None:
+def _drawn_from(machine: MachineState) -> np.random.Generator | None:
     """Return the stream that performance is drawn from, or ``None`` where no architecture leaves it open."""
     if all(low == high for low, high in (each.performance for each in machine.spec.architectures)):
         return None
     return machine.env.rng(f"{machine.stream}.performance")
 
 
-def _speeds(machine: Machine, tasks: TaskSet, stream: np.random.Generator | None = None) -> NDArray[np.float64]:
+def _speeds(machine: MachineState, tasks: TaskSet, stream: np.random.Generator | None = None) -> NDArray[np.float64]:
     """Return the expected seconds of each task (rows) on each kind of processor; ``inf`` where it cannot run."""
     n = len(tasks)
     architectures = {each.name: (i, each) for i, each in enumerate(machine.spec.architectures)}
@@ -324,7 +315,7 @@ def _speeds(machine: Machine, tasks: TaskSet, stream: np.random.Generator | None
     return found
 
 
-def _fit_memory(machine: Machine, tasks: TaskSet, speeds: NDArray[np.float64]) -> None:
+def _fit_memory(machine: MachineState, tasks: TaskSet, speeds: NDArray[np.float64]) -> None:
     """Let tasks not run where the pool can never hold what they read and write and their own memory."""
     sizes = [machine.pools[kind.pool].size for kind in machine.kinds]
     if min(sizes) >= sum(tasks.sizes) + max(tasks.memory or [0.0], default=0.0):
@@ -341,7 +332,7 @@ def _need(tasks: TaskSet, i: int) -> float:
     return own + sum(tasks.sizes[d] for d in dict.fromkeys((*inputs, *outputs)))
 
 
-def _why_not(machine: Machine, tasks: TaskSet, i: int) -> str:
+def _why_not(machine: MachineState, tasks: TaskSet, i: int) -> str:
     """Say why no processor can ever run a task."""
     types = machine.spec.types
     allowed = tasks.implementations[i] if tasks.implementations else None
@@ -402,7 +393,9 @@ def _written_before(tasks: TaskSet, reader: int, writers: Sequence[int]) -> bool
     return False
 
 
-def _why_not_set(machine: Machine, tasks: TaskSet, speeds: NDArray[np.float64], given: Sequence[int]) -> str | None:
+def _why_not_set(
+    machine: MachineState, tasks: TaskSet, speeds: NDArray[np.float64], given: Sequence[int]
+) -> str | None:
     """Say why tasks of these speeds, with these data from the beginning, can never run, or ``None``."""
     stuck: list[int] = np.flatnonzero(np.all(speeds == inf, axis=1)).tolist() if len(tasks) else []
     if stuck:

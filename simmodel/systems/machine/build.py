@@ -6,22 +6,29 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from simmodel.errors import InputError, unknown
-from simmodel.platform.machine import ProcessorSpec
+from simmodel.platform.machine import MachineSpec, ProcessorSpec
 from simmodel.resources.manycore import ManyCores
 from simmodel.resources.processor import Processor
-from simmodel.systems.machine.arrivals import Kind
+from simmodel.systems.machine.state import Kind
 
 if TYPE_CHECKING:
-    from simmodel.systems.machine.system import Machine
+    from collections.abc import Mapping
+
+    from simmodel.resources.board import Board
+    from simmodel.resources.memory import MemoryPool
 
 __all__ = ["build_processors"]
 
 
-def build_processors(machine: Machine, overlap: bool) -> tuple[dict[str, Processor], list[Kind]]:
+def build_processors(
+    machine: Board, spec: MachineSpec, pools: Mapping[str, MemoryPool], overlap: bool
+) -> tuple[dict[str, Processor], list[Kind]]:
     """Return the processors of a machine by name, and their kinds.
 
     Parameters
     ----------
+    machine, spec, pools
+        what they are mounted on; its description; its pools by name
     overlap
         whether those that do not say it themselves fetch data while they are busy
 
@@ -32,18 +39,17 @@ def build_processors(machine: Machine, overlap: bool) -> tuple[dict[str, Process
     """
     found: dict[str, Processor] = {}
     numbers: dict[Kind, int] = {}
-    for name, spec in machine.spec.each_processor():
-        kind = Kind(spec.architecture, spec.type, spec.cores, spec.pool)
+    for name, each in spec.each_processor():
+        kind = Kind(each.architecture, each.type, each.cores, each.pool)
         number = numbers.setdefault(kind, len(numbers))
-        model = _model(spec)
-        found[name] = model(machine, name, spec, machine.pools[spec.pool], index=len(found), kind=number)
+        found[name] = _model(each)(machine, name, each, pools[each.pool], index=len(found), kind=number)
     cores = {each.name: each.core for each in found.values() if each.core is not None}
     first = next(iter(cores.values()), None)
-    for each in found.values():
-        each.overlap = overlap if each.spec.overlap is None else each.spec.overlap
-        each.overlap = each.overlap and each.spec.dma
-        named = [cores[name] for name in each.spec.setup_on] or ([first] if first is not None else [])
-        each.setup_cores = [each.core] if each.core in named and each.core is not None else named
+    for processor in found.values():
+        own = processor.spec
+        processor.overlap = (overlap if own.overlap is None else own.overlap) and own.dma
+        named = [cores[name] for name in own.setup_on] or ([first] if first is not None else [])
+        processor.setup_cores = [processor.core] if processor.core in named and processor.core is not None else named
     return found, list(numbers)
 
 

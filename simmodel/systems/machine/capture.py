@@ -29,12 +29,12 @@ from simmodel.work.livetask import LiveData, LiveTask
 if TYPE_CHECKING:
     from simmodel.resources.processor import Processor
     from simmodel.systems.machine.arrivals import LiveSet
-    from simmodel.systems.machine.system import Machine
+    from simmodel.systems.machine.state import MachineState
 
 __all__ = ["capture_machine"]
 
 
-def capture_machine(machine: Machine) -> MachineSnapshot:
+def capture_machine(machine: MachineState) -> MachineSnapshot:
     """Return the snapshot of a machine, with what continuing needs.
 
     Raises
@@ -90,7 +90,7 @@ def capture_machine(machine: Machine) -> MachineSnapshot:
     )
 
 
-def _data(machine: Machine, tasks: list[LiveTask]) -> list[LiveData]:
+def _data(machine: MachineState, tasks: list[LiveTask]) -> list[LiveData]:
     """Return the data that matter, set by set: those of tasks, those that lie somewhere, those that are to come."""
     wanted: dict[LiveData, None] = {}
     for task in tasks:
@@ -101,7 +101,7 @@ def _data(machine: Machine, tasks: list[LiveTask]) -> list[LiveData]:
     return list(dict.fromkeys([*ordered, *wanted]))
 
 
-def _brought_by(machine: Machine, data: list[LiveData]) -> list[LiveSet | None]:
+def _brought_by(machine: MachineState, data: list[LiveData]) -> list[LiveSet | None]:
     """Return of each data object the task set that is still to bring it, or ``None``."""
     now = machine.env.now
     bring = {each: live for live in machine.sets if live.at > now for each in live.given}
@@ -187,7 +187,7 @@ def _family(family: Family, number: dict[LiveTask, int]) -> int | str | None:
     return family if family is None or isinstance(family, str) else number.get(family)
 
 
-def _flights(machine: Machine, number: dict[LiveTask, int], of: dict[LiveData, int]) -> tuple[FlightState, ...]:
+def _flights(machine: MachineState, number: dict[LiveTask, int], of: dict[LiveData, int]) -> tuple[FlightState, ...]:
     """Return the data that are to come to pools: on their way, in the order in which they left, or still to be sent."""
     found: list[tuple[tuple[bool, int, int], FlightState]] = []
     for pool in machine.pools.values():
@@ -213,7 +213,7 @@ def _flights(machine: Machine, number: dict[LiveTask, int], of: dict[LiveData, i
 
 
 def _order(
-    machine: Machine, tasks: list[LiveTask], number: dict[LiveTask, int], of: dict[LiveData, int]
+    machine: MachineState, tasks: list[LiveTask], number: dict[LiveTask, int], of: dict[LiveData, int]
 ) -> tuple[int, ...]:
     """Return the tasks that processors work on: by when their event was made, or their ticket or claim.
 

@@ -12,12 +12,12 @@ from simmodel.work.precedence import topological_order
 from simmodel.work.taskset import TaskSet
 
 if TYPE_CHECKING:
-    from simmodel.systems.machine.system import Machine
+    from simmodel.systems.machine.state import MachineState
 
 __all__ = ["estimate_set"]
 
 
-def estimate_set(machine: Machine, tasks: TaskSet) -> Estimate:
+def estimate_set(machine: MachineState, tasks: TaskSet) -> Estimate:
     """Return when the first task of a set would start, and how long all of them would take from then on.
 
     Each task, none before one that it waits for, is given to the processor on which it is expected to be done first,

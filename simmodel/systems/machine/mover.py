@@ -81,7 +81,7 @@ class DataMover:
         self._record = record
         self._on_moved: tuple[Callable[..., object], ...] = ()
         self.latency, self.per_byte = self._ways()
-        self.room = RoomMaker(self)
+        self.room = RoomMaker(env, pools.values(), self.move_out)
         env.on_hooks_changed(self._find_hooks)
 
     def _find_hooks(self) -> None:

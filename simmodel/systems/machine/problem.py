@@ -9,12 +9,12 @@ from simmodel.scheduling.problem import Problem
 from simmodel.work.livetask import LiveData, LiveTask
 
 if TYPE_CHECKING:
-    from simmodel.systems.machine.system import Machine
+    from simmodel.systems.machine.state import MachineState
 
 __all__ = ["problem_of"]
 
 
-def problem_of(machine: Machine, tasks: Sequence[LiveTask] | None = None) -> Problem:
+def problem_of(machine: MachineState, tasks: Sequence[LiveTask] | None = None) -> Problem:
     """Return tasks (default: all that wait) and all places as what a planner plans."""
     planned = list(machine.waiting) if tasks is None else list(tasks)
     places = machine.places
@@ -79,7 +79,7 @@ def _where(data: LiveData, now: float) -> dict[int, float]:
     return {pool.index: now for pool in copies}
 
 
-def _longest_load(machine: Machine, task: LiveTask) -> float:
+def _longest_load(machine: MachineState, task: LiveTask) -> float:
     return max(
         (machine.reconfiguration_time(place.spec, task) for place in machine.places if place.reconfigures), default=0.0
     )

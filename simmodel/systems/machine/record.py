@@ -17,7 +17,7 @@ from simmodel.work.workload import Report
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from simmodel.systems.machine.system import Machine
+    from simmodel.systems.machine.state import MachineState
     from simmodel.work.livetask import LiveTask
 
 __all__ = ["machine_result"]
@@ -25,7 +25,7 @@ __all__ = ["machine_result"]
 _MOMENTS = ("submit", "ready", "assigned")
 
 
-def machine_result(machine: Machine, name: str) -> MachineResult:
+def machine_result(machine: MachineState, name: str) -> MachineResult:
     """Return what has happened on a machine so far.
 
     >>> from simmodel.environment import Environment
@@ -111,7 +111,7 @@ def _labels(names: list[Any]) -> NDArray[Any]:
     return np.array(list(map(str, names)), dtype=str)
 
 
-def _families(machine: Machine) -> NDArray[Any]:
+def _families(machine: MachineState) -> NDArray[Any]:
     found: list[NDArray[Any]] = [np.zeros(0, dtype=str)]
     for each in machine.sets:
         names = each.set.families
@@ -119,7 +119,7 @@ def _families(machine: Machine) -> NDArray[Any]:
     return np.concatenate(found)
 
 
-def _filled(machine: Machine, column: str, default: float) -> NDArray[np.float64]:
+def _filled(machine: MachineState, column: str, default: float) -> NDArray[np.float64]:
     """Return a column of the task sets, with a default where a set has none."""
     found: list[NDArray[np.float64]] = [np.zeros(0)]
     for each in machine.sets:
@@ -137,7 +137,7 @@ def _table(rows: list[Any], names: tuple[str, ...]) -> Table | None:
     return Table({name: made[name] for name in names})
 
 
-def _stopped(machine: Machine) -> Table | None:
+def _stopped(machine: MachineState) -> Table | None:
     """Return the executions that were stopped."""
     if not machine.cut:
         return None
@@ -153,7 +153,7 @@ def _stopped(machine: Machine) -> Table | None:
     )
 
 
-def _plan(machine: Machine) -> Table | None:
+def _plan(machine: MachineState) -> Table | None:
     planned = getattr(machine.scheduler.policy, "planned", None)
     if not planned:
         return None
@@ -168,7 +168,7 @@ def _plan(machine: Machine) -> Table | None:
     )
 
 
-def _by_architecture(machine: Machine, speeds: NDArray[np.float64]) -> NDArray[np.float64]:
+def _by_architecture(machine: MachineState, speeds: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the expected seconds of tasks by architecture: the least over its kinds of processors."""
     found = np.full((len(speeds), len(machine.spec.architectures)), inf)
     for a, architecture in enumerate(machine.spec.architectures):

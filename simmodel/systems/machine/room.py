@@ -9,7 +9,9 @@ from simmodel.resources.memory import Claim, MemoryPool
 from simmodel.work.livetask import LiveData, LiveTask
 
 if TYPE_CHECKING:
-    from simmodel.systems.machine.mover import DataMover
+    from collections.abc import Callable, Iterable
+
+    from simmodel.environment import Environment
 
 __all__ = ["RoomMaker"]
 
@@ -24,14 +26,18 @@ class RoomMaker:
 
     Parameters
     ----------
-    mover
-        what moves data between the pools
+    env, pools
+        the environment; the pools
+    move_out
+        starts to move data out of a pool, to the one that takes what must go there
     """
 
-    def __init__(self, mover: DataMover) -> None:
-        self._env = mover.env
-        self._mover = mover
-        self._pools = tuple(mover.pools.values())
+    def __init__(
+        self, env: Environment, pools: Iterable[MemoryPool], move_out: Callable[[LiveData, MemoryPool], object]
+    ) -> None:
+        self._env = env
+        self._move_out = move_out
+        self._pools = tuple(pools)
         self._called = False
 
     def claim(self, pool: MemoryPool, task: LiveTask) -> Claim:
@@ -93,7 +99,7 @@ class RoomMaker:
             spill.forget_unneeded(data.size)
             if spill.room_for(data.size):
                 lacking -= data.size
-                self._mover.move_out(data, pool)
+                self._move_out(data, pool)
             else:
                 self._make_way(spill, data.size, (), (*before, pool))
 
@@ -143,7 +149,7 @@ class RoomMaker:
     def _move_all(self, chosen: list[LiveData], pool: MemoryPool) -> bool:
         pool.spill.forget_unneeded(sum(data.size for data in chosen))
         for data in chosen:
-            self._mover.move_out(data, pool)
+            self._move_out(data, pool)
         return bool(chosen)
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from simmodel.environment import Environment
 from simmodel.errors import InputError
-from simmodel.platform.machine import MachineSpec, ProcessorSpec
+from simmodel.platform.machine import MachineSpec
 from simmodel.platform.network import NetworkSpec
 from simmodel.platform.options import MachineOptions
 from simmodel.resources.cores import Core
@@ -25,7 +25,8 @@ from simmodel.systems.machine.build import build_processors
 from simmodel.systems.machine.estimate import estimate_set
 from simmodel.systems.machine.mover import DataMover
 from simmodel.systems.machine.problem import problem_of
-from simmodel.systems.system import By, System
+from simmodel.systems.machine.state import CoreUse, CutExecution, MachineState
+from simmodel.systems.system import By
 from simmodel.work.livetask import LiveData, LiveTask
 from simmodel.work.taskset import TaskSet
 from simmodel.work.workflow import Workflow
@@ -40,25 +41,7 @@ _NOT_OPEN = ("to come", "done", "cancelled")
 _HOOKS = ("task_ready", "task_assigned", "task_ended", "task_stopped")
 
 
-class CutExecution(NamedTuple):
-    """An execution that was stopped before its end, and the instants (s) of its phases."""
-
-    task: LiveTask
-    place: Processor
-    stamps: tuple[float, ...]
-
-
-class CoreUse(NamedTuple):
-    """A CPU core that was held without a task running on it: for which task, for what, from when until when (s)."""
-
-    core: str
-    task: LiveTask
-    what: str
-    start: float
-    end: float
-
-
-class Machine(System[LiveTask]):
+class Machine(MachineState):
     """Processors under one scheduler, which run tasks.
 
     Parameters
@@ -101,9 +84,6 @@ class Machine(System[LiveTask]):
     >>> _ = env.run(machine.submit(Workflow(tasks, [("a", "c"), ("b", "c")]))); env.now
     9.0
     """
-
-    kind = "machine"
-    work = "tasks"
 
     def __init__(
         self,
@@ -149,7 +129,7 @@ class Machine(System[LiveTask]):
             contention=contention,
             record=record,
         )
-        self.processors, self.kinds = build_processors(self, overlap)
+        self.processors, self.kinds = build_processors(self, spec, self.pools, overlap)
         self.places: tuple[Processor, ...] = tuple(self.processors.values())
         self.waiting = ReadyTasks()
         self.view = View(env, self.waiting, self.places, f"{self.name}.policy")
@@ -357,22 +337,6 @@ class Machine(System[LiveTask]):
         """Take down who held a CPU core without running on it."""
         if self._record:
             self.core_use.append(CoreUse(core.name, task, what, since, self.env._now))
-
-    def reconfiguration_time(self, spec: ProcessorSpec, task: LiveTask) -> float:
-        """Return the seconds to load the family of a task: one draw per family and interval."""
-        fixed = task.set.reconfiguration.get(task.family) if task.set.reconfiguration else None
-        if fixed is not None:
-            return fixed
-        least, most = spec.reconfiguration
-        return least if least == most else least + (most - least) * self.loads[task.family]
-
-    def draw_loads(self, tasks: Sequence[LiveTask]) -> None:
-        """Draw, for each family that is new, where in the interval of a processor its reconfiguration lies."""
-        if all(spec.reconfiguration[0] == spec.reconfiguration[1] for spec in self.spec.processors):
-            return
-        new = [family for family in dict.fromkeys(task.family for task in tasks) if family not in self.loads]
-        draws = self.env.rng(f"{self.stream}.reconfiguration").random(len(new))
-        self.loads.update(zip(new, draws.tolist(), strict=True))
 
     # ------------------------------------------------------------------ taking back
 
