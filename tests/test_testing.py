@@ -76,9 +76,31 @@ class Meddling(Policy):
         return ()
 
 
+class Forgets(Policy):
+    """Every third job goes last, and state() does not say which."""
+
+    def __init__(self):
+        self.started = 0
+
+    def decide(self, view):
+        for job in list(view.waiting):
+            if view.places[0].fits(job) and self.started % 3 < 2:
+                yield Start(job, view.places[0])
+            self.started += 1
+
+
+class Peeks(Policy):
+    def decide(self, view):
+        for job in sorted(view.waiting, key=lambda job: job._duration):
+            if view.places[0].fits(job):
+                yield Start(job, view.places[0])
+
+
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
+        (Forgets, "continued with what state\\(\\) gives, it decides otherwise"),
+        (Peeks, "decides by actual run times"),
         (Forgetful, "parameter 'most' must be kept as an attribute of that name"),
         (Leaky, "decides otherwise"),
         (Endless, "more than 10000 decisions"),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -17,27 +18,37 @@ from simmodel.scheduling.registry import PolicyLike
 from simmodel.scheduling.registry import policy as policy_of
 from simmodel.systems.broker.system import Broker
 from simmodel.systems.cluster.system import Cluster
+from simmodel.systems.kinds import kind_of_snapshot
 from simmodel.systems.machine.system import Machine
+from simmodel.systems.system import Live, System
+from simmodel.testing.outcomes import rows_of
+from simmodel.testing.reachable import leaks
 from simmodel.work.job import Job
 from simmodel.work.task import Task
 from simmodel.work.workflow import Workflow
+from simmodel.work.workload import Workload
 
 if TYPE_CHECKING:
-    from simmodel.systems.system import System
+    from simmodel.work.job import LiveJob
+    from simmodel.work.livetask import LiveTask
 
 __all__ = ["check_policy"]
 
 _MOST = 10_000  # decisions at one instant
-_RUNS = [10.0 + 7.0 * (i * i % 11) for i in range(30)]
+_RUNS = [20.125 + 7.0 * (i * i % 11) + i / 64 for i in range(30)]
+_LONGEST = [run + 10 + i % 3 * 50 for i, run in enumerate(_RUNS)]  # what is asked for
+_OTHER_RUNS = [20.25 - i / 256 for i in range(30)]  # no end before the first cut either
+_CUTS = (16.0, 50.0, 90.0)
 
 
 def check_policy(given: PolicyLike) -> None:
     """Check that a policy can be used everywhere: run again, copied, sent to other processes, trusted.
 
     It is run on a small cluster, machine or broker, whichever it decides for. Checked are: ``fresh()`` gives an unused
-    policy of the same name and parameters; it can be pickled (functions excepted); what it remembers is plain
-    values; the same seed gives the same decisions, and using
-    one copy does not change another; it changes no work; it does not decide for ever at one instant.
+    policy of the same name and parameters; it can be pickled (functions excepted); what it remembers is plain values,
+    and with them another copy goes on from a snapshot to the same end; the same seed gives the same decisions, and
+    using one copy does not change another; it changes no work; it does not decide for ever at one instant; nothing that
+    it is shown holds an actual run time, and what it decides before the first end does not depend on one.
 
     Parameters
     ----------
@@ -64,6 +75,10 @@ def check_policy(given: PolicyLike) -> None:
     assert json.dumps(fresh.state()) == remembered, "state() gives something else when asked again"
     assert _run(policy.fresh()) == first, "a fresh copy decides otherwise with the same seed"
     assert _run(fresh.fresh()) == first, "fresh() of a used policy is not unused"
+    for cut in _CUTS:
+        found = _cut(policy.fresh(), cut)
+        assert found <= first, f"cut at {cut:g} s and continued with what state() gives, it decides otherwise"
+    _check_what_it_knows(policy)
 
 
 class _Watched(Policy):
@@ -87,46 +102,74 @@ class _Watched(Policy):
         """Return what the other policy says."""
         return self.inner.destinations(home, places)
 
+    def state(self) -> Any:
+        """Return what the other policy remembers."""
+        return self.inner.state()
 
-def _asked(work: Any) -> tuple[Any, ...]:
+    def restore(self, values: Any) -> None:
+        """Have the other policy remember."""
+        self.inner.restore(values)
+
+
+def _asked(work: LiveJob | LiveTask) -> tuple[Any, ...]:
     """Return what a decision leaves as it is."""
     return tuple(getattr(work, name, None) for name in ("id", "processors", "requested", "priority", "user"))
 
 
-def _run(policy: Policy) -> list[tuple[Any, ...]]:
-    """Run a small system under a policy, as far as the policy lets it; return when its work started, and where."""
-    env = Environment(seed=1)
-    watched = _Watched(policy)
-    system: System[Any]
-    if policy.plans or policy.decides in ("tasks", "places"):
-        system = Machine(env, _machine(), watched)
-        flow = Workflow([Task(id=i, run=run) for i, run in enumerate(_RUNS)], [(i, i + 9) for i in range(20)])
-        system.submit(flow)
-    elif policy.decides == "systems":
-        system = Broker(env, [Cluster(env, 8, "easy", name="a"), Cluster(env, 4, name="b")], watched)
-        _submit(env, system, 4)
-    else:
-        system = Cluster(env, 8, watched)
-        _submit(env, system, 8)
+def _run(policy: Policy) -> Counter[tuple[str, ...]]:
+    """Run a small system under a policy, as far as the policy lets it; return what happened."""
+    return _go_on(_system(policy, _RUNS))
+
+
+def _go_on(system: System[Live], until: float = 2000.0) -> Counter[tuple[str, ...]]:
     with suppress(Stalled):  # a policy may leave work waiting
-        env.run(until=2000.0)
-    return _starts(system)
+        system.env.run(until=until)
+    return rows_of(system)
 
 
-def _submit(env: Environment, system: Any, widest: int) -> None:
-    homes = isinstance(system, Broker)
-    for i, run in enumerate(_RUNS):
-        job = Job(id=i, processors=1 + i * 5 % widest, run=run, requested=run + i % 3 * 50)
-        give = (lambda job=job: system.submit(job, "a")) if homes else (lambda job=job: system.submit(job))
-        env.call_at(float(i // 2 * 3), give)
+def _cut(policy: Policy, at: float) -> Counter[tuple[str, ...]]:
+    """Run the system to an instant (s), and another one on from its snapshot; return what happened in that."""
+    system = _system(policy, _RUNS)
+    _go_on(system, at)
+    snapshot = system.snapshot()
+    again = kind_of_snapshot(snapshot).restore(Environment(at, seed=1), snapshot, _Watched(policy.fresh()))
+    return _go_on(again)
 
 
-def _starts(system: Any) -> list[tuple[Any, ...]]:
-    if isinstance(system, Machine):
-        tasks = system.result().tasks
-        return list(zip(tasks["task"].tolist(), tasks["start"].tolist(), tasks["processor"].tolist(), strict=True))
-    jobs = system.result().jobs
-    return [tuple(row) for row in zip(jobs["job"].tolist(), map(str, jobs["start"].tolist()), strict=True)]
+def _check_what_it_knows(policy: Policy) -> None:
+    """Check that a policy of jobs sees no actual run time, and decides alike whatever these are."""
+    systems = [_system(policy.fresh(), runs, gap=0) for runs in (_RUNS, _OTHER_RUNS)]
+    if systems[0].work != "jobs":
+        return
+    for system in systems:
+        _go_on(system, _CUTS[0])
+    found = leaks(systems[0].view, _RUNS)
+    assert not found, f"actual run times can be reached from the view: {', '.join(found[:3])}"
+    started = [{(each.id, each.started) for each in system.present()} for system in systems]
+    assert started[0] == started[1], f"{policy.name} decides by actual run times, which it cannot know"
+
+
+def _system(policy: Policy, runs: Sequence[float], gap: float = 3) -> System[Any]:
+    """Return a small system with its work, two jobs at an instant, of the kind that a policy decides for."""
+    env, watched = Environment(seed=1), _Watched(policy)
+    if policy.plans or policy.decides in ("tasks", "places"):
+        machine = Machine(env, _machine(), watched)
+        machine.submit(Workflow([Task(id=i, run=run) for i, run in enumerate(runs)], [(i, i + 9) for i in range(20)]))
+        return machine
+    if policy.decides == "systems":
+        broker = Broker(env, [Cluster(env, 8, "easy", name="a"), Cluster(env, 4, name="b")], watched)
+        broker.replay(_jobs(runs, 4, gap), "a")
+        return broker
+    cluster = Cluster(env, 8, watched)
+    cluster.replay(_jobs(runs, 8, gap))
+    return cluster
+
+
+def _jobs(runs: Sequence[float], widest: int, gap: float) -> Workload:
+    return Workload.from_jobs(
+        Job(id=i, submit=i // 2 * gap, processors=1 + i * 5 % widest, run=run, requested=_LONGEST[i])
+        for i, run in enumerate(runs)
+    )
 
 
 def _machine() -> MachineSpec:

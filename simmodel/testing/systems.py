@@ -13,6 +13,7 @@ from simmodel.snapshots.snapshot import Snapshot
 from simmodel.systems.broker.system import Broker
 from simmodel.systems.kinds import Kind, kind_named, kind_of
 from simmodel.systems.system import Live
+from simmodel.testing.outcomes import rows_of
 from simmodel.testing.places import check_place
 from simmodel.work.job import Job
 from simmodel.work.task import Task
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 __all__ = ["check_system"]
 
 _CUTS = (0.1, 0.35, 0.5, 0.8)  # of the time that all of it takes
-_COLUMNS = {"jobs": ("job", "start", "end", "status"), "tasks": ("task", "start", "end", "processor")}
 
 
 def check_system(kind: str | Kind, spec: Any, work: GivenWork) -> None:
@@ -65,19 +65,12 @@ def check_system(kind: str | Kind, spec: Any, work: GivenWork) -> None:
     whole.run()
     _check_end(whole.system)
     assert idle.triggered, f"idle() of the {kind.name} does not happen when all work is over"
-    rows = _rows(whole.system)
+    rows = rows_of(whole.system)
     for part in _CUTS:
         cut = begin + (_last(rows) - begin) * part
         _check_instant(kind, start(spec, work).run(until=cut), rows)
         _check_taking_back(start(spec, work).run(until=cut))
     _check_below(kind, spec, work, rows)
-
-
-def _rows(system: System[Live]) -> Counter[tuple[str, ...]]:
-    """Return what happened to each piece of work; pieces that look alike are counted."""
-    table = getattr(system.result(), system.work)
-    columns = [map(str, table[name].tolist()) for name in _COLUMNS[system.work]]
-    return Counter(zip(*columns, strict=True))
 
 
 def _last(rows: Counter[tuple[str, ...]]) -> float:
@@ -103,7 +96,7 @@ def _check_instant(kind: Kind, part: Simulation, rows: Counter[tuple[str, ...]])
     assert _state(kind, system) == before, f"a question changes the {kind.name} at {system.env.now:g} s"
     snapshot = system.snapshot() if kind.snapshot is not None else None
     part.run()
-    assert _rows(system) == rows, f"a {kind.name} that was asked and copied goes on otherwise"
+    assert rows_of(system) == rows, f"a {kind.name} that was asked and copied goes on otherwise"
     if snapshot is None:
         return
     where = f"the snapshot of the {kind.name} at {snapshot.now:g} s"
@@ -113,7 +106,7 @@ def _check_instant(kind: Kind, part: Simulation, rows: Counter[tuple[str, ...]])
     again = start(read)
     again.run()
     _check_end(again.system)
-    found = _rows(again.system)
+    found = rows_of(again.system)
     assert found <= rows, f"{where} goes on otherwise: {min(found - rows)} is none of what happened without it"
     assert found.total() == snapshot.unfinished, f"{where} has {snapshot.unfinished}, {found.total()} are recorded"
 
@@ -192,5 +185,5 @@ def _check_below(kind: Kind, spec: Any, work: GivenWork, rows: Counter[tuple[str
     _check_end(system)
     _check_end(broker)
     done = Counter((row[0], row[3] if system.work == "jobs" else "") for row in rows.elements())
-    found = Counter((row[0], row[3] if system.work == "jobs" else "") for row in _rows(system).elements())
+    found = Counter((row[0], row[3] if system.work == "jobs" else "") for row in rows_of(system).elements())
     assert found == done, f"under a broker a {kind.name} does not do the same work"
