@@ -12,7 +12,7 @@ from simmodel.errors import InputError
 from simmodel.platform.broker import BrokerSpec, SystemSpec
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.snapshots.snapshot import Snapshot
-from simmodel.systems.kinds import kind_of
+from simmodel.systems.kinds import kind_of, snapshot_in
 
 __all__ = ["GivenPlatform", "platform_of"]
 
@@ -37,8 +37,10 @@ def platform_of(given: GivenPlatform) -> SystemSpec | Snapshot | None:
     >>> list(platform_of({"a": 4, "b": 8}).places)
     ['a', 'b']
     """
-    if given is None or isinstance(given, Snapshot) or _described(given):
+    if given is None or _described(given):
         return given
+    if (snapshot := snapshot_in(given)) is not None:
+        return snapshot
     if isinstance(given, int | np.integer) and not isinstance(given, bool):
         if given <= 0:
             raise InputError(f"a number of processors > 0 expected, found {given}")
@@ -58,12 +60,12 @@ def platform_of(given: GivenPlatform) -> SystemSpec | Snapshot | None:
     raise InputError(f"a platform, a number of processors, a name or a path expected, found {given!r}")
 
 
-def _described(given: GivenPlatform) -> TypeGuard[SystemSpec]:
+def _described(given: object) -> TypeGuard[SystemSpec]:
     return kind_of(given) is not None
 
 
 def _place(given: GivenPlatform) -> SystemSpec:
     found = platform_of(given)
-    if found is None or isinstance(found, Snapshot):
+    if not _described(found):
         raise InputError(f"a platform, a number of processors, a name or a path expected, found {given!r}")
     return found

@@ -19,7 +19,7 @@ from simmodel.runs.platforms import GivenPlatform, platform_of
 from simmodel.runs.simulation import Simulation
 from simmodel.scheduling.registry import PolicyLike, unused
 from simmodel.snapshots.snapshot import Snapshot, snapshot_of_document
-from simmodel.systems.kinds import Kind, kind_named, kind_of_platform, kind_of_snapshot
+from simmodel.systems.kinds import Kind, kind_named, kind_of_platform, kind_of_snapshot, snapshot_in
 from simmodel.systems.submissions import INLINE, GivenWork, Submissions, read_submissions, submissions_of_document
 from simmodel.systems.system import Live, System
 
@@ -86,7 +86,8 @@ class Scenario:
 
     @options.default
     def _options_default(self) -> Options:
-        return NoOptions() if isinstance(self.platform, (Snapshot, Missing)) else self.kind.options()
+        given = snapshot_in(self.platform) is None and not isinstance(self.platform, Missing)
+        return self.kind.options() if given else NoOptions()
 
     @classmethod
     def of(
@@ -103,7 +104,7 @@ class Scenario:
         """
         spec = platform_of(platform)
         own = {name: options.pop(name) for name in ("policies", "seed", "until") if name in options}
-        if isinstance(spec, Snapshot):
+        if snapshot_in(spec) is not None:
             for name in options:
                 raise InputError(f"a snapshot has its options; found {name!r}")
             return cls(platform=spec, workload=workload, policy=policy, **own)
@@ -162,7 +163,7 @@ class Scenario:
             for each in given.values() if isinstance(given, Mapping) else (given,):
                 if isinstance(each, Missing):
                     raise InputError(each.message)
-        snapshot = self.platform if isinstance(self.platform, Snapshot) else None
+        snapshot = snapshot_in(self.platform)
         if snapshot is not None:
             system, work = self._restored(snapshot)
             described: dict[str, Any] = _snapshot_document(snapshot)

@@ -38,6 +38,7 @@ __all__ = [
     "kind_of_snapshot",
     "kinds",
     "register_kind",
+    "snapshot_in",
     "work_of",
 ]
 
@@ -224,6 +225,11 @@ def kind_of_snapshot(snapshot: Snapshot) -> Kind:
     if not isinstance(snapshot, Snapshot):
         raise InputError(f"a snapshot, or a file of one, expected, found {snapshot!r}")
     return kind_named(snapshot.system)
+
+
+def snapshot_in(given: object) -> Snapshot | None:
+    """Return the snapshot that stands in the place of a description, ``None`` where none does."""
+    return given if isinstance(given, Snapshot) else None
 
 
 def kind_of_platform(platform: SystemSpec | Snapshot | None) -> Kind:
