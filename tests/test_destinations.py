@@ -1,10 +1,11 @@
 """Systems of every kind as places of brokers: clusters, systems of jobs of a user's own, and brokers."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from simmodel import Cluster, Environment, Job
+from simmodel import Cluster, Environment, Job, TaskSet, simulate
 from simmodel.errors import ImpossibleWork, InputError, PolicyError
 from simmodel.policies.mapping import EarliestFinish
 from simmodel.resources.counts import CountPool
@@ -200,12 +201,15 @@ def test_wrong_jobs_are_refused_in_one_sentence() -> None:
     assert (first.state, second.state, env.now) == ("cancelled", "cancelled", 5)
 
 
-def test_earliest_finish_chooses_at_every_level() -> None:
+@pytest.mark.parametrize("policy", ["earliest-finish", EarliestFinish()], ids=["by name", "by class"])
+def test_earliest_finish_chooses_at_every_level(policy: Any) -> None:
     """The same policy that maps tasks to processors hands jobs to clusters, and to a broker that does the same."""
+    machine = simulate("hetsim-slow", TaskSet([30.0, 40.0, 50.0]), policy)
+    assert machine.tasks["processor"].tolist() == ["gpu", "fpga", "fpga"]
     env = Environment()
     clusters = [Cluster(env, 4, name="a"), Cluster(env, 2, name="b")]
-    inner = Broker(env, clusters, EarliestFinish(), name="inner")
-    outer = Broker(env, [inner, Cluster(env, 4, name="c")], EarliestFinish(), name="outer")
+    inner = Broker(env, clusters, policy, name="inner")
+    outer = Broker(env, [inner, Cluster(env, 4, name="c")], policy, name="outer")
     jobs = [outer.submit(Job(processors=2, run=10)) for _ in range(7)]
     env.run()
     assert [job.destination.name for job in jobs] == ["inner"] * 3 + ["c"] * 2 + ["inner"] * 2
