@@ -77,6 +77,31 @@ def test_it_is_a_kind_of_system_in_every_respect() -> None:
     check_system("bag", BagSpec(slots=2), JOBS)
 
 
+def counts_questions(self, work, by="requested"):
+    self.submitted += 1
+    return JobSystem.estimate(self, work, by)
+
+
+def forgets_arrivals(cls, env, snapshot, policy=None):
+    return JobSystem.from_snapshot.__func__(cls, env, snapshot.expected(actual=True), policy)
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "sentence"),
+    [
+        ("estimate", counts_questions, "a question changes the bag at"),
+        ("why_not", lambda self, work: None, "finds no reason against .* yet estimate"),
+        ("withdraw", lambda self, work: self.cancel(work), "which runs"),
+        ("_one_over", lambda self: None, "are not over"),
+        ("from_snapshot", classmethod(forgets_arrivals), "are recorded"),
+    ],
+)
+def test_what_is_wrong_with_a_kind_is_said(monkeypatch, name, wrong, sentence) -> None:
+    monkeypatch.setattr(Bag, name, wrong, raising=False)
+    with pytest.raises(AssertionError, match=sentence):
+        check_system(BAG, BagSpec(slots=2), JOBS)
+
+
 def test_it_runs_by_itself_and_as_a_platform(tmp_path) -> None:
     env = Environment()
     bag = Bag(env, BagSpec(slots=2))

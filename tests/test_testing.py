@@ -1,10 +1,11 @@
 """What authors of plug-ins run on what they write; every policy of the package passes."""
 
+import attrs
 import pytest
 
 from simmodel.catalogue import load_platform
 from simmodel.environment import Environment
-from simmodel.errors import InputError
+from simmodel.errors import ImpossibleWork, InputError
 from simmodel.platform.broker import BrokerSpec
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.policies.backfilling import Easy
@@ -15,6 +16,7 @@ from simmodel.scheduling.registry import policies, policy, register_policy
 from simmodel.scheduling.waiting import WaitingQueue
 from simmodel.systems.broker.system import Broker
 from simmodel.systems.cluster.system import Cluster
+from simmodel.systems.machine.system import Machine
 from simmodel.testing import check_place, check_policy, check_system, leaks, reachable
 from simmodel.work.job import Job, LiveJob
 from simmodel.work.task import Task
@@ -251,3 +253,29 @@ HOUSE = BrokerSpec(places={"a": MACHINE, "b": MACHINE})
 )
 def test_every_kind_of_system_of_the_package_passes(kind, spec, work):
     check_system(kind, spec, work)
+
+
+def test_a_machine_withdraws_no_task_that_runs_for_those_that_come_after_it():
+    machine = Machine(Environment(), MACHINE)
+    tasks = machine.submit(FLOW).tasks
+    machine.env.run(until=1)
+    assert tasks[0].state == "running"
+    with pytest.raises(InputError, match="work that has not started"):
+        machine.withdraw(tasks[0])
+    assert tasks[9].state == "blocked"  # it comes after the first
+
+
+def test_work_that_a_machine_refuses_leaves_no_trace_in_what_comes_later():
+    spec = attrs.evolve(
+        MACHINE, architectures=[attrs.evolve(each, performance=(1, 3)) for each in MACHINE.architectures]
+    )
+    ends = []
+    for refused in (False, True):
+        machine = Machine(Environment(seed=3), spec)
+        if refused:
+            with pytest.raises(ImpossibleWork):
+                machine.submit(Workflow([Task(id=0, run=1.0, implementations=("abacus",))]))
+        machine.submit(FLOW)
+        machine.env.run()
+        ends.append(machine.result().tasks["end"].tolist())
+    assert ends[0] == ends[1]

@@ -126,7 +126,10 @@ def _ask(system: System[Live]) -> None:
         assert reason == system.why_not(asked), f"{system.name} gives two reasons about {asked!r}"
         assert system.can_run(asked) == (reason is None), f"{system.name}: can_run and why_not differ on {asked!r}"
         if reason is None:
-            found = system.estimate(asked)
+            try:
+                found = system.estimate(asked)
+            except ImpossibleWork as error:
+                raise AssertionError(f"{system.name} finds no reason against {asked!r}, yet estimate() does") from error
             assert now <= found.start <= found.finish, f"{system.name} estimates the past at {now:g} s: {found}"
             assert system.estimate(asked) == found, f"{system.name} estimates {asked!r} in two ways"
             continue
