@@ -9,11 +9,11 @@ learning", SC 2017. multifactor: the priority plug-in of Slurm (age, size, fair 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from math import log2, log10, sqrt
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import attrs
 import numpy as np
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from simmodel.resources.pool import Pool
     from simmodel.scheduling.columns import ColumnIndex
-    from simmodel.scheduling.protocol import OrderLike
+    from simmodel.scheduling.protocol import OrderLike, Place
     from simmodel.work.job import LiveJob
 
 __all__ = ["FCFS", "LJF", "ORDERS", "SJF", "UNICEF", "WFP", "Multifactor", "Order", "order"]
@@ -178,6 +178,19 @@ F4 = Order(
 )
 
 
+class KeepsUsage(Protocol):
+    """A system that keeps what users consume."""
+
+    @property
+    def places(self) -> Sequence[Place]:
+        """Where work can start."""
+        ...
+
+    def keep_usage(self, usage: Usage) -> None:
+        """Keep the consumption of users in this record from now on."""
+        ...
+
+
 @attrs.define(eq=False)
 class Multifactor(Policy):
     """The weighted sum of age, size and fair share, each 0 to 1, that Slurm's priority plug-in uses.
@@ -219,7 +232,7 @@ class Multifactor(Policy):
     def __attrs_post_init__(self) -> None:
         self.usage = Usage(self.half_life)
 
-    def attach(self, system: Any) -> None:
+    def attach(self, system: KeepsUsage) -> None:
         """Have the system keep the usage of users from now on."""
         self.capacity = float(max(place.capacity for place in system.places))
         system.keep_usage(self.usage)

@@ -50,19 +50,19 @@ class Executive(Protocol[Work, At]):
         ...
 
 
-class Preempts(Protocol):
+class Preempts(Protocol[Work]):
     """A system that can stop running work."""
 
-    def why_not_preempt(self, job: Any, mode: str) -> str | None:
+    def why_not_preempt(self, job: Work, mode: str, /) -> str | None:
         """Say why running work cannot be stopped so, or ``None``."""
         ...
 
-    def preempt(self, job: Any, mode: str) -> None:
+    def preempt(self, job: Work, mode: str, /) -> None:
         """Stop running work."""
         ...
 
 
-def carry_preempt(system: Preempts, decision: Preempt) -> str | None:
+def carry_preempt(system: Preempts[Work], decision: Preempt) -> str | None:
     """Stop running work, or say why it cannot be stopped: an entry of :attr:`Executive.carries`."""
     job = decision.work
     if getattr(job, "state", None) != "running":

@@ -138,7 +138,7 @@ class Kind:
         return found
 
     def restore(
-        self, env: Environment, snapshot: Any, policy: PolicyLike | None = None, *, policies: GivenPolicies = None
+        self, env: Environment, snapshot: Snapshot, policy: PolicyLike | None = None, *, policies: GivenPolicies = None
     ) -> System[Any]:
         """Return a live system that goes on from a snapshot, under the snapshot's policy unless another is given."""
         _no_places(policies, self.name)

@@ -21,6 +21,7 @@ from simmodel.systems.system import System
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
+    from simmodel.snapshots.snapshot import Snapshot
     from simmodel.systems.kinds import GivenPolicies
     from simmodel.systems.submissions import GivenWork, Submissions
 
@@ -101,9 +102,10 @@ class BrokerKind(Kind):
         return Broker(env, systems, policy, slowdowns=_factors(spec), by=options.by, name=name or spec.name)
 
     def restore(
-        self, env: Environment, snapshot: Any, policy: PolicyLike | None = None, *, policies: GivenPolicies = None
+        self, env: Environment, snapshot: Snapshot, policy: PolicyLike | None = None, *, policies: GivenPolicies = None
     ) -> System[Any]:
         """Return a broker that goes on from a snapshot; policies are those of its places, by path or one for all."""
+        assert isinstance(snapshot, BrokerSnapshot)
         return Broker.from_snapshot(env, snapshot, policy, policies)
 
 

@@ -99,7 +99,7 @@ class MachineState(System[LiveTask]):
         """Take in tasks that have been submitted and arrive now."""
         raise NotImplementedError
 
-    def release(self, task: Any) -> None:
+    def release(self, task: LiveTask) -> None:
         """Let the children of a task that is done go, where it was their last parent."""
         raise NotImplementedError
 
