@@ -88,12 +88,12 @@ def test_a_forecast_by_actual_times_is_a_replay_of_what_came_so_far(case: Case, 
                 continue
             which = "ab".index(place)
             factor = broker.named[place].factor(job.home.name)
-            here = (job.came, job.length * factor, job.limit * factor, job.processors)
+            here = (job.came, job._length * factor, job.limit * factor, job.processors)
             assert kept.start == alone(case, which, [*went[place], here])[-1]
             assert kept.run == min(here[1], here[2])
         destination = str(result.jobs["destination"][row_of[job.id]])
         factor = broker.named[destination].factor(job.home.name)
-        went[destination].append((job.came, job.length * factor, job.limit * factor, job.processors))
+        went[destination].append((job.came, job._length * factor, job.limit * factor, job.processors))
 
 
 def test_a_plan_by_hand() -> None:
