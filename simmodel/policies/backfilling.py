@@ -20,7 +20,6 @@ from simmodel.scheduling.registry import unknown
 if TYPE_CHECKING:
     from simmodel.policies.ordering import GivenOrder, Order
     from simmodel.resources.pool import Pool
-    from simmodel.scheduling.waiting import SortedJobs, WaitingQueue
     from simmodel.work.job import LiveJob
 
 __all__ = ["BACKFILLS", "Backfill", "Easy"]
@@ -60,7 +59,7 @@ class Easy(Policy):
         self.name = _easy_name(self.order, self.candidates)
         # A decision after each submission, also of a job that does not fit now: see Cluster(decide_on="event").
         self.tries_every_submission = self.candidates is not self.order
-        self._blocked: dict[Any, tuple[int, Any, float, int]] = {}  # place: version, head, promised time, extra
+        self._blocked: dict[Pool, tuple[int, LiveJob, float, int]] = {}  # place: version, head, promised time, extra
 
     def forget(self) -> None:
         """Forget what the last decision found: another policy has decided since."""
@@ -72,17 +71,16 @@ class Easy(Policy):
         if len(places) > 1:
             return at_each_place(view, self._at)
         place = places[0]
-        return () if self._still_blocked(view, place) else self._at(view, place)
+        last = self._blocked.get(place)
+        if last is not None and last[0] == place.version and self._still_blocked(view, place, *last[1:]):
+            return ()
+        return self._at(view, place)
 
-    def _still_blocked(self, view: View, place: Pool) -> bool:
+    def _still_blocked(self, view: View, place: Pool, head: LiveJob, at: float, extra: int) -> bool:
         """Whether nothing can start, because nothing has changed but jobs that came and do not fit.
 
         Nothing started or ended since the last decision: time only makes it harder for those that did not fit then.
         """
-        remembered = self._blocked.get(place)
-        if remembered is None or remembered[0] != place.version:
-            return False
-        _, head, at, extra = remembered
         waiting = view.waiting.at(place)
         limit = at - view.env._now
         if limit <= 0 or waiting.by(self.order).head() is not head:
@@ -93,46 +91,21 @@ class Easy(Policy):
         )
 
     def _at(self, view: View, place: Pool) -> Iterator[Decision]:
-        waiting = view.waiting.at(place)
-        queue = waiting.by(self.order)
-        head = queue.head()
-        if head is None:
-            return
-        while place.fits(head):
-            yield Start(head, place)
-            head = queue.head()
-            if head is None:
-                return
-        if not place.simple:
-            yield from self._by_profile(place, queue, head, waiting)
-            return
-        if place.free <= 0 and not self.promises:
-            return
-        lanes = waiting.lanes(self.candidates)
-        if place.free < lanes.narrowest and not self.promises:
-            return
-        at, extra = place.earliest(head)
-        limit = at - view.env._now
-        if self.promises:
-            yield Reserve(head, place, at)
-        holds = True
-        first_fitting = lanes.first_fitting
-        while (job := first_fitting(place.free, limit, extra)) is not None:
-            if job.requested > limit:
-                extra -= job.processors
-            holds = holds and job.expected == job.requested  # else it is now expected to end later than it was tried
-            yield Start(job, place)
-        if not self.promises:
-            self._blocked[place] = (place.version if holds else -1, head, at, extra)
+        """Choose how to decide: both ways start the same jobs where both can be used."""
+        return self._counted(view, place) if place.simple else self._planned(view, place)
 
-    def _by_profile(
-        self, place: Pool, queue: SortedJobs | WaitingQueue, head: LiveJob, waiting: WaitingQueue
-    ) -> Iterator[Decision]:
-        """Do the same where one number does not say it all: windows, consumables, identified nodes.
+    def _planned(self, view: View, place: Pool) -> Iterator[Decision]:
+        """Decide at a pool of any kind, by its profile: this is the rule.
 
         The head is promised an instant, not its nodes: where a job can only start on nodes meant for the head, and the
         head does as well with others at the same instant, the job starts.
         """
+        waiting = view.waiting.at(place)
+        queue = waiting.by(self.order)
+        while (head := queue.head()) is not None and place.fits(head):
+            yield Start(head, place)
+        if head is None:
+            return
         lanes = waiting.lanes(self.candidates)
         if place.free < lanes.narrowest and not self.promises:
             return
@@ -159,6 +132,31 @@ class Easy(Policy):
         if holds and not self.promises and not place.consumables.capacity:
             # Only what has few enough processors is worth another look while nothing else changes.
             self._blocked[place] = (place.version, head, profile.instant(at), place.capacity)
+
+    def _counted(self, view: View, place: Pool) -> Iterator[Decision]:
+        """Do the same for counted processors: two numbers, the promised time and ``extra``, say who may start."""
+        waiting = view.waiting.at(place)
+        queue = waiting.by(self.order)
+        while (head := queue.head()) is not None and place.fits(head):
+            yield Start(head, place)
+        if head is None or (place.free <= 0 and not self.promises):
+            return
+        lanes = waiting.lanes(self.candidates)
+        if place.free < lanes.narrowest and not self.promises:
+            return
+        at, extra = place.earliest(head)
+        limit = at - view.env._now
+        if self.promises:
+            yield Reserve(head, place, at)
+        holds = True
+        first_fitting = lanes.first_fitting
+        while (job := first_fitting(place.free, limit, extra)) is not None:
+            if job.requested > limit:
+                extra -= job.processors
+            holds = holds and job.expected == job.requested  # else it is now expected to end later than it was tried
+            yield Start(job, place)
+        if not self.promises:
+            self._blocked[place] = (place.version if holds else -1, head, at, extra)
 
 
 def Backfill(

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from simmodel.resources.pool import Pool
     from simmodel.resources.profile import CountProfile
     from simmodel.scheduling.waiting import WaitingQueue
+    from simmodel.work.job import LiveJob
 
 __all__ = ["Conservative", "ConservativeKeep"]
 
@@ -56,9 +57,9 @@ class _Plan:
         self.version = version
         self.complete = complete
         self.planned = planned  # jobs that waited then
-        self.missed: list[Any] = []  # jobs that came since, at decisions at which nothing could start
+        self.missed: list[LiveJob] = []  # jobs that came since, at decisions at which nothing could start
 
-    def not_planned(self, waiting: WaitingQueue) -> list[Any] | None:
+    def not_planned(self, waiting: WaitingQueue) -> list[LiveJob] | None:
         """Return the jobs that came since, in order; ``None`` where one that was planned has been withdrawn."""
         came = [job for job in (*self.missed, *waiting.new) if job.state == "waiting"]
         return came if self.planned + len(came) == len(waiting) else None
@@ -85,19 +86,44 @@ class Conservative(_Planner):
 
     def __init__(self, order: GivenOrder = FCFS, *, promises: bool = False) -> None:
         super().__init__(order, promises=promises)
-        self._plans: dict[Any, _Plan] = {}
+        self._plans: dict[Pool, _Plan] = {}
 
     def forget(self) -> None:
         """Forget the plans: another policy has decided since."""
         self._plans.clear()
 
     def _at(self, view: View, place: Pool) -> Iterator[Decision]:
+        """Choose how to decide: both ways start the same jobs where both can be used."""
+        return self._counted(view, place) if place.simple else self._planned(view, place)
+
+    def _planned(self, view: View, place: Pool) -> Iterator[Decision]:
+        """Decide at a pool of any kind, by its profile: this is the rule."""
         waiting = view.waiting.at(place)
         yield from start_heads(self.order, view, place)
-        if not waiting:
+        if not waiting.count:
             return
-        if not place.simple:
-            yield from self._by_profile(place, waiting)
+        lanes = waiting.lanes(self.order)
+        if place.free < lanes.narrowest and not self.promises:
+            return
+        profile = place.profile()
+        now = place.env.now
+        for job in waiting.by(self.order):
+            if place.free < lanes.narrowest and not self.promises:
+                return
+            at, allocation = profile.earliest(job, job.requested)
+            if at == INFINITY:
+                continue
+            profile.take(job, at, job.requested, allocation)
+            if at == now:
+                yield Start(job, place, None, allocation)
+            elif self.promises:
+                yield Reserve(job, place, profile.instant(at))
+
+    def _counted(self, view: View, place: Pool) -> Iterator[Decision]:
+        """Do the same for counted processors; a plan is kept while all that happens is that jobs come."""
+        waiting = view.waiting.at(place)
+        yield from start_heads(self.order, view, place)
+        if not waiting.count:
             return
         # Nothing can start: no plan is needed (unless it is to be recorded).
         narrowest = waiting.lanes(self.order).narrowest
@@ -107,27 +133,13 @@ class Conservative(_Planner):
                 plan.missed += waiting.new
             return
         now = view.env._now
-        jobs: Iterable[Any] = waiting.by(self.order)
-        if (
-            plan is not None
-            and plan.version == place.version
-            and self.order is FCFS
-            and not waiting.with_priorities
-            and not self.promises
-            and (len(plan.profile.times) == 1 or plan.profile.times[1] > now)
-            and (came := plan.not_planned(waiting)) is not None
-        ):
-            # Nothing started or ended, no expected end has passed: those planned before keep their plans.
-            profile = plan.profile
-            profile.advance(now)
-            if plan.complete:
-                jobs = came
-            elif profile.free[0] < narrowest:
-                return
-            else:
-                profile = place.counts()
+        came = None if plan is None or plan.version != place.version else self._came(plan, waiting, now)
+        if plan is not None and came is not None and plan.complete:
+            profile, jobs = plan.profile, came
+        elif plan is not None and came is not None and plan.profile.free[0] < narrowest:
+            return
         else:
-            profile = place.counts()
+            profile, jobs = place.counts(), waiting.by(self.order)
         complete = holds = True
         free = profile.free
         for job in jobs:
@@ -146,23 +158,20 @@ class Conservative(_Planner):
                 yield Reserve(job, place, profile.instant(at))
         self._plans[place] = _Plan(profile, place.version if holds else -1, complete, len(waiting))
 
-    def _by_profile(self, place: Pool, waiting: WaitingQueue) -> Iterator[Decision]:
-        lanes = waiting.lanes(self.order)
-        if place.free < lanes.narrowest and not self.promises:
-            return
-        profile = place.profile()
-        now = place.env.now
-        for job in waiting.by(self.order):
-            if place.free < lanes.narrowest and not self.promises:
-                return
-            at, allocation = profile.earliest(job, job.requested)
-            if at == INFINITY:
-                continue
-            profile.take(job, at, job.requested, allocation)
-            if at == now:
-                yield Start(job, place, None, allocation)
-            elif self.promises:
-                yield Reserve(job, place, profile.instant(at))
+    def _came(self, plan: _Plan, waiting: WaitingQueue, now: float) -> list[LiveJob] | None:
+        """Return the jobs that came since a plan, which holds now; ``None`` where it does not hold any more.
+
+        Nothing started or ended. Where no expected end has passed either, those planned before keep their plans.
+        """
+        if self.order is not FCFS or waiting.with_priorities or self.promises:
+            return None
+        times = plan.profile.times
+        if len(times) > 1 and times[1] <= now:
+            return None
+        came = plan.not_planned(waiting)
+        if came is not None:
+            plan.profile.advance(now)
+        return came
 
 
 def _rows(allocation: Allocation | None) -> list[list[int]] | None:
@@ -192,9 +201,9 @@ class ConservativeKeep(_Planner):
 
     def __init__(self, order: GivenOrder = FCFS, *, promises: bool = True) -> None:
         super().__init__(order, promises=promises)
-        self._promised: dict[Any, dict[Any, tuple[float, Any]]] = {}  # place: job: instant, allocation
+        self._promised: dict[Pool, dict[LiveJob, tuple[float, Any]]] = {}  # place: job: instant, allocation
         self._system: Any = None
-        self._settled: dict[Any, tuple[int, bool]] = {}  # place: version at its last decision, whether all stayed there
+        self._settled: dict[Pool, tuple[int, bool]] = {}  # version at its last decision, whether all stayed
 
     def attach(self, system: Any) -> None:
         """Attach an order that keeps a history to the system, and remember whose jobs these are."""
@@ -255,7 +264,7 @@ class ConservativeKeep(_Planner):
             return  # woken for a promise that has moved since
         settled = settled and unchanged and not self.order.changes
         profile = place.profile()
-        planned: dict[Any, tuple[float, Any]] = {}
+        planned: dict[LiveJob, tuple[float, Any]] = {}
         for job, (at, allocation) in promised.items():
             if at > now:
                 planned[job] = at, allocation

@@ -98,7 +98,7 @@ def _victims(place: Pool, job: LiveJob, now: float) -> list[Run]:
         and (run.started < now or not _stopped_before(run.work))  # else two could stop each other for ever
     ]
     candidates.sort(key=lambda run: (-run.started, -run.work.seq))
-    chosen: list[Any] = []
+    chosen: list[Run] = []
     for run in candidates:
         chosen.append(run)
         if place.fits_without(job, stopping + chosen):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from simmodel.resources.allocation import Request
 from simmodel.resources.claims import Claims, Grant
 from simmodel.resources.consumables import Consumables
-from simmodel.resources.profile import CountProfile
+from simmodel.resources.profile import CountProfile, Profile
 from simmodel.resources.running import RunningIndex
 from simmodel.resources.windows import Windows
 
@@ -113,16 +113,16 @@ class Pool(Claims, Windows):
         """Give back what a job held."""
         raise NotImplementedError
 
+    def profile(self) -> Profile:
+        """Return what will be free when, by the expected ends of what runs and the windows announced."""
+        raise NotImplementedError
+
     def earliest(self, job: LiveJob) -> tuple[float, int]:
-        """Return when enough processors are free by the expected ends (s), and how many more then."""
+        """Return when the job fits by the expected ends (s), and how many more processors are free then."""
         raise NotImplementedError
 
     def counts(self) -> CountProfile:
-        """Return the profile of free processors alone, where they are only counted."""
-        raise NotImplementedError
-
-    def profile(self) -> Any:
-        """Return what will be free when, by the expected ends of what runs and the windows announced."""
+        """Return the profile of processors alone, of a pool that is :attr:`simple`."""
         raise NotImplementedError
 
     # ------------------------------------------------------------------ parts that go and come

@@ -5,14 +5,51 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from math import nextafter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from simmodel.resources.running import RunningIndex
+    from simmodel.work.job import LiveJob
 
-__all__ = ["CountProfile", "earliest_from"]
+__all__ = ["CountProfile", "Profile", "earliest_from"]
 
 INFINITY = float("inf")
+
+
+class Profile(Protocol):
+    """What a pool of any kind will have free when, as a policy plans with it; ``pool.profile()`` makes one.
+
+    Instants and durations are in seconds. What a job is started with (an allocation of nodes, or nothing but the number
+    of its processors) is for the pool to know: a planner hands it on as it got it.
+    """
+
+    def fits(self, job: LiveJob, duration: float, /) -> Any:
+        """Return what to start the job with now, or ``None`` where it does not fit for so many seconds."""
+        ...
+
+    def earliest(self, job: LiveJob, duration: float, not_before: float = ..., /) -> tuple[float, Any]:
+        """Return the earliest instant at which the job fits for so many seconds, and what to start it with."""
+        ...
+
+    def take(self, job: LiveJob, at: float, duration: float, allocation: Any = None, /) -> None:
+        """Plan the job from an instant on for so many seconds."""
+        ...
+
+    def renew(self, job: LiveJob, at: float, duration: float, allocation: Any, /) -> None:
+        """Plan again what an earlier decision planned."""
+        ...
+
+    def give_back(self, job: LiveJob, at: float, duration: float, allocation: Any = None, /) -> None:
+        """Undo ``take``."""
+        ...
+
+    def make_room(self, job: LiveJob, duration: float, planned: LiveJob, /) -> Any:
+        """Return what to start the job with now where planned work can do with other nodes, to which it is moved."""
+        ...
+
+    def instant(self, at: float, /) -> float:
+        """Return the instant of a planned start: a step just after an instant is that instant."""
+        ...
 
 
 class CountProfile:

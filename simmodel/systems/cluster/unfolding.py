@@ -1,6 +1,8 @@
 """The future of a queue in which nothing else arrives, unfolded as far as somebody asks, and kept while it comes true.
 
-Two forms, both for a pool of which only the number of free processors counts, and for queues in order of arrival. In
+The rules are those of :class:`~simmodel.policies.backfilling.Easy` and
+:class:`~simmodel.policies.planning.Conservative`; here is what they come to where a future is kept. Two forms, both
+for a pool of which only the number of free processors counts, and for queues in order of arrival. In
 both a job at the tail changes nothing for those before it while it waits, so that asking when it would start looks at
 what is known already:
 
