@@ -11,8 +11,16 @@ import attrs
 from simmodel.errors import InputError, unknown
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.platform.options import ClusterOptions
-from simmodel.snapshots.jobs import PlaceState, Planned, RunningWork, Wait, Work, expected_plans, seen_work
-from simmodel.snapshots.snapshot import Snapshot
+from simmodel.snapshots.jobs import (
+    JobsSnapshot,
+    PlaceState,
+    Planned,
+    RunningWork,
+    Wait,
+    Work,
+    expected_plans,
+    seen_work,
+)
 from simmodel.snapshots.types import Columns, Instant
 
 if TYPE_CHECKING:
@@ -25,7 +33,7 @@ OPTIONS = ClusterOptions()
 
 
 @attrs.frozen(kw_only=True, eq=False, slots=False, repr=False)
-class ClusterSnapshot(Snapshot):
+class ClusterSnapshot(JobsSnapshot):
     """A cluster at one instant; beside what all snapshots have (see :class:`~simmodel.snapshots.snapshot.Snapshot`):
 
     Parameters
@@ -77,31 +85,11 @@ class ClusterSnapshot(Snapshot):
         )
 
     @property
-    def submitted_work(self) -> Iterator[Work]:
+    def works(self) -> Iterator[Work]:
         """What has been submitted and is not over: what runs, waits, is held and is blocked."""
         yield from (run.work for run in self.running)
         for works in (self.waiting, self.held, self.blocked):
             yield from works
-
-    @property
-    def ids(self) -> list[int | str]:
-        """The ids of the jobs that have been submitted and are not over."""
-        return [work.id for work in self.submitted_work]
-
-    @property
-    def begun(self) -> set[tuple[int | str, float]]:
-        """The ids of the jobs that run, each with its start (s)."""
-        return {(run.work.id, run.started) for run in self.running}
-
-    @property
-    def tally(self) -> tuple[int, int]:
-        """How many jobs run and how many wait."""
-        return len(self.running), len(self.waiting)
-
-    @property
-    def unfinished(self) -> int:
-        """How many jobs it holds, those still to arrive included."""
-        return len(self.ids) + len(self.arrivals)
 
     def expected(self, *, actual: bool = False) -> ClusterSnapshot:
         """Return what a what-if may see: no arrivals, failures or cancellations to come, and no actual run times.
@@ -124,7 +112,7 @@ class ClusterSnapshot(Snapshot):
             planned=tuple(expected_plans(self.planned, self.platform, self.now, actual=actual)),
             over=(),
         )
-        return attrs.evolve(seen, submitted=max((work.number for work in seen.submitted_work), default=-1) + 1)
+        return attrs.evolve(seen, submitted=max((work.number for work in seen.works), default=-1) + 1)
 
     def check(self) -> None:
         """Raise ``InputError``, with its place, where two parts of the snapshot do not fit together."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from math import inf, nextafter
 from operator import attrgetter
 from typing import Annotated, Any, NamedTuple
@@ -11,10 +11,12 @@ import attrs
 
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.resources.allocation import Allocation
+from simmodel.snapshots.snapshot import Snapshot
 from simmodel.snapshots.types import Count, Instant, Like, Rest, Seconds, Size, one_of
 from simmodel.work.job import Job
 
 __all__ = [
+    "JobsSnapshot",
     "Past",
     "PlaceState",
     "Planned",
@@ -195,3 +197,37 @@ def expected_plans(planned: Iterable[Planned], platform: ClusterSpec, now: float
             each = each._replace(at=now + model.mean_time_to_repair, what="back")
         known.append(each)
     return sorted(known, key=_WHEN)
+
+
+class JobsSnapshot(Snapshot):
+    """What the snapshots of systems that run jobs share: which jobs they hold."""
+
+    running: tuple[RunningWork, ...]
+    waiting: tuple[Work, ...]
+    arrivals: tuple[Work, ...]
+
+    @property
+    def works(self) -> Iterator[Work]:
+        """What has been submitted and is not over: what runs, then what waits."""
+        yield from (run.work for run in self.running)
+        yield from self.waiting
+
+    @property
+    def ids(self) -> list[int | str]:
+        """The ids of the jobs that have been submitted and are not over."""
+        return [work.id for work in self.works]
+
+    @property
+    def begun(self) -> set[tuple[int | str, float]]:
+        """The ids of the jobs that run, each with its start (s)."""
+        return {(run.work.id, run.started) for run in self.running}
+
+    @property
+    def tally(self) -> tuple[int, int]:
+        """How many jobs run and how many wait."""
+        return len(self.running), len(self.waiting)
+
+    @property
+    def unfinished(self) -> int:
+        """How many jobs it holds, those still to arrive included."""
+        return sum(1 for _ in self.works) + len(self.arrivals)

@@ -1,10 +1,10 @@
-"""Jobs of a small system as its snapshot holds them, and back."""
+"""Jobs as snapshots hold them, and back."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from simmodel.snapshots.jobs import Work
+from simmodel.snapshots.jobs import Past, Work
 from simmodel.work.job import LiveJob
 
 if TYPE_CHECKING:
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 __all__ = ["job_of", "work_of"]
 
 
-def work_of(job: LiveJob) -> Work:
-    """Return a job as a snapshot holds it."""
+def work_of(job: LiveJob, past: Past | None = None) -> Work:
+    """Return a job as a snapshot holds it, with what came before its present execution."""
     return Work(
         job.id,
         job.seq,
@@ -28,6 +28,7 @@ def work_of(job: LiveJob) -> Work:
         job.place.name,
         job._outcome,
         job._job,
+        past,
     )
 
 

@@ -22,6 +22,7 @@ from simmodel.snapshots.jobs import (
     seen_work,
 )
 from simmodel.systems.cluster.arrivals import Arrivals
+from simmodel.systems.job_states import work_of
 from simmodel.systems.policy_state import policy_state, stream_states
 from simmodel.work.job import OVER
 from simmodel.work.prepare import planned_seconds
@@ -115,21 +116,7 @@ def _refuse_claims(cluster: Cluster) -> None:
 def _work(job: LiveJob) -> Work:
     """Return what a snapshot says of a job; it is kept while it stays true."""
     if job._work is None:
-        job._work = Work(
-            job.id,
-            job.seq,
-            float(job.submit),
-            job.processors,
-            float(job.requested),
-            float(job.expected),
-            float(job._duration),
-            job.user,
-            float(job.priority),
-            job.place.name,
-            job._outcome,
-            job._job,
-            _past(job),
-        )
+        job._work = work_of(job, _past(job))
     return job._work  # type: ignore[no-any-return]
 
 
