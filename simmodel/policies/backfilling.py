@@ -74,7 +74,7 @@ class Easy(Policy):
         last = self._blocked.get(place)
         if last is not None and last[0] == place.version and self._still_blocked(view, place, *last[1:]):
             return ()
-        return self._at(view, place)
+        return self._counted(view, place) if place.simple else self._planned(view, place)
 
     def _still_blocked(self, view: View, place: Pool, head: LiveJob, at: float, extra: int) -> bool:
         """Whether nothing can start, because nothing has changed but jobs that came and do not fit.

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["OVER", "Dependency", "History", "Job", "JobRequest", "LiveJob", "Run"]
 
+INFINITY = float("inf")
+
 OVER = ("completed", "timeout", "failed", "cancelled", "lost", "rejected")
 """The states of a job to which nothing more will happen."""
 
@@ -482,7 +484,7 @@ class Run(Occurrence):
         self.stopping: str | None = None
         self.released = False
         self.callbacks = None
-        self._end = float("inf")  # when it ends, where that is planned, and its number among the events planned
+        self._end = INFINITY  # when it ends, where that is planned, and its number among the events planned
         self._number = 0
 
     @property

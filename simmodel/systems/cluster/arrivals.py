@@ -55,27 +55,33 @@ class Arrivals(Occurrence):
         that of its event among those planned; infinite while it submits: what is left goes on after all that is planned
     """
 
-    __slots__ = ("_chunks", "_core", "_each", "_i", "_jobs", "_queueing", "number", "numbers")
+    __slots__ = ("_chunks", "_core", "_each", "_i", "_jobs", "_priority", "_queueing", "_rows", "number", "numbers")
 
     def __init__(
         self, core: Core, queueing: Queueing, chunks: Iterable[PlainJobs], numbers: Mapping[int, int] | None
     ) -> None:
         self._core = core
         self._queueing = queueing
+        self._priority = core.submit_priority
         self._each = core.by_event or bool(core.on_submitted)
         self.numbers = numbers
         self._chunks = iter(chunks)
         self._i = 0
         self.number: float = inf
-        self._jobs: PlainJobs | None = next(self._chunks, None)
+        self._next_chunk()
         if self._jobs is not None:
             self._push(self._jobs.submit[0])
+
+    def _next_chunk(self) -> None:
+        """Go on with the next jobs, as columns and, for speed, as rows of them."""
+        self._jobs: PlainJobs | None = next(self._chunks, None)
+        self._rows: list[tuple[Any, ...]] = [] if self._jobs is None else list(zip(*self._jobs, strict=True))
 
     def _push(self, at: float) -> None:
         env = self._core.env
         self.callbacks = (self._fire,)
         number = self.number = next(env._eid)
-        heappush(env._queue, (at, self._core.submit_priority, number, self))  # type: ignore[misc]
+        heappush(env._queue, (at, self._priority, number, self))  # type: ignore[misc]
 
     @property
     def at(self) -> float | None:
@@ -94,35 +100,33 @@ class Arrivals(Occurrence):
         core = self._core
         admit = self._queueing.admit
         pool = core.only_pool
-        jobs = self._jobs
-        assert jobs is not None
-        rows, submit, processors, requested, expected, duration, ids, users, cut = jobs
+        jobs = self._rows
         i = self._i
-        at = submit[i]
+        at = jobs[i][1]
         each = self._each
         numbers = self.numbers
         watched = bool(core.usages)
         self.number = inf
         while True:
-            job = LiveJob(ids[i], rows[i], at, processors[i], requested[i], expected[i], duration[i])
+            row, _, processors, requested, expected, duration, name, user, cut = jobs[i]  # as PlainJobs has them
+            job = LiveJob(name, row, at, processors, requested, expected, duration)
             if numbers is not None:
-                job.seq = numbers[rows[i]]
-            job.user = users[i]
+                job.seq = numbers[row]
+            job.user = user
             job.place = pool
             job.watched = watched
-            if cut[i]:
+            if cut:
                 job._outcome = "timeout"
             i += 1
-            if i == len(rows):
-                jobs = self._jobs = next(self._chunks, None)
-                if jobs is not None:
-                    rows, submit, processors, requested, expected, duration, ids, users, cut = jobs
+            if i == len(jobs):
+                self._next_chunk()
+                jobs = self._rows
                 i = 0
             self._i = i
             admit(job)
-            if jobs is None:
+            if not jobs:
                 return
-            then = submit[i]
+            then = jobs[i][1]
             if then != at or each:
                 break
         self._push(then)

@@ -88,12 +88,13 @@ class Execution:
         job.state = "running"
         job.run = run
         job.started = now
-        if job._job is not None and job._job.body is not None:
-            self._begin_body(run, job._job)
+        spec = job._job
+        if spec is not None and spec.body is not None:
+            self._begin_body(run, spec)
         elif self.plans:
             run.callbacks = self._ends
-            end = run._end = now + job._duration
-            number = run._number = next(env._eid)
+            run._end = end = now + job._duration
+            run._number = number = next(env._eid)
             heappush(env._queue, (end, self._priority, number, run))  # type: ignore[misc]
         if job.past is not None and job.past.resumes:
             job.remember().resumes = None
