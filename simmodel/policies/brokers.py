@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from simmodel.errors import InputError, unknown
-from simmodel.policies.mapping import Lowest, MappingPolicy, Rule
+from simmodel.policies.mapping import Lowest, MappingPolicy, Rule, work_a_processor
 from simmodel.scheduling.protocol import Decision, Start, View
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["LOADS", "LeastLoaded", "Siloed"]
 
 LOADS: dict[str, Callable[[Any], float]] = {
-    "work": lambda place: float(place.backlog / place.capacity),
+    "work": work_a_processor,
     "processors": lambda place: (place.capacity - place.free + place.queued_processors) / place.capacity,
     "jobs": lambda place: (place.queued + place.runs) / place.capacity,
 }

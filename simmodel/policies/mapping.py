@@ -21,6 +21,7 @@ from simmodel.scheduling.policy import Decides, Policy
 from simmodel.scheduling.protocol import Decision, Start, View
 
 if TYPE_CHECKING:
+    from simmodel.scheduling.protocol import Place
     from simmodel.work.job import LiveJob
     from simmodel.work.livetask import LiveTask
 
@@ -209,8 +210,13 @@ def _home(_view: View, work: LiveJob | LiveTask, places: Sequence[Any]) -> Any:
     return home if home in places else places[0]
 
 
+def work_a_processor(place: Place) -> float:
+    """Return the work that is still expected of a place, for each of its processors."""
+    return float(place.backlog / place.capacity)
+
+
 def _least_loaded(_view: View, _work: LiveJob | LiveTask, places: Sequence[Any]) -> Any:
-    return min(places, key=lambda place: float(place.backlog / place.capacity))
+    return min(places, key=work_a_processor)
 
 
 TIES: dict[str, Rule] = {"first": _first, "least-loaded": _least_loaded, "home": _home, "random": _random}

@@ -111,19 +111,15 @@ class Cluster(System[LiveJob]):
         execution: Literal["planned", "told"] = "planned",
         begin: bool = True,
     ) -> None:
-        _one_of("decide_on", decide_on, ("instant", "event"))
-        _one_of("event_order", event_order, ("submits-first", "ends-first"))
-        _one_of("estimates", estimates, ("requested", "exact", "cqsim"))
-        _one_of("overrun", overrun, ("stop", "continue"))
-        _one_of("execution", execution, ("planned", "told"))
+        options = ClusterOptions(decide_on=decide_on, event_order=event_order, estimates=estimates, overrun=overrun)
+        if execution not in ("planned", "told"):
+            raise InputError(f"execution 'planned' or 'told' expected, found {execution!r}")
         if not isinstance(env, Environment):
             raise InputError(f"an environment of simmodel expected, found {type(env).__module__}.{type(env).__name__}")
         self.env = env
         self.spec = platform if isinstance(platform, ClusterSpec) else ClusterSpec.simple(platform)
         self.name = name or self.spec.name
-        self.options = ClusterOptions(
-            decide_on=decide_on, event_order=event_order, estimates=estimates, overrun=overrun
-        )
+        self.options = options
         self.core = core = Core(env, self.spec, self.name, self.options)
         self.pools = core.pools
         self.places = core.places
@@ -517,8 +513,3 @@ def _columns_of(workload: Workload, prepared: Prepared) -> dict[str, Any]:
 
 def _nothing() -> None:
     """Do nothing."""
-
-
-def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise InputError(f"{name} {' or '.join(map(repr, allowed))} expected, found {value!r}")

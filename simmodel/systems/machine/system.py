@@ -100,12 +100,7 @@ class Machine(MachineState):
         record: bool = True,
         begin: bool = True,
     ) -> None:
-        for option, value, allowed in (
-            ("decide", decide, ("ready", "submit", None)),
-            ("transfers", transfers, ("sequential", "parallel")),
-        ):
-            if value not in allowed:
-                raise InputError(f"{option} {' or '.join(map(repr, allowed))} expected, found {value!r}")
+        options = MachineOptions(decide=decide, overlap=overlap, transfers=transfers, contention=contention)
         if not isinstance(env, Environment):
             raise InputError(f"an environment of simmodel expected, found {type(env).__module__}.{type(env).__name__}")
         if not isinstance(spec, MachineSpec):
@@ -135,7 +130,7 @@ class Machine(MachineState):
         self.view = View(env, self.waiting, self.places, f"{self.name}.policy")
         self.view.estimator = _estimate
         self.view.problem = lambda tasks=None: problem_of(self, tasks)
-        self.options = MachineOptions(decide=decide, overlap=overlap, transfers=transfers, contention=contention)
+        self.options = options
         self.scheduler = Scheduler(env, policy, self.view, self, self.name, rank)
         self.decides_when_ready = (decide or ("submit" if self.scheduler.policy.plans else "ready")) == "ready"
         self.tasks: list[LiveTask] = []
