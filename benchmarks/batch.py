@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 
 from simmodel.formats.swf import read_swf
-from simmodel.generators.lublin import lublin
-from simmodel.runs.simulate import simulate
+from simmodel.generators.lublin_feitelson import lublin
+from simmodel.runs.simulating import simulate
 from simmodel.work.workload import Workload
 
 DATA = Path(os.environ.get("SIMMODEL_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -65,7 +65,7 @@ def replay(name: str, target: str, policy: str = "easy") -> None:
         spent = end.ru_utime + end.ru_stime - begin.ru_utime - begin.ru_stime
         show(f"{policy}, {name}: command, with start-up and metrics", spent / len(workload) * 1e6, "us CPU a job")
         program = (
-            "from simmodel.formats.swf import read_swf; from simmodel.runs.simulate import simulate\n"
+            "from simmodel.formats.swf import read_swf; from simmodel.runs.simulating import simulate\n"
             f"simulate(None, read_swf({str(path)!r}), 'easy')"
         )
         begin = end
@@ -94,10 +94,10 @@ def million() -> None:
     """Run in a process of its own: its peak memory is what is asked for."""
     program = (
         "import resource, time\n"
-        "from simmodel.generators.lublin import lublin\n"
+        "from simmodel.generators.lublin_feitelson import lublin\n"
         "from simmodel.generators.estimates import with_estimates\n"
         "from simmodel.work.transformations import scale_load\n"
-        "from simmodel.runs.simulate import simulate\n"
+        "from simmodel.runs.simulating import simulate\n"
         "begin = time.process_time()\n"
         "w = scale_load(with_estimates(lublin(1_100_000, processors=1024, seed=1), seed=1), to=0.8, processors=1024)\n"
         "made = time.process_time()\n"

@@ -15,7 +15,7 @@ import simpy
 
 from simmodel.catalogue import load_platform
 from simmodel.environment import Environment, quiet_garbage_collector
-from simmodel.generators.dressing import dressed_layered
+from simmodel.generators.costs import layered_with_costs
 from simmodel.generators.tasksets import database
 from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.platform.network import LinkSpec
@@ -120,7 +120,7 @@ def many_processors(processors: int = 32) -> MachineSpec:
 
 def planned() -> None:
     """A layered graph of 10,000 tasks and 54,000 edges on 32 processors: planned and run."""
-    work = dressed_layered(10_000, density=0.1, objects=1, rng=np.random.default_rng(SEED))
+    work = layered_with_costs(10_000, density=0.1, objects=1, rng=np.random.default_rng(SEED))
     for policy, target in (("heft", "targets: plan 1 s, in all 2 s"), ("peft", ""), ("cpop", ""), ("heft-setup", "")):
         spent, _, machine = drive(many_processors(), work, policy)
         show(f"10,000 tasks planned by {policy}: the decision", machine.scheduler.seconds, "s")

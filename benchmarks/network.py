@@ -15,7 +15,7 @@ import numpy as np
 
 from simmodel.environment import Environment, quiet_garbage_collector
 from simmodel.platform.network import LinkSpec
-from simmodel.records.network import NetworkRecorder
+from simmodel.records.network_recorder import NetworkRecorder
 from simmodel.resources.host import Host
 from simmodel.resources.network import Network
 

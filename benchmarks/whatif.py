@@ -21,10 +21,10 @@ from simmodel import Cluster, Environment, Workload
 from simmodel.environment import quiet_garbage_collector
 from simmodel.formats.swf import read_swf
 from simmodel.futures.whatif import what_if
-from simmodel.runs.simulate import simulate
+from simmodel.runs.simulating import simulate
 from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.studies.metascheduling import CQSIM, fitting
-from simmodel.systems.cluster.whatif import foresee
+from simmodel.systems.cluster.prediction import predict
 
 DATA = Path(os.environ.get("SIMMODEL_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
@@ -131,7 +131,7 @@ def snapshot_to_the_end() -> None:
 
     def light(policy: str) -> None:
         with quiet_garbage_collector():
-            foresee(seen, policy)
+            predict(seen, policy)
 
     for policy in ("easy", "fcfs", "sjf+easy", "wfp+easy", "conservative"):
         target = "at most 20" if policy == "easy" else ""

@@ -31,26 +31,25 @@ from simmodel.policies.planning import Conservative, ConservativeKeep
 from simmodel.policies.preemption import Preemptive
 from simmodel.policies.window import Window
 from simmodel.runs.scenario import Scenario, load_scenario
-from simmodel.runs.simulate import simulate, start
+from simmodel.runs.simulating import simulate, start
 from simmodel.scheduling.observer import Observer
-from simmodel.scheduling.policy import Policy
+from simmodel.scheduling.policy_base import Policy
 from simmodel.scheduling.protocol import Preempt, Reserve, Start, View, WakeAt
-from simmodel.scheduling.registry import policies as policy_names
-from simmodel.scheduling.registry import policy, register_policy
+from simmodel.scheduling.registry import policy, policy_names, register_policy
 from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Dependency, Job
 from simmodel.work.table import Table
 from simmodel.work.workload import Report, Workload
 
 if TYPE_CHECKING:
-    from simmodel.catalogue import load_platform, load_workflow, load_workload, task_work
-    from simmodel.experiments.brokering import BrokerComparison, compare_brokers
-    from simmodel.experiments.compare import Comparison, Replications, compare, replicate
-    from simmodel.experiments.explore import Exploration, explore
-    from simmodel.experiments.portfolio import Beside, beside, replicate_beside
+    from simmodel.catalogue import load_platform, load_tasks, load_workflow, load_workload
+    from simmodel.experiments.broker_comparison import BrokerComparison, compare_brokers
+    from simmodel.experiments.comparison import Comparison, Replications, compare, replicate
+    from simmodel.experiments.exploration import Exploration, explore
+    from simmodel.experiments.portfolio_comparison import PortfolioComparison, compare_portfolio, replicate_portfolio
     from simmodel.futures.branches import Branch, CancelJob, StartJob, SubmitJob
-    from simmodel.futures.comparison import WhatIf
     from simmodel.futures.outcomes import Outcome
+    from simmodel.futures.what_if_result import WhatIf
     from simmodel.futures.whatif import what_if
     from simmodel.platform.broker import BrokerSpec
     from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
@@ -67,21 +66,21 @@ if TYPE_CHECKING:
     )
     from simmodel.policies.planners import CPOP, HEFT, PEFT, HEFTSetup, LookaheadHEFT, PEFTSetup
     from simmodel.policies.portfolio import Portfolio
-    from simmodel.records.network import NetworkRecorder
+    from simmodel.records.network_recorder import NetworkRecorder
     from simmodel.resources.host import Host
     from simmodel.resources.network import Network
     from simmodel.resources.processor import Processor
     from simmodel.results.broker import BrokerResult
     from simmodel.results.loading import load_result
     from simmodel.results.machine import MachineResult
-    from simmodel.results.result import Result, recorded
+    from simmodel.results.result import Result, recorded_result
     from simmodel.runs.simulation import Simulation
-    from simmodel.scheduling.objective import Objective, objective
+    from simmodel.scheduling.objectives import Objective, objective
     from simmodel.snapshots.broker import BrokerSnapshot
     from simmodel.snapshots.cluster import ClusterSnapshot
     from simmodel.snapshots.machine import MachineSnapshot
     from simmodel.snapshots.snapshot import Snapshot
-    from simmodel.studies.metascheduling import contest
+    from simmodel.studies.metascheduling import broker_study
     from simmodel.systems.broker.system import Broker
     from simmodel.systems.cluster.forecast import Forecast
     from simmodel.systems.cluster.from_data import snapshot_of
@@ -91,25 +90,25 @@ if TYPE_CHECKING:
 else:
     _LATER = {
         "ArchitectureSpec": "simmodel.platform.machine",
-        "beside": "simmodel.experiments.portfolio",
-        "Beside": "simmodel.experiments.portfolio",
+        "compare_portfolio": "simmodel.experiments.portfolio_comparison",
+        "PortfolioComparison": "simmodel.experiments.portfolio_comparison",
         "Branch": "simmodel.futures.branches",
         "Broker": "simmodel.systems.broker.system",
-        "BrokerComparison": "simmodel.experiments.brokering",
+        "BrokerComparison": "simmodel.experiments.broker_comparison",
         "BrokerResult": "simmodel.results.broker",
         "BrokerSnapshot": "simmodel.snapshots.broker",
         "MachineSnapshot": "simmodel.snapshots.machine",
         "CancelJob": "simmodel.futures.branches",
-        "compare": "simmodel.experiments.compare",
-        "compare_brokers": "simmodel.experiments.brokering",
-        "Comparison": "simmodel.experiments.compare",
-        "contest": "simmodel.studies.metascheduling",
+        "compare": "simmodel.experiments.comparison",
+        "compare_brokers": "simmodel.experiments.broker_comparison",
+        "Comparison": "simmodel.experiments.comparison",
+        "broker_study": "simmodel.studies.metascheduling",
         "CPOP": "simmodel.policies.planners",
         "DataObject": "simmodel.work.workflow",
         "EarliestFinish": "simmodel.policies.mapping",
         "EarliestStart": "simmodel.policies.mapping",
-        "Exploration": "simmodel.experiments.explore",
-        "explore": "simmodel.experiments.explore",
+        "Exploration": "simmodel.experiments.exploration",
+        "explore": "simmodel.experiments.exploration",
         "FastestExecution": "simmodel.policies.mapping",
         "Forecast": "simmodel.systems.cluster.forecast",
         "GreedyDS": "simmodel.policies.mapping",
@@ -130,20 +129,20 @@ else:
         "MemoryPoolSpec": "simmodel.platform.machine",
         "MinMin": "simmodel.policies.batch_mapping",
         "Network": "simmodel.resources.network",
-        "NetworkRecorder": "simmodel.records.network",
+        "NetworkRecorder": "simmodel.records.network_recorder",
         "NetworkSpec": "simmodel.platform.network",
-        "objective": "simmodel.scheduling.objective",
-        "Objective": "simmodel.scheduling.objective",
+        "objective": "simmodel.scheduling.objectives",
+        "Objective": "simmodel.scheduling.objectives",
         "Outcome": "simmodel.futures.outcomes",
         "PEFT": "simmodel.policies.planners",
         "PEFTSetup": "simmodel.policies.planners",
         "Portfolio": "simmodel.policies.portfolio",
         "Processor": "simmodel.resources.processor",
         "ProcessorSpec": "simmodel.platform.machine",
-        "recorded": "simmodel.results.result",
-        "replicate": "simmodel.experiments.compare",
-        "replicate_beside": "simmodel.experiments.portfolio",
-        "Replications": "simmodel.experiments.compare",
+        "recorded_result": "simmodel.results.result",
+        "replicate": "simmodel.experiments.comparison",
+        "replicate_portfolio": "simmodel.experiments.portfolio_comparison",
+        "Replications": "simmodel.experiments.comparison",
         "Result": "simmodel.results.result",
         "RoundRobin": "simmodel.policies.mapping",
         "RouteSpec": "simmodel.platform.network",
@@ -159,10 +158,10 @@ else:
         "SubmitJob": "simmodel.futures.branches",
         "Sufferage": "simmodel.policies.batch_mapping",
         "Task": "simmodel.work.workflow",
-        "task_work": "simmodel.catalogue",
+        "load_tasks": "simmodel.catalogue",
         "TaskSet": "simmodel.work.taskset",
         "what_if": "simmodel.futures.whatif",
-        "WhatIf": "simmodel.futures.comparison",
+        "WhatIf": "simmodel.futures.what_if_result",
         "Workflow": "simmodel.work.workflow",
     }
 
@@ -184,7 +183,6 @@ __all__ = [
     "PEFT",
     "ArchitectureSpec",
     "Backfill",
-    "Beside",
     "BestFit",
     "Branch",
     "Broker",
@@ -242,6 +240,7 @@ __all__ = [
     "Policy",
     "PolicyError",
     "Portfolio",
+    "PortfolioComparison",
     "Preempt",
     "Preemptive",
     "Processor",
@@ -277,26 +276,26 @@ __all__ = [
     "Window",
     "Workflow",
     "Workload",
-    "beside",
+    "broker_study",
     "compare",
     "compare_brokers",
-    "contest",
+    "compare_portfolio",
     "explore",
     "load_platform",
     "load_result",
     "load_scenario",
+    "load_tasks",
     "load_workflow",
     "load_workload",
     "objective",
     "policy",
     "policy_names",
-    "recorded",
+    "recorded_result",
     "register_policy",
     "replicate",
-    "replicate_beside",
+    "replicate_portfolio",
     "simulate",
     "snapshot_of",
     "start",
-    "task_work",
     "what_if",
 ]

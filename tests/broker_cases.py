@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from simmodel.environment import Environment
-from simmodel.runs.simulate import simulate
+from simmodel.runs.simulating import simulate
 from simmodel.systems.broker.system import Broker
 from simmodel.systems.cluster.system import Cluster
 from simmodel.work.workload import Workload

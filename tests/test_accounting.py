@@ -10,7 +10,7 @@ import pytest
 
 from simmodel.errors import InputError
 from simmodel.formats.cells import duration, instant, memory
-from simmodel.formats.columns import read_columns
+from simmodel.formats.named_columns import read_columns
 from simmodel.formats.pbs import read_pbs
 from simmodel.formats.sacct import read_sacct
 

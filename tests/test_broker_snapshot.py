@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from simmodel.environment import Environment
 from simmodel.errors import InputError, SnapshotError
 from simmodel.policies.mapping import MappingPolicy, RoundRobin
-from simmodel.runs.simulate import simulate
+from simmodel.runs.simulating import simulate
 from simmodel.snapshots.broker import BrokerSnapshot
 from simmodel.snapshots.snapshot import Snapshot
 from simmodel.systems.broker.system import Broker

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from simmodel.environment import Environment
 from simmodel.errors import ImpossibleWork, InputError, Stalled
-from simmodel.experiments.compare import replicate
+from simmodel.experiments.comparison import replicate
 from simmodel.metrics.brokered import by_cluster, by_origin, moved, moved_turnaround, side_by_side, weekly
 from simmodel.platform.cluster import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.policies.brokers import LeastLoaded
 from simmodel.policies.mapping import EarliestFinish, EarliestStart, Random, RoundRobin, Share
 from simmodel.runs.scenario import Scenario, load_scenario
-from simmodel.runs.simulate import simulate
+from simmodel.runs.simulating import simulate
 from simmodel.scheduling.protocol import Start
 from simmodel.systems.broker.system import Broker
 from simmodel.systems.cluster.system import Cluster

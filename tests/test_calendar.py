@@ -20,7 +20,7 @@ from simmodel.platform.cluster import (
     ReservationSpec,
 )
 from simmodel.resources.counts import CountPool
-from simmodel.runs.simulate import simulate
+from simmodel.runs.simulating import simulate
 from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Dependency, Job
 

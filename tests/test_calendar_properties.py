@@ -18,7 +18,7 @@ from simmodel.platform.cluster import (
     PartitionSpec,
     ReservationSpec,
 )
-from simmodel.runs.simulate import simulate
+from simmodel.runs.simulating import simulate
 from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Job
 

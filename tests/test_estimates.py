@@ -15,7 +15,7 @@ from simmodel.generators.estimates import (
     user_estimates,
     with_estimates,
 )
-from simmodel.generators.lublin import lublin
+from simmodel.generators.lublin_feitelson import lublin
 
 HOUR = 3600.0
 

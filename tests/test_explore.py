@@ -11,10 +11,10 @@ import pytest
 from machines import small_machine
 
 from simmodel import InputError, Task, Workflow
-from simmodel.catalogue import task_work
-from simmodel.experiments.compare import replicate
-from simmodel.experiments.explore import Exploration, explore
-from simmodel.runs.simulate import simulate
+from simmodel.catalogue import load_tasks
+from simmodel.experiments.comparison import replicate
+from simmodel.experiments.exploration import Exploration, explore
+from simmodel.runs.simulating import simulate
 
 GPU = {"name": "gpu0", "setup": 10}
 
@@ -99,7 +99,7 @@ def test_executors_and_one_seed() -> None:
 
 
 def test_work_may_be_drawn_by_a_function() -> None:
-    drawn = explore("hetsim-slow", partial(task_work, "random:tasks=10"), ["hrr"], seeds=3)
+    drawn = explore("hetsim-slow", partial(load_tasks, "random:tasks=10"), ["hrr"], seeds=3)
     named = explore("hetsim-slow", "random:tasks=10", ["hrr"], seeds=3)
     assert drawn.samples["makespan"].tolist() == named.samples["makespan"].tolist()
     assert len(np.unique(drawn.samples["makespan"])) == 3

@@ -249,7 +249,7 @@ def test_a_decision_type_of_ones_own_is_carried_out_by_the_function_it_is_given(
         boosted.append(decision.work)
         return None
 
-    cluster.scheduler.carries[Boost] = boost
+    cluster.scheduler.handlers[Boost] = boost
     cluster.scheduler.wake()
     with pytest.raises(Stalled):
         cluster.env.run()

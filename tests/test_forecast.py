@@ -12,8 +12,8 @@ from simmodel.platform.cluster import ClusterSpec, NodeSpec, OutageSpec, Partiti
 from simmodel.policies.mapping import MappingPolicy
 from simmodel.scheduling.protocol import Start
 from simmodel.systems.cluster.forecast import Forecast
+from simmodel.systems.cluster.projection import ProjectedJob, ProjectedPlan, Projection
 from simmodel.systems.cluster.system import Cluster
-from simmodel.systems.cluster.unfolding import Plan, Unfolding, Work
 from simmodel.work.job import Job
 
 PATIENT = settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
@@ -98,26 +98,26 @@ def test_a_forecast_by_actual_times_is_a_replay_of_what_came_so_far(case: Case, 
 
 def test_a_plan_by_hand() -> None:
     """4 processors, 3 of them until 10; 4 wanted for 5 s: from 10 to 15. One fits beside them until 10."""
-    plan = Plan(backfill=True)
-    plan.restart(0.0, 1, [(10.0, 1, 3, 10.0)], [Work("wide", 4, 5, 5, 5)])
-    assert [plan.start(0.0, Work(n, 1, n, n, n)) for n in (10, 11)] == [0, 15]
-    plan.add(0.0, Work("small", 1, 10, 10, 10))
-    assert plan.start(2.0, Work("next", 1, 1, 1, 1)) == 15
-    assert plan.come_true(2.0, [("small", 0.0)])
-    assert not plan.come_true(11.0, [])  # the wide one should have started
+    plan = ProjectedPlan(backfill=True)
+    plan.restart(0.0, 1, [(10.0, 1, 3, 10.0)], [ProjectedJob("wide", 4, 5, 5, 5)])
+    assert [plan.start(0.0, ProjectedJob(n, 1, n, n, n)) for n in (10, 11)] == [0, 15]
+    plan.add(0.0, ProjectedJob("small", 1, 10, 10, 10))
+    assert plan.start(2.0, ProjectedJob("next", 1, 1, 1, 1)) == 15
+    assert plan.advance(2.0, [("small", 0.0)])
+    assert not plan.advance(11.0, [])  # the wide one should have started
 
 
 def test_an_unfolding_by_hand() -> None:
     """3 of 4 processors are planned until 10, but free at 6: the wide one starts then, and the next one after it."""
-    unfolding = Unfolding("conservative", each=False)
-    unfolding.restart(0.0, 1, [(6.0, 1, 3, 10.0)], [Work("wide", 4, 5, 5, 5)])
-    long, short = Work("long", 1, 11, 11, 11), Work("short", 1, 10, 10, 7)
+    unfolding = Projection("conservative", each=False)
+    unfolding.restart(0.0, 1, [(6.0, 1, 3, 10.0)], [ProjectedJob("wide", 4, 5, 5, 5)])
+    long, short = ProjectedJob("long", 1, 11, 11, 11), ProjectedJob("short", 1, 10, 10, 7)
     assert unfolding.start(0.0, long) == 11
     assert unfolding.start(0.0, short) == 0
     unfolding.add(0.0, short)  # it runs until 7: the wide one waits for it
     assert unfolding.start(0.0, long) == 12
-    assert unfolding.come_true(7.0, [("short", 0.0)])
-    assert not unfolding.come_true(8.0, [])
+    assert unfolding.advance(7.0, [("short", 0.0)])
+    assert not unfolding.advance(8.0, [])
 
 
 def test_estimates_by_hand_of_what_asks_for_more() -> None:

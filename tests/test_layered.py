@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simmodel.formats.daggen import read_daggen, write_daggen
-from simmodel.generators.layered import layered
+from simmodel.generators.layers import layered
 
 
 def rng(seed: int = 0) -> np.random.Generator:

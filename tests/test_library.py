@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from data import data_file
 
-from simmodel.catalogue import FORMATS, load_workload, ready_file, ready_folder, ready_names, task_work_names
+from simmodel.catalogue import FORMATS, bundled_file, bundled_folder, bundled_names, load_workload, task_names
 from simmodel.errors import InputError
 from simmodel.formats.swf import read_swf, write_swf
 from simmodel.generators.settings import GENERATORS, generate
@@ -51,10 +51,10 @@ def test_every_ready_workload_loads(name, tmp_path):
 
 
 def test_the_ready_names_are_those_tested_here():
-    assert ready_names("workloads") == sorted([*READY, *task_work_names()])
-    assert ready_names("no such kind") == []
-    assert ready_file("workloads", "probe-4").name == "probe-4.toml"
-    assert sum(path.stat().st_size for path in ready_folder("workloads").iterdir()) < 150_000
+    assert bundled_names("workloads") == sorted([*READY, *task_names()])
+    assert bundled_names("no such kind") == []
+    assert bundled_file("workloads", "probe-4").name == "probe-4.toml"
+    assert sum(path.stat().st_size for path in bundled_folder("workloads").iterdir()) < 150_000
 
 
 def test_another_seed_gives_another_workload():

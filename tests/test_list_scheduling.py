@@ -13,7 +13,7 @@ from simmodel.errors import InputError
 from simmodel.policies import ranks, timetable
 from simmodel.policies.list_scheduling import cpop, critical_path, critical_processor, heft, lookahead_heft, peft
 from simmodel.policies.ranks import downward_ranks, optimistic_costs, optimistic_ranks, upward_ranks
-from simmodel.policies.timetable import Profile, Timetable
+from simmodel.policies.timetable import IdleGaps, Timetable
 from simmodel.scheduling.problem import Problem
 
 PLANS = {"heft": heft, "cpop": cpop, "peft": peft, "lookahead": lookahead_heft}
@@ -152,7 +152,7 @@ def test_cores_of_a_processor_are_shared():
 
 
 def test_a_profile_has_the_first_time_at_which_cores_are_free():
-    profile = Profile(4, at=5.0)
+    profile = IdleGaps(4, at=5.0)
     profile.take(5.0, 9.0, 3)
     profile.take(7.0, 12.0, 1)
     assert profile.earliest(0.0, 2.0, 1) == 5.0

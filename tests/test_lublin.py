@@ -4,7 +4,7 @@ import attrs
 import numpy as np
 import pytest
 
-from simmodel.generators.lublin import BATCH, INTERACTIVE, TYPELESS, bucket_weights, lublin
+from simmodel.generators.lublin_feitelson import BATCH, INTERACTIVE, TYPELESS, bucket_weights, lublin
 
 # Half-hours from midnight, of the authors' formula
 WEIGHTS = {

@@ -14,12 +14,12 @@ from simmodel.environment import Environment
 from simmodel.errors import InputError
 from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.platform.network import LinkSpec
-from simmodel.scheduling.registry import policies
+from simmodel.scheduling.registry import policy_names
 from simmodel.systems.machine.system import Machine
 from simmodel.work.taskset import TaskSet
 from simmodel.work.workflow import Workflow
 
-NAMES = list(policies("tasks"))
+NAMES = list(policy_names("tasks"))
 FILES = sorted(
     str(path.relative_to(FOLDER))
     for pattern in ("dag/*.dot.gz", "dax/*.xml.gz", "wfformat/*.json.gz")

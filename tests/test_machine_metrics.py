@@ -16,7 +16,7 @@ from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolS
 from simmodel.platform.network import LinkSpec
 from simmodel.records.task_moments import PHASES
 from simmodel.results.machine import MachineResult
-from simmodel.runs.simulate import simulate
+from simmodel.runs.simulating import simulate
 from simmodel.scheduling.protocol import Start
 from simmodel.work.task import DataObject
 from simmodel.work.taskset import TaskSet

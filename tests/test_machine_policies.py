@@ -8,10 +8,10 @@ from oracles.machine import Witness, check
 
 from simmodel.environment import Environment
 from simmodel.errors import ImpossibleWork
-from simmodel.scheduling.registry import policies
+from simmodel.scheduling.registry import policy_names
 from simmodel.systems.machine.system import Machine
 
-NAMES = tuple(sorted(policies("tasks")))
+NAMES = tuple(sorted(policy_names("tasks")))
 
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])

@@ -24,7 +24,7 @@ from simmodel.records.task_moments import FIRST_COLUMNS
 from simmodel.results.loading import read_scenario
 from simmodel.results.machine import MachineResult
 from simmodel.results.stores import plain
-from simmodel.runs.simulate import simulate
+from simmodel.runs.simulating import simulate
 from simmodel.scheduling.protocol import Start
 from simmodel.systems.machine.system import Machine
 

@@ -12,7 +12,7 @@ from simmodel.errors import InputError
 from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.platform.network import LinkSpec
 from simmodel.scheduling.protocol import Estimate
-from simmodel.scheduling.registry import policies, policy
+from simmodel.scheduling.registry import policy, policy_names
 from simmodel.systems.machine.system import Machine
 from simmodel.work.task import Task
 from simmodel.work.workflow import Workflow
@@ -230,8 +230,8 @@ def test_each_execution_of_the_examples(example, name, called):
 
 
 def test_policies_for_places_that_queue_are_told_apart_and_say_so_elsewhere():
-    assert set(ONLINE) < set(policies("tasks"))
-    assert not set(policies("tasks")) & set(policies("jobs"))
+    assert set(ONLINE) < set(policy_names("tasks"))
+    assert not set(policy_names("tasks")) & set(policy_names("jobs"))
     for name in (*ONLINE, "heft"):
         with pytest.raises(InputError, match=f"policy '{name}' decides which .*; cluster asks when jobs start"):
             Cluster(Environment(seed=1), 4, policy=name)

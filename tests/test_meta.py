@@ -8,12 +8,12 @@ from data import data_file
 
 from simmodel.cli import main
 from simmodel.errors import InputError
-from simmodel.experiments.brokering import compare_brokers, inner_jobs
+from simmodel.experiments.broker_comparison import compare_brokers, inner_jobs
 from simmodel.formats.swf import read_swf
-from simmodel.generators.lublin import lublin
+from simmodel.generators.lublin_feitelson import lublin
 from simmodel.metrics.tables import text_table
 from simmodel.policies.mapping import RoundRobin
-from simmodel.studies.metascheduling import CQSIM, PAPER, SETUPS, contest, fitting
+from simmodel.studies.metascheduling import CQSIM, PAPER, SETUPS, broker_study, fitting
 from simmodel.work.job import Job
 from simmodel.work.transformations import scale_load
 from simmodel.work.workload import Workload
@@ -153,16 +153,16 @@ def test_text_tables_stand_in_columns() -> None:
 
 def test_the_contest_has_the_tables_of_the_paper() -> None:
     log = lublin(300, 2180, seed=1)
-    found = contest(log, "slower", 3, edges=20)
+    found = broker_study(log, "slower", 3, edges=20)
     assert found.comparison.by("processors")["jobs"][-1] == 260
     assert {"paper share(0.6)", "paper sgs-t", "paper change"} <= {*found.sizes.names}
     assert found.sizes["paper sgs-t"][-1] == 681.7
     assert "(928.6" in found.summary()
     assert found.walltimes["jobs"][-1] == 260
-    fewer = contest(log, SETUPS["equal"], 2, edges=20, simulate_edges=False, policy="conservative")
+    fewer = broker_study(log, SETUPS["equal"], 2, edges=20, simulate_edges=False, policy="conservative")
     assert fewer.comparison.by("processors")["jobs"][-1] == 260
     with pytest.raises(InputError, match="a setup expected \\(equal, slower\\), found 'other'"):
-        contest(log, "other")
+        broker_study(log, "other")
 
 
 def theta() -> Workload:

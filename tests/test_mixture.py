@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simmodel.errors import InputError
-from simmodel.generators.mixture import mix, mixture
+from simmodel.generators.mixing import mix, mixture
 from simmodel.generators.tasksets import database, random_tasks
 from simmodel.work.task import Task
 from simmodel.work.taskset import TaskSet

@@ -11,7 +11,7 @@ import pytest
 from simmodel.environment import Environment
 from simmodel.errors import InputError
 from simmodel.platform.network import LinkSpec
-from simmodel.records.network import NetworkRecorder
+from simmodel.records.network_recorder import NetworkRecorder
 from simmodel.resources.network import Network
 from simmodel.view.network_plots import link_load, transfer_times
 

@@ -18,7 +18,7 @@ from simmodel.resources.counts import CountPool
 from simmodel.resources.node_profile import NodeProfile
 from simmodel.resources.nodes import NodePool
 from simmodel.resources.profile import CountProfile
-from simmodel.runs.simulate import simulate
+from simmodel.runs.simulating import simulate
 from simmodel.scheduling.protocol import Start
 from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Job, LiveJob

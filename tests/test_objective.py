@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from simmodel.errors import InputError
-from simmodel.metrics.objective import final_scores, kiviat, kiviat_area, measured, started_shares
+from simmodel.metrics.objective_scores import final_scores, kiviat, kiviat_area, measured, started_shares
 from simmodel.results.result import Result
-from simmodel.scheduling.objective import MEASURES, OBJECTIVES, Objective, comparable, measure, objective
+from simmodel.scheduling.objectives import MEASURES, OBJECTIVES, Objective, comparable, measure, objective
 
 
 def result(starts, name="run", **more):

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from simmodel.environment import Environment
 from simmodel.policies import Backfill
 from simmodel.policies.ordering import ORDERS, Multifactor, Order, order
-from simmodel.runs.simulate import simulate
-from simmodel.scheduling.columns import ColumnIndex
+from simmodel.runs.simulating import simulate
+from simmodel.scheduling.column_index import ColumnIndex
 from simmodel.scheduling.registry import policy
 from simmodel.scheduling.usage import Usage
 from simmodel.work.job import Job, LiveJob

@@ -69,9 +69,9 @@ def test_every_name_a_module_offers_exists(module: Path) -> None:
 def test_the_front_door_stays_a_function_whatever_is_imported_first() -> None:
     for first in (
         "simmodel",
-        "simmodel.runs.simulate",
+        "simmodel.runs.simulating",
         "simmodel.systems.cluster.system",
-        "simmodel.experiments.compare",
+        "simmodel.experiments.comparison",
     ):
         code = f"import {first}, simmodel; print(callable(simmodel.simulate), callable(simmodel.compare))"
         assert printed(code).split() == ["True", "True"]

@@ -18,7 +18,7 @@ from simmodel.policies.list_scheduling import heft, peft
 from simmodel.policies.phases import PhaseTable, heft_setup, peft_setup
 from simmodel.policies.planners import HEFT, LookaheadHEFT, Planner
 from simmodel.scheduling.problem import Problem
-from simmodel.scheduling.registry import policies, policy
+from simmodel.scheduling.registry import policy, policy_names
 from simmodel.systems.machine.system import Machine
 from simmodel.work.task import Task
 from simmodel.work.taskset import TaskSet
@@ -67,7 +67,7 @@ def test_later_work_is_planned_behind_what_is_queued():
     assert machine.result().ended == 8
 
 
-@pytest.mark.parametrize("name", sorted(policies("tasks")))
+@pytest.mark.parametrize("name", sorted(policy_names("tasks")))
 def test_what_is_queued_before_it_is_ready_never_stands_before_what_it_waits_for(name):
     # The child is named first; it is there first; it is the shorter one.
     for tasks, end in (
@@ -332,7 +332,7 @@ import numpy as np
 from simmodel import Environment
 from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.platform.network import LinkSpec
-from simmodel.scheduling.registry import policies
+from simmodel.scheduling.registry import policy_names
 from simmodel.systems.machine.system import Machine
 from simmodel.work.task import Task
 from simmodel.work.workflow import Workflow
@@ -346,7 +346,7 @@ spec = MachineSpec(
 rng = np.random.default_rng(3)
 tasks = [Task(id=f"task {i}", run=int(rng.integers(1, 6)) * 4, family="abc"[i % 3]) for i in range(60)]
 edges = [(f"task {a}", f"task {b}", 8.0) for b in range(9, 60) for a in sorted({int(x) for x in rng.integers(0, b, 3)})]
-for name in [each for each in policies("tasks") if each != "share"]:
+for name in [each for each in policy_names("tasks") if each != "share"]:
     env = Environment(seed=5)
     machine = Machine(env, spec, policy=name)
     machine.submit(Workflow(tasks, edges))

@@ -25,7 +25,7 @@ from simmodel.platform.cluster import (
     ReservationSpec,
 )
 from simmodel.platform.toml import KINDS, from_dict, read_toml, to_dict, write_toml
-from simmodel.runs.simulate import simulate
+from simmodel.runs.simulating import simulate
 from simmodel.work.job import Job
 
 NAMES = st.text(max_size=6)

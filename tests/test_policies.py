@@ -13,7 +13,7 @@ from strategies import cases, to_workload
 
 from simmodel.errors import InputError
 from simmodel.policies import Backfill, Easy, Window
-from simmodel.scheduling.registry import policies, policy
+from simmodel.scheduling.registry import policy, policy_names
 from simmodel.work.job import Job as Request
 from simmodel.work.workload import Workload
 
@@ -164,7 +164,7 @@ def test_an_order_that_changes_may_be_a_plain_function():
         assert starts == run(Workload(columns), 16, Backfill("wfp", kind)).starts
 
 
-@pytest.mark.parametrize("name", sorted(policies("jobs")))
+@pytest.mark.parametrize("name", sorted(policy_names("jobs")))
 def test_every_policy_that_is_listed_runs_every_job(name):
     rng = np.random.default_rng(7)
     columns = {

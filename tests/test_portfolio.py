@@ -16,10 +16,10 @@ from strategies import Case, cases, to_workload
 
 from simmodel import Cluster, Environment, Job, Start, policy, simulate
 from simmodel.errors import InputError, PolicyError
-from simmodel.generators.schedtwin import schedtwin
-from simmodel.metrics.objective import started_shares
+from simmodel.generators.phased import schedtwin
+from simmodel.metrics.objective_scores import started_shares
 from simmodel.policies.portfolio import Portfolio
-from simmodel.scheduling.registry import policies, split_names
+from simmodel.scheduling.registry import policy_names, split_names
 
 EASIES = ("wfp+easy", "fcfs+easy", "sjf+easy")
 
@@ -292,7 +292,7 @@ def test_nothing_is_simulated_where_nothing_can_start_or_all_starts():
 def test_told_scores_are_those_of_a_simulation():
     jobs = [Job(processors=1, run=9), Job(processors=2, run=5, requested=8), Job(submit=2, processors=2, run=10)]
     goal = {"wait_max": 1.0, "slowdown_mean": 2.0, "turnaround_mean": 0.5}
-    from simmodel.scheduling.objective import Objective
+    from simmodel.scheduling.objectives import Objective
 
     def scores(scale: str, candidates: Any) -> list[float]:
         return simulate(4, jobs, Portfolio(candidates, Objective(goal, scale=scale))).choices["score"].tolist()
@@ -518,7 +518,7 @@ def test_portfolios_are_named():
     assert found.ties == ("wfp", "fcfs", "conservative")
     assert (found.interval, found.hysteresis, found.horizon, found.estimates) == (60, 0.05, 3600, "actual")
     assert str(found.objective) == "raw:0.5*wait_max+2*wait_mean"
-    assert "portfolio" in policies()
+    assert "portfolio" in policy_names()
     nested = policy("portfolio(portfolio(easy, sjf+easy), ljf)")
     assert tuple(nested.policies) == ("portfolio(easy, sjf+easy)", "ljf")
     assert split_names("easy, portfolio(a, b(c, d)) ,sjf") == ["easy", "portfolio(a, b(c, d))", "sjf"]

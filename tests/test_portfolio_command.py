@@ -19,10 +19,10 @@ import pytest
 from simmodel import Job, load_result, load_scenario, simulate
 from simmodel.cli import main
 from simmodel.errors import InputError
-from simmodel.experiments.portfolio import beside, replicate_beside
+from simmodel.experiments.portfolio_comparison import compare_portfolio, replicate_portfolio
 from simmodel.formats.swf import write_swf
-from simmodel.generators.schedtwin import SCHEDTWIN, JobClass, schedtwin
-from simmodel.metrics.objective import final_scores, kiviat
+from simmodel.generators.phased import SCHEDTWIN, JobClass, schedtwin
+from simmodel.metrics.objective_scores import final_scores, kiviat
 from simmodel.policies.portfolio import Portfolio
 from simmodel.studies.schedtwin import (
     PAPER_AREAS,
@@ -112,7 +112,7 @@ def test_wrong_classes_get_one_sentence(options, sentence):
 
 def test_a_portfolio_beside_its_policies():
     log = draw_small(seed=4)
-    runs = beside(32, log, schedtwin_portfolio(interval=30))
+    runs = compare_portfolio(32, log, schedtwin_portfolio(interval=30))
     assert runs.names == ("wfp", "fcfs", "sjf", "portfolio")
     alone = {name: simulate(32, log, f"{name}+easy") for name in ("wfp", "fcfs", "sjf")}
     for name, result in alone.items():
@@ -128,21 +128,21 @@ def test_a_portfolio_beside_its_policies():
     head = "longest wait greatest slowdown mean wait mean slowdown area score started"
     assert " ".join(runs.summary().splitlines()[0].split()) == head
     assert len(runs.summary().splitlines()) == 5
-    assert repr(runs) == "<Beside: wfp, fcfs, sjf, portfolio>"
+    assert repr(runs) == "<PortfolioComparison: wfp, fcfs, sjf, portfolio>"
     with pytest.raises(InputError, match="a portfolio expected, found 'easy'"):
-        beside(32, log, "easy")
+        compare_portfolio(32, log, "easy")
 
 
 def test_an_objective_of_few_measures_is_shown_on_the_usual_axes():
-    runs = beside(32, draw_small(seed=4), Portfolio(["easy", "sjf+easy"], "wait_mean"))
+    runs = compare_portfolio(32, draw_small(seed=4), Portfolio(["easy", "sjf+easy"], "wait_mean"))
     assert runs.chart.axes == ("wait_max", "slowdown_max", "wait_mean", "slowdown_mean")
-    own = beside(32, draw_small(seed=4), Portfolio(["easy"], "utilisation+wait_max+turnaround_mean"))
+    own = compare_portfolio(32, draw_small(seed=4), Portfolio(["easy"], "utilisation+wait_max+turnaround_mean"))
     assert own.chart.axes == ("utilisation", "wait_max", "turnaround_mean")
     assert "%" in own.summary().splitlines()[1]
 
 
 def test_seeds_are_compared_in_pairs():
-    found = replicate_beside(32, draw_small, Portfolio(["easy", "sjf+easy"]), seeds=4)
+    found = replicate_portfolio(32, draw_small, Portfolio(["easy", "sjf+easy"]), seeds=4)
     table = found.table()
     assert table["policy"].tolist() == ["easy", "sjf+easy", "portfolio"]
     for name in found.names:
@@ -153,14 +153,14 @@ def test_seeds_are_compared_in_pairs():
     assert (found.values("wait_max")["easy"] > 0).all()
     assert (found.values("utilisation")["portfolio"] <= 1).all()
     assert len(found.summary().splitlines()) == 4
-    assert repr(found) == "<BesideSamples: 4 seeds of easy, sjf+easy, portfolio>"
+    assert repr(found) == "<PortfolioReplications: 4 seeds of easy, sjf+easy, portfolio>"
 
 
 def test_replications_run_in_other_processes_as_here():
     portfolio = schedtwin_portfolio(hysteresis=0.05)
-    here = replicate_beside(32, draw_small, portfolio, seeds=[7, 8])
+    here = replicate_portfolio(32, draw_small, portfolio, seeds=[7, 8])
     with ProcessPoolExecutor(1) as pool:
-        there = replicate_beside(32, draw_small, portfolio, seeds=[7, 8], executor=pool)
+        there = replicate_portfolio(32, draw_small, portfolio, seeds=[7, 8], executor=pool)
     for name in here.samples.names:
         assert there.samples[name].tolist() == pytest.approx(here.samples[name].tolist(), nan_ok=True)
 
@@ -179,7 +179,7 @@ def test_the_paper_s_experiment():
 
 
 def test_pictures_are_drawn():
-    runs = beside(32, draw_small(seed=4), schedtwin_portfolio())
+    runs = compare_portfolio(32, draw_small(seed=4), schedtwin_portfolio())
     result = runs.portfolio
     _, ax = plt.subplots()
     assert radar(runs.chart, ax=ax) is ax

@@ -8,7 +8,7 @@ import simpy
 
 from simmodel.platform.cluster import ClusterSpec, OutageSpec, PartitionSpec, QueueSpec
 from simmodel.policies import Easy, Preemptive
-from simmodel.runs.simulate import simulate
+from simmodel.runs.simulating import simulate
 from simmodel.scheduling.protocol import Preempt, Start, WakeAt
 from simmodel.work.job import Job
 

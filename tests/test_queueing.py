@@ -12,7 +12,7 @@ from simmodel.metrics.statistics import replications
 from simmodel.policies import Backfill
 from simmodel.resources.claims import Preempted
 from simmodel.resources.counts import CountPool
-from simmodel.runs.simulate import simulate
+from simmodel.runs.simulating import simulate
 from simmodel.work.job import Job
 from simmodel.work.workload import Workload
 

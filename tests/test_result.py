@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simmodel.records import Steps
-from simmodel.results import Result, recorded
+from simmodel.results import Result, recorded_result
 from simmodel.work.table import Table
 from simmodel.work.workload import Workload
 
@@ -137,7 +137,7 @@ def test_rejected_and_withdrawn_jobs_in_the_queue():
 
 def test_what_the_log_recorded():
     columns = {"submit": [0, 5, 6, 7], "wait": [1, -1, 2, 0], "run": [10, 10, -1, 3], "processors": [1, 1, 1, 0]}
-    result = recorded(Workload(columns, name="log"), processors=4)
+    result = recorded_result(Workload(columns, name="log"), processors=4)
     assert result.jobs["status"].tolist() == ["completed", "rejected", "rejected", "rejected"]
     assert result.report.rejected.total() == 3
     assert result.busy().integral() == 10

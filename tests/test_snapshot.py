@@ -21,11 +21,11 @@ from simmodel.platform.cluster import (
 )
 from simmodel.policies import Easy, Preemptive
 from simmodel.runs.scenario import Scenario
-from simmodel.runs.simulate import simulate
+from simmodel.runs.simulating import simulate
 from simmodel.scheduling.protocol import Start
 from simmodel.snapshots.cluster import ClusterSnapshot
+from simmodel.systems.cluster.prediction import predict
 from simmodel.systems.cluster.system import Cluster
-from simmodel.systems.cluster.whatif import foresee
 from simmodel.work.job import Dependency, Job
 from simmodel.work.workload import Workload
 
@@ -146,12 +146,12 @@ def test_overdue_work_is_expected_to_end_just_after_now():
     cluster = at(30, jobs, overrun="continue")
     snapshot = cluster.snapshot()
     assert (snapshot.running[0].expected_end, snapshot.running[0].end) == (10, 100)
-    found = foresee(snapshot.expected())
+    found = predict(snapshot.expected())
     just = np.nextafter(30, np.inf)
     assert found.starts == [(2, "batch", just)]
     assert found.jobs["end"].tolist() == [just, just + 5]
     assert found.now == []
-    assert foresee(snapshot).starts == [(2, "batch", 100)]
+    assert predict(snapshot).starts == [(2, "batch", 100)]
 
 
 def test_failures_and_drains_to_come_are_not_foreseen_and_maintenance_is():

@@ -15,7 +15,7 @@ from simmodel.platform.cluster import (
 )
 from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.systems.cluster.from_data import snapshot_of
-from simmodel.systems.cluster.whatif import foresee
+from simmodel.systems.cluster.prediction import predict
 from simmodel.work.job import Dependency
 
 NODES = ClusterSpec(partitions=[PartitionSpec(nodes=[NodeSpec(count=2, cores=4, gpus=1)])])
@@ -48,7 +48,7 @@ def test_a_snapshot_of_data_has_nodes_limits_and_dependencies():
     assert ClusterSnapshot.from_json(snapshot.to_json()) == snapshot
     assert snapshot == snapshot.expected()
     # Node 0 does not come back as far as anybody knows; job 3 has the higher priority.
-    assert sorted(foresee(snapshot).starts) == [(2, "batch", 1100.0), (3, "batch", 1050.0), (4, "batch", 1100.0)]
+    assert sorted(predict(snapshot).starts) == [(2, "batch", 1100.0), (3, "batch", 1050.0), (4, "batch", 1100.0)]
 
 
 OF = {"id": 1, "processors": 2, "requested": 60, "started": 90}
@@ -119,4 +119,4 @@ def test_a_snapshot_of_data_has_what_the_description_says_is_away():
     snapshot = snapshot_of(spec, now=100, running=running, waiting=waiting, policy="easy")
     assert ClusterSnapshot.from_json(snapshot.to_json()) == snapshot
     # One processor is reserved, one drained until 120, one busy until 155; nothing may run into the maintenance.
-    assert foresee(snapshot).starts == [(3, "r", 100.0), (2, "batch", 155.0), (4, "batch", 165.0)]
+    assert predict(snapshot).starts == [(3, "r", 100.0), (2, "batch", 155.0), (4, "batch", 165.0)]

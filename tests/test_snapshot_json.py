@@ -20,7 +20,7 @@ from simmodel.platform.cluster import (
     QueueSpec,
     ReservationSpec,
 )
-from simmodel.runs.simulate import simulate
+from simmodel.runs.simulating import simulate
 from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.work.job import Dependency, Job
 

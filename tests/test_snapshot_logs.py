@@ -9,7 +9,7 @@ from data import data_file
 from simmodel.environment import Environment
 from simmodel.formats.swf import read_swf
 from simmodel.policies.ordering import Multifactor
-from simmodel.runs.simulate import simulate
+from simmodel.runs.simulating import simulate
 from simmodel.systems.cluster.system import Cluster
 
 MODES = [{}, {"decide_on": "event"}, {"decide_on": "event", "event_order": "ends-first", "estimates": "cqsim"}]

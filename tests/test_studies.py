@@ -12,7 +12,7 @@ from data import data_file
 
 from simmodel.errors import InputError
 from simmodel.formats.dax import read_dax
-from simmodel.generators.sipht import sipht
+from simmodel.generators.sipht_workflow import sipht
 from simmodel.studies.fat import Layers, fat_curve, two_processors
 from simmodel.studies.hetsim import CLAIMS, Drawn, setup_study
 

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from simmodel.catalogue import load_platform, load_workflow
 from simmodel.errors import InputError
+from simmodel.generators.costs import layered_with_costs, with_costs
 from simmodel.generators.distributions import exponential
 from simmodel.generators.draws import Streams, amounts, counts, share, whole
-from simmodel.generators.dressing import dress, dressed_layered
 from simmodel.generators.families import implementations, only_possible, with_families
-from simmodel.generators.layered import layered
-from simmodel.generators.mixture import mix, mixture
+from simmodel.generators.layers import layered
+from simmodel.generators.mixing import mix, mixture
 from simmodel.generators.task_arrivals import arrive, works_over_time
 from simmodel.generators.tasksets import changed, database, random_tasks
 from simmodel.work.task import Task
@@ -89,7 +89,7 @@ def test_amounts_of_every_form() -> None:
         (lambda: share("partial", 1.5), "partial: a share from 0 to 1 expected, found 1.5"),
         (lambda: database(5, fan_in=1, rng=rng()), "fan_in: a whole number >= 2 expected, found 1"),
         (lambda: database(5, table=-1, rng=rng()), "table: a finite quantity in B, zero or more, expected, found -1"),
-        (lambda: dressed_layered(fat=2, rng=rng()), "fat: a number from 0 to 1 expected, found 2"),
+        (lambda: layered_with_costs(fat=2, rng=rng()), "fat: a number from 0 to 1 expected, found 2"),
     ],
 )
 def test_wrong_parameters_get_one_sentence(call, said) -> None:
@@ -148,7 +148,7 @@ def test_a_database_is_large_without_a_graph() -> None:
 def test_dressing_a_real_workflow() -> None:
     flow = load_workflow(data_file("dax/Sipht_30.xml.gz"))
     for seed in range(20):
-        dressed = dress(flow, rng=rng(seed))
+        dressed = with_costs(flow, rng=rng(seed))
         assert list(dressed.tasks) == list(flow.tasks)
         assert {edge[:2] for edge in dressed.edges} == {edge[:2] for edge in flow.edges}
         assert [task.family for task in dressed] == [task.family for task in flow]
@@ -157,17 +157,17 @@ def test_dressing_a_real_workflow() -> None:
         assert all(4e6 <= file.size <= 300e6 for file in dressed.files.values())
         assert all(dressed.writers(name) and dressed.readers(name) for name in dressed.files)
         assert not dressed.unlisted()
-    objects = [len(edge.data) for seed in range(40) for edge in dress(flow, rng=rng(seed)).edges]
+    objects = [len(edge.data) for seed in range(40) for edge in with_costs(flow, rng=rng(seed)).edges]
     assert np.mean(objects) == pytest.approx(3, abs=4 * math.sqrt(2 / len(objects)))
     assert np.bincount(objects)[1:].min() > len(objects) / 5 - 4 * math.sqrt(len(objects) * 0.16)
 
 
 def test_dressing_forgets_what_was_known_of_run_times() -> None:
     flow = Workflow([Task(id=1, flop=5, serial=0.1, started=3, cores=2), Task(id=2, run_on={"x": 2})], [(1, 2, 10)])
-    one, two = dress(flow, run=7, objects=0, rng=rng())
+    one, two = with_costs(flow, run=7, objects=0, rng=rng())
     assert (one.run, one.flop, one.started, one.cores, one.outputs) == (7, None, None, 2, ())
     assert (two.run, two.run_on, two.inputs) == (7, {}, ())
-    again = dress(TaskSet.of(flow), run=7, objects=1, size=5, rng=rng())
+    again = with_costs(TaskSet.of(flow), run=7, objects=1, size=5, rng=rng())
     assert [edge.size for edge in again.edges] == [5]
 
 
@@ -181,7 +181,7 @@ def test_dressing_forgets_what_was_known_of_run_times() -> None:
     most=st.integers(0, 5),
 )
 def test_layers_dressed_have_data_on_every_edge(n, fat, density, jump, seed, most) -> None:
-    work = dressed_layered(n, fat=fat, density=density, jump=jump, objects=(min(most, 1), most), rng=rng(seed))
+    work = layered_with_costs(n, fat=fat, density=density, jump=jump, objects=(min(most, 1), most), rng=rng(seed))
     flow = work.workflow()
     assert list(flow.tasks) == [*range(1, n + 1)]
     assert all(min(most, 1) <= len(edge.data) <= most for edge in flow.edges)
@@ -280,7 +280,7 @@ def test_tasks_arrive_in_their_order() -> None:
 
 
 def test_whole_works_arrive() -> None:
-    pairs = works_over_time(lambda rng: dressed_layered(10, rng=rng), 50, rate=0.1, rng=rng())
+    pairs = works_over_time(lambda rng: layered_with_costs(10, rng=rng), 50, rate=0.1, rng=rng())
     assert len(pairs) == 50
     assert [at for at, _ in pairs] == sorted(at for at, _ in pairs)
     assert len({tuple(work.run) for _, work in pairs}) == 50
@@ -316,8 +316,8 @@ def test_wrong_arrivals_get_one_sentence(call, said) -> None:
     [
         lambda rng: random_tasks(50, objects=(1, 5), cores=(1, 3), rng=rng),
         lambda rng: database(50, fan_in=4, queries=3, rng=rng),
-        lambda rng: dressed_layered(30, rng=rng),
-        lambda rng: TaskSet.of(dress(layered(20, rng=np.random.default_rng(0)), rng=rng)),
+        lambda rng: layered_with_costs(30, rng=rng),
+        lambda rng: TaskSet.of(with_costs(layered(20, rng=np.random.default_rng(0)), rng=rng)),
         lambda rng: with_families(TaskSet([1.0] * 50), 5, partial=0.5, reconfiguration=(1, 2), rng=rng),
         lambda rng: arrive(TaskSet([1.0] * 50), rate=1, rng=rng),
         lambda rng: mix([random_tasks(20, rng=rng), database(20, rng=rng)], rng=rng),

@@ -9,14 +9,14 @@ from data import data_file
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simmodel.catalogue import load_platform, load_workload, make_work, ready_file, task_work, task_work_names
+from simmodel.catalogue import bundled_file, load_platform, load_tasks, load_workload, make_work, task_names
 from simmodel.errors import ImpossibleWork, InputError
 from simmodel.formats.daggen import write_daggen
 from simmodel.formats.hetsim_config import HetSimConfig
-from simmodel.generators.dressing import dress
-from simmodel.generators.layered import layered
+from simmodel.generators.costs import with_costs
+from simmodel.generators.layers import layered
 from simmodel.generators.task_kinds import TASK_KINDS
-from simmodel.runs.simulate import simulate
+from simmodel.runs.simulating import simulate
 from simmodel.work.taskset import TaskSet
 from simmodel.work.workflow import Workflow
 
@@ -48,21 +48,21 @@ def drawn(work) -> list:
 
 
 def test_every_ready_work_and_every_kind_is_tested() -> None:
-    assert task_work_names() == sorted(READY)
+    assert task_names() == sorted(READY)
     assert {kind for kind, *_ in READY.values()} == set(TASK_KINDS)
 
 
 @pytest.mark.parametrize("name", READY)
 def test_ready_works(name) -> None:
     kind, tasks, objects = READY[name]
-    work = task_work(name)
+    work = load_tasks(name)
     assert sum(len(each) for each in sets(work)) == tasks
     assert objects is None or sum(len(each.sizes) for each in sets(work)) == objects
     assert {each.name for each in sets(work)} == {name}
-    assert drawn(task_work(name)) == drawn(work)
-    assert kind in ("tasks",) or drawn(task_work(name, seed=9)) != drawn(work)
+    assert drawn(load_tasks(name)) == drawn(work)
+    assert kind in ("tasks",) or drawn(load_tasks(name, seed=9)) != drawn(work)
     for key in ("description = ", "source = "):
-        assert key in ready_file("workloads", name).read_text()
+        assert key in bundled_file("workloads", name).read_text()
     with pytest.raises(InputError, match="that makes tasks for a machine, not jobs"):
         load_workload(name)
 
@@ -80,16 +80,16 @@ def test_ready_works_run_on_machines(name, machine) -> None:
 
 
 def test_figures_of_ready_works() -> None:
-    work = task_work("random-families")
+    work = load_tasks("random-families")
     assert sum("GPU" not in kinds for kinds in dict(zip(work.families, work.implementations, strict=True)).values()) > 0
     assert len(work.reconfiguration) == 8
     assert (work.submit[0], max(np.diff(work.submit)) <= 60) == (0, True)
-    pairs = task_work("graphs-over-time")
+    pairs = load_tasks("graphs-over-time")
     assert len(pairs) == 12
     assert len({tuple(each.run) for _, each in pairs}) == 12
-    mixed = task_work("mixed-1000")
+    mixed = load_tasks("mixed-1000")
     assert sum(family in ("query", "gather") for family in mixed.families) == 700
-    flow = task_work("fork-join")
+    flow = load_tasks("fork-join")
     assert flow["join"].implementations == ("CPUCore", "GPU")
     assert flow.critical_path() == ("split", "edges-1", "join")
 
@@ -98,47 +98,49 @@ def test_figures_of_ready_works() -> None:
 
 
 def test_texts() -> None:
-    work = task_work("random: tasks = 1e3, families=4 ,run=10-20,objects=1..2,size=4MB-0.3GB,partial=0.5", seed=3)
+    work = load_tasks("random: tasks = 1e3, families=4 ,run=10-20,objects=1..2,size=4MB-0.3GB,partial=0.5", seed=3)
     assert (len(work), {*work.families}) == (1000, {f"family{i}" for i in range(4)})
     assert (min(work.run) >= 10, max(work.run) <= 20) == (True, True)
     assert (min(work.sizes) >= 4e6, 250e6 < max(work.sizes) <= 300e6) == (True, True)
     assert {len(found) for found in work.inputs} == {1, 2}
     assert drawn(work) == drawn(
-        task_work("random:size=4MB..300MB,objects=1-2,run=10..20,families=4,tasks=1000,partial=.5", 3)
+        load_tasks("random:size=4MB..300MB,objects=1-2,run=10..20,families=4,tasks=1000,partial=.5", 3)
     )
-    assert task_work("random:run=1e-3").run[0] == 0.001
-    assert len(task_work("random")) == len(task_work("random:")) == 100
-    assert len(task_work("database:tasks=500")) == 500
-    assert isinstance(task_work("daggen:n=20,ccr=3"), Workflow)
-    assert task_work("daggen:n=20", seed=5).edges != task_work("daggen:n=20", seed=6).edges
-    fat, thin = (len(task_work(f"layered:n=40,regular=1,fat={fat}").workflow().levels) for fat in (1, 0))
+    assert load_tasks("random:run=1e-3").run[0] == 0.001
+    assert len(load_tasks("random")) == len(load_tasks("random:")) == 100
+    assert len(load_tasks("database:tasks=500")) == 500
+    assert isinstance(load_tasks("daggen:n=20,ccr=3"), Workflow)
+    assert load_tasks("daggen:n=20", seed=5).edges != load_tasks("daggen:n=20", seed=6).edges
+    fat, thin = (len(load_tasks(f"layered:n=40,regular=1,fat={fat}").workflow().levels) for fat in (1, 0))
     assert (fat, thin) == (1, 40)
-    assert task_work("random:tasks=5,max_delay=3,start=7").submit[0] == 7
-    assert {*task_work("random:types=GPU+FPGA").implementations} == {("GPU", "FPGA")}
-    assert [len(each) for _, each in task_work("dressed:workflow=fork-join,copies=3,gap=5")] == [6, 6, 6]
-    assert [at for at, _ in task_work("dressed:workflow=fork-join,copies=3,gap=5")] == [5, 10, 15]
+    assert load_tasks("random:tasks=5,max_delay=3,start=7").submit[0] == 7
+    assert {*load_tasks("random:types=GPU+FPGA").implementations} == {("GPU", "FPGA")}
+    assert [len(each) for _, each in load_tasks("dressed:workflow=fork-join,copies=3,gap=5")] == [6, 6, 6]
+    assert [at for at, _ in load_tasks("dressed:workflow=fork-join,copies=3,gap=5")] == [5, 10, 15]
 
 
 def test_files(tmp_path) -> None:
     rng = np.random.default_rng(0)
     flow = layered(20, rng=rng)
     write_daggen(flow, tmp_path / "graph.dot")
-    assert len(task_work(tmp_path / "graph.dot")) == len(task_work(str(tmp_path / "graph.dot"), format="daggen")) == 20
-    dressed = task_work(f"dressed:workflow={tmp_path}/graph.dot,run=5")
+    assert (
+        len(load_tasks(tmp_path / "graph.dot")) == len(load_tasks(str(tmp_path / "graph.dot"), format="daggen")) == 20
+    )
+    dressed = load_tasks(f"dressed:workflow={tmp_path}/graph.dot,run=5")
     assert {*TaskSet.of(dressed).run} == {5}
     (tmp_path / "mine.toml").write_text('generator = "dressed"\n[parameters]\nworkflow = "graph.dot"\nrate = 2\n')
-    beside = task_work(tmp_path / "mine.toml")
+    beside = load_tasks(tmp_path / "mine.toml")
     assert (len(beside), beside.name, len(beside.submit)) == (20, "mine", 20)
     with pytest.raises(InputError, match=r"option of the reader expected: .*repair"):
-        task_work(tmp_path / "graph.dot", repair=True)
+        load_tasks(tmp_path / "graph.dot", repair=True)
 
 
 def test_a_workflow_of_pegasus_dressed() -> None:
     path = data_file("dax/Sipht_30.xml.gz")
-    work = task_work(f"dressed:workflow={path}", seed=1)
+    work = load_tasks(f"dressed:workflow={path}", seed=1)
     assert (len(work), len(work.edges)) == (29, 33)
-    assert sorted(task.family for task in work) == sorted(task.family for task in task_work(path))
-    assert work.files != dress(task_work(path), rng=np.random.default_rng(1)).files  # a stream of its own
+    assert sorted(task.family for task in work) == sorted(task.family for task in load_tasks(path))
+    assert work.files != with_costs(load_tasks(path), rng=np.random.default_rng(1)).files  # a stream of its own
 
 
 def test_settings_in_python() -> None:
@@ -154,7 +156,7 @@ def test_settings_in_python() -> None:
     parts = [{"work": "fork-join"}, {"work": "random:tasks=4"}]
     whole = make_work({"generator": "mixture", "seed": 2, "parameters": {"parts": parts, "order": "blocks"}})
     assert list(whole.ids)[:1] + list(whole.ids)[6:] == ["split", 0, 1, 2, 3]
-    assert drawn(make_work({"generator": "random"}, seed=0)) == drawn(task_work("random"))
+    assert drawn(make_work({"generator": "random"}, seed=0)) == drawn(load_tasks("random"))
 
 
 # ---------------------------------------------------------------------- HetSim's configuration
@@ -164,27 +166,27 @@ def test_a_configuration_gives_what_the_text_does_not_say() -> None:
     config = HetSimConfig(min_task_runtime=1, max_task_runtime=2, min_data_objects=2, max_data_objects=2,
                           min_data_size=5, max_data_size=6, max_task_delay=3)  # fmt: skip
     for text in ("random:tasks=50", "layered:n=30", "dressed:workflow=fork-join"):
-        work = TaskSet.of(task_work(text, config=config))
+        work = TaskSet.of(load_tasks(text, config=config))
         assert all(1 <= seconds <= 2 for seconds in work.run)
         assert all(5e6 <= size <= 6e6 for size in work.sizes)
         assert {len(found) % 2 for found in work.inputs} == {0}
         assert (work.submit[0], max(np.diff(work.submit)) <= 3, max(work.submit) > 3) == (0, True, True)
-    said = task_work("random:tasks=50,run=7,rate=1", config=config)
+    said = load_tasks("random:tasks=50,run=7,rate=1", config=config)
     assert ({*said.run}, said.submit[0] > 0) == ({7}, True)
     with pytest.raises(InputError, match="partial: families of tasks expected, found none"):
-        task_work("random", config=HetSimConfig(partial_task_families=True))
-    some = task_work("random:families=30", config=HetSimConfig(partial_task_families=True))
+        load_tasks("random", config=HetSimConfig(partial_task_families=True))
+    some = load_tasks("random:families=30", config=HetSimConfig(partial_task_families=True))
     assert len({*some.implementations}) == 4
-    graph = task_work("fork-join", config=config)
+    graph = load_tasks("fork-join", config=config)
     assert (graph.run[0], len(graph.submit)) == (40, 6)  # listed, so not drawn; but arriving
 
 
 @pytest.mark.parametrize("text", ["random:tasks=20,objects=1-5,families=3,rate=1", "layered:n=20", "database:tasks=20"])
 def test_seeds_of_a_configuration(text) -> None:
-    base = task_work(text, 1, config=HetSimConfig(seed_uniform=1, seed_task_runtime=2, seed_data_size=3))
-    again = task_work(text, 99, config=HetSimConfig(seed_uniform=1, seed_task_runtime=2, seed_data_size=3))
+    base = load_tasks(text, 1, config=HetSimConfig(seed_uniform=1, seed_task_runtime=2, seed_data_size=3))
+    again = load_tasks(text, 99, config=HetSimConfig(seed_uniform=1, seed_task_runtime=2, seed_data_size=3))
     assert drawn(again) == drawn(base)
-    times = task_work(text, 1, config=HetSimConfig(seed_uniform=1, seed_task_runtime=9, seed_data_size=3))
+    times = load_tasks(text, 1, config=HetSimConfig(seed_uniform=1, seed_task_runtime=9, seed_data_size=3))
     assert (times.inputs, times.sizes, times.families) == (base.inputs, base.sizes, base.families)
     assert times.run != base.run
 
@@ -192,14 +194,14 @@ def test_seeds_of_a_configuration(text) -> None:
 def test_without_strict_exceptions_what_cannot_run_is_left_out() -> None:
     machine = load_platform("multicore-2x10")  # has no GPU
     text = "random:tasks=40,families=8,types=GPU+CPU,partial=0.5"
-    strict = task_work(text, config=HetSimConfig(strict_exceptions=True), machine=machine)
+    strict = load_tasks(text, config=HetSimConfig(strict_exceptions=True), machine=machine)
     assert len(strict) == 40
     gpu = "random:tasks=40,families=8,types=GPU"
-    work = task_work(gpu, config=HetSimConfig(strict_exceptions=False), machine=machine)
+    work = load_tasks(gpu, config=HetSimConfig(strict_exceptions=False), machine=machine)
     assert (len(work), work.report.rejected) == (0, {"task that no processor can run": 40})
     with pytest.raises(ImpossibleWork):
-        simulate(machine, task_work(gpu))
-    pairs = task_work(f"{gpu},copies=2,rate=1", config=HetSimConfig(strict_exceptions=False), machine=machine)
+        simulate(machine, load_tasks(gpu))
+    pairs = load_tasks(f"{gpu},copies=2,rate=1", config=HetSimConfig(strict_exceptions=False), machine=machine)
     assert [len(each) for _, each in pairs] == [0, 0]
 
 
@@ -247,7 +249,7 @@ def test_without_strict_exceptions_what_cannot_run_is_left_out() -> None:
 )
 def test_wrong_texts_get_one_sentence(text, said) -> None:
     with pytest.raises(InputError) as caught:
-        task_work(text)
+        load_tasks(text)
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -338,7 +340,7 @@ def test_wrong_settings_get_one_sentence(kind, parameters, said) -> None:
 def test_wrong_files_get_one_sentence(text, said, tmp_path) -> None:
     (tmp_path / "x.toml").write_text(text)
     with pytest.raises(InputError) as caught:
-        task_work(tmp_path / "x.toml")
+        load_tasks(tmp_path / "x.toml")
     assert said in str(caught.value)
 
 
@@ -346,7 +348,7 @@ def test_a_work_that_is_part_of_itself(tmp_path) -> None:
     path = tmp_path / "loop.toml"
     path.write_text(f"generator = 'mixture'\n[[parameters.parts]]\nwork = '{path}'\n")
     with pytest.raises(InputError, match=r"no work that is part of itself expected, found .*loop.toml -> .*loop.toml"):
-        task_work(path)
+        load_tasks(path)
 
 
 @given(
@@ -364,4 +366,4 @@ def test_a_work_that_is_part_of_itself(tmp_path) -> None:
 )
 def test_texts_are_read_or_refused(text) -> None:
     with suppress(InputError):
-        assert sets(task_work(text))
+        assert sets(load_tasks(text))

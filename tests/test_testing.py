@@ -10,9 +10,9 @@ from simmodel.platform.broker import BrokerSpec
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.policies.backfilling import Easy
 from simmodel.resources.counts import CountPool
-from simmodel.scheduling.policy import DecidingObject, Policy
+from simmodel.scheduling.policy_base import DecidingObject, Policy
 from simmodel.scheduling.protocol import Estimate, Place, Start, View
-from simmodel.scheduling.registry import policies, policy, register_policy
+from simmodel.scheduling.registry import policy, policy_names, register_policy
 from simmodel.scheduling.waiting import WaitingQueue
 from simmodel.systems.broker.system import Broker
 from simmodel.systems.cluster.system import Cluster
@@ -26,7 +26,7 @@ from simmodel.work.workload import Workload
 RUNS = [1000.125 + 7 * i for i in range(6)]
 
 
-@pytest.mark.parametrize("name", policies())
+@pytest.mark.parametrize("name", policy_names())
 def test_every_policy_of_the_package_passes(name):
     check_policy(name)
 

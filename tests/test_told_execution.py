@@ -31,7 +31,7 @@ def test_a_recorded_schedule_comes_back(policy):
     planned.replay(log())
     planned.env.run()
     record = planned.result().jobs
-    told = Cluster(Environment(), 8, execution="told")
+    told = Cluster(Environment(), 8, execution="mirrored")
     told.replay(log())
     order = sorted(range(len(record)), key=lambda row: (record["start"][row], record["end"][row], row))
     for row in order:
@@ -47,7 +47,7 @@ def test_a_recorded_schedule_comes_back(policy):
 
 def test_what_if_of_a_mirror_goes_by_expected_ends():
     env = Environment()
-    mirror = Cluster(env, 4, "easy", execution="told")
+    mirror = Cluster(env, 4, "easy", execution="mirrored")
     first = mirror.submit(Job(processors=3, run=1, requested=100))
     second = mirror.submit(Job(processors=2, run=1, requested=10))
     mirror.execution.start(first)
@@ -63,7 +63,7 @@ def test_what_if_of_a_mirror_goes_by_expected_ends():
 
 def test_a_job_can_start_on_nodes_that_are_named_and_go_back_to_the_queue():
     env = Environment()
-    cluster = Cluster(env, 4, execution="told")
+    cluster = Cluster(env, 4, execution="mirrored")
     job = cluster.submit(Job(processors=4, run=5))
     other = cluster.submit(Job(processors=4, run=5))
     cluster.execution.start(job, at=1)
@@ -93,7 +93,7 @@ def test_a_job_can_start_on_nodes_that_are_named_and_go_back_to_the_queue():
 )
 def test_what_cannot_be_is_refused(tell, message):
     env = Environment()
-    cluster = Cluster(env, 4, execution="told")
+    cluster = Cluster(env, 4, execution="mirrored")
     job = cluster.submit(Job(run=1))
     env.run(until=2)
 

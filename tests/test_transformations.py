@@ -5,7 +5,7 @@ import pytest
 from data import data_file
 
 from simmodel.formats.swf import read_swf
-from simmodel.generators.lublin import lublin
+from simmodel.generators.lublin_feitelson import lublin
 from simmodel.work.transformations import between, first, merge, offered_load, scale_load, select, shift
 from simmodel.work.workload import Workload
 

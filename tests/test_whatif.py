@@ -16,9 +16,9 @@ from snapshots import QUEUE, drawn, small, starts
 
 from simmodel import Cluster, Environment, InputError, Job, Start, load_workload, simulate
 from simmodel.futures.branches import Branch
-from simmodel.futures.comparison import scored
 from simmodel.futures.executors import stop_workers
 from simmodel.futures.outcomes import Outcome, Starting
+from simmodel.futures.what_if_result import scored
 from simmodel.futures.whatif import what_if
 from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.systems.cluster.from_data import snapshot_of

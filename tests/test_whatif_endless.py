@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from simmodel import Cluster, Environment, Job
-from simmodel.scheduling.objective import measure
+from simmodel.scheduling.objectives import measure
 
 
 def endless(env: Environment, job: Any, grant: Any) -> Any:

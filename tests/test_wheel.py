@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from simmodel.catalogue import ready_names
+from simmodel.catalogue import bundled_names
 
 ROOT = Path(__file__).parents[1]
 
@@ -68,19 +68,19 @@ def test_the_wheel_replays_a_ready_workload(installed: Path, tmp_path: Path) -> 
 
 def test_the_wheel_carries_types_and_all_that_is_ready(installed: Path, tmp_path: Path) -> None:
     code = (
-        "import simmodel, pathlib; from simmodel.catalogue import ready_names as names\n"
-        "from simmodel.catalogue import task_work, task_work_names\n"
+        "import simmodel, pathlib; from simmodel.catalogue import bundled_names as names\n"
+        "from simmodel.catalogue import load_tasks, task_names\n"
         "home = pathlib.Path(simmodel.__file__).parent\n"
         "print(home); print((home / 'py.typed').exists())\n"
         "print(*names('platforms')); print(*names('workloads'))\n"
-        "tasks = task_work_names()\n"
+        "tasks = task_names()\n"
         "print(*(len(simmodel.load_workload(name)) > 0 for name in names('workloads') if name not in tasks))\n"
-        "print(*(len(task_work(name)) > 0 for name in tasks))\n"
+        "print(*(len(load_tasks(name)) > 0 for name in tasks))\n"
         "print(*(bool(simmodel.load_platform(name).processors) for name in names('platforms')))\n"
     )
     home, typed, platforms, workloads, *loaded = run(installed, "-c", code, cwd=tmp_path).splitlines()
     assert Path(home).is_relative_to(installed.parents[1])
     assert typed == "True"
-    assert platforms.split() == ready_names("platforms") != []
-    assert workloads.split() == ready_names("workloads") != []
+    assert platforms.split() == bundled_names("platforms") != []
+    assert workloads.split() == bundled_names("workloads") != []
     assert "False" not in " ".join(loaded)

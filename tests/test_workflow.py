@@ -243,7 +243,7 @@ def test_workflow_can_be_pickled() -> None:
 
 def test_networkx_loads_only_for_a_graph() -> None:
     code = (
-        "import sys, simmodel, simmodel.work.workflow as w, simmodel.catalogue, simmodel.generators.layered\n"
+        "import sys, simmodel, simmodel.work.workflow as w, simmodel.catalogue, simmodel.generators.layers\n"
         "flow = w.Workflow([w.Task(id=1, run=1), w.Task(id=2, run=1)], [(1, 2, 5)])\n"
         "flow.critical_path(), flow.levels, flow._repr_html_()\n"
         "assert 'networkx' not in sys.modules\n"

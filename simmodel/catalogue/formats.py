@@ -12,10 +12,10 @@ from typing import Any
 import attrs
 
 from simmodel.errors import InputError, unknown
-from simmodel.formats.columns import read_columns
 from simmodel.formats.daggen import read_daggen
 from simmodel.formats.dax import read_dax
 from simmodel.formats.gwf import read_gwf
+from simmodel.formats.named_columns import read_columns
 from simmodel.formats.pbs import read_pbs
 from simmodel.formats.sacct import read_sacct
 from simmodel.formats.source import decode

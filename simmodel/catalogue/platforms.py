@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from simmodel.catalogue.ready import ready_file, ready_names
+from simmodel.catalogue.bundled import bundled_file, bundled_names
 from simmodel.errors import unknown
 from simmodel.formats.hetsim import read_hetsim
 from simmodel.platform.toml import read_toml
@@ -20,7 +20,7 @@ def platform_names() -> list[str]:
     >>> "kth-sp2" in platform_names()
     True
     """
-    return ready_names("platforms")
+    return bundled_names("platforms")
 
 
 def load_platform(name_or_path: str | Path) -> Any:
@@ -44,7 +44,7 @@ def load_platform(name_or_path: str | Path) -> Any:
     ...
     simmodel.errors.InputError: platform 'tetha' is not known; did you mean 'theta'? There are: ...
     """
-    ready = ready_file("platforms", name_or_path) if isinstance(name_or_path, str) else None
+    ready = bundled_file("platforms", name_or_path) if isinstance(name_or_path, str) else None
     if ready is not None:
         return _read(ready)
     path = Path(name_or_path)

@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from simmodel.catalogue.bundled import bundled_file, bundled_names
 from simmodel.catalogue.formats import FORMATS, check_format, read_file
-from simmodel.catalogue.ready import ready_file, ready_names
-from simmodel.catalogue.task_work import task_work_names
+from simmodel.catalogue.tasks import task_names
 from simmodel.errors import InputError, unknown
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ def load_workload(name_or_path: str | Path, *, format: str | None = None, **opti
     Parameters
     ----------
     name_or_path
-        a name of ``ready_names("workloads")``, or a path; the format is seen from its ending (``.swf``, ``.swf.gz`` and
-        so on), else from its content
+        a name of ``bundled_names("workloads")``, or a path; the format is seen from its ending (``.swf``, ``.swf.gz``
+        and so on), else from its content
     format
         a name of :data:`FORMATS`, where it cannot be seen
     options
@@ -42,11 +42,11 @@ def load_workload(name_or_path: str | Path, *, format: str | None = None, **opti
     name = str(name_or_path)
     if name_or_path == "":
         raise InputError("the name of a workload or a file expected, found ''")
-    ready = ready_file("workloads", name) if isinstance(name_or_path, str) else None
+    ready = bundled_file("workloads", name) if isinstance(name_or_path, str) else None
     path = ready or Path(name_or_path)
     if isinstance(name_or_path, str) and not path.exists() and not re.search(r"[/\\.]", name):
-        tasks = task_work_names()  # these are no workloads of jobs
-        raise unknown("workload", name, [each for each in ready_names("workloads") if each not in tasks])
+        tasks = task_names()  # these are no workloads of jobs
+        raise unknown("workload", name, [each for each in bundled_names("workloads") if each not in tasks])
     workload: Workload = read_file(path, "workload", FORMATS, format, options)
     if ready:
         workload.name = name

@@ -47,7 +47,7 @@ def add(commands: Commands) -> None:
 def run(options: argparse.Namespace) -> None:
     """Replay a log of a batch system under a policy, and say what happened."""
     from simmodel.errors import InputError
-    from simmodel.runs.simulate import start
+    from simmodel.runs.simulating import start
 
     check_outputs(options, "schedule", "json", "db", "trace", "plot", "snapshot")
     if options.at is not None:

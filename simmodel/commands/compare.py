@@ -49,7 +49,7 @@ def add(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Run a log under several policies, and put their metrics side by side."""
-    from simmodel.experiments.compare import compare
+    from simmodel.experiments.comparison import compare
 
     check_outputs(options, "table", "plot")
     policies = split_names(options.policies)

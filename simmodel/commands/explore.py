@@ -51,8 +51,8 @@ def run(options: argparse.Namespace) -> None:
     """Run every combination of platforms, workloads, policies and seeds, and compare means with their intervals."""
     from simmodel.catalogue import load_platform
     from simmodel.errors import InputError, unknown
-    from simmodel.experiments.explore import explore
-    from simmodel.metrics.compared import METRICS_OF
+    from simmodel.experiments.exploration import explore
+    from simmodel.metrics.comparison import METRICS_OF
     from simmodel.systems.kinds import kind_of_platform, work_of
 
     check_outputs(options, "table", "samples", "plot")

@@ -29,7 +29,7 @@ def run(options: argparse.Namespace) -> None:
 
 def _list_policies() -> dict[str, str]:
     from simmodel.policies.backfilling import BACKFILLS
-    from simmodel.scheduling.registry import policies
+    from simmodel.scheduling.registry import policy_names
 
     kinds = " | ".join(kind for kind in BACKFILLS if kind != "none")
     more = {
@@ -39,19 +39,19 @@ def _list_policies() -> dict[str, str]:
         "ORDER+BACKFILL": f"any order with {kinds}",
         "MODULE:NAME": "a custom policy",
     }
-    placing = {name: f"on a machine: {line}" for name, line in policies("tasks").items()}
-    return {**policies("jobs"), **more, **placing}
+    placing = {name: f"on a machine: {line}" for name, line in policy_names("tasks").items()}
+    return {**policy_names("jobs"), **more, **placing}
 
 
 def _list_ready(kind: str) -> dict[str, str]:
     """Return the names of ready platforms or workloads with their descriptions."""
     import tomllib
 
-    from simmodel.catalogue import load_platform, ready_file, ready_names
+    from simmodel.catalogue import bundled_file, bundled_names, load_platform
 
     described = {}
-    for name in ready_names(kind):
-        path = ready_file(kind, name)
+    for name in bundled_names(kind):
+        path = bundled_file(kind, name)
         if path is not None and path.suffix == ".toml":
             description = tomllib.loads(path.read_text("utf-8")).get("description", "")
         else:  # what another format says of itself, its reader knows
@@ -83,9 +83,9 @@ def _list_generators() -> dict[str, str]:
 
 def _list_brokers() -> dict[str, str]:
     """Return the names of the brokers that ``simmodel meta`` knows."""
-    from simmodel.scheduling.registry import policies
+    from simmodel.scheduling.registry import policy_names
 
-    return {**policies("systems"), "MODULE:NAME": "a custom policy"}
+    return {**policy_names("systems"), "MODULE:NAME": "a custom policy"}
 
 
 _LISTS: dict[str, Callable[[], dict[str, str]]] = {

@@ -49,7 +49,7 @@ def add_config(parser: TakesArguments) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Run tasks on a machine of processors, memory pools and links under a policy, and say what happened."""
-    from simmodel.runs.simulate import simulate
+    from simmodel.runs.simulating import simulate
     from simmodel.scheduling.registry import policy
 
     check_outputs(options, "schedule", "json", "db", "trace", "plot")

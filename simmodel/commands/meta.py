@@ -69,7 +69,7 @@ def add(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Run logs on several clusters under a broker, or under several, and compare waits by size and requested time."""
-    from simmodel.experiments.brokering import compare_brokers
+    from simmodel.experiments.broker_comparison import compare_brokers
     from simmodel.scheduling.labels import labelled
     from simmodel.systems.kinds import kind_named
 

@@ -26,7 +26,7 @@ from simmodel.errors import InputError
 
 if TYPE_CHECKING:
     from simmodel.commands.shared import Commands
-    from simmodel.experiments.portfolio import Beside
+    from simmodel.experiments.portfolio_comparison import PortfolioComparison
 
 __all__ = ["add", "run"]
 
@@ -89,7 +89,7 @@ def _share(text: str) -> float:
 
 def _text(options: argparse.Namespace) -> str:
     """Return the portfolio as a text, so that what repeats the run holds all of it."""
-    from simmodel.scheduling.objective import objective
+    from simmodel.scheduling.objectives import objective
 
     see_working_folder(options.objective)
     goal = objective(options.objective)
@@ -110,12 +110,12 @@ def run(options: argparse.Namespace) -> None:
     At each decision the portfolio simulates each candidate from what a scheduler knows, and the one whose future is
     best for the jobs that wait decides.
     """
-    from simmodel.experiments.portfolio import beside
+    from simmodel.experiments.portfolio_comparison import compare_portfolio
 
     check_outputs(options, "schedule", "choices", "json", "db", "plot")
     platform, given = run_options(options)
     with process_pool(options.workers, most=len(split_names(options.policies)) + 1) as executor:
-        found = beside(platform, options.log, _text(options), executor=executor, **given)
+        found = compare_portfolio(platform, options.log, _text(options), executor=executor, **given)
     result = found.portfolio
     assert result.choices is not None
     head = f"{label(options.log)}: {len(result.jobs):,} jobs on {result.processors:,} processors"
@@ -137,7 +137,7 @@ def run(options: argparse.Namespace) -> None:
     )
 
 
-def _write_json(found: Beside, path: Path) -> None:
+def _write_json(found: PortfolioComparison, path: Path) -> None:
     from simmodel.results.stores import plain, write_text
 
     document = {**json.loads(found.portfolio.to_json()), "portfolio": plain(found.document())}

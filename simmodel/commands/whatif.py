@@ -100,9 +100,9 @@ def _arrivals(given: str | None) -> Any:
     """Return settings, to be drawn from, or the workload of a log."""
     if given is None:
         return None
-    from simmodel.catalogue import load_workload, ready_file
+    from simmodel.catalogue import bundled_file, load_workload
 
-    path = ready_file("workloads", given) or Path(given)
+    path = bundled_file("workloads", given) or Path(given)
     if path.suffix != ".toml":
         return load_workload(given)
     from simmodel.generators.settings import settings_of

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import attrs
 
 from simmodel.errors import InputError
-from simmodel.scheduling.policy import Policy
+from simmodel.scheduling.policy_base import Policy
 from simmodel.scheduling.protocol import Decision, Start, View
 from simmodel.scheduling.registry import label
 from simmodel.systems.system import Live

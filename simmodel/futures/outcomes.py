@@ -10,7 +10,7 @@ import numpy as np
 
 from simmodel.futures.branches import Branch
 from simmodel.metrics.statistics import Interval, mean_interval
-from simmodel.scheduling.objective import MEASURES
+from simmodel.scheduling.objectives import MEASURES
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
@@ -40,7 +40,8 @@ class Sample:
     starts
         what starts, in the order of the starts
     measures
-        of these jobs (:data:`~simmodel.scheduling.objective.MEASURES`); utilisation is that of all that ran. A job that
+        of these jobs (:data:`~simmodel.scheduling.objectives.MEASURES`); utilisation is that of all that ran. A job
+        that
         has not started by the horizon counts as if it did then; without a horizon it does not count
     unstarted
         how many have not started by the end

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from simmodel.futures.outcomes import Sample, Starting
-from simmodel.scheduling.objective import measure
+from simmodel.scheduling.objectives import measure
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """What if: the futures of a snapshot under several policies, here or on other processes and machines, by a deadline.
 
 A policy that asks ``view.simulate`` inside a run gets a lighter one, of starts and ends alone
-(:mod:`simmodel.systems.cluster.whatif`), restored by the same code from the same snapshot.
+(:mod:`simmodel.systems.cluster.prediction`), restored by the same code from the same snapshot.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ import attrs
 from simmodel.environment import Environment
 from simmodel.errors import InputError, Stalled
 from simmodel.futures.branches import Branch
-from simmodel.futures.comparison import WhatIf, scored
 from simmodel.futures.executors import Ended, OutOfTime, run_all
 from simmodel.futures.outcomes import Outcome, Sample, Starting
 from simmodel.futures.restoring import check_branch, restored
 from simmodel.futures.samples import sample_of
 from simmodel.futures.sampling import Arrivals, draw_arrivals, with_jobs
+from simmodel.futures.what_if_result import WhatIf, scored
 from simmodel.records.observers import progress_bar
 from simmodel.runs.simulation import Simulation
 from simmodel.scheduling.labels import labelled
-from simmodel.scheduling.objective import ObjectiveLike
-from simmodel.scheduling.objective import objective as objective_of
+from simmodel.scheduling.objectives import ObjectiveLike
+from simmodel.scheduling.objectives import objective as objective_of
 from simmodel.scheduling.observer import Observer
 from simmodel.scheduling.registry import label
 from simmodel.snapshots.snapshot import Snapshot
@@ -89,7 +89,7 @@ def what_if(
     seed
         of all that is drawn
     objective
-        by which outcomes are compared: what :func:`~simmodel.scheduling.objective.objective` takes; a function gets a
+        by which outcomes are compared: what :func:`~simmodel.scheduling.objectives.objective` takes; a function gets a
         :class:`Sample`
     actual
         whether work takes its actual run time, which only the snapshot of a simulation has

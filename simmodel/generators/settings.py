@@ -33,8 +33,8 @@ import numpy as np
 from simmodel.errors import InputError, Plain
 from simmodel.generators.arrivals import synthetic
 from simmodel.generators.estimates import with_estimates
-from simmodel.generators.lublin import BATCH, INTERACTIVE, TYPELESS, LublinClass, lublin
-from simmodel.generators.schedtwin import schedtwin
+from simmodel.generators.lublin_feitelson import BATCH, INTERACTIVE, TYPELESS, LublinClass, lublin
+from simmodel.generators.phased import schedtwin
 from simmodel.work.transformations import scale_load
 from simmodel.work.workload import COLUMNS, Workload
 

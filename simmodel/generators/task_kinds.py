@@ -9,10 +9,10 @@ import attrs
 import numpy as np
 
 from simmodel.errors import InputError, Plain, unknown
+from simmodel.generators.costs import layered_with_costs, with_costs
 from simmodel.generators.draws import Amount, Count, Streams
-from simmodel.generators.dressing import dress, dressed_layered
-from simmodel.generators.layered import layered
-from simmodel.generators.mixture import mix, mixture
+from simmodel.generators.layers import layered
+from simmodel.generators.mixing import mix, mixture
 from simmodel.generators.tasksets import changed, database, random_tasks
 from simmodel.platform.units import parse_quantity
 from simmodel.work.task import DataObject, Task
@@ -75,7 +75,7 @@ def _dressed(
     given = part.work(workflow, None)
     if isinstance(given, list):
         raise InputError("one workflow expected, found several over time", place="workflow")
-    return dress(given, run=run, objects=objects, size=size, rng=rng)
+    return with_costs(given, run=run, objects=objects, size=size, rng=rng)
 
 
 def _mixture(
@@ -190,7 +190,7 @@ TASK_KINDS: dict[str, TaskKind] = {
     ),
     "layered": TaskKind(
         description="a random graph in layers, with run times and with data on its edges",
-        make=dressed_layered,
+        make=layered_with_costs,
         count="n",
         streams=True,
     ),

@@ -11,10 +11,10 @@ from simmodel.metrics.batch import (
     wait,
 )
 from simmodel.metrics.bins import binned, grouped
-from simmodel.metrics.compared import METRICS_OF, compare
+from simmodel.metrics.comparison import METRICS_OF, compare
 from simmodel.metrics.critical import critical_path, critical_shares
-from simmodel.metrics.energy import Energy, energy, node_energy, power
 from simmodel.metrics.fairness import discrimination, jain, unfairness
+from simmodel.metrics.node_energy import Energy, energy, node_energy, power
 from simmodel.metrics.statistics import (
     Interval,
     batch_means,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simmodel.metrics.energy import Energy
+from simmodel.metrics.node_energy import Energy
 from simmodel.platform.network import NetworkSpec
 from simmodel.records.steps import Steps
 from simmodel.records.task_moments import HELD, MOMENTS, PHASES, positions
@@ -213,7 +213,7 @@ def link_load(result: TaskRecord) -> dict[str, Steps]:
 def _moved_again(result: TaskRecord) -> dict[str, Steps] | None:
     """Return the loads of the transfers moved once more; ``None`` where they do not end as they are recorded to end."""
     from simmodel.environment import Environment
-    from simmodel.records.network import NetworkRecorder
+    from simmodel.records.network_recorder import NetworkRecorder
     from simmodel.resources.network import Network
 
     env = Environment(initial_time=result.started)

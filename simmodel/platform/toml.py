@@ -135,8 +135,8 @@ def read_toml(path: str | Path) -> Any:
     InputError
         the file is missing, is not TOML, or does not describe a platform
 
-    >>> from simmodel.catalogue import ready_folder
-    >>> read_toml(ready_folder("platforms") / "kth-sp2.toml").processors
+    >>> from simmodel.catalogue import bundled_folder
+    >>> read_toml(bundled_folder("platforms") / "kth-sp2.toml").processors
     100
     """
     source = str(path)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from simmodel.errors import InputError
 from simmodel.policies.ordering import FCFS, SJF, at_each_place, order
 from simmodel.policies.planning import Conservative, ConservativeKeep
-from simmodel.scheduling.policy import Policy
+from simmodel.scheduling.policy_base import Policy
 from simmodel.scheduling.protocol import Decision, Reserve, Start, View
 from simmodel.scheduling.registry import unknown
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import attrs
 import numpy as np
 
-from simmodel.scheduling.policy import Policy
+from simmodel.scheduling.policy_base import Policy
 from simmodel.scheduling.protocol import Decision, Start, View
 from simmodel.scheduling.usage import Usage
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.resources.pool import Pool
-    from simmodel.scheduling.columns import ColumnIndex
+    from simmodel.scheduling.column_index import ColumnIndex
     from simmodel.scheduling.protocol import OrderLike, Place
     from simmodel.work.job import LiveJob
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from simmodel.policies.list_scheduling import by_rank, ready_first
 from simmodel.policies.ranks import optimistic_costs, optimistic_ranks, upward_ranks
-from simmodel.policies.timetable import Profile, take_gap
+from simmodel.policies.timetable import IdleGaps, take_gap
 from simmodel.scheduling.problem import Plan, Problem
 
 __all__ = ["PhaseTable", "heft_setup", "peft_setup"]
@@ -63,7 +63,7 @@ class PhaseTable:
         self.starts: list[list[float]] = [[at] for at in problem.available]
         self.ends: list[list[float]] = [[inf] for _ in problem.available]
         self.loaded = list(problem.loaded)
-        self._wide = {j: Profile(cores, problem.available[j]) for j, cores in enumerate(problem.capacity) if cores > 1}
+        self._wide = {j: IdleGaps(cores, problem.available[j]) for j, cores in enumerate(problem.capacity) if cores > 1}
         self._cores = [
             () if cores is None else (cores,) if isinstance(cores, int) else tuple(cores)
             for cores in problem.setup_core

@@ -8,7 +8,7 @@ from typing import Any
 
 from simmodel.policies.list_scheduling import cpop, heft, lookahead_heft, peft
 from simmodel.policies.phases import heft_setup, peft_setup
-from simmodel.scheduling.policy import Policy
+from simmodel.scheduling.policy_base import Policy
 from simmodel.scheduling.problem import Plan, Problem
 from simmodel.scheduling.protocol import Decision, Start, View
 

@@ -13,7 +13,7 @@ from simmodel.policies.ordering import FCFS, at_each_place, start_heads
 from simmodel.policies.ordering import order as order_named
 from simmodel.resources.allocation import Allocation
 from simmodel.resources.counts import COUNTED
-from simmodel.scheduling.policy import Policy
+from simmodel.scheduling.policy_base import Policy
 from simmodel.scheduling.protocol import Decision, Reserve, Start, View
 
 if TYPE_CHECKING:

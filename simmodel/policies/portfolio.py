@@ -19,8 +19,8 @@ from simmodel.policies.placement import BestFit
 from simmodel.policies.planning import Conservative, ConservativeKeep
 from simmodel.policies.window import Window
 from simmodel.scheduling.labels import labelled
-from simmodel.scheduling.objective import Objective, measure, objective
-from simmodel.scheduling.policy import Policy
+from simmodel.scheduling.objectives import Objective, measure, objective
+from simmodel.scheduling.policy_base import Policy
 from simmodel.scheduling.protocol import Decision, Start, View
 from simmodel.scheduling.registry import PolicyLike, unknown
 from simmodel.scheduling.registry import policy as policy_named
@@ -49,7 +49,8 @@ class Portfolio(Policy):
     policies
         the candidates: names, policies, or labels and policies
     objective
-        what :func:`~simmodel.scheduling.objective.objective` takes; measures are of the jobs that wait at the decision,
+        what :func:`~simmodel.scheduling.objectives.objective` takes; measures are of the jobs that wait at the
+        decision,
         a job that has not started by the horizon counts as if it started then; utilisation is that of the whole future.
         A function gets what ``view.simulate`` returns
     ties
@@ -78,7 +79,7 @@ class Portfolio(Policy):
     InputError
         where there is no candidate, two have one label, a name is not known or a number is not possible
 
-    >>> from simmodel.runs.simulate import simulate
+    >>> from simmodel.runs.simulating import simulate
     >>> from simmodel.work.job import Job
     >>> jobs = [Job(processors=4, run=100), Job(submit=1, processors=3, run=900), Job(submit=2, processors=4, run=10)]
     >>> result = simulate(4, jobs, Portfolio(["easy", "sjf+easy"], "slowdown_mean"))

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from simmodel.policies.backfilling import Easy
-from simmodel.scheduling.policy import Policy
+from simmodel.scheduling.policy_base import Policy
 from simmodel.scheduling.protocol import Decision, Preempt, Start, View
 from simmodel.scheduling.registry import PolicyLike
 from simmodel.scheduling.registry import policy as policy_of

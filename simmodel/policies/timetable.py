@@ -14,7 +14,7 @@ from simmodel.scheduling.problem import Plan, Problem
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["MANY", "Profile", "Slot", "Timetable", "take_gap"]
+__all__ = ["MANY", "IdleGaps", "Slot", "Timetable", "take_gap"]
 
 Slot = tuple[int, float, float]
 """A processor, and the instants from which to which it would be held, s."""
@@ -48,10 +48,10 @@ def take_gap(starts: list[float], ends: list[float], start: float, finish: float
         del starts[gap], ends[gap]
 
 
-class Profile:
+class IdleGaps:
     """The cores of one processor that are free, over time.
 
-    >>> profile = Profile(4, at=0.0)
+    >>> profile = IdleGaps(4, at=0.0)
     >>> profile.take(0.0, 10.0, 3)
     >>> profile.earliest(0.0, 5.0, 1), profile.earliest(0.0, 5.0, 2)
     (0.0, 10.0)
@@ -125,7 +125,7 @@ class Timetable:
         self.starts: list[list[float]] = [[at] for at in problem.available]
         self.ends: list[list[float]] = [[inf] for _ in problem.available]
         self._nothing = [0.0] * len(problem.pools)
-        self._wide = {j: Profile(cores, problem.available[j]) for j, cores in enumerate(problem.capacity) if cores > 1}
+        self._wide = {j: IdleGaps(cores, problem.available[j]) for j, cores in enumerate(problem.capacity) if cores > 1}
         self._links: NDArray[np.float64] | None = None
         # Everything between unlike pools equal: see _with_uniform.
         between = {link for i, row in enumerate(problem.links) for j, link in enumerate(row) if i != j}

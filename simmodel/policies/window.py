@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from simmodel.policies.ordering import FCFS, at_each_place
 from simmodel.policies.ordering import order as order_named
-from simmodel.scheduling.policy import Policy
+from simmodel.scheduling.policy_base import Policy
 from simmodel.scheduling.protocol import Decision, Start, View
 
 if TYPE_CHECKING:

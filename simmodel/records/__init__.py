@@ -2,7 +2,7 @@
 
 from simmodel.records.broker_record import BrokerRecord
 from simmodel.records.job_record import JobRecord
-from simmodel.records.network import NetworkRecorder
+from simmodel.records.network_recorder import NetworkRecorder
 from simmodel.records.observers import EventRecorder, Progress, UsageMeter
 from simmodel.records.recorder import JobRecorder
 from simmodel.records.steps import Steps

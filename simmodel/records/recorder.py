@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 import numpy as np
 
 from simmodel.errors import Plain
-from simmodel.records.columns import Column, job_columns, joined
+from simmodel.records.job_columns import Column, job_columns, joined
 from simmodel.records.job_record import JobRecord
 from simmodel.records.place_tables import Change, change_table, node_table, place_table
 from simmodel.records.stretches import Stretch, run_table
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import simpy
     from numpy.typing import NDArray
 
-    from simmodel.scheduling.policy import Policy
+    from simmodel.scheduling.policy_base import Policy
     from simmodel.scheduling.protocol import Place
     from simmodel.work.job import LiveJob, Run
 

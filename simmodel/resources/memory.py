@@ -24,10 +24,10 @@ from simmodel.work.livetask import LiveData, LiveTask
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Arrival", "Claim", "MemoryPool", "nearest"]
+__all__ = ["DataArrival", "MemoryPool", "RoomClaim", "nearest"]
 
 
-class Arrival(Event):
+class DataArrival(Event):
     """Data on their way to a pool, where room is kept for them: it happens when they are there."""
 
     def __init__(self, env: Environment) -> None:
@@ -39,7 +39,7 @@ class Arrival(Event):
         self.flight: Any = None  # how they come, once they are on their way
 
 
-class Claim(Event):
+class RoomClaim(Event):
     """A task that waits for room: it happens when it has it; its value are the data that it must bring."""
 
     def __init__(self, env: Environment, task: LiveTask) -> None:
@@ -99,13 +99,13 @@ class MemoryPool:
         self.used = 0.0
         self.peak = 0.0
         self.held: OrderedDict[LiveData, int] = OrderedDict()
-        self.arriving: dict[LiveData, Arrival] = {}
+        self.arriving: dict[LiveData, DataArrival] = {}
         self.leaving: dict[LiveData, None] = {}
         self.writing: dict[LiveData, int] = {}
         self.awaited: dict[LiveData, None] = {}
         self.stale: dict[LiveData, None] = {}  # copies in use of data that have been written anew
         self.takers = 0
-        self.claims: deque[Claim] = deque()
+        self.claims: deque[RoomClaim] = deque()
         self.changed: Callable[[], None] | None = None
         self._steps = array("d", (env._now, 0.0))
 
@@ -191,7 +191,7 @@ class MemoryPool:
             else:
                 arrival = arriving.get(data)
                 if arrival is None:
-                    arriving[data] = arrival = Arrival(self.env)
+                    arriving[data] = arrival = DataArrival(self.env)
                     arrival.owner = task
                 arrival.users += 1
         for data in task.outputs:
@@ -294,10 +294,10 @@ class MemoryPool:
         if self.changed is not None:
             self.changed()
 
-    def expect(self, data: LiveData) -> Arrival:
+    def expect(self, data: LiveData) -> DataArrival:
         """Keep room for data that are about to come, and that nobody here waits for yet."""
         self._add(data.size)
-        self.arriving[data] = arrival = Arrival(self.env)
+        self.arriving[data] = arrival = DataArrival(self.env)
         return arrival
 
     def arrived(self, data: LiveData) -> None:

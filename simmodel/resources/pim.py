@@ -33,7 +33,7 @@ class PIMRank(Processor):
 
     Parameters
     ----------
-    board, name, spec, pool, index, kind
+    services, name, spec, pool, index, kind
         see :class:`~simmodel.resources.processor.Processor`
 
     Raises
@@ -93,4 +93,4 @@ class PIMRank(Processor):
         yield Timeout(self.env, seconds)
         if core is not None:
             core.release()
-            self.board.held_core(core, task, "transfer", since)
+            self.services.held_core(core, task, "transfer", since)

@@ -15,9 +15,9 @@ from simpy.events import NORMAL, AllOf, Event, Process, Timeout
 from simpy.exceptions import Interrupt
 
 from simmodel.platform.machine import ProcessorSpec
-from simmodel.resources.board import Board
 from simmodel.resources.cores import Core, CoreTicket, take_core
 from simmodel.resources.memory import MemoryPool
+from simmodel.resources.services import ProcessorServices
 from simmodel.resources.taskplace import TaskPlace
 from simmodel.work.livetask import LiveData, LiveTask
 
@@ -32,14 +32,20 @@ class Processor(TaskPlace):
 
     Parameters
     ----------
-    board, name, spec, pool, index, kind
+    services, name, spec, pool, index, kind
         see :class:`~simmodel.resources.taskplace.TaskPlace`
     """
 
     def __init__(
-        self, board: Board, name: str, spec: ProcessorSpec, pool: MemoryPool, index: int = 0, kind: int = 0
+        self,
+        services: ProcessorServices,
+        name: str,
+        spec: ProcessorSpec,
+        pool: MemoryPool,
+        index: int = 0,
+        kind: int = 0,
     ) -> None:
-        super().__init__(board, name, spec, pool, index, kind)
+        super().__init__(services, name, spec, pool, index, kind)
         self.core = Core(name) if spec.is_cpu and spec.cores == 1 else None
         self.setup_cores: Sequence[Core] = ()  # those that set it up
         self.overlap = bool(spec.overlap)
@@ -108,7 +114,7 @@ class Processor(TaskPlace):
     def serve(self, task: LiveTask) -> Phase:
         """Take a task through its phases; one that a snapshot found in the middle of them goes on there."""
         env = self.env
-        board = self.board
+        services = self.services
         now = env._now
         stamps = task.stamps
         if stamps is None:
@@ -126,7 +132,7 @@ class Processor(TaskPlace):
         if met < 4:
             if self.reconfigures and task.family != self.loaded:
                 if self._plain_reconfiguration:
-                    yield self._at(stamps[2] + board.reconfiguration_time(self.spec, task))
+                    yield self._at(stamps[2] + services.reconfiguration_time(self.spec, task))
                 else:
                     yield from self.reconfigure(task)
                 self.loaded = task.family
@@ -141,7 +147,7 @@ class Processor(TaskPlace):
             else:
                 missing = None if pool.claims else pool.take(task)
                 if missing is None:
-                    missing = yield board.mover.room.claim(pool, task)
+                    missing = yield services.mover.room.claim(pool, task)
                     now = env._now
                 stamps.append(now)
             if missing or pool.arriving or self._always_transfers:
@@ -177,7 +183,7 @@ class Processor(TaskPlace):
         task.stamps = None
         if done:
             stamps.append(env._now)
-            board.finished(task, self, stamps)
+            services.finished(task, self, stamps)
 
     def _set_up(self, task: LiveTask, stamps: list[float]) -> Phase:
         """Have a CPU core set a task up."""
@@ -197,7 +203,7 @@ class Processor(TaskPlace):
         if core is not None:
             task.core = None
             core.release()
-            self.board.held_core(core, task, "setup", stamps[1])
+            self.services.held_core(core, task, "setup", stamps[1])
 
     def _still_missing(self, task: LiveTask) -> Data:
         """Return what a task that a snapshot found in its transfer phase has yet to bring, or is bringing."""
@@ -220,7 +226,7 @@ class Processor(TaskPlace):
 
     def reconfigure(self, task: LiveTask) -> Phase:
         """Load the family of a task."""
-        yield Timeout(self.env, self.board.reconfiguration_time(self.spec, task))
+        yield Timeout(self.env, self.services.reconfiguration_time(self.spec, task))
 
     def transfer(self, task: LiveTask, missing: Data) -> Phase:
         """Bring what a task reads to the pool, where room for it is kept.
@@ -231,7 +237,7 @@ class Processor(TaskPlace):
             the data to bring, in their order; others that it reads are there, or on their way for somebody else
         """
         pool = self.pool
-        bring = self.board.mover.bring
+        bring = self.services.mover.bring
         if missing:
             core = task.core
             cores = self.setup_cores if self.core is None else (self.core,)
@@ -241,7 +247,7 @@ class Processor(TaskPlace):
                     core = yield core
                 task.core = core
                 task.core_since = self.env._now
-            if self.board.mover.parallel:
+            if self.services.mover.parallel:
                 yield AllOf(self.env, [bring(data, pool, task, "input") for data in missing])
             else:
                 for data in missing:
@@ -249,7 +255,7 @@ class Processor(TaskPlace):
             if core is not None:
                 task.core = None
                 core.release()
-                self.board.held_core(core, task, "transfer", task.core_since)
+                self.services.held_core(core, task, "transfer", task.core_since)
         for data in task.inputs:
             arrival = pool.arriving.get(data)
             if arrival is not None:
@@ -281,7 +287,7 @@ class Processor(TaskPlace):
             mode, goes_back = stop.args[0]
             if mode == "suspend" and seconds > 0:
                 task.done_share += (self.env._now - since) / seconds
-            self.board.stopped(task, self, goes_back)
+            self.services.stopped(task, self, goes_back)
             if not goes_back:
                 task.state = "assigned"
                 self._queued += task.share

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from simpy.events import Event
 
 from simmodel.platform.machine import ProcessorSpec
-from simmodel.resources.board import Board
 from simmodel.resources.memory import MemoryPool
+from simmodel.resources.services import ProcessorServices
 from simmodel.work.livetask import LiveTask
 
 __all__ = ["Family", "QueueState", "RunningTask", "TaskPlace"]
@@ -56,7 +56,7 @@ class TaskPlace:
 
     Parameters
     ----------
-    board
+    services
         the machine
     name, spec
         what it is called and what it is
@@ -70,10 +70,16 @@ class TaskPlace:
     version = 0
 
     def __init__(
-        self, board: Board, name: str, spec: ProcessorSpec, pool: MemoryPool, index: int = 0, kind: int = 0
+        self,
+        services: ProcessorServices,
+        name: str,
+        spec: ProcessorSpec,
+        pool: MemoryPool,
+        index: int = 0,
+        kind: int = 0,
     ) -> None:
-        self.board = board
-        self.env = board.env
+        self.services = services
+        self.env = services.env
         self.name = name
         self.spec = spec
         self.type = spec.type
@@ -128,7 +134,7 @@ class TaskPlace:
         """Return the seconds of setup, and of reconfiguration unless what is loaded last is the task's family."""
         seconds = self.spec.setup
         if self.reconfigures and task.family != self.last_family:
-            seconds += self.board.reconfiguration_time(self.spec, task)
+            seconds += self.services.reconfiguration_time(self.spec, task)
         return seconds
 
     def expected_transfer(self, task: LiveTask, *, behind: bool = False) -> float:
@@ -140,8 +146,8 @@ class TaskPlace:
             whether to leave out what tasks in the queues of this memory will have brought before
         """
         awaited = self.pool.awaited if behind else ()
-        times = [self.board.mover.transfer_time(data, self.pool) for data in task.inputs if data not in awaited]
-        return (max(times) if self.board.mover.parallel else sum(times)) if times else 0.0
+        times = [self.services.mover.transfer_time(data, self.pool) for data in task.inputs if data not in awaited]
+        return (max(times) if self.services.mover.parallel else sum(times)) if times else 0.0
 
     @property
     def available(self) -> float:
@@ -197,7 +203,7 @@ class TaskPlace:
             self.last_family = task.family
         for data in task.inputs:
             if self.pool not in data.copies and data not in self.pool.awaited:
-                share += self.board.mover.transfer_time(data, self.pool)
+                share += self.services.mover.transfer_time(data, self.pool)
                 self.pool.awaited[data] = None
         task.share = share
         self._queued += share

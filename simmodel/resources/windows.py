@@ -11,12 +11,12 @@ from simmodel.environment import END
 if TYPE_CHECKING:
     from simmodel.environment import Call, Environment, ToCome
 
-__all__ = ["CALENDAR", "Window", "Windows"]
+__all__ = ["CALENDAR", "CapacityWindow", "Windows"]
 
 CALENDAR = END + 0.5  # in an instant: after its ends, before its submissions
 
 
-class Window:
+class CapacityWindow:
     """Part of a pool is away from ``start`` to ``end`` (s): ``what`` is processors, or a tuple of nodes.
 
     ``begun`` says that it is away already; ``tell`` and ``why`` as :meth:`Windows.announce` takes them.
@@ -35,7 +35,7 @@ class Window:
         self.begun = False
         self.calls: dict[str, Call] = {}  # what is planned of it, by what that is
 
-    def __lt__(self, other: Window) -> bool:
+    def __lt__(self, other: CapacityWindow) -> bool:
         return (self.start, self.end) < (other.start, other.end)
 
     def __repr__(self) -> str:
@@ -45,7 +45,7 @@ class Window:
 class _Owner(Protocol):
     env: Environment
     name: str
-    windows: list[Window]
+    windows: list[CapacityWindow]
     calendar_priority: float
 
     def take_down(self, what: Any) -> None: ...
@@ -56,13 +56,13 @@ class _Owner(Protocol):
 
     def came_free(self) -> None: ...
 
-    def plan_window(self, window: Window, what: str, at: float) -> None: ...
+    def plan_window(self, window: CapacityWindow, what: str, at: float) -> None: ...
 
 
 class Windows:
     """What a pool does about windows; ``windows`` are those that are not over, by start."""
 
-    windows: list[Window]
+    windows: list[CapacityWindow]
     calendar_priority = CALENDAR
 
     def announce(
@@ -72,7 +72,7 @@ class Windows:
         what: Any,
         tell: Callable[[bool], object] | None = None,
         why: str = "",
-    ) -> Window | None:
+    ) -> CapacityWindow | None:
         """Announce that part of the pool will be away from ``start`` to ``end`` (s).
 
         No work starts that would run into it. Work that is there all the same when it begins (it runs on past its
@@ -101,7 +101,7 @@ class Windows:
         env = self.env
         if end <= env.now:
             return None
-        window = Window(start, end, what, tell, why)
+        window = CapacityWindow(start, end, what, tell, why)
         insort(self.windows, window)
         self.altered()
         if start > env.now:
@@ -115,7 +115,7 @@ class Windows:
             self.plan_window(window, "over", end)
         return window
 
-    def plan_window(self: _Owner, window: Window, what: str, at: float) -> None:
+    def plan_window(self: _Owner, window: CapacityWindow, what: str, at: float) -> None:
         """Plan that a window begins, is over, or is told of (``begin``, ``over``, ``told``) at an instant (s)."""
 
         def begin() -> None:

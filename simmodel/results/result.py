@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from simmodel.view.plots import ResultPlots
     from simmodel.work.workload import Workload
 
-__all__ = ["Result", "recorded"]
+__all__ = ["Result", "recorded_result"]
 
 
 class Result(Stored, JobRecord):
@@ -113,14 +113,14 @@ class Result(Stored, JobRecord):
         return result_html(self)
 
 
-def recorded(workload: Workload, *, processors: int | None = None) -> Result:
+def recorded_result(workload: Workload, *, processors: int | None = None) -> Result:
     """Return what the log itself says happened, its waits and run times as recorded: a result to compare with.
 
     Jobs without a recorded wait or run time stand there as ``rejected``.
 
     >>> from simmodel.work.workload import Workload
     >>> log = Workload({"submit": [0, 5], "wait": [0, 7], "run": [10, 10], "processors": [1, 4]}, processors=4)
-    >>> recorded(log).jobs["start"]
+    >>> recorded_result(log).jobs["start"]
     array([ 0., 12.])
     """
     wait, run = workload.get("wait"), workload["run"]

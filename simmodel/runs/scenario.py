@@ -45,7 +45,7 @@ class Scenario:
     ----------
     platform
         a description of any kind of system, or a snapshot to go on from; ``None``: the cluster that the log was
-        recorded on. Numbers, names, files and several platforms are taken as :func:`~simmodel.runs.simulate.simulate`
+        recorded on. Numbers, names, files and several platforms are taken as :func:`~simmodel.runs.simulating.simulate`
         takes them
     workload
         what is submitted; after a snapshot, besides its own arrivals
@@ -97,7 +97,7 @@ class Scenario:
         policy: PolicyLike | None = None,
         **options: Any,
     ) -> Scenario:
-        """Return the scenario of what :func:`~simmodel.runs.simulate.simulate` takes.
+        """Return the scenario of what :func:`~simmodel.runs.simulating.simulate` takes.
 
         >>> Scenario.of(4, "probe-4", "easy", overrun="continue").options.overrun
         'continue'

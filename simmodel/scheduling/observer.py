@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from simmodel.environment import hook, is_hook
 
 if TYPE_CHECKING:
-    from simmodel.resources.board import Moved
     from simmodel.resources.flow import Flow
     from simmodel.resources.host import Execution
     from simmodel.resources.links import Link
+    from simmodel.resources.services import Moved
     from simmodel.resources.sharing import Channel
     from simmodel.resources.taskplace import TaskPlace
     from simmodel.resources.transfer import Transfer
@@ -134,7 +134,7 @@ class Observer:
 
     @hook
     def task_ended(self, task: LiveTask, place: TaskPlace, stamps: Sequence[float], /) -> None:
-        """A task is done; ``stamps`` are its instants, see :data:`~simmodel.resources.board.STAMPS`."""
+        """A task is done; ``stamps`` are its instants, see :data:`~simmodel.resources.services.STAMPS`."""
 
     @hook
     def task_stopped(self, task: LiveTask, place: TaskPlace, /) -> None:

@@ -1,8 +1,8 @@
 """The one protocol of all schedulers: a policy maps a view to decisions.
 
-A policy is a :class:`~simmodel.scheduling.policy.Policy`, any object with ``decide(view)``, or a function of a view. It
-returns decisions or yields them. When it yields, each decision is applied before the policy goes on, so that it sees
-what it has done.
+A policy is a :class:`~simmodel.scheduling.policy_base.Policy`, any object with ``decide(view)``, or a function of a
+view. It returns decisions or yields them. When it yields, each decision is applied before the policy goes on, so that
+it sees the effect.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ class OrderLike(Protocol):
     """An order of waiting work: a key, lower first; ties go by submission.
 
     ``changes`` says that the key changes while work waits; it is then called as ``key(job, now)``, and ``scores(now,
-    columns)`` may give the keys of all jobs at once (see :class:`simmodel.scheduling.columns.ColumnIndex`).
+    columns)`` may give the keys of all jobs at once (see :class:`simmodel.scheduling.column_index.ColumnIndex`).
     """
 
     @property

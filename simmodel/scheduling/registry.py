@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from simmodel.errors import InputError, unknown
 from simmodel.scheduling.built_in import BUILT_IN
-from simmodel.scheduling.policy import Decides, DecidingObject, FunctionPolicy, Policy, value_of
+from simmodel.scheduling.policy_base import Decides, DecidingObject, FunctionPolicy, Policy, value_of
 
 if TYPE_CHECKING:
     from simmodel.scheduling.protocol import Decision, View
 
-__all__ = ["PolicyLike", "label", "policies", "policy", "register_policy", "split_names", "unknown", "unused"]
+__all__ = ["PolicyLike", "label", "policy", "policy_names", "register_policy", "split_names", "unknown", "unused"]
 
 PolicyLike: TypeAlias = "str | Policy | type[Policy] | Callable[[View], Iterable[Decision] | None] | HasDecide"
 """What users give for a policy: a name, a policy, its class, a function of a view, or an object with ``decide``."""
@@ -63,7 +63,7 @@ def register_policy(
     description
         one line
     decides
-        what it decides (see :class:`~simmodel.scheduling.policy.Policy`)
+        what it decides (see :class:`~simmodel.scheduling.policy_base.Policy`)
 
     Raises
     ------
@@ -94,12 +94,12 @@ def _of_entry_point(entry: EntryPoint) -> Callable[..., Any]:
     return lambda *values, **options: entry.load()(*values, **options)
 
 
-def policies(decides: Decides | None = None) -> dict[str, str]:
+def policy_names(decides: Decides | None = None) -> dict[str, str]:
     """Return the names of all policies with a line about each, or of those that can decide about ``"jobs"`` and so on.
 
     Those that choose among any places with queues are among those for ``"tasks"`` and for ``"systems"``.
 
-    >>> "easy" in policies("jobs"), "heft" in policies("jobs"), "sgs-t" in policies("systems")
+    >>> "easy" in policy_names("jobs"), "heft" in policy_names("jobs"), "sgs-t" in policy_names("systems")
     (True, False, True)
     """
     wanted = {decides, "anything"} | ({"places"} if decides in ("tasks", "systems") else set())
@@ -119,8 +119,8 @@ def _kind_of(entry: _Entry) -> Decides:
 def policy(given: PolicyLike) -> Policy:
     """Return the policy that is given: a name, a policy, a class, a function of a view, or an object with ``decide``.
 
-    Besides the names that ``policies()`` lists there are a name with parameters, ``ORDER+NAME``, and ``module:name``
-    of a custom policy.
+    Besides the names that ``policy_names()`` lists there are a name with parameters, ``ORDER+NAME``, and
+    ``module:name`` of a custom policy.
 
     Raises
     ------

@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from simmodel.errors import InputError, PolicyError
-from simmodel.scheduling.policy import Decides, Policy
+from simmodel.scheduling.policy_base import Decides, Policy
 from simmodel.scheduling.protocol import Decision, Preempt, Reserve, Start, View, WakeAt
 from simmodel.scheduling.registry import PolicyLike
 from simmodel.scheduling.registry import policy as policy_of
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from simmodel.work.job import LiveJob
     from simmodel.work.livetask import LiveTask
 
-__all__ = ["Carry", "Executive", "Preempts", "Scheduler", "carry_preempt"]
+__all__ = ["Executive", "Handler", "Preempts", "Scheduler", "handle_preempt"]
 
 _NOT_STARTED = ("waiting", "blocked")  # where a place queues, what is still blocked may be handed to it too
 
@@ -29,7 +29,7 @@ Work = TypeVar("Work", bound="LiveJob | LiveTask", contravariant=True)
 At = TypeVar("At", bound="Place", contravariant=True)
 """The work and the places of one who carries decisions out."""
 
-Carry = Callable[[Any], str | None]
+Handler = Callable[[Any], str | None]
 """Carries a decision out, or changes nothing and says why it cannot."""
 
 
@@ -37,7 +37,7 @@ class Executive(Protocol[Work, At]):
     """What carries decisions out: a cluster, a machine, a broker."""
 
     @property
-    def carries(self) -> Mapping[type, Carry]:
+    def handlers(self) -> Mapping[type, Handler]:
         """What carries out each type of decision beside ``Start``, ``Reserve`` and ``WakeAt``.
 
         A function takes the decision, carries it out and returns ``None``; where that cannot be done it changes nothing
@@ -62,8 +62,8 @@ class Preempts(Protocol[Work]):
         ...
 
 
-def carry_preempt(system: Preempts[Work], decision: Preempt) -> str | None:
-    """Stop running work, or say why it cannot be stopped: an entry of :attr:`Executive.carries`."""
+def handle_preempt(system: Preempts[Work], decision: Preempt) -> str | None:
+    """Stop running work, or say why it cannot be stopped: an entry of :attr:`Executive.handlers`."""
     job = decision.work
     if getattr(job, "state", None) != "running":
         return f"running work expected, found {job!r}"
@@ -177,11 +177,11 @@ class Scheduler:
         check_decides(chosen, asked_by(view), name)
         self._ask: Callable[[View], Iterable[Decision] | None] = chosen.decide
         self._executive: Executive[Any, Any] = executive
-        self.carries: dict[type, Carry] = {
+        self.handlers: dict[type, Handler] = {
             Start: self._carry_start,
             Reserve: self._carry_reserve,
             WakeAt: self._carry_wake,
-            **executive.carries,
+            **executive.handlers,
         }
         self.wake = env.at_instant_end(self.decide, rank)
         self._queueing = frozenset(place for place in view.places if place.queues)
@@ -396,9 +396,9 @@ class Scheduler:
 
     def _carry(self, decision: Any) -> None:
         """Have a decision carried out, or say what is wrong with it."""
-        carry = self.carries.get(type(decision))
+        carry = self.handlers.get(type(decision))
         if carry is None:
-            names = ", ".join(each.__name__ for each in self.carries)
+            names = ", ".join(each.__name__ for each in self.handlers)
             raise self._error(f"a decision ({names}) expected, found {decision!r}")
         reason = carry(decision)
         if reason is not None:

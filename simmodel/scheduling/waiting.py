@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from heapq import merge
 from typing import TYPE_CHECKING, Any, Protocol
 
-from simmodel.scheduling.columns import ColumnIndex
+from simmodel.scheduling.column_index import ColumnIndex
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment

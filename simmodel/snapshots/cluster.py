@@ -17,7 +17,7 @@ from simmodel.snapshots.jobs import (
     Planned,
     RunningWork,
     Wait,
-    Work,
+    WorkState,
     expected_plans,
     seen_work,
 )
@@ -66,11 +66,11 @@ class ClusterSnapshot(JobsSnapshot):
     platform: ClusterSpec
     options: ClusterOptions = OPTIONS
     running: Columns[RunningWork] = ()
-    waiting: Columns[Work] = ()
-    held: Columns[Work] = ()
-    blocked: Columns[Work] = ()
+    waiting: Columns[WorkState] = ()
+    held: Columns[WorkState] = ()
+    blocked: Columns[WorkState] = ()
     new: tuple[int, ...] = ()
-    arrivals: Columns[Work] = ()
+    arrivals: Columns[WorkState] = ()
     places: tuple[PlaceState, ...] = ()
     consumables: tuple[tuple[str, Instant], ...] = ()
     waits: tuple[Wait, ...] = ()
@@ -85,7 +85,7 @@ class ClusterSnapshot(JobsSnapshot):
         )
 
     @property
-    def works(self) -> Iterator[Work]:
+    def works(self) -> Iterator[WorkState]:
         """What has been submitted and is not over: what runs, waits, is held and is blocked."""
         yield from (run.work for run in self.running)
         for works in (self.waiting, self.held, self.blocked):
@@ -134,7 +134,7 @@ class _Check:
                 self.capacity[each.name] = sum(kinds[node].cores for node in numbers)
             else:
                 self.capacity[each.name] = each.processors or 0
-        self.known: dict[int, Work] = {}
+        self.known: dict[int, WorkState] = {}
 
     def error(self, message: str, place: str) -> InputError:
         """Return the error for a place in the document."""
@@ -150,7 +150,7 @@ class _Check:
 
     # ------------------------------------------------------------------ jobs
 
-    def _each(self) -> Iterator[tuple[str, int, Work]]:
+    def _each(self) -> Iterator[tuple[str, int, WorkState]]:
         snapshot = self.snapshot
         for i, run in enumerate(snapshot.running):
             yield "running", i, run.work

@@ -21,7 +21,7 @@ from simmodel.platform.broker import SystemSpec
 from simmodel.platform.strict import inside, made_from, strict_converter
 from simmodel.platform.toml import KINDS, from_dict, to_dict
 from simmodel.resources.allocation import Allocation
-from simmodel.snapshots.columns import Read, Table, Write, items
+from simmodel.snapshots.row_columns import Read, RowTable, Write, items
 from simmodel.snapshots.types import (
     Check,
     Count,
@@ -385,5 +385,5 @@ def _union_writer(kind: Form) -> Write | None:
 
 
 @cache
-def _table(kind: type) -> Table:
-    return Table(kind, _reader, _writer)
+def _table(kind: type) -> RowTable:
+    return RowTable(kind, _reader, _writer)

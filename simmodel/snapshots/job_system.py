@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-from simmodel.snapshots.jobs import JobsSnapshot, RunningWork, Work, seen_work
+from simmodel.snapshots.jobs import JobsSnapshot, RunningWork, WorkState, seen_work
 from simmodel.snapshots.types import Columns
 
 __all__ = ["JobSystemSnapshot"]
@@ -31,8 +31,8 @@ class JobSystemSnapshot(JobsSnapshot):
 
     platform: Any
     running: Columns[RunningWork] = ()
-    waiting: Columns[Work] = ()
-    arrivals: Columns[Work] = ()
+    waiting: Columns[WorkState] = ()
+    arrivals: Columns[WorkState] = ()
 
     def __repr__(self) -> str:
         running, waiting = self.tally

@@ -24,7 +24,7 @@ __all__ = [
     "Wait",
     "Whole",
     "WindowState",
-    "Work",
+    "WorkState",
     "expected_end",
     "expected_plans",
     "just_after",
@@ -59,7 +59,7 @@ class Past(NamedTuple):
     resumes: Allocation | bool | None = None
 
 
-class Work(NamedTuple):
+class WorkState(NamedTuple):
     """A job as a snapshot holds it.
 
     ``requested``: the seconds that it is planned with; ``expected``: those that it is planned with once it runs;
@@ -89,7 +89,7 @@ class RunningWork(NamedTuple):
     it held is given back, though its end is still an event of this instant.
     """
 
-    work: Work
+    work: WorkState
     started: Instant
     expected_end: float
     end: float | None = None
@@ -168,7 +168,7 @@ def expected_end(now: float, end: float) -> float:
     return end if end > now else just_after(now)
 
 
-def seen_work(work: Work) -> Work:
+def seen_work(work: WorkState) -> WorkState:
     """Return a job without what only its end will tell: it runs the time that it is planned with."""
     if work.spec is None and work.past is None:
         return work._replace(duration=None, outcome="completed")
@@ -203,11 +203,11 @@ class JobsSnapshot(Snapshot):
     """What the snapshots of systems that run jobs share: which jobs they hold."""
 
     running: tuple[RunningWork, ...]
-    waiting: tuple[Work, ...]
-    arrivals: tuple[Work, ...]
+    waiting: tuple[WorkState, ...]
+    arrivals: tuple[WorkState, ...]
 
     @property
-    def works(self) -> Iterator[Work]:
+    def works(self) -> Iterator[WorkState]:
         """What has been submitted and is not over: what runs, then what waits."""
         yield from (run.work for run in self.running)
         yield from self.waiting

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from simmodel.experiments.explore import Exploration, explore
-from simmodel.generators.layered import layered
+from simmodel.experiments.exploration import Exploration, explore
+from simmodel.generators.layers import layered
 from simmodel.metrics.statistics import Interval
 from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.platform.network import LinkSpec
@@ -66,7 +66,7 @@ class Layers:
     fat, ccr
         how wide, from 0 to 1, and communication over computation
     n, regular, density, jump
-        of :func:`~simmodel.generators.layered.layered`
+        of :func:`~simmodel.generators.layers.layered`
     beta
         how unlike the processors are, from 0 to 2
 
@@ -139,9 +139,9 @@ def fat_curve(
     machine
         default: :func:`two_processors`
     executor, level, progress
-        see :func:`~simmodel.experiments.explore.explore`
+        see :func:`~simmodel.experiments.exploration.explore`
     overlap, contention, options
-        of :func:`~simmodel.runs.simulate.simulate`
+        of :func:`~simmodel.runs.simulating.simulate`
     shape
         further parameters of :class:`Layers`
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from simmodel.experiments.explore import Exploration, explore
-from simmodel.generators.dressing import dress
-from simmodel.generators.sipht import sipht
+from simmodel.experiments.exploration import Exploration, explore
+from simmodel.generators.costs import with_costs
+from simmodel.generators.sipht_workflow import sipht
 from simmodel.metrics.statistics import Interval
 from simmodel.metrics.tables import text_table
 from simmodel.work.table import Table
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from simmodel.runs.platforms import GivenPlatform
     from simmodel.scheduling.registry import PolicyLike
 
-__all__ = ["CLAIMS", "CONFIGURATIONS", "POLICIES", "Claim", "Drawn", "SetupStudy", "setup_study"]
+__all__ = ["CLAIMS", "CONFIGURATIONS", "POLICIES", "Drawn", "Ranking", "SetupStudy", "setup_study"]
 
 CONFIGURATIONS = {
     "slow": "hetsim-slow",
@@ -44,7 +44,7 @@ POLICIES = ("hrr", "greedy-et", "greedy-ds", "heft")
 
 
 @attrs.frozen
-class Claim:
+class Ranking:
     """That the SLR of one policy on one configuration is below that of another.
 
     ``lower`` and ``higher`` are pairs (configuration, policy).
@@ -55,7 +55,7 @@ class Claim:
     higher: tuple[str, str]
 
 
-def _claims() -> tuple[Claim, ...]:
+def _claims() -> tuple[Ranking, ...]:
     found = []
     for where, order in (
         ("slow", ("heft", "hrr", "greedy-ds")),
@@ -65,9 +65,9 @@ def _claims() -> tuple[Claim, ...]:
         ("slow, setup", ("hrr", "heft", "greedy-ds", "greedy-et")),
         ("fast, setup", ("hrr", "heft", "greedy-ds", "greedy-et")),
     ):
-        found += [Claim(f"{a} < {b}", (where, a), (where, b)) for a, b in pairwise(order)]
+        found += [Ranking(f"{a} < {b}", (where, a), (where, b)) for a, b in pairwise(order)]
     for setup in ("", ", setup"):
-        found += [Claim("slow < fast", (f"slow{setup}", policy), (f"fast{setup}", policy)) for policy in POLICIES]
+        found += [Ranking("slow < fast", (f"slow{setup}", policy), (f"fast{setup}", policy)) for policy in POLICIES]
     return tuple(dict.fromkeys(found))
 
 
@@ -79,7 +79,9 @@ from slow to fast."""
 
 @attrs.frozen
 class Drawn:
-    """A graph that is dressed anew for each seed, as HetSim's experiment does; see :func:`~simmodel.generators.dress`.
+    """A graph whose costs are drawn anew for each seed, as in HetSim's experiment.
+
+    See :func:`~simmodel.generators.with_costs`.
 
     >>> Drawn(sipht())(seed=1).name
     'sipht-29'
@@ -90,7 +92,7 @@ class Drawn:
 
     def __call__(self, seed: int) -> Workflow:
         """Return the workflow of a seed."""
-        return dress(self.graph, rng=np.random.default_rng(seed), **self.options)
+        return with_costs(self.graph, rng=np.random.default_rng(seed), **self.options)
 
 
 def setup_study(
@@ -118,7 +120,7 @@ def setup_study(
     configurations
         labels and machines
     draws
-        options of :func:`~simmodel.generators.dressing.dress`, for other run times and data
+        options of :func:`~simmodel.generators.costs.with_costs`, for other run times and data
     executor
         runs it, where one is given
     level
@@ -126,7 +128,7 @@ def setup_study(
     progress
         whether to show a bar
     options
-        of :func:`~simmodel.runs.simulate.simulate`: ``contention``, ``overlap``, ``transfers``
+        of :func:`~simmodel.runs.simulating.simulate`: ``contention``, ``overlap``, ``transfers``
 
     Raises
     ------

@@ -25,7 +25,7 @@ import attrs
 import numpy as np
 
 from simmodel.errors import InputError
-from simmodel.experiments.brokering import BrokerComparison, compare_brokers
+from simmodel.experiments.broker_comparison import BrokerComparison, compare_brokers
 from simmodel.metrics.tables import text_table
 from simmodel.work.table import Table
 
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.work.workload import Workload
 
-__all__ = ["CQSIM", "PAPER", "SETUPS", "Contest", "Setup", "contest", "fitting"]
+__all__ = ["CQSIM", "PAPER", "SETUPS", "BrokerStudy", "Setup", "broker_study", "fitting"]
 
 CQSIM: dict[str, Any] = {"decide_on": "event", "event_order": "ends-first", "estimates": "cqsim", "by": "actual"}
-"""The rules of CQSim and CQSim+, as options of :func:`~simmodel.runs.simulate.simulate`."""
+"""The rules of CQSim and CQSim+, as options of :func:`~simmodel.runs.simulating.simulate`."""
 
 
 @attrs.frozen(kw_only=True)
@@ -95,7 +95,7 @@ def fitting(log: Workload, processors: int = 2180) -> Workload:
 
 
 @attrs.frozen(eq=False, repr=False)
-class Contest:
+class BrokerStudy:
     """Two brokers compared as the paper does.
 
     Attributes
@@ -138,7 +138,7 @@ class Contest:
         return "\n".join([*lines, *text_table(comparison.cells("walltime"), indent=2)])
 
 
-def contest(
+def broker_study(
     log: Workload,
     setup: Setup | str = "equal",
     seeds: int | Iterable[int] = 10,
@@ -147,7 +147,7 @@ def contest(
     simulate_edges: bool = True,
     policy: PolicyLike = "easy",
     **options: Any,
-) -> Contest:
+) -> BrokerStudy:
     """Run both brokers of a setup on a log, those that draw once a seed, and compare them bin by bin.
 
     Parameters
@@ -165,7 +165,8 @@ def contest(
     policy
         of the clusters
     options
-        as of :func:`~simmodel.experiments.brokering.compare_brokers`, beside :data:`CQSIM`; with ``ties="random"``
+        as of :func:`~simmodel.experiments.broker_comparison.compare_brokers`, beside :data:`CQSIM`; with
+        ``ties="random"``
         SGS-T draws too
 
     Raises
@@ -190,4 +191,4 @@ def contest(
         slowdowns=setup.slowdowns,
         **{**CQSIM, **options},
     )
-    return Contest(setup, comparison)
+    return BrokerStudy(setup, comparison)

@@ -9,10 +9,15 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from simmodel.experiments.portfolio import Beside, BesideSamples, beside, replicate_beside
-from simmodel.generators.schedtwin import schedtwin
+from simmodel.experiments.portfolio_comparison import (
+    PortfolioComparison,
+    PortfolioReplications,
+    compare_portfolio,
+    replicate_portfolio,
+)
+from simmodel.generators.phased import schedtwin
 from simmodel.policies.portfolio import Portfolio
-from simmodel.scheduling.objective import ObjectiveLike
+from simmodel.scheduling.objectives import ObjectiveLike
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -49,7 +54,7 @@ def schedtwin_run(
     objective: ObjectiveLike = "schedtwin",
     executor: Executor | None = None,
     **options: Any,
-) -> Beside:
+) -> PortfolioComparison:
     """Draw the paper's workload, and run it under the three policies and the portfolio.
 
     Parameters
@@ -57,7 +62,7 @@ def schedtwin_run(
     seed
         of the workload
     run_share
-        as of :func:`~simmodel.generators.schedtwin.schedtwin`
+        as of :func:`~simmodel.generators.phased.schedtwin`
     objective, options
         of the portfolio
     executor
@@ -68,7 +73,7 @@ def schedtwin_run(
     (('wfp', 'fcfs', 'sjf', 'portfolio'), 1.0, 150)
     """
     log = schedtwin(seed=seed, run_share=run_share)
-    return beside(32, log, schedtwin_portfolio(objective, **options), executor=executor)
+    return compare_portfolio(32, log, schedtwin_portfolio(objective, **options), executor=executor)
 
 
 def schedtwin_seeds(
@@ -79,7 +84,7 @@ def schedtwin_seeds(
     executor: Executor | None = None,
     progress: bool = False,
     **options: Any,
-) -> BesideSamples:
+) -> PortfolioReplications:
     """Repeat :func:`schedtwin_run` for each seed, and compare the final scores in pairs.
 
     Parameters
@@ -97,4 +102,4 @@ def schedtwin_seeds(
     """
     draw = partial(schedtwin, run_share=run_share)
     portfolio = schedtwin_portfolio(objective, **options)
-    return replicate_beside(32, draw, portfolio, seeds, executor=executor, progress=progress)
+    return replicate_portfolio(32, draw, portfolio, seeds, executor=executor, progress=progress)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.scheduling.protocol import Load
     from simmodel.systems.dependencies import Dependencies
-    from simmodel.systems.system import By, RunningBelow, System
+    from simmodel.systems.system import EstimateBasis, RunningBelow, System
     from simmodel.work.live import LiveWork
     from simmodel.work.taskset import TaskSet
 
@@ -129,7 +129,7 @@ class Destination:
 
     queues = True
 
-    def __init__(self, system: System[Live], by: By = "requested") -> None:
+    def __init__(self, system: System[Live], by: EstimateBasis = "requested") -> None:
         if by not in ("requested", "actual"):
             raise InputError(f"by 'requested' or 'actual' expected, found {by!r}")
         self.system: System[Any] = system
@@ -254,7 +254,7 @@ class Destination:
 
 
 @singledispatch
-def destination_of(system: System[Any], by: By = "requested") -> Destination:
+def destination_of(system: System[Any], by: EstimateBasis = "requested") -> Destination:
     """Return a system as a place of a broker; a kind of system may register a class of its own for it.
 
     Parameters

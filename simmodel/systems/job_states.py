@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from simmodel.snapshots.jobs import Past, Work
+from simmodel.snapshots.jobs import Past, WorkState
 from simmodel.work.job import LiveJob
 
 if TYPE_CHECKING:
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 __all__ = ["job_of", "work_of"]
 
 
-def work_of(job: LiveJob, past: Past | None = None) -> Work:
+def work_of(job: LiveJob, past: Past | None = None) -> WorkState:
     """Return a job as a snapshot holds it, with what came before its present execution."""
-    return Work(
+    return WorkState(
         job.id,
         job.seq,
         float(job.submit),
@@ -32,7 +32,7 @@ def work_of(job: LiveJob, past: Past | None = None) -> Work:
     )
 
 
-def job_of(work: Work, row: int, place: Pool) -> LiveJob:
+def job_of(work: WorkState, row: int, place: Pool) -> LiveJob:
     """Return the live job of a row."""
     duration = work.expected if work.duration is None else work.duration
     job = LiveJob(work.id, row, work.submit, work.processors, work.requested, work.expected, duration)

@@ -16,7 +16,7 @@ from simmodel.scheduling.registry import PolicyLike
 from simmodel.scheduling.scheduler import Scheduler
 from simmodel.scheduling.waiting import WaitingQueue
 from simmodel.snapshots.job_system import JobSystemSnapshot
-from simmodel.snapshots.jobs import RunningWork, Work, expected_end
+from simmodel.snapshots.jobs import RunningWork, WorkState, expected_end
 from simmodel.systems.cluster.replay import specs
 from simmodel.systems.job_states import job_of, work_of
 from simmodel.systems.policy_state import check_instant, chosen_policy, policy_state, remember, stream_states
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from simmodel.resources.allocation import Allocation
     from simmodel.resources.pool import Pool
     from simmodel.results.result import Result
-    from simmodel.systems.system import By
+    from simmodel.systems.system import EstimateBasis
     from simmodel.work.prepare import Prepared
     from simmodel.work.workload import Workload
 
@@ -276,7 +276,7 @@ class JobSystem(System[LiveJob]):
         """Say why no place of the system can ever run the job, or ``None``; a pure question."""
         return self.live(work)[1]
 
-    def estimate(self, work: Job, by: By = "requested") -> Estimate:
+    def estimate(self, work: Job, by: EstimateBasis = "requested") -> Estimate:
         """Return when a job would start and how long it would run (s), by the expected ends of what runs and waits.
 
         Every job is taken to start as soon as it fits, none before those that came before it; a kind of system whose
@@ -380,7 +380,7 @@ class JobSystem(System[LiveJob]):
         end, attempt = self.planned_end(run), run.job.attempts
         return RunningWork(work_of(run.job), run.started, run.expected_end, end, run.grant.allocation, attempt)
 
-    def _arrival_state(self, arrival: Arrival) -> Work:
+    def _arrival_state(self, arrival: Arrival) -> WorkState:
         return work_of(self.live(arrival.job)[0])._replace(submit=arrival.at)
 
     def planned_end(self, run: Run) -> float:

@@ -15,7 +15,7 @@ import attrs
 from simmodel.errors import InputError, unknown
 from simmodel.platform.options import NoOptions, Options
 from simmodel.platform.toml import KINDS as SPECS
-from simmodel.scheduling.policy import Decides, Policy
+from simmodel.scheduling.policy_base import Decides, Policy
 from simmodel.scheduling.registry import policy
 from simmodel.scheduling.scheduler import check_decides
 from simmodel.snapshots.snapshot import Snapshot

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from simmodel.errors import InputError, SnapshotError
-from simmodel.scheduling.policy import Policy
+from simmodel.scheduling.policy_base import Policy
 from simmodel.scheduling.registry import PolicyLike, unused
 from simmodel.snapshots.snapshot import PolicyState, Snapshot
 

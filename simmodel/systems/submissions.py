@@ -31,7 +31,7 @@ INLINE = 100_000
 GivenTasks = TaskSet | Workflow | str | Path | Iterable[TaskSet | Workflow | tuple[float, TaskSet | Workflow]]
 GivenJobs = Workload | Job | str | Path | Iterable[Job] | Iterable[Workload | str | Path] | Mapping[str | None, Any]
 GivenWork = GivenJobs | GivenTasks
-"""What users may give as a workload: see :func:`~simmodel.runs.simulate.simulate`."""
+"""What users may give as a workload: see :func:`~simmodel.runs.simulating.simulate`."""
 
 
 class Submissions:
@@ -196,9 +196,9 @@ def set_columns(tasks: TaskSet) -> dict[str, Any]:
 def _tasks(given: GivenWork, seed: int, machine: MachineSpec | None, config: HetSimConfig | None) -> Tasks:
     """Return the task sets with the instants of their submission."""
     if isinstance(given, (str, Path)):
-        from simmodel.catalogue import task_work
+        from simmodel.catalogue import load_tasks
 
-        made = _tasks(task_work(given, seed, config=config, machine=machine), seed, machine, None)
+        made = _tasks(load_tasks(given, seed, config=config, machine=machine), seed, machine, None)
         return made if config is not None else attrs.evolve(made, source=str(given))
     if isinstance(given, (TaskSet, Workflow)):
         return Tasks([(0.0, TaskSet.of(given))])
@@ -237,7 +237,7 @@ def read_submissions(
     homes
         the names of the places that a workload may belong to
     seed, machine, config
-        of tasks that are drawn: see :func:`~simmodel.catalogue.task_work`
+        of tasks that are drawn: see :func:`~simmodel.catalogue.tasks`
 
     Raises
     ------

@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.scheduling.protocol import Estimate, View
     from simmodel.scheduling.registry import PolicyLike
-    from simmodel.scheduling.scheduler import Carry, Scheduler
+    from simmodel.scheduling.scheduler import Handler, Scheduler
     from simmodel.snapshots.snapshot import Snapshot
     from simmodel.work.prepare import Prepared
     from simmodel.work.workload import Workload
 
-__all__ = ["By", "Offers", "RunningBelow", "System", "Timing"]
+__all__ = ["EstimateBasis", "Offers", "RunningBelow", "System", "Timing"]
 
 Live = TypeVar("Live")
 """Live work: jobs or tasks."""
 
-By = Literal["requested", "actual"]
+EstimateBasis = Literal["requested", "actual"]
 """Whether estimates go by the run times that were requested, which a scheduler can know, or by those to come."""
 
 
@@ -159,7 +159,7 @@ class System(Generic[Live]):
         """Say why no place of the system can ever run the work, were it submitted, or ``None``; a pure question."""
         raise NotImplementedError
 
-    def estimate(self, work: Any, by: By = "requested") -> Estimate:
+    def estimate(self, work: Any, by: EstimateBasis = "requested") -> Estimate:
         """Return when the work would start and how long it would run (s), were it submitted now; a pure question.
 
         Raises
@@ -191,7 +191,7 @@ class System(Generic[Live]):
         return self.scheduler.known_as
 
     @property
-    def carries(self) -> Mapping[type, Carry]:
+    def handlers(self) -> Mapping[type, Handler]:
         """What carries out each type of decision beside ``Start``, ``Reserve`` and ``WakeAt``: by default none."""
         return {}
 

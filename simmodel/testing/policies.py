@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from simmodel.environment import Environment
 from simmodel.errors import Stalled
 from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
-from simmodel.scheduling.policy import FunctionPolicy, Policy
+from simmodel.scheduling.policy_base import FunctionPolicy, Policy
 from simmodel.scheduling.protocol import Decision, View
 from simmodel.scheduling.registry import PolicyLike
 from simmodel.scheduling.registry import policy as policy_of

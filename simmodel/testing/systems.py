@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from simmodel.environment import Environment
 from simmodel.errors import ImpossibleWork, InputError
-from simmodel.runs.simulate import start
+from simmodel.runs.simulating import start
 from simmodel.scheduling.registry import unused
 from simmodel.snapshots.snapshot import Snapshot
 from simmodel.systems.broker.system import Broker
@@ -46,7 +46,7 @@ def check_system(kind: str | Kind, spec: Any, work: GivenWork) -> None:
     spec
         the description of a system
     work
-        what it is to run, as :func:`~simmodel.runs.simulate.simulate` takes it: long enough that some of it waits
+        what it is to run, as :func:`~simmodel.runs.simulating.simulate` takes it: long enough that some of it waits
 
     Raises
     ------

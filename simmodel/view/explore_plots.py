@@ -24,7 +24,7 @@ _MARKS = "osD^vPX"
 
 
 class Explored(Protocol):
-    """What is drawn of an exploration: see :class:`~simmodel.experiments.explore.Exploration`."""
+    """What is drawn of an exploration: see :class:`~simmodel.experiments.exploration.Exploration`."""
 
     @property
     def units(self) -> Mapping[str, str | None]:
@@ -65,7 +65,7 @@ def exploration(found: Explored, metrics: Sequence[str] | None = None, *, log: b
     log
         whether the axis of values is logarithmic
 
-    >>> from simmodel.experiments.explore import explore
+    >>> from simmodel.experiments.exploration import explore
     >>> figure = exploration(explore("hetsim-slow", "random:tasks=20", ["hrr", "heft"], seeds=3))
     >>> [axes.get_ylabel() for axes in figure.axes]
     ['SLR']

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-    from simmodel.records.network import NetworkRecorder
+    from simmodel.records.network_recorder import NetworkRecorder
 
 __all__ = ["link_load", "transfer_times"]
 
@@ -37,7 +37,7 @@ def link_load(record: NetworkRecorder, links: Sequence[str] | None = None, *, ax
 
     >>> from simmodel.environment import Environment
     >>> from simmodel.platform.network import LinkSpec
-    >>> from simmodel.records.network import NetworkRecorder
+    >>> from simmodel.records.network_recorder import NetworkRecorder
     >>> from simmodel.resources.network import Network
     >>> env = Environment()
     >>> network = Network(env, [LinkSpec(name="wan", bandwidth=100.0)])
@@ -96,7 +96,7 @@ def transfer_times(record: NetworkRecorder, *, ax: Axes | None = None) -> Axes:
 
     >>> from simmodel.environment import Environment
     >>> from simmodel.platform.network import LinkSpec
-    >>> from simmodel.records.network import NetworkRecorder
+    >>> from simmodel.records.network_recorder import NetworkRecorder
     >>> from simmodel.resources.network import Network
     >>> env = Environment()
     >>> network = Network(env, [LinkSpec(name="wan", bandwidth=100.0)])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simmodel.metrics.batch import summary
-from simmodel.metrics.compared import compare
+from simmodel.metrics.comparison import compare
 from simmodel.metrics.report import metric_text
 from simmodel.view.gantt import EXACT, gantt, pieces
 from simmodel.view.result_plots import cdf, queue, utilisation, value_by_bin
@@ -18,7 +18,7 @@ from simmodel.view.style import COLOURS, INK, tidy
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from simmodel.metrics.compared import Measured
+    from simmodel.metrics.comparison import Measured
     from simmodel.records.job_record import JobRecord
 
 __all__ = ["comparison", "overview"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simmodel.metrics.objective import MEASURES, Kiviat, started_shares
+from simmodel.metrics.objective_scores import MEASURES, Kiviat, started_shares
 from simmodel.view.style import COLOURS, GREY, INK, PALE, axes, tidy, time_axis
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def radar(chart: Kiviat, *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     chart
-        as :func:`simmodel.metrics.objective.kiviat` makes it
+        as :func:`simmodel.metrics.objective_scores.kiviat` makes it
     ax
         where to draw, with equal scales; default: a new figure
     """

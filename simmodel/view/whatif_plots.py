@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from simmodel.scheduling.objective import MEASURES
+from simmodel.scheduling.objectives import MEASURES
 from simmodel.view.style import BLUE, GREY, INK, duration_axis, tidy
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Future(Protocol):
 
 
 class Futures(Protocol):
-    """What is drawn of a what-if: see :class:`~simmodel.futures.comparison.WhatIf`."""
+    """What is drawn of a what-if: see :class:`~simmodel.futures.what_if_result.WhatIf`."""
 
     @property
     def best(self) -> Future | None:
@@ -69,7 +69,7 @@ def outcomes(
     found
         what ``what_if`` returned
     measures
-        of :data:`~simmodel.scheduling.objective.MEASURES`, or ``score``; one panel each
+        of :data:`~simmodel.scheduling.objectives.MEASURES`, or ``score``; one panel each
     """
     try:
         import matplotlib.pyplot as plt

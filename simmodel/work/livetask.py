@@ -72,7 +72,7 @@ class LiveTask:
         expected seconds in the queue of its processor
     stamps
         while a processor works on it: the instants (s) at which its phases began so far (see
-        :data:`~simmodel.resources.board.STAMPS`)
+        :data:`~simmodel.resources.services.STAMPS`)
     core, core_since
         the CPU core that its setup or its transfer holds now; of a transfer, since when (s)
     attempts, done_share

@@ -19,24 +19,24 @@ from simmodel import (
     NetworkRecorder,
     SimmodelError,
     Workload,
-    beside,
     compare,
     compare_brokers,
     explore,
     load_platform,
     load_result,
+    load_tasks,
     load_workflow,
     load_workload,
     objective,
     policy_names,
     replicate,
-    replicate_beside,
+    replicate_portfolio,
     simulate,
-    task_work,
     what_if,
 )
-from simmodel.catalogue import ready_names
+from simmodel.catalogue import bundled_names
 from simmodel.cli import main
+from simmodel.experiments.portfolio_comparison import compare_portfolio
 from simmodel.formats.daggen import write_daggen
 from simmodel.formats.hetsim import read_hetsim, write_hetsim
 from simmodel.formats.swf import write_swf
@@ -62,7 +62,7 @@ def names_of(kind: str) -> list[str]:
         return list(policy_names("jobs"))
     if kind == "task policies":
         return [name for name in policy_names("tasks") if name not in _ALSO_ON_MACHINES]
-    return sorted(ready_names(kind))
+    return sorted(bundled_names(kind))
 
 
 def platform(name: str) -> Any:
@@ -93,7 +93,7 @@ def generated(settings: Mapping[str, Any], seed: int = 0) -> Workload:
 
 def tasks(text: str, seed: int = 0) -> Any:
     """Return task sets from the name of a ready workload or a text such as ``layered:n=30``."""
-    return task_work(text, seed)
+    return load_tasks(text, seed)
 
 
 # ---------------------------------------------------------------------- runs
@@ -232,11 +232,11 @@ def replicated(platform: Any, make: Any, policies: Any, **options: Any) -> Any:
 
 
 def run_beside(platform: Any, work: Any, portfolio: Any, **options: Any) -> Any:
-    return beside(platform, work, portfolio, **options)
+    return compare_portfolio(platform, work, portfolio, **options)
 
 
 def replicated_beside(platform: Any, make: Any, portfolio: Any, **options: Any) -> Any:
-    return replicate_beside(platform, make, portfolio, **options)
+    return replicate_portfolio(platform, make, portfolio, **options)
 
 
 def objective_of(text: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import simpy.core
 
-from simmodel.records.network import NetworkRecorder
+from simmodel.records.network_recorder import NetworkRecorder
 from simmodel.work.precedence import topological_order
 
 INFINITY = math.inf

@@ -16,7 +16,7 @@ from simmodel.systems.broker.arrivals import BrokerQueue, Coming, Later, Source
 from simmodel.systems.broker.ledger import Fate, Ledger
 from simmodel.systems.dependencies import Dependencies
 from simmodel.systems.destination import BrokeredJob, BrokeredSet, Destination, destination_of
-from simmodel.systems.system import By, System, Timing
+from simmodel.systems.system import EstimateBasis, System, Timing
 from simmodel.work.job import OVER, Job, LiveJob, Run
 from simmodel.work.taskset import TaskSet
 from simmodel.work.workflow import Workflow
@@ -47,7 +47,7 @@ class BrokerCore(System[BrokeredJob]):
         policy: PolicyLike = "sgs-t",
         *,
         slowdowns: Slowdowns = None,
-        by: By = "requested",
+        by: EstimateBasis = "requested",
         name: str = "broker",
         rank: int | None = None,
     ) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from simmodel.snapshots.broker import BrokerSnapshot
     from simmodel.systems.destination import BrokeredJob
     from simmodel.systems.kinds import GivenPolicies
-    from simmodel.systems.system import By, System
+    from simmodel.systems.system import EstimateBasis, System
     from simmodel.work.job import Job
     from simmodel.work.prepare import Prepared
     from simmodel.work.taskset import TaskSet
@@ -120,7 +120,7 @@ class Broker(BrokerCore):
         """Say why no system that the policy may choose can ever run the work, or ``None``; a pure question."""
         return self._why_nowhere(self.live(self._checked(work), self.submitted, None, self.families[0]))
 
-    def estimate(self, work: Job | TaskSet | Workflow, by: By = "requested") -> Estimate:
+    def estimate(self, work: Job | TaskSet | Workflow, by: EstimateBasis = "requested") -> Estimate:
         """Return the least of the estimates of the systems, by the end; ties go to the first.
 
         The broker's own ``by`` holds, whatever is given here.

@@ -11,7 +11,7 @@ from simmodel.environment import Occurrence
 from simmodel.work.job import LiveJob
 
 if TYPE_CHECKING:
-    from simmodel.systems.cluster.core import Core
+    from simmodel.systems.cluster.core import ClusterCore
     from simmodel.systems.cluster.queueing import Queueing
     from simmodel.work.prepare import Prepared
     from simmodel.work.workload import Workload
@@ -58,7 +58,7 @@ class Arrivals(Occurrence):
     __slots__ = ("_chunks", "_core", "_each", "_i", "_jobs", "_priority", "_queueing", "_rows", "number", "numbers")
 
     def __init__(
-        self, core: Core, queueing: Queueing, chunks: Iterable[PlainJobs], numbers: Mapping[int, int] | None
+        self, core: ClusterCore, queueing: Queueing, chunks: Iterable[PlainJobs], numbers: Mapping[int, int] | None
     ) -> None:
         self._core = core
         self._queueing = queueing

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from simmodel.environment import Call, ToCome
     from simmodel.platform.cluster import OutageSpec
     from simmodel.resources.pool import Pool
-    from simmodel.systems.cluster.core import Core
-    from simmodel.systems.cluster.execution import Execution
+    from simmodel.systems.cluster.core import ClusterCore
+    from simmodel.systems.cluster.execution import JobExecution
     from simmodel.systems.cluster.reservations import Reserved
     from simmodel.systems.dependencies import Dependencies
     from simmodel.work.job import LiveJob
@@ -46,7 +46,11 @@ class Calendar:
     """
 
     def __init__(
-        self, core: Core, execution: Execution, dependencies: Dependencies, cancel: Callable[[LiveJob], object]
+        self,
+        core: ClusterCore,
+        execution: JobExecution,
+        dependencies: Dependencies,
+        cancel: Callable[[LiveJob], object],
     ) -> None:
         self._core = core
         self._execution = execution
@@ -186,7 +190,7 @@ class Calendar:
         self._wait(number, unit)
 
     def _back(self, number: int, unit: int) -> None:
-        """What failed is back; what-ifs foresee no further failure of it."""
+        """What failed is back; what-ifs predict no further failure of it."""
         self._bring(self._unit(number, unit), "repair")
 
     # ------------------------------------------------------------------ reservations

@@ -17,7 +17,7 @@ from simmodel.snapshots.jobs import (
     Wait,
     Whole,
     WindowState,
-    Work,
+    WorkState,
     expected_plans,
     seen_work,
 )
@@ -28,7 +28,7 @@ from simmodel.work.job import OVER
 from simmodel.work.prepare import planned_seconds
 
 if TYPE_CHECKING:
-    from simmodel.systems.cluster.core import Core
+    from simmodel.systems.cluster.core import ClusterCore
     from simmodel.systems.cluster.intake import Submission
     from simmodel.systems.cluster.system import Cluster
     from simmodel.work.job import LiveJob
@@ -46,7 +46,7 @@ def capture(cluster: Cluster, actual: bool) -> ClusterSnapshot:
     work_of = _actual if actual else _seen
     runs = [entry[3] for pool in cluster.places for entry in sorted(pool.running.entries(), key=_START)]
     ends: dict[Any, float] = {}
-    arrivals: list[Work] = []
+    arrivals: list[WorkState] = []
     coming = _known_to_come(cluster)
     if actual:
         _refuse_claims(cluster)
@@ -113,7 +113,7 @@ def _refuse_claims(cluster: Cluster) -> None:
 # ---------------------------------------------------------------------- jobs
 
 
-def _work(job: LiveJob) -> Work:
+def _work(job: LiveJob) -> WorkState:
     """Return what a snapshot says of a job; it is kept while it stays true."""
     if job._work is None:
         job._work = work_of(job, _past(job))
@@ -137,19 +137,19 @@ def _past(job: LiveJob) -> Past | None:
     )
 
 
-def _actual(job: LiveJob) -> Work:
+def _actual(job: LiveJob) -> WorkState:
     if job._job is not None and job._job.body is not None:
         raise SnapshotError(f"job {job.id} cannot be copied: it has a body, which is a generator")
     return _work(job)
 
 
-def _seen(job: LiveJob) -> Work:
+def _seen(job: LiveJob) -> WorkState:
     if job._seen is None:
         job._seen = seen_work(_work(job))
     return job._seen  # type: ignore[no-any-return]
 
 
-def _running(run: Any, work: Work, end: float | None) -> RunningWork:
+def _running(run: Any, work: WorkState, end: float | None) -> RunningWork:
     attempt = max(1, run.job.attempts)
     return RunningWork(
         work,
@@ -162,9 +162,9 @@ def _running(run: Any, work: Work, end: float | None) -> RunningWork:
     )
 
 
-def _arrivals(cluster: Cluster, coming: list[ToCome]) -> list[Work]:
+def _arrivals(cluster: Cluster, coming: list[ToCome]) -> list[WorkState]:
     """Return what is still to be submitted; add to what is to come where each source's part of it is."""
-    works: list[Work] = []
+    works: list[WorkState] = []
     intake, core = cluster.intake, cluster.core
     sources = [(source.at, source.number, source) for source in intake.sources if source.at is not None]
     found: list[tuple[float, float, float, Arrivals | Submission]] = [
@@ -182,7 +182,7 @@ def _arrivals(cluster: Cluster, coming: list[ToCome]) -> list[Work]:
     return works
 
 
-def _plain_works(source: Arrivals, core: Core) -> Iterator[Work]:
+def _plain_works(source: Arrivals, core: ClusterCore) -> Iterator[WorkState]:
     assert core.only_pool is not None
     place = core.only_pool.name
     numbers = source.numbers
@@ -190,10 +190,10 @@ def _plain_works(source: Arrivals, core: Core) -> Iterator[Work]:
         for row, submit, processors, requested, expected, duration, name, user, cut in zip(*jobs, strict=True):
             number = row if numbers is None else numbers[row]
             outcome = "timeout" if cut else "completed"
-            yield Work(name, number, submit, processors, requested, expected, duration, user, 0.0, place, outcome)
+            yield WorkState(name, number, submit, processors, requested, expected, duration, user, 0.0, place, outcome)
 
 
-def _submission(cluster: Cluster, submission: Submission) -> Work:
+def _submission(cluster: Cluster, submission: Submission) -> WorkState:
     spec = submission.job
     number = submission.number
     name = spec.id if spec.id is not None else spec.name or number + 1
@@ -203,7 +203,7 @@ def _submission(cluster: Cluster, submission: Submission) -> Work:
     limit = spec.requested if spec.requested is not None else spec.run
     seconds = planned_seconds(spec.run, limit, cluster.core.estimates, cluster.core.overrun)
     requested, expected, duration = map(float, seconds)
-    return Work(name, number, submission.at, spec.processors, requested, expected, duration, spec.user, spec=spec)
+    return WorkState(name, number, submission.at, spec.processors, requested, expected, duration, spec.user, spec=spec)
 
 
 def _waits(cluster: Cluster) -> tuple[Wait, ...]:
@@ -211,7 +211,7 @@ def _waits(cluster: Cluster) -> tuple[Wait, ...]:
     return tuple(Wait(other, what, number, which) for _, number, which, other, what in sorted(found, key=_ORDER))
 
 
-def _over(cluster: Cluster, arrivals: Iterable[Work]) -> tuple[tuple[Any, str], ...]:
+def _over(cluster: Cluster, arrivals: Iterable[WorkState]) -> tuple[tuple[Any, str], ...]:
     """Return the jobs that are over and that one still to arrive names."""
     dependencies = cluster.dependencies
     named = dict.fromkeys(each.job for work in arrivals if work.spec is not None for each in work.spec.dependencies)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from simmodel.resources.pool import Pool
     from simmodel.scheduling.usage import Usage
 
-__all__ = ["Core", "Hooks"]
+__all__ = ["ClusterCore", "Hooks"]
 
 Hooks = tuple[Callable[..., object], ...]
 
@@ -32,7 +32,7 @@ _HOOKS = (
 )
 
 
-class Core:
+class ClusterCore:
     """What the parts of a cluster share.
 
     Attributes

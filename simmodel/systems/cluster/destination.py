@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from simmodel.errors import InputError
 from simmodel.scheduling.protocol import Estimate
+from simmodel.systems.cluster.projection import ProjectedJob
 from simmodel.systems.cluster.system import Cluster
-from simmodel.systems.cluster.unfolding import Work
 from simmodel.systems.destination import BrokeredJob, Destination, destination_of
 from simmodel.work.job import Job, LiveJob
 
 if TYPE_CHECKING:
-    from simmodel.systems.system import By
+    from simmodel.systems.system import EstimateBasis
 
 __all__ = ["ClusterDestination"]
 
@@ -27,7 +27,7 @@ class ClusterDestination(Destination):
 
     system: Cluster
 
-    def __init__(self, cluster: Cluster, by: By = "requested") -> None:
+    def __init__(self, cluster: Cluster, by: EstimateBasis = "requested") -> None:
         super().__init__(cluster, by)
         self.forecast = cluster.forecast(by)
         self._actual = by == "actual"
@@ -101,7 +101,7 @@ class ClusterDestination(Destination):
         pool = self._plain
         if pool is not None and job._job is None:
             requested, expected, duration = self.seconds(job)
-            work = Work(job, job.processors, requested, expected, duration if self._actual else expected)
+            work = ProjectedJob(job, job.processors, requested, expected, duration if self._actual else expected)
             return self.forecast.expect(work, pool)
         guest, reason = self._guest(job)
         return self.forecast.estimate(guest) if reason is None else Estimate(INFINITY, 0.0, 0.0, guest.requested)
@@ -127,5 +127,5 @@ class ClusterDestination(Destination):
 
 
 @destination_of.register(Cluster)
-def _(system: Cluster, by: By = "requested") -> ClusterDestination:
+def _(system: Cluster, by: EstimateBasis = "requested") -> ClusterDestination:
     return ClusterDestination(system, by)

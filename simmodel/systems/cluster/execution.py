@@ -13,7 +13,7 @@ from simpy.exceptions import Interrupt
 from simmodel.errors import JobFailed
 from simmodel.resources.claims import Claim, Grant
 from simmodel.scheduling.protocol import Preempt
-from simmodel.scheduling.scheduler import carry_preempt
+from simmodel.scheduling.scheduler import handle_preempt
 from simmodel.work.job import Job, LiveJob, Run
 
 if TYPE_CHECKING:
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
     from simmodel.environment import Call
     from simmodel.resources.pool import Pool
-    from simmodel.scheduling.scheduler import Carry
-    from simmodel.systems.cluster.core import Core
+    from simmodel.scheduling.scheduler import Handler
+    from simmodel.systems.cluster.core import ClusterCore
     from simmodel.systems.cluster.queueing import Queueing
     from simmodel.systems.dependencies import Dependencies
 
-__all__ = ["Ending", "Execution"]
+__all__ = ["Ending", "JobExecution"]
 
 _COMES_BACK = ("preempted", "requeued")
 
@@ -40,7 +40,7 @@ class Ending(NamedTuple):
     run: Run
 
 
-class Execution:
+class JobExecution:
     """Carries decisions out: one heap event a job, and a process where it has a body. It plans the ends itself.
 
     Parameters
@@ -58,7 +58,7 @@ class Execution:
 
     def __init__(
         self,
-        core: Core,
+        core: ClusterCore,
         queueing: Queueing,
         dependencies: Dependencies,
         over: Callable[[LiveJob], object],
@@ -221,9 +221,9 @@ class Execution:
     # ------------------------------------------------------------------ stopped before their end
 
     @property
-    def carries(self) -> Mapping[type, Carry]:
+    def handlers(self) -> Mapping[type, Handler]:
         """What it carries out beside starts: ``Preempt``."""
-        return {Preempt: partial(carry_preempt, self)}
+        return {Preempt: partial(handle_preempt, self)}
 
     def why_not_preempt(self, job: LiveJob, mode: str) -> str | None:
         """Say why a running job cannot be stopped so, or ``None``."""

@@ -5,7 +5,7 @@ arrives later, and with run times as they are requested (what a scheduler can kn
 simulation knows; CQSim+ does so). The same question is answered once while nothing changes.
 
 Where the queue goes by arrival and only processors count, the future is kept instead of simulated anew, and extended
-as far as needed (see :mod:`simmodel.systems.cluster.unfolding`); what happens is compared with what was foreseen, and
+as far as needed (see :mod:`simmodel.systems.cluster.projection`); what happens is compared with what was foreseen, and
 where it differs the future is begun anew.
 """
 
@@ -23,15 +23,15 @@ from simmodel.policies.planning import Conservative
 from simmodel.resources.counts import CountPool
 from simmodel.scheduling.observer import Observer
 from simmodel.scheduling.protocol import Estimate
+from simmodel.systems.cluster.projection import ProjectedJob, ProjectedPlan, Projection
 from simmodel.systems.cluster.restore import restore
-from simmodel.systems.cluster.unfolding import Plan, Unfolding, Work
 from simmodel.work.job import LiveJob, Run
 
 if TYPE_CHECKING:
     from simmodel.resources.pool import Pool
     from simmodel.scheduling.protocol import Place
     from simmodel.systems.cluster.system import Cluster
-    from simmodel.systems.system import By
+    from simmodel.systems.system import EstimateBasis
     from simmodel.work.job import Job
 
 __all__ = ["Forecast"]
@@ -69,7 +69,7 @@ class Forecast(Observer):
     Estimate(start=10.0, setup=0.0, transfer=0.0, run=5.0)
     """
 
-    def __init__(self, cluster: Cluster, by: By = "requested", *, kept: bool = True) -> None:
+    def __init__(self, cluster: Cluster, by: EstimateBasis = "requested", *, kept: bool = True) -> None:
         if by not in ("requested", "actual"):
             raise InputError(f"by 'requested' or 'actual' expected, found {by!r}")
         self.cluster = cluster
@@ -78,7 +78,7 @@ class Forecast(Observer):
         self._pool: Any = cluster.places[0]
         self._each = cluster.core.by_event
         self._kind = _kind(cluster) if kept else None
-        self._future: Plan | Unfolding | None = None
+        self._future: ProjectedPlan | Projection | None = None
         self._exact = False  # the future is one in which all takes as long as planned
         self._stale = True
         self._watches = False
@@ -115,15 +115,15 @@ class Forecast(Observer):
         """
         return self.expect(self._work(job), job.place)
 
-    def expect(self, work: Work, place: Pool) -> Estimate:
+    def expect(self, work: ProjectedJob, place: Pool) -> Estimate:
         """Return when work would start at one of the cluster's places, and how long it would run (s)."""
         return Estimate(self._start(work, place), 0.0, 0.0, work.duration)
 
-    def _work(self, job: LiveJob) -> Work:
+    def _work(self, job: LiveJob) -> ProjectedJob:
         expected = job.expected
-        return Work(job, job.processors, job.requested, expected, job._duration if self._actual else expected)
+        return ProjectedJob(job, job.processors, job.requested, expected, job._duration if self._actual else expected)
 
-    def _start(self, work: Work, place: Pool) -> float:
+    def _start(self, work: ProjectedJob, place: Pool) -> float:
         job = work.job
         if self._kind is not None and _plain(job, work) and self._comes_true(work):
             assert self._future is not None
@@ -140,7 +140,7 @@ class Forecast(Observer):
         self._answers.append((asked, found))
         return found
 
-    def _simulated(self, work: Work, place: Pool) -> float:
+    def _simulated(self, work: ProjectedJob, place: Pool) -> float:
         """Simulate a copy of the cluster into which the work is submitted, until it starts."""
         cluster = self.cluster
         snapshot = cluster.snapshot().expected(actual=True) if self._actual else cluster.snapshot(actual=False)
@@ -177,7 +177,7 @@ class Forecast(Observer):
         else:
             self._stale = True
 
-    def _comes_true(self, work: Work) -> bool:
+    def _comes_true(self, work: ProjectedJob) -> bool:
         """Have a future at hand that is the cluster's own, from now on."""
         now = self.cluster.env._now
         if not self._watches:
@@ -192,7 +192,7 @@ class Forecast(Observer):
                 self._version, self._changes = pool.version, 0
                 started = self._started
                 self._started = []
-                if self._future.come_true(now, started):
+                if self._future.advance(now, started):
                     return True
         return self._begin(now, work)
 
@@ -200,7 +200,7 @@ class Forecast(Observer):
         """Whether the cluster has decided at this instant, so that a submission brings another decision."""
         return self._calls != self.cluster.scheduler.calls
 
-    def _begin(self, now: float, work: Work) -> bool:
+    def _begin(self, now: float, work: ProjectedJob) -> bool:
         """Look at the cluster as it is; ``False`` where it is none whose future can be kept."""
         cluster, pool = self.cluster, self._pool
         self._stale = True
@@ -223,15 +223,15 @@ class Forecast(Observer):
             exact = exact and _exact(each)
             waiting.append(each)
         if self._kind == "fcfs" or (exact and self._kind == "conservative"):
-            if not isinstance(self._future, Plan):
-                self._future = Plan(backfill=self._kind != "fcfs")
+            if not isinstance(self._future, ProjectedPlan):
+                self._future = ProjectedPlan(backfill=self._kind != "fcfs")
             self._exact = self._kind != "fcfs"
             if self._kind == "fcfs":  # the expected ends say nothing there
                 running = [(end, number, processors, end) for end, number, processors, _ in running]
         else:
             assert self._kind is not None
-            if not isinstance(self._future, Unfolding):
-                self._future = Unfolding(self._kind, each=self._each)
+            if not isinstance(self._future, Projection):
+                self._future = Projection(self._kind, each=self._each)
             self._exact = False
         self._future.restart(now, pool.free, running, waiting)
         self._stale = False
@@ -290,7 +290,7 @@ def _kind(cluster: Cluster) -> str | None:
     return None
 
 
-def _guest(work: Work, cluster: Cluster, place: Pool) -> LiveJob:
+def _guest(work: ProjectedJob, cluster: Cluster, place: Pool) -> LiveJob:
     """Return work as another cluster of the same platform takes it at one of its places."""
     job, processors, requested, expected, duration = work
     guest = LiveJob(job.id, 0, cluster.env._now, processors, requested, expected, duration)
@@ -305,7 +305,7 @@ def _guest(work: Work, cluster: Cluster, place: Pool) -> LiveJob:
     return guest
 
 
-def _plain(job: LiveJob, work: Work) -> bool:
+def _plain(job: LiveJob, work: ProjectedJob) -> bool:
     """Whether the job asks for processors and time alone, and ends by its expected end."""
     return (
         0 < work.duration <= work.expected < INFINITY
@@ -316,5 +316,5 @@ def _plain(job: LiveJob, work: Work) -> bool:
     )
 
 
-def _exact(work: Work) -> bool:
+def _exact(work: ProjectedJob) -> bool:
     return work.requested == work.duration == work.expected

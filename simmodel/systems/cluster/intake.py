@@ -14,7 +14,7 @@ from simmodel.work.prepare import planned_seconds, prepare
 if TYPE_CHECKING:
     from simmodel.environment import Call, ToCome
     from simmodel.resources.pool import Pool
-    from simmodel.systems.cluster.core import Core
+    from simmodel.systems.cluster.core import ClusterCore
     from simmodel.systems.cluster.queueing import Queueing
     from simmodel.systems.dependencies import Dependencies
     from simmodel.work.prepare import Prepared
@@ -51,7 +51,7 @@ class Intake:
 
     def __init__(
         self,
-        core: Core,
+        core: ClusterCore,
         queueing: Queueing,
         dependencies: Dependencies,
         cancel: Callable[[LiveJob], object],
@@ -199,7 +199,7 @@ class Intake:
         return [call.to_come("cancel", job.seq) for job, call in self._cancellations.items() if call.pending]
 
 
-def _place_of(job: LiveJob, spec: Job, core: Core) -> Pool:
+def _place_of(job: LiveJob, spec: Job, core: ClusterCore) -> Pool:
     """Return the pool that a job waits for: its partition's, else its queue's, else the default one.
 
     Where there is no default, the first that can ever run it.

@@ -12,7 +12,7 @@ from simmodel.systems.cluster.limits import QueueRules
 
 if TYPE_CHECKING:
     from simmodel.resources.pool import Pool
-    from simmodel.systems.cluster.core import Core
+    from simmodel.systems.cluster.core import ClusterCore
     from simmodel.work.job import LiveJob
 
 __all__ = ["Queueing"]
@@ -67,7 +67,7 @@ class Queueing:
 
     settle: Callable[[], None]
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: ClusterCore) -> None:
         self._core = core
         self.queues = {pool: WaitingQueue(core.env) for pool in core.places}
         self.only_queue = None if core.only_pool is None else self.queues[core.only_pool]

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simmodel.records.columns import join
+from simmodel.records.job_columns import join
 
 if TYPE_CHECKING:
     from simmodel.snapshots.cluster import ClusterSnapshot
-    from simmodel.snapshots.jobs import Work
+    from simmodel.snapshots.jobs import WorkState
 
 __all__ = ["columns_of", "works_of"]
 
 _OF_SPECS = ("group", "queue", "partition")
 
 
-def works_of(snapshot: ClusterSnapshot) -> list[Work]:
+def works_of(snapshot: ClusterSnapshot) -> list[WorkState]:
     """Return all jobs of a snapshot, in the order of submission: the rows of the record."""
     works = [run.work for run in snapshot.running]
     works += [*snapshot.waiting, *snapshot.held, *snapshot.blocked, *snapshot.arrivals]
@@ -44,7 +44,7 @@ def columns_of(snapshot: ClusterSnapshot) -> dict[str, Any]:
     return columns
 
 
-def _requested(work: Work) -> float:
+def _requested(work: WorkState) -> float:
     """Return what it asked for: before it was suspended, where it was."""
     return work.requested if work.past is None or work.past.whole is None else work.past.whole[0]
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from simmodel.records.recorder import JobRecorder
 from simmodel.resources.claims import Grant
 from simmodel.resources.counts import COUNTED
-from simmodel.resources.windows import Window
+from simmodel.resources.windows import CapacityWindow
 from simmodel.snapshots.cluster import ClusterSnapshot
-from simmodel.snapshots.jobs import Past, Work, expected_end
+from simmodel.snapshots.jobs import Past, WorkState, expected_end
 from simmodel.systems.cluster.arrivals import PlainJobs
 from simmodel.systems.cluster.intake import Submission
 from simmodel.systems.cluster.record import columns_of
@@ -115,7 +115,7 @@ class Restored:
             recorder.carry_over(job)
         return recorder
 
-    def _live(self, work: Work) -> LiveJob:
+    def _live(self, work: WorkState) -> LiveJob:
         """Return the live job of a work."""
         expected, duration = work.expected, work.duration
         job = LiveJob(
@@ -161,7 +161,7 @@ class Restored:
                 pool.take_away(state.down)
             for start, end, what, begun, why in state.windows:
                 tell = cluster.calendar.teller(pool, why) if why else None
-                window = Window(start, end, what, tell, why)
+                window = CapacityWindow(start, end, what, tell, why)
                 window.begun = begun
                 insort(pool.windows, window)
             if state.windows:
@@ -280,7 +280,7 @@ class Restored:
             if end < inf:
                 self.cluster.execution.plan_end(run, end)
 
-    def _plain_jobs(self, works: Sequence[Work]) -> PlainJobs:
+    def _plain_jobs(self, works: Sequence[WorkState]) -> PlainJobs:
         return PlainJobs(
             [self.rows[work.number] for work in works],
             [work.submit for work in works],

@@ -12,13 +12,13 @@ from simmodel.platform.options import ClusterOptions
 from simmodel.records.recorder import JobRecorder
 from simmodel.scheduling.protocol import Estimate, Load, View
 from simmodel.scheduling.registry import PolicyLike
-from simmodel.scheduling.scheduler import Carry, Scheduler
+from simmodel.scheduling.scheduler import Handler, Scheduler
 from simmodel.systems.cluster.calendar import Calendar
-from simmodel.systems.cluster.core import Core
-from simmodel.systems.cluster.execution import Execution
+from simmodel.systems.cluster.core import ClusterCore
+from simmodel.systems.cluster.execution import JobExecution
 from simmodel.systems.cluster.intake import Intake
+from simmodel.systems.cluster.mirrored import MirroredExecution
 from simmodel.systems.cluster.queueing import Queueing
-from simmodel.systems.cluster.told import ToldExecution
 from simmodel.systems.dependencies import Dependencies
 from simmodel.systems.system import Offers, System, Timing
 from simmodel.work.job import OVER, Job, LiveJob
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from simmodel.scheduling.usage import Usage
     from simmodel.snapshots.cluster import ClusterSnapshot
     from simmodel.systems.cluster.forecast import Forecast
-    from simmodel.systems.system import By
+    from simmodel.systems.system import EstimateBasis
     from simmodel.work.workload import Workload
 
 __all__ = ["Cluster"]
@@ -64,8 +64,8 @@ class Cluster(System[LiveJob]):
     record
         whether to keep what happens to its jobs, for :meth:`result`
     execution
-        ``"planned"``: jobs that the policy starts end when their time is over; ``"told"``: starts and ends come from
-        outside (see :class:`~simmodel.systems.cluster.told.ToldExecution`), and the policy is not asked
+        ``"planned"``: jobs that the policy starts end when their time is over; ``"mirrored"``: starts and ends come
+        from outside (see :class:`~simmodel.systems.cluster.mirrored.MirroredExecution`), and the policy is not asked
     begin
         whether outages, failures and reservations of its description begin now; a snapshot's are there already
 
@@ -108,19 +108,19 @@ class Cluster(System[LiveJob]):
         name: str | None = None,
         rank: int = 1,
         record: bool = True,
-        execution: Literal["planned", "told"] = "planned",
+        execution: Literal["planned", "mirrored"] = "planned",
         begin: bool = True,
     ) -> None:
         options = ClusterOptions(decide_on=decide_on, event_order=event_order, estimates=estimates, overrun=overrun)
-        if execution not in ("planned", "told"):
-            raise InputError(f"execution 'planned' or 'told' expected, found {execution!r}")
+        if execution not in ("planned", "mirrored"):
+            raise InputError(f"execution 'planned' or 'mirrored' expected, found {execution!r}")
         if not isinstance(env, Environment):
             raise InputError(f"an environment of simmodel expected, found {type(env).__module__}.{type(env).__name__}")
         self.env = env
         self.spec = platform if isinstance(platform, ClusterSpec) else ClusterSpec.simple(platform)
         self.name = name or self.spec.name
         self.options = options
-        self.core = core = Core(env, self.spec, self.name, self.options)
+        self.core = core = ClusterCore(env, self.spec, self.name, self.options)
         self.pools = core.pools
         self.places = core.places
         self.timing = Timing(core.by_event, core.submit_priority, core.end_priority)
@@ -130,7 +130,7 @@ class Cluster(System[LiveJob]):
         self.queueing = Queueing(core)
         self.dependencies = Dependencies(self)
         self.intake = Intake(core, self.queueing, self.dependencies, self.cancel, self.over)
-        kind = ToldExecution if execution == "told" else Execution
+        kind = MirroredExecution if execution == "mirrored" else JobExecution
         self.execution = kind(core, self.queueing, self.dependencies, self.over, self.changed)
         self.start = self.execution.start  # type: ignore[method-assign] # the scheduler calls it once a job
         self.view = View(env, self.queueing.waiting, self.places, f"{self.name}.policy")
@@ -168,9 +168,9 @@ class Cluster(System[LiveJob]):
         self.scheduler.decide()
 
     @property
-    def carries(self) -> Mapping[type, Carry]:
+    def handlers(self) -> Mapping[type, Handler]:
         """What it carries out beside starts: ``Preempt``."""
-        return self.execution.carries
+        return self.execution.handlers
 
     def __repr__(self) -> str:
         return f"<Cluster {self.name}: {len(self.view.waiting)} waiting, {self._active} jobs not over>"
@@ -309,7 +309,7 @@ class Cluster(System[LiveJob]):
         """Where jobs go that ask for processors and time alone: the only place, where no queue has rules."""
         return None if self.rules else self.core.only_pool
 
-    def forecast(self, by: By = "requested") -> Forecast:
+    def forecast(self, by: EstimateBasis = "requested") -> Forecast:
         """Return the forecast of the cluster, which is kept, by requested or by actual run times."""
         from simmodel.systems.cluster.forecast import Forecast
 
@@ -317,7 +317,7 @@ class Cluster(System[LiveJob]):
             self._forecasts[by] = Forecast(self, by)
         return self._forecasts[by]
 
-    def estimate(self, work: Job, by: By = "requested") -> Estimate:
+    def estimate(self, work: Job, by: EstimateBasis = "requested") -> Estimate:
         """Return when a job would start and how long it would run (s), were it submitted now; a pure question.
 
         Raises
@@ -490,7 +490,7 @@ class Cluster(System[LiveJob]):
         return restore(env, snapshot, policy, record=record, rank=rank)
 
     def _simulate(self, policy: PolicyLike, **options: Any) -> Any:
-        from simmodel.systems.cluster.whatif import simulate_from
+        from simmodel.systems.cluster.prediction import simulate_from
 
         return simulate_from(self, policy, **options)
 

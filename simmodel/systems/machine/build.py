@@ -9,20 +9,20 @@ from simmodel.errors import InputError, unknown
 from simmodel.platform.machine import MachineSpec, ProcessorSpec
 from simmodel.resources.manycore import ManyCores
 from simmodel.resources.processor import Processor
-from simmodel.systems.machine.state import Kind
+from simmodel.systems.machine.state import TaskSpeedKey
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from simmodel.resources.board import Board
     from simmodel.resources.memory import MemoryPool
+    from simmodel.resources.services import ProcessorServices
 
 __all__ = ["build_processors"]
 
 
 def build_processors(
-    machine: Board, spec: MachineSpec, pools: Mapping[str, MemoryPool], overlap: bool
-) -> tuple[dict[str, Processor], list[Kind]]:
+    machine: ProcessorServices, spec: MachineSpec, pools: Mapping[str, MemoryPool], overlap: bool
+) -> tuple[dict[str, Processor], list[TaskSpeedKey]]:
     """Return the processors of a machine by name, and their kinds.
 
     Parameters
@@ -38,9 +38,9 @@ def build_processors(
         where the class of a processor is not there, or is none
     """
     found: dict[str, Processor] = {}
-    numbers: dict[Kind, int] = {}
+    numbers: dict[TaskSpeedKey, int] = {}
     for name, each in spec.each_processor():
-        kind = Kind(each.architecture, each.type, each.cores, each.pool)
+        kind = TaskSpeedKey(each.architecture, each.type, each.cores, each.pool)
         number = numbers.setdefault(kind, len(numbers))
         found[name] = _model(each)(machine, name, each, pools[each.pool], index=len(found), kind=number)
     cores = {each.name: each.core for each in found.values() if each.core is not None}

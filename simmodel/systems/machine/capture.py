@@ -9,7 +9,7 @@ import attrs
 
 from simmodel.errors import SnapshotError
 from simmodel.resources.cores import CoreTicket
-from simmodel.resources.memory import Claim, MemoryPool
+from simmodel.resources.memory import MemoryPool, RoomClaim
 from simmodel.resources.taskplace import Family
 from simmodel.resources.transfer import Transfer
 from simmodel.snapshots.machine import (
@@ -227,7 +227,7 @@ def _order(
         target: Any = task.place.process_of(task).target
         if isinstance(target, CoreTicket):
             key = (1, target.number)
-        elif isinstance(target, Claim):
+        elif isinstance(target, RoomClaim):
             continue
         else:
             key = (0, made[id(target)]) if id(target) in made else (3, task.index)

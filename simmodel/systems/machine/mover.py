@@ -10,9 +10,9 @@ from simpy.events import Event
 
 from simmodel.environment import Environment
 from simmodel.errors import InputError
-from simmodel.resources.board import Moved
 from simmodel.resources.memory import MemoryPool, nearest
 from simmodel.resources.network import Network
+from simmodel.resources.services import Moved
 from simmodel.systems.machine.room import RoomMaker
 from simmodel.work.livetask import LiveData, LiveTask
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simmodel.records.task_moments import CPU_USE, STOPPED, TRANSFERS
-from simmodel.resources.board import STAMPS
+from simmodel.resources.services import STAMPS
 from simmodel.results.machine import MachineResult
 from simmodel.work.table import Table
 from simmodel.work.workload import Report

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from simmodel.resources.memory import Claim, MemoryPool
+from simmodel.resources.memory import MemoryPool, RoomClaim
 from simmodel.work.livetask import LiveData, LiveTask
 
 if TYPE_CHECKING:
@@ -40,9 +40,9 @@ class RoomMaker:
         self._pools = tuple(pools)
         self._called = False
 
-    def claim(self, pool: MemoryPool, task: LiveTask) -> Claim:
+    def claim(self, pool: MemoryPool, task: LiveTask) -> RoomClaim:
         """Let a task wait for room; the event happens when it has it, with the data that it must bring."""
-        claim = Claim(self._env, task)
+        claim = RoomClaim(self._env, task)
         pool.claims.append(claim)
         if len(pool.claims) > 1 or not self._admit(pool, claim):
             for each in self._pools:
@@ -70,7 +70,7 @@ class RoomMaker:
             for pool in self._pools:
                 pool.changed = None
 
-    def _admit(self, pool: MemoryPool, claim: Claim) -> bool:
+    def _admit(self, pool: MemoryPool, claim: RoomClaim) -> bool:
         """Give a task what it needs, if there is room."""
         task = claim.task
         missing = pool.take(task)

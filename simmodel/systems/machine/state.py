@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from simmodel.resources.memory import MemoryPool
     from simmodel.resources.network import Network
     from simmodel.resources.processor import Processor
-    from simmodel.scheduling.ready import ReadyTasks
+    from simmodel.scheduling.ready_tasks import ReadyTasks
     from simmodel.systems.machine.arrivals import LiveSet
     from simmodel.systems.machine.mover import DataMover
 
-__all__ = ["CoreUse", "CutExecution", "Kind", "MachineState"]
+__all__ = ["CoreUse", "CutExecution", "MachineState", "TaskSpeedKey"]
 
 
-class Kind(NamedTuple):
+class TaskSpeedKey(NamedTuple):
     """What decides how long a task runs on a processor, and whether it can."""
 
     architecture: str
@@ -85,7 +85,7 @@ class MachineState(System[LiveTask]):
     mover: DataMover
     processors: Mapping[str, Processor]
     places: tuple[Processor, ...]
-    kinds: list[Kind]
+    kinds: list[TaskSpeedKey]
     waiting: ReadyTasks
     tasks: list[LiveTask]
     sets: list[LiveSet]

@@ -17,16 +17,16 @@ from simmodel.resources.memory import MemoryPool
 from simmodel.resources.network import Network
 from simmodel.resources.processor import Processor
 from simmodel.scheduling.protocol import Estimate, Load, Preempt, View
-from simmodel.scheduling.ready import ReadyTasks
+from simmodel.scheduling.ready_tasks import ReadyTasks
 from simmodel.scheduling.registry import PolicyLike
-from simmodel.scheduling.scheduler import Carry, Scheduler, carry_preempt
+from simmodel.scheduling.scheduler import Handler, Scheduler, handle_preempt
 from simmodel.systems.machine.arrivals import LiveSet, bring_to_life, why_not
 from simmodel.systems.machine.build import build_processors
 from simmodel.systems.machine.estimate import estimate_set
 from simmodel.systems.machine.mover import DataMover
 from simmodel.systems.machine.problem import problem_of
 from simmodel.systems.machine.state import CoreUse, CutExecution, MachineState
-from simmodel.systems.system import By
+from simmodel.systems.system import EstimateBasis
 from simmodel.work.livetask import LiveData, LiveTask
 from simmodel.work.taskset import TaskSet
 from simmodel.work.workflow import Workflow
@@ -156,9 +156,9 @@ class Machine(MachineState):
         env.register_waits(self)
 
     @property
-    def carries(self) -> Mapping[type, Carry]:
+    def handlers(self) -> Mapping[type, Handler]:
         """What it carries out beside starts: ``Preempt``."""
-        return {Preempt: partial(carry_preempt, self)}
+        return {Preempt: partial(handle_preempt, self)}
 
     def __repr__(self) -> str:
         over = sum(len(each.set) - each.left for each in self.sets)
@@ -397,7 +397,7 @@ class Machine(MachineState):
         """Say why the machine can never run all tasks of some work, were it submitted, or ``None``; a pure question."""
         return why_not(self, TaskSet.of(work))
 
-    def estimate(self, work: Workflow | TaskSet, by: By = "requested") -> Estimate:
+    def estimate(self, work: Workflow | TaskSet, by: EstimateBasis = "requested") -> Estimate:
         """Return when work would start and how long it would take (s), were it submitted now; a pure question.
 
         What is expected of tasks is what a scheduler knows, so ``by`` changes nothing.

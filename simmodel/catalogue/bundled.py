@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["ready_file", "ready_folder", "ready_names"]
+__all__ = ["bundled_file", "bundled_folder", "bundled_names"]
 
 
-def ready_folder(kind: str) -> Path:
+def bundled_folder(kind: str) -> Path:
     """Return the folder of the ready things of a kind, ``"platforms"`` or ``"workloads"``; it may be missing.
 
-    >>> ready_folder("workloads").name
+    >>> bundled_folder("workloads").name
     'workloads'
     """
     package = Path(__file__).parents[1]
@@ -19,24 +19,24 @@ def ready_folder(kind: str) -> Path:
 
 
 def _files(kind: str) -> dict[str, Path]:
-    folder = ready_folder(kind)
+    folder = bundled_folder(kind)
     files = sorted(path for path in folder.iterdir() if path.is_file()) if folder.is_dir() else []
     return {path.name.split(".")[0]: path for path in files if not path.name.startswith((".", "_"))}
 
 
-def ready_names(kind: str) -> list[str]:
+def bundled_names(kind: str) -> list[str]:
     """Return the names of the ready things of a kind, sorted: those of their files, without endings.
 
-    >>> "lublin-256" in ready_names("workloads")
+    >>> "lublin-256" in bundled_names("workloads")
     True
     """
     return sorted(_files(kind))
 
 
-def ready_file(kind: str, name: str) -> Path | None:
+def bundled_file(kind: str, name: str) -> Path | None:
     """Return the file of a ready thing, or ``None`` where there is none of this name.
 
-    >>> ready_file("workloads", "no such") is None
+    >>> bundled_file("workloads", "no such") is None
     True
     """
     return _files(kind).get(name)

@@ -19,7 +19,7 @@ _BLASTS = ("Blast_candidate", "Blast_QRNA", "Blast_synteny", "Blast_paralogues")
 def sipht(patsers: int = 17) -> Workflow:
     """Return the graph of one search, without run times and data.
 
-    :func:`~simmodel.generators.dressing.dress` adds them.
+    :func:`~simmodel.generators.costs.with_costs` adds them.
 
     Parameters
     ----------

@@ -17,7 +17,15 @@ import numpy as np
 
 from simmodel.errors import InputError
 from simmodel.metrics.batch import summary
-from simmodel.scheduling.objective import MEASURES, OBJECTIVES, Objective, ObjectiveLike, comparable, measure, objective
+from simmodel.scheduling.objectives import (
+    MEASURES,
+    OBJECTIVES,
+    Objective,
+    ObjectiveLike,
+    comparable,
+    measure,
+    objective,
+)
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
@@ -45,7 +53,7 @@ def measured(result: JobRecord, names: Iterable[str] = tuple(MEASURES), *, tau: 
     Parameters
     ----------
     names
-        which of :data:`~simmodel.scheduling.objective.MEASURES`
+        which of :data:`~simmodel.scheduling.objectives.MEASURES`
     tau
         the bound of the bounded slowdown, s
 
@@ -70,7 +78,7 @@ def final_scores(results: Sequence[JobRecord], of: ObjectiveLike = "schedtwin") 
     results
         of the same workload
     of
-        what :func:`~simmodel.scheduling.objective.objective` takes; on the min-max scale the best of these results has
+        what :func:`~simmodel.scheduling.objectives.objective` takes; on the min-max scale the best of these results has
         0 in each measure and the worst 1; a function gets each result
 
     >>> from simmodel.records.job_record import JobRecord
@@ -182,7 +190,7 @@ def kiviat(
     results
         two or more
     axes
-        measures, of :data:`~simmodel.scheduling.objective.MEASURES`, three or more
+        measures, of :data:`~simmodel.scheduling.objectives.MEASURES`, three or more
     tau
         the bound of bounded slowdowns, s
 

@@ -11,11 +11,11 @@ import attrs
 import numpy as np
 
 from simmodel.errors import InputError
-from simmodel.experiments.compare import map_calls
+from simmodel.experiments.comparison import map_calls
 from simmodel.metrics.brokered import by_origin, cluster_lines, moved_turnaround, side_by_side
 from simmodel.metrics.statistics import Interval, mean_interval, replication_seeds
 from simmodel.metrics.tables import text_table
-from simmodel.runs.simulate import simulate
+from simmodel.runs.simulating import simulate
 from simmodel.scheduling.labels import labelled
 from simmodel.scheduling.registry import policy as policy_of
 from simmodel.work.table import Table
@@ -71,7 +71,7 @@ def compare_brokers(
     Parameters
     ----------
     clusters, workload, options
-        as of :func:`~simmodel.runs.simulate.simulate`
+        as of :func:`~simmodel.runs.simulating.simulate`
     brokers
         names or objects, or both with labels as ``{label: broker}``
     repeat

@@ -5,7 +5,7 @@
     random:tasks=1000,families=4,run=10-500,objects=1-5,size=4MB-300MB
     database:tasks=500000
     layered:n=100,fat=0.5,rate=0.1
-    fork-join                     # a ready name, see task_work_names()
+    fork-join                     # a ready name, see task_names()
     sipht.xml                     # a file of a workflow, or of settings (TOML)
 
 A file of settings says ``generator``, ``description``, ``source``, ``seed`` and, in a table ``[parameters]``, the same
@@ -29,7 +29,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from simmodel.catalogue.ready import ready_file, ready_names
+from simmodel.catalogue.bundled import bundled_file, bundled_names
 from simmodel.catalogue.workflows import load_workflow
 from simmodel.errors import InputError, Plain, unknown
 from simmodel.formats.hetsim_config import HetSimConfig
@@ -41,28 +41,28 @@ from simmodel.platform.machine import MachineSpec
 from simmodel.work.taskset import TaskSet
 from simmodel.work.workflow import Workflow
 
-__all__ = ["make_work", "task_work", "task_work_names"]
+__all__ = ["load_tasks", "make_work", "task_names"]
 
 _FAMILIES = ("families", "types", "partial", "reconfiguration")
 _ARRIVALS = ("rate", "gap", "max_delay", "start")
 _SETTINGS = ("generator", "description", "source", "seed", "parameters")
 
 
-def task_work_names() -> list[str]:
+def task_names() -> list[str]:
     """Return the names of the ready works for machines, sorted.
 
-    >>> "fork-join" in task_work_names(), "lublin-256" in task_work_names()
+    >>> "fork-join" in task_names(), "lublin-256" in task_names()
     (True, False)
     """
     found = []
-    for name in ready_names("workloads"):
-        path = ready_file("workloads", name)
+    for name in bundled_names("workloads"):
+        path = bundled_file("workloads", name)
         if path is not None and path.suffix == ".toml" and _toml(path).get("generator") in TASK_KINDS:
             found.append(name)
     return found
 
 
-def task_work(
+def load_tasks(
     text: str | Path,
     seed: int | None = None,
     *,
@@ -92,13 +92,13 @@ def task_work(
     InputError
         there is no such generator, name or file, or a key or a value is not possible
 
-    >>> task_work("random:tasks=1000,families=4", seed=1)
+    >>> load_tasks("random:tasks=1000,families=4", seed=1)
     <TaskSet random: 1000 tasks, 0 data objects>
-    >>> task_work("random:task=1000")
+    >>> load_tasks("random:task=1000")
     Traceback (most recent call last):
     ...
     simmodel.errors.InputError: random:task=1000, task: key 'task' is not known; did you mean 'tasks'? There are: ...
-    >>> [(round(at), len(flow)) for at, flow in task_work("layered:n=20,copies=2,rate=0.01")]
+    >>> [(round(at), len(flow)) for at, flow in load_tasks("layered:n=20,copies=2,rate=0.01")]
     [(24, 20), (60, 20)]
     """
     work = _Reader(config, options).work(text, None, seed)
@@ -142,13 +142,13 @@ class _Reader:
             if kind not in TASK_KINDS:
                 raise unknown("generator of tasks", kind, [each for each, kept in TASK_KINDS.items() if kept.in_text])
             return inner.made(kind, _parsed(rest, name), rng or np.random.default_rng(seed or 0), name)
-        ready = ready_file("workloads", name) if isinstance(text, str) else None
+        ready = bundled_file("workloads", name) if isinstance(text, str) else None
         if ready is None and isinstance(text, str) and name in TASK_KINDS and not Path(name).exists():
             return inner.made(name, {}, rng or np.random.default_rng(seed or 0), name)
         path = ready or Path(text)
         if not path.exists():
             if isinstance(text, str) and not re.search(r"[/\\.]", text):
-                raise unknown("work for a machine", text, [*task_work_names(), *TASK_KINDS])
+                raise unknown("work for a machine", text, [*task_names(), *TASK_KINDS])
             raise InputError("no such file", source=name)
         if path.suffix.lower() == ".toml":
             work = inner.settings(_toml(path), rng, seed, str(path))

@@ -8,15 +8,15 @@ import attrs
 import numpy as np
 
 from simmodel.generators.draws import Amount, Count, Streams, amounts, counts, streams
-from simmodel.generators.layered import layered
+from simmodel.generators.layers import layered
 from simmodel.work.task import DataObject
 from simmodel.work.taskset import TaskSet
 from simmodel.work.workflow import Workflow
 
-__all__ = ["dress", "dressed_layered"]
+__all__ = ["layered_with_costs", "with_costs"]
 
 
-def dress(
+def with_costs(
     work: Workflow | TaskSet,
     *,
     run: Amount = (10, 500),
@@ -49,7 +49,7 @@ def dress(
 
     >>> from simmodel.work.task import Task
     >>> bare = Workflow([Task(id="a"), Task(id="b"), Task(id="c")], [("a", "b"), ("a", "c")])
-    >>> flow = dress(bare, objects=2, rng=np.random.default_rng(1))
+    >>> flow = with_costs(bare, objects=2, rng=np.random.default_rng(1))
     >>> [edge.data for edge in flow.edges], flow["a"].run
     ([('a->b#1', 'a->b#2'), ('a->c#1', 'a->c#2')], 243.12...)
     """
@@ -70,7 +70,7 @@ def dress(
     return Workflow(tasks, edges, name=flow.name, header=flow.header, report=flow.report)
 
 
-def dressed_layered(
+def layered_with_costs(
     n: int = 100,
     *,
     fat: float = 0.5,
@@ -87,9 +87,9 @@ def dressed_layered(
     Parameters
     ----------
     n, fat, regular, density, jump
-        of :func:`~simmodel.generators.layered.layered`
+        of :func:`~simmodel.generators.layers.layered`
     run, objects, size
-        of :func:`dress`
+        of :func:`with_costs`
     rng
         where randomness comes from
 
@@ -98,7 +98,7 @@ def dressed_layered(
     InputError
         a parameter is not possible
 
-    >>> work = dressed_layered(50, density=0.3, rng=np.random.default_rng(1))
+    >>> work = layered_with_costs(50, density=0.3, rng=np.random.default_rng(1))
     >>> work, work.workflow().summary()["levels"]
     (<TaskSet layered-50: 50 tasks, 199 data objects>, 8)
     """

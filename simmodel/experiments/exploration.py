@@ -14,7 +14,7 @@ import attrs
 import numpy as np
 
 from simmodel.errors import InputError
-from simmodel.experiments.compare import SHOWN, Replications, labelled_policies, map_calls, numbers_of
+from simmodel.experiments.comparison import SHOWN, Replications, labelled_policies, map_calls, numbers_of
 from simmodel.metrics.batch import METRICS
 from simmodel.metrics.report import metric_text
 from simmodel.metrics.statistics import Interval, mean_interval, paired_difference, replication_seeds
@@ -22,7 +22,7 @@ from simmodel.metrics.tables import text_table
 from simmodel.metrics.workflow import MACHINE_METRICS
 from simmodel.metrics.workflow_report import machine_text
 from simmodel.runs.platforms import platform_of
-from simmodel.runs.simulate import simulate
+from simmodel.runs.simulating import simulate
 from simmodel.scheduling.labels import labelled
 from simmodel.systems.kinds import work_of
 from simmodel.work.table import Table
@@ -64,7 +64,7 @@ def explore(
     Parameters
     ----------
     platforms, workloads
-        one, several, or labels and them: as :func:`~simmodel.runs.simulate.simulate` takes them; platforms that run
+        one, several, or labels and them: as :func:`~simmodel.runs.simulating.simulate` takes them; platforms that run
         jobs and those that run tasks are not mixed. A text with parameters (``"layered:n=100"``) or a function of a
         seed is drawn anew for each seed
     candidates
@@ -78,7 +78,7 @@ def explore(
     progress
         whether to show a bar, one step a run
     options
-        of :func:`~simmodel.runs.simulate.simulate`, for every run; ``policies=`` are those of the places below
+        of :func:`~simmodel.runs.simulating.simulate`, for every run; ``policies=`` are those of the places below
 
     Raises
     ------

@@ -6,9 +6,10 @@ for a pool of which only the number of free processors counts, and for queues in
 both a job at the tail changes nothing for those before it while it waits, so that asking when it would start looks at
 what is known already:
 
-* :class:`Plan`: where every run takes as long as it is planned for, the plan of the queue is its future, and a new job
+* :class:`ProjectedPlan`: where every run takes as long as it is planned for, the plan of the queue is its future, and a
+  new job
   is one more entry of it;
-* :class:`Unfolding`: where runs end before their expected ends, each end brings a decision; the decisions to come are
+* :class:`Projection`: where runs end before their expected ends, each end brings a decision; the decisions to come are
   simulated one after the other and kept, each with what it would still let in. What was unfolded beyond the start of a
   job that is added is dropped: from there on it holds processors that others may get otherwise.
 """
@@ -21,13 +22,13 @@ from typing import Any, NamedTuple
 
 from simmodel.resources.profile import CountProfile
 
-__all__ = ["Plan", "Unfolding", "Work"]
+__all__ = ["ProjectedJob", "ProjectedPlan", "Projection"]
 
 INFINITY = float("inf")
 Running = tuple[float, int, int, float]  # end, start number, processors, expected end
 
 
-class Work(NamedTuple):
+class ProjectedJob(NamedTuple):
     """What counts of a job: processors, and the seconds it is planned with, planned with once it runs, and runs."""
 
     job: Any
@@ -37,7 +38,7 @@ class Work(NamedTuple):
     duration: float
 
 
-class Plan:
+class ProjectedPlan:
     """The planned starts of a queue in which everything takes as long as planned.
 
     Parameters
@@ -45,9 +46,9 @@ class Plan:
     backfill
         whether jobs go into the earliest hole that delays none before them; else they start in order
 
-    >>> plan = Plan(backfill=True)
-    >>> plan.restart(0.0, 2, [(10.0, 0, 2, 10.0)], [Work("a", 4, 5, 5, 5)])
-    >>> plan.start(0.0, Work("b", 2, 10, 10, 10)), plan.start(0.0, Work("c", 2, 11, 11, 11))
+    >>> plan = ProjectedPlan(backfill=True)
+    >>> plan.restart(0.0, 2, [(10.0, 0, 2, 10.0)], [ProjectedJob("a", 4, 5, 5, 5)])
+    >>> plan.start(0.0, ProjectedJob("b", 2, 10, 10, 10)), plan.start(0.0, ProjectedJob("c", 2, 11, 11, 11))
     (0.0, 15.0)
     """
 
@@ -60,8 +61,8 @@ class Plan:
         self._due: list[tuple[float, int, Any]] = []  # the same, earliest first
         self._count = 0
 
-    def restart(self, now: float, free: int, running: list[Running], waiting: list[Work]) -> None:
-        """Plan a queue anew; ``waiting`` in its order."""
+    def restart(self, now: float, free: int, running: list[Running], waiting: list[ProjectedJob]) -> None:
+        """ProjectedPlan a queue anew; ``waiting`` in its order."""
         ends = sorted((each[3], each[1], each[2]) for each in running)
         self._profile = CountProfile(now, free, [(end, processors) for end, _, processors in ends])
         self._starts = {}
@@ -69,12 +70,12 @@ class Plan:
         for work in waiting:
             self.add(now, work)
 
-    def start(self, now: float, work: Work, decided: bool = False) -> float:
+    def start(self, now: float, work: ProjectedJob, decided: bool = False) -> float:
         """Return when the work would start, were it added now (s)."""
         self._profile.advance(now)
         return self._profile.earliest(work.processors, work.duration)
 
-    def add(self, now: float, work: Work, decided: bool = False) -> None:
+    def add(self, now: float, work: ProjectedJob, decided: bool = False) -> None:
         """Add work at the tail."""
         profile = self._profile
         profile.advance(now)
@@ -86,7 +87,7 @@ class Plan:
         self._count += 1
         heappush(self._due, (at, self._count, work.job))
 
-    def come_true(self, now: float, started: list[tuple[Any, float]]) -> bool:
+    def advance(self, now: float, started: list[tuple[Any, float]]) -> bool:
         """Whether all went as planned: these started when they should, and nothing else should have before now."""
         starts = self._starts
         if any(starts.pop(job, None) != at for job, at in started):
@@ -103,19 +104,19 @@ class _Point:
 
     __slots__ = ("at", "extra", "free", "holds", "profile", "promised", "running", "started", "todo", "waiting")
 
-    def __init__(self, at: float, free: int, running: list[Running], waiting: list[Work]) -> None:
+    def __init__(self, at: float, free: int, running: list[Running], waiting: list[ProjectedJob]) -> None:
         self.at = at
         self.free = free
         self.running = running  # by (end, start number)
         self.waiting = waiting
-        self.started: list[Work] = []
+        self.started: list[ProjectedJob] = []
         self.holds = True  # deciding again without any change would start nothing
         self.promised: float | None = None  # EASY: the start of the head, once it was asked for
         self.extra = 0  # EASY: processors left over then
         self.profile: CountProfile | None = None  # conservative: with the plans made so far
         self.todo = 0  # conservative: waiting work from here on is not planned yet
 
-    def begin(self, work: Work, number: int) -> None:
+    def begin(self, work: ProjectedJob, number: int) -> None:
         """Start work."""
         self.started.append(work)
         self.free -= work.processors
@@ -132,7 +133,7 @@ def _by_expected_end(entry: Running) -> tuple[float, int]:
     return entry[3], entry[1]
 
 
-class Unfolding:
+class Projection:
     """The decisions to come of a queue in order of arrival, simulated as far as somebody asked.
 
     Parameters
@@ -142,9 +143,9 @@ class Unfolding:
     each
         whether each single end brings a decision, or all ends of an instant together
 
-    >>> unfolding = Unfolding("easy", each=False)
-    >>> unfolding.restart(0.0, 2, [(6.0, 0, 2, 10.0)], [Work("a", 4, 5, 5, 5)])  # planned to end at 10, it ends at 6
-    >>> unfolding.start(0.0, Work("b", 2, 10, 10, 4)), unfolding.start(0.0, Work("c", 2, 11, 11, 11))
+    >>> projection = Projection("easy", each=False)
+    >>> projection.restart(0.0, 2, [(6.0, 0, 2, 10.0)], [ProjectedJob("a", 4, 5, 5, 5)])
+    >>> projection.start(0.0, ProjectedJob("b", 2, 10, 10, 4)), projection.start(0.0, ProjectedJob("c", 2, 11, 11, 11))
     (0.0, 11.0)
     """
 
@@ -158,7 +159,7 @@ class Unfolding:
         self._starts: dict[Any, float] = {}  # foreseen, not yet confirmed
         self._supposed = False  # that a decision was made at the last beginning, which started something
 
-    def restart(self, now: float, free: int, running: list[Running], waiting: list[Work]) -> None:
+    def restart(self, now: float, free: int, running: list[Running], waiting: list[ProjectedJob]) -> None:
         """Begin anew with a decision now; ``waiting`` in the order of the queue."""
         self._number = max((each[1] for each in running), default=0)
         self._starts = {}
@@ -203,7 +204,7 @@ class Unfolding:
             heads += 1
         del waiting[:heads]
 
-    def _begin(self, point: _Point, work: Work) -> None:
+    def _begin(self, point: _Point, work: ProjectedJob) -> None:
         self._number += 1
         point.begin(work, self._number)
 
@@ -234,7 +235,7 @@ class Unfolding:
         at = point.at
         profile = point.profile = CountProfile(at, point.free, point.by_expected_end())
         free = profile.free
-        left: list[Work] = []
+        left: list[ProjectedJob] = []
         for i, work in enumerate(waiting):
             if free[0] < narrowest:
                 point.todo = len(left)
@@ -252,7 +253,7 @@ class Unfolding:
 
     # ------------------------------------------------------------------ questions
 
-    def start(self, now: float, work: Work, decided: bool = False) -> float:
+    def start(self, now: float, work: ProjectedJob, decided: bool = False) -> float:
         """Return when the work would start, were it added now (s).
 
         Parameters
@@ -290,7 +291,7 @@ class Unfolding:
                 return points[i].at
             i += 1
 
-    def add(self, now: float, work: Work, decided: bool = False) -> None:
+    def add(self, now: float, work: ProjectedJob, decided: bool = False) -> None:
         """Add work at the tail of the queue, now."""
         if self._asked is None or self._asked[:2] != (work.job, now):
             self.start(now, work, decided)
@@ -317,7 +318,7 @@ class Unfolding:
         del points[i + 1 :]
         self._starts[work.job] = at.at
 
-    def come_true(self, now: float, started: list[tuple[Any, float]]) -> bool:
+    def advance(self, now: float, started: list[tuple[Any, float]]) -> bool:
         """Whether all came as foreseen: these started when they should, and nothing else should have before now."""
         points, starts = self._points, self._starts
         self._asked = None
@@ -352,7 +353,7 @@ def _promise(point: _Point) -> float:
     return point.promised
 
 
-def _easy_admits(point: _Point, work: Work) -> bool:
+def _easy_admits(point: _Point, work: ProjectedJob) -> bool:
     if work.processors > point.free:
         return False
     if not point.waiting:
@@ -361,7 +362,7 @@ def _easy_admits(point: _Point, work: Work) -> bool:
     return work.requested <= promised - point.at or work.processors <= point.extra
 
 
-def _conservative_admits(point: _Point, work: Work) -> bool:
+def _conservative_admits(point: _Point, work: ProjectedJob) -> bool:
     if work.processors > point.free:
         return False
     waiting = point.waiting

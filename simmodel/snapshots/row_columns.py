@@ -13,7 +13,7 @@ from simmodel.errors import InputError, Plain, unknown
 from simmodel.platform.strict import inside
 from simmodel.snapshots.types import Check, Field, Form, Like, base_of, fields_of, is_row, not_none
 
-__all__ = ["Read", "Reader", "Table", "Write", "Writer", "items"]
+__all__ = ["Read", "Reader", "RowTable", "Write", "Writer", "items"]
 
 Read = Callable[[Plain, Form], Any]
 """Plain values, and their type, to a typed value."""
@@ -99,7 +99,7 @@ def _is_number(value: float) -> bool:
     return value == value
 
 
-class Table:
+class RowTable:
     """How rows of a ``NamedTuple`` are laid out as columns; those of a field that is one itself lie beside the others.
 
     Columns are read in the order of the fields.
@@ -107,8 +107,8 @@ class Table:
 
     def __init__(self, kind: type, reader: Reader, writer: Writer) -> None:
         self.kind: Any = kind
-        self.columns: list[Column | Table] = [
-            Table(field.kind, reader, writer) if is_row(field.kind) else Column.of(field, reader, writer)
+        self.columns: list[Column | RowTable] = [
+            RowTable(field.kind, reader, writer) if is_row(field.kind) else Column.of(field, reader, writer)
             for field in fields_of(kind)
         ]
 
@@ -116,7 +116,7 @@ class Table:
         """Return the names of the columns."""
         found = []
         for each in self.columns:
-            found += each.names() if isinstance(each, Table) else [each.name]
+            found += each.names() if isinstance(each, RowTable) else [each.name]
         return found
 
     def read(self, value: Plain) -> tuple[Any, ...]:
@@ -137,7 +137,7 @@ class Table:
     def _rows(self, given: Mapping[str, Plain], count: int) -> list[Any]:
         columns: dict[str, Sequence[Any]] = {}
         for each in self.columns:
-            if isinstance(each, Table):
+            if isinstance(each, RowTable):
                 columns[""] = each._rows(given, count)
             elif each.name in given:
                 columns[each.name] = each.values(given[each.name], count)
@@ -156,7 +156,7 @@ class Table:
             return found
         given = dict(zip(self.kind._fields, zip(*rows, strict=True), strict=True))
         for i, (each, values) in enumerate(zip(self.columns, given.values(), strict=True)):
-            if isinstance(each, Table):
+            if isinstance(each, RowTable):
                 found.update(each.write(values))
             elif (each.default is attrs.NOTHING or values.count(each.default) < len(rows)) and (
                 each.like is None or values != given[each.like]

@@ -15,7 +15,7 @@ from simmodel.futures.outcomes import Outcome, Sample, Starting
 from simmodel.metrics.report import duration
 from simmodel.metrics.statistics import Interval, paired_difference
 from simmodel.metrics.tables import text_table
-from simmodel.scheduling.objective import MEASURES, Objective
+from simmodel.scheduling.objectives import MEASURES, Objective
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class WhatIf:
 
     ``found["easy"]`` is the outcome with that label; iterating gives all of them.
 
-    >>> from simmodel.scheduling.objective import objective
+    >>> from simmodel.scheduling.objectives import objective
     >>> print(WhatIf(0.0, (), objective("wait_mean")).summary().splitlines()[-1])
     no policy is finished: nothing to decide
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from simmodel.environment import END, SUBMIT
 from simmodel.errors import InputError
-from simmodel.systems.cluster.execution import Execution
+from simmodel.systems.cluster.execution import JobExecution
 from simmodel.work.job import LiveJob, Run
 
 if TYPE_CHECKING:
@@ -14,22 +14,22 @@ if TYPE_CHECKING:
 
     from simmodel.resources.allocation import Allocation
     from simmodel.resources.pool import Pool
-    from simmodel.systems.cluster.core import Core
+    from simmodel.systems.cluster.core import ClusterCore
 
-__all__ = ["ToldExecution"]
+__all__ = ["MirroredExecution"]
 
 _START = SUBMIT + 0.5  # in an instant: after its ends and its submissions
 _STATUSES = ("completed", "timeout", "failed", "cancelled", "lost", "preempted", "requeued")
 
 
-class ToldExecution(Execution):
+class MirroredExecution(JobExecution):
     """Starts and ends jobs when it is told to, now or at an instant (s).
 
     The policy of such a cluster is not asked; what-ifs of its snapshots go by it.
 
     >>> from simmodel import Cluster, Environment, Job
     >>> env = Environment()
-    >>> cluster = Cluster(env, 4, execution="told")
+    >>> cluster = Cluster(env, 4, execution="mirrored")
     >>> job = cluster.submit(Job(processors=2, run=60))
     >>> cluster.execution.start(job, at=5)
     >>> cluster.execution.end(job, "failed", at=12)
@@ -39,7 +39,7 @@ class ToldExecution(Execution):
 
     plans = False
 
-    def __init__(self, core: Core, *parts: Any) -> None:
+    def __init__(self, core: ClusterCore, *parts: Any) -> None:
         super().__init__(core, *parts)
         self._jobs: dict[int | str, LiveJob] = {}  # that are not over, by id
         self._ending: dict[LiveJob, str] = {}  # that end in the instant in which they are about to start

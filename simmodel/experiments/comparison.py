@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import attrs
 import numpy as np
 
-from simmodel.metrics.compared import compare as metrics_table
+from simmodel.metrics.comparison import compare as metrics_table
 from simmodel.metrics.statistics import Interval, mean_interval, paired_difference, replication_seeds
 from simmodel.metrics.tables import html_table, text_table
 from simmodel.records.observers import progress_bar
 from simmodel.results.stores import Stored
-from simmodel.runs.simulate import simulate
+from simmodel.runs.simulating import simulate
 from simmodel.scheduling.labels import labelled
 from simmodel.scheduling.registry import policy as policy_named
 from simmodel.work.table import Table
@@ -68,7 +68,7 @@ def compare(
     Parameters
     ----------
     platform, workload, options
-        as of :func:`~simmodel.runs.simulate.simulate`, for a system of any kind; every run has the same seed. So
+        as of :func:`~simmodel.runs.simulating.simulate`, for a system of any kind; every run has the same seed. So
         ``policies=`` are those of the places below
     candidates
         the policies to compare: labels and policies, or policies alone: names, objects or functions of a view
@@ -224,7 +224,7 @@ def replicate(
     (True, 50)
 
     >>> from functools import partial
-    >>> from simmodel.generators.lublin import lublin
+    >>> from simmodel.generators.lublin_feitelson import lublin
     >>> runs = replicate(simulate, 3, platform=64, workload=partial(lublin, 50, 64), policy="easy")
     >>> sorted(runs.samples.names)[:2], len(runs.samples)
     (['bounded_slowdown_mean', 'bounded_slowdown_median'], 3)

@@ -11,14 +11,14 @@ import attrs
 import numpy as np
 
 from simmodel.errors import InputError
-from simmodel.experiments.compare import compare, replicate
-from simmodel.metrics.objective import OBJECTIVES, Kiviat, final_scores, kiviat, measured, started_shares
+from simmodel.experiments.comparison import compare, replicate
+from simmodel.metrics.objective_scores import OBJECTIVES, Kiviat, final_scores, kiviat, measured, started_shares
 from simmodel.metrics.report import duration
 from simmodel.metrics.statistics import Interval, mean_interval, paired_difference
 from simmodel.metrics.tables import text_table
 from simmodel.policies.portfolio import Portfolio
 from simmodel.results.result import Result
-from simmodel.scheduling.objective import MEASURES, Objective
+from simmodel.scheduling.objectives import MEASURES, Objective
 from simmodel.scheduling.registry import policy as policy_named
 from simmodel.work.table import Table
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from simmodel.systems.submissions import GivenWork
     from simmodel.work.workload import Workload
 
-__all__ = ["Beside", "BesideSamples", "beside", "replicate_beside"]
+__all__ = ["PortfolioComparison", "PortfolioReplications", "compare_portfolio", "replicate_portfolio"]
 
 _AXES = OBJECTIVES["schedtwin"].measures
 
 
-def beside(
+def compare_portfolio(
     platform: GivenPlatform,
     workload: GivenWork,
     portfolio: Portfolio | str | None = None,
@@ -42,13 +42,13 @@ def beside(
     executor: Executor | None = None,
     progress: bool = False,
     **options: Any,
-) -> Beside:
+) -> PortfolioComparison:
     """Run a workload under a portfolio and under each of its policies alone.
 
     Parameters
     ----------
     platform, workload, options
-        as of :func:`~simmodel.runs.simulate.simulate`; every run has the same seed
+        as of :func:`~simmodel.runs.simulating.simulate`; every run has the same seed
     portfolio
         one, or the text that describes one, such as ``"portfolio(fcfs, sjf, backfill=easy)"``; default: wfp, fcfs and
         sjf with EASY
@@ -60,11 +60,11 @@ def beside(
     Raises
     ------
     InputError
-        where it is no portfolio, or as of :func:`~simmodel.experiments.compare.compare`
+        where it is no portfolio, or as of :func:`~simmodel.experiments.comparison.compare`
 
     >>> from simmodel.work.job import Job
     >>> jobs = [Job(processors=4, run=100), Job(submit=1, processors=4, run=50), Job(submit=90, processors=4, run=10)]
-    >>> runs = beside(4, jobs, Portfolio(["easy", "sjf+easy"], "slowdown_mean"))
+    >>> runs = compare_portfolio(4, jobs, Portfolio(["easy", "sjf+easy"], "slowdown_mean"))
     >>> runs.names, runs.scores.tolist()
     (('easy', 'sjf+easy', 'portfolio'), [1.0, 0.0, 0.0])
     """
@@ -74,11 +74,11 @@ def beside(
         raise InputError(f"a portfolio expected, found {given!r}")
     policies = {**chosen.given, "portfolio": given}
     found = compare(platform, workload, policies, executor=executor, progress=progress, **options)
-    return Beside(found.results, chosen.objective)
+    return PortfolioComparison(found.results, chosen.objective)
 
 
 @attrs.frozen(eq=False, repr=False, slots=False)
-class Beside:
+class PortfolioComparison:
     """A run under a portfolio, the last of ``results``, and one under each of its policies, by one objective."""
 
     results: tuple[Result, ...]
@@ -142,7 +142,7 @@ class Beside:
         return portfolio_page(self.portfolio, self.chart)
 
     def __repr__(self) -> str:
-        return f"<Beside: {', '.join(self.names)}>"
+        return f"<PortfolioComparison: {', '.join(self.names)}>"
 
 
 def _text(measure: str, value: float) -> str:
@@ -154,7 +154,7 @@ def _text(measure: str, value: float) -> str:
 # ---------------------------------------------------------------------- many workloads
 
 
-def replicate_beside(
+def replicate_portfolio(
     platform: GivenPlatform,
     draw: Callable[..., Workload],
     portfolio: Portfolio | None = None,
@@ -164,13 +164,13 @@ def replicate_beside(
     level: float = 0.95,
     progress: bool = False,
     **options: Any,
-) -> BesideSamples:
+) -> PortfolioReplications:
     """Draw a workload for each seed, run it under a portfolio and each of its policies, and keep what came out.
 
     Parameters
     ----------
     platform, options
-        as of :func:`~simmodel.runs.simulate.simulate`
+        as of :func:`~simmodel.runs.simulating.simulate`
     draw
         ``draw(seed=...)`` returns a workload
     portfolio, executor, progress
@@ -180,22 +180,22 @@ def replicate_beside(
     level
         confidence of the intervals
 
-    >>> from simmodel.generators.lublin import lublin
-    >>> runs = replicate_beside(32, partial(lublin, 40, 32), Portfolio(["easy", "sjf+easy"]), seeds=3)
+    >>> from simmodel.generators.lublin_feitelson import lublin
+    >>> runs = replicate_portfolio(32, partial(lublin, 40, 32), Portfolio(["easy", "sjf+easy"]), seeds=3)
     >>> runs.names, runs.scores["easy"].shape, runs.difference("easy").count
     (('easy', 'sjf+easy', 'portfolio'), (3,), 3)
     """
     chosen = Portfolio() if portfolio is None else portfolio
     one = partial(_sample, platform=platform, draw=draw, portfolio=chosen, options=options)
     found = replicate(one, seeds, executor=executor, level=level, progress=progress)
-    return BesideSamples(found.samples, (*chosen.policies, "portfolio"), str(chosen.objective), level)
+    return PortfolioReplications(found.samples, (*chosen.policies, "portfolio"), str(chosen.objective), level)
 
 
 def _sample(
     seed: int, platform: GivenPlatform, draw: Callable[..., Workload], portfolio: Portfolio, options: Mapping[str, Any]
 ) -> dict[str, float]:
     """Run one drawn workload, and return scores, areas, shares and measures by policy."""
-    runs = beside(platform, draw(seed=seed), portfolio, **options)
+    runs = compare_portfolio(platform, draw(seed=seed), portfolio, **options)
     found: dict[str, float] = {}
     for row in runs.table.rows():
         name = row.pop("policy")
@@ -207,7 +207,7 @@ def _sample(
 
 
 @attrs.frozen(eq=False, repr=False)
-class BesideSamples:
+class PortfolioReplications:
     """What replications of :func:`beside` measured.
 
     Parameters
@@ -277,4 +277,4 @@ class BesideSamples:
         return "\n".join(text_table(rows))
 
     def __repr__(self) -> str:
-        return f"<BesideSamples: {len(self.samples)} seeds of {', '.join(self.names)}>"
+        return f"<PortfolioReplications: {len(self.samples)} seeds of {', '.join(self.names)}>"

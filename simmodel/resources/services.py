@@ -12,7 +12,7 @@ from simmodel.resources.cores import Core
 from simmodel.resources.memory import MemoryPool
 from simmodel.work.livetask import LiveData, LiveTask
 
-__all__ = ["STAMPS", "Board", "Moved", "Mover", "Room"]
+__all__ = ["STAMPS", "Moved", "Mover", "ProcessorServices", "Room"]
 
 STAMPS = (
     "taken",
@@ -68,7 +68,7 @@ class Mover(Protocol):
         ...
 
 
-class Board(Protocol):
+class ProcessorServices(Protocol):
     """What a processor is mounted on: a machine."""
 
     env: Environment

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from simmodel.systems.cluster.system import Cluster
     from simmodel.work.job import Run
 
-__all__ = ["Foreseen", "foresee", "simulate_from"]
+__all__ = ["Prediction", "predict", "simulate_from"]
 
 _NEVER = sys.float_info.max
 
 
-class Foreseen:
+class Prediction:
     """What a light what-if found.
 
     Attributes
@@ -96,7 +96,7 @@ def _column(values: Sequence[int | str | None]) -> NDArray[np.generic]:
     return np.array(values, dtype=object if any(isinstance(value, str) for value in values) else np.int64)
 
 
-def foresee(snapshot: ClusterSnapshot, policy: PolicyLike | None = None, *, until: float | None = None) -> Foreseen:
+def predict(snapshot: ClusterSnapshot, policy: PolicyLike | None = None, *, until: float | None = None) -> Prediction:
     """Simulate a snapshot to its end, or to an instant (s), and keep starts and ends only.
 
     What the snapshot holds happens: give it ``snapshot.expected()`` where nothing may be known that a policy does not.
@@ -114,7 +114,7 @@ def foresee(snapshot: ClusterSnapshot, policy: PolicyLike | None = None, *, unti
     >>> env = Environment(); cluster = Cluster(env, 4)
     >>> for size in (3, 3, 1): _ = cluster.submit(Job(processors=size, run=5, requested=10))
     >>> env.run(until=1)
-    >>> foresee(cluster.snapshot(actual=False), "easy").starts
+    >>> predict(cluster.snapshot(actual=False), "easy").starts
     [(3, 'batch', 1.0), (2, 'batch', 10.0)]
     """
     env = Environment(snapshot.now, snapshot.seed)
@@ -135,7 +135,7 @@ def foresee(snapshot: ClusterSnapshot, policy: PolicyLike | None = None, *, unti
     last = float(env._now)
     if last == _NEVER:
         last = max([snapshot.now, *(start[3] for start in starts), *ends.values()])
-    return Foreseen(snapshot, starts, ends, last)
+    return Prediction(snapshot, starts, ends, last)
 
 
 def _run(cluster: Cluster, until: float | None, endless: bool) -> None:
@@ -173,7 +173,7 @@ def simulate_from(
     until: float | None = None,
     horizon: float | None = None,
     estimates: str | None = None,
-) -> Foreseen:
+) -> Prediction:
     """Simulate a cluster from now on under a policy, with nothing that a policy may not know: ``view.simulate``.
 
     Parameters
@@ -191,7 +191,7 @@ def simulate_from(
         snapshot = attrs.evolve(snapshot, policy=_memory(policy))
     if horizon is not None:
         until = min(snapshot.now + horizon, inf if until is None else until)
-    return foresee(snapshot, policy, until=until)
+    return predict(snapshot, policy, until=until)
 
 
 def _memory(policy: PolicyLike) -> PolicyState:
