@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
-from stable_ids import pytest_collection_modifyitems, pytest_generate_tests, pytest_make_parametrize_id
+
+from tests.helpers.stable_ids import pytest_collection_modifyitems, pytest_generate_tests, pytest_make_parametrize_id
 
 __all__ = ["pytest_collection_modifyitems", "pytest_generate_tests", "pytest_make_parametrize_id"]
 

@@ -10,9 +10,9 @@ import pytest
 import simpy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scenarios import CLASSICS
 
 from simmodel.environment import Environment, RealtimeEnvironment
+from tests.helpers.simpy_classics import CLASSICS
 
 Body = Generator[Any, Any, Any]
 Log = list[Any]

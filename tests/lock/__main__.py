@@ -10,7 +10,7 @@ import sys
 import time
 from fnmatch import fnmatchcase
 
-from . import cases, store
+from tests.lock import cases, store
 
 
 def main() -> int:

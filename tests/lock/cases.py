@@ -28,7 +28,7 @@ def text(area: str, name: str, make: Case) -> None:
 
 def load() -> None:
     """Fill the areas."""
-    from .areas import load_all
+    from tests.lock.areas import load_all
 
     if not AREAS:
         load_all()

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from .api import named
+from tests.lock.api import named
 
 Figure = dict[str, Any]
 

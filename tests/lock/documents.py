@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from .work import Draw
+from tests.lock.work import Draw
 
 SACCT = """\
 JobID|Submit|Start|End|Elapsed|Timelimit|AllocCPUS|ReqCPUS|NNodes|State|User|Account|Partition|QOS|ReqTRES|Priority

@@ -8,8 +8,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from . import cases
-from .api import inside
+from tests.lock import cases
+from tests.lock.api import inside
 
 HERE = Path(__file__).parent
 FIGURES = HERE / "figures"

@@ -26,8 +26,7 @@ from simmodel import (
     TaskSet,
     Workflow,
 )
-
-from . import api
+from tests.lock import api
 
 MODES: dict[str, dict[str, Any]] = {
     "instant": {},

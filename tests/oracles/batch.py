@@ -62,8 +62,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from oracles import batch_rules as rules
-from oracles.batch_rules import ORDERS, Key, Seen, State
+from tests.oracles import batch_rules as rules
+from tests.oracles.batch_rules import ORDERS, Key, Seen, State
 
 __all__ = ["ORDERS", "Decision", "Job", "simulate"]
 

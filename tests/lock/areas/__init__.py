@@ -1,6 +1,17 @@
 """The cases of each area."""
 
-from . import batch, brokers, clusters, experiments, formats, machines, networks, snapshots, texts, whatifs
+from tests.lock.areas import (
+    batch,
+    brokers,
+    clusters,
+    experiments,
+    formats,
+    machines,
+    networks,
+    snapshots,
+    texts,
+    whatifs,
+)
 
 
 def load_all() -> None:

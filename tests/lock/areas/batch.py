@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from simmodel import Backfill, BestFit, Conservative, ConservativeKeep, Easy, Multifactor, Order, Window
-
-from .. import api, work
-from ..cases import case
-from ..digests import columns, digest, exact, of_jobs, rounded
+from tests.lock import api, work
+from tests.lock.cases import case
+from tests.lock.digests import columns, digest, exact, of_jobs, rounded
 
 FEW = ("fcfs", "sjf", "wfp", "easy", "easy-sjbf", "conservative", "conservative-keep", "multifactor", "best-fit")
 ORDERS = ["fcfs", "sjf", "ljf", "smallest", "largest", "wfp", "unicef", "f1", "f2", "f3", "f4", "multifactor"]

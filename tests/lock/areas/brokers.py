@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import api, work
-from ..cases import case
-from ..digests import of_jobs
+from tests.lock import api, work
+from tests.lock.cases import case
+from tests.lock.digests import of_jobs
 
 BROKERS = (
     "random",

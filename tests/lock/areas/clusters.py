@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from simmodel import Job, Preempt, Start, WakeAt
-
-from .. import api, work
-from ..cases import case
-from ..digests import of_jobs
+from tests.lock import api, work
+from tests.lock.cases import case
+from tests.lock.digests import of_jobs
 
 POLICIES = ("fcfs", "easy", "sjf+easy", "conservative", "conservative-keep", "multifactor", "best-fit", "window")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from .. import api, documents, work
-from ..cases import case
-from ..digests import columns, digest, exact, of_jobs, of_tasks
+from tests.lock import api, documents, work
+from tests.lock.cases import case
+from tests.lock.digests import columns, digest, exact, of_jobs, of_tasks
 
 LOG = [
     "job",

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from simmodel import HEFT
-
-from .. import api, work
-from ..cases import case
-from ..digests import of_tasks
+from tests.lock import api, work
+from tests.lock.cases import case
+from tests.lock.digests import of_tasks
 
 RULES: dict[str, dict[str, Any]] = {
     "as it is": {},

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from simmodel import LinkSpec
-
-from .. import api, work
-from ..cases import case
-from ..digests import digest, exact
+from tests.lock import api, work
+from tests.lock.cases import case
+from tests.lock.digests import digest, exact
 
 SHARING = ("shared", "fatpipe")
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from simmodel import Job
-
-from .. import api, work
-from ..cases import case
-from ..digests import of_jobs, of_tasks
-from .brokers import SIZES, SLOWDOWNS, homes
+from tests.lock import api, work
+from tests.lock.areas.brokers import SIZES, SLOWDOWNS, homes
+from tests.lock.cases import case
+from tests.lock.digests import of_jobs, of_tasks
 
 CUTS = (0.5, 40, 111)
 

@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-from .. import api, documents, work
-from ..cases import text
-from . import whatifs
-from .brokers import SIZES, homes
+from tests.lock import api, documents, work
+from tests.lock.areas import whatifs
+from tests.lock.areas.brokers import SIZES, homes
+from tests.lock.cases import text
 
 MASKS = (
     (re.compile(r"(decisions[^\n]*?, ).*(seconds each|\(min / mean / max\))"), r"\1TIME"),

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from simmodel import Branch, Job
-
-from .. import api, work
-from ..cases import case
-from ..digests import of_whatif
-from .brokers import SIZES, homes
+from tests.lock import api, work
+from tests.lock.areas.brokers import SIZES, homes
+from tests.lock.cases import case
+from tests.lock.digests import of_whatif
 
 POLICIES = ["fcfs", "easy", "sjf+easy", "conservative", "conservative-keep", "multifactor"]
 SETTINGS = {

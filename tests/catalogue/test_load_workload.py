@@ -1,0 +1,164 @@
+"""Workloads by name and by file: every ready one loads, every format is seen from the ending or the content."""
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from simmodel.catalogue import FORMATS, bundled_file, bundled_folder, bundled_names, load_workload, task_names
+from simmodel.errors import InputError
+from simmodel.formats.swf import read_swf, write_swf
+from simmodel.generators.settings import GENERATORS, generate
+from simmodel.work.transformations import offered_load
+from tests.helpers.data_files import data_file
+
+# name: jobs, processors, offered load
+READY = {
+    "lublin-1024": (50_000, 1024, 0.85),
+    "lublin-128-week": (600, 128, 0.8),
+    "lublin-256": (5000, 256, 0.9),
+    "poisson-mm4": (20_000, 4, 0.8),
+    "probe-4": (4, 12, 0.78),
+    "schedtwin": (150, 32, 19.76),
+}
+
+SWF = "1 0 -1 100 5 -1 -1 5 120 -1 1 7 -1 -1 -1 -1 -1 -1\n"
+GWF = "\t".join(["1", "0", "-1", "100", "5", *["-1"] * 24]) + "\n"
+SACCT = "JobID|Submit|Elapsed|NCPUS\n1|0|100|5\n"
+PBS = "05/01/2024 12:00:00;E;1.s;ctime=0 start=0 end=100 Resource_List.ncpus=5 Exit_status=0\n"
+CSV = "submit,run,processors\n0,100,5\n"
+TOML = 'generator = "listed"\n[parameters]\njobs = { submit = [0], run = [100], processors = [5] }\n'
+CONTENT = {"swf": SWF, "gwf": GWF, "sacct": SACCT, "pbs": PBS, "csv": CSV, "toml": TOML}
+
+
+@pytest.mark.parametrize("name", sorted(READY))
+def test_every_ready_workload_loads(name, tmp_path):
+    workload = load_workload(name)
+    jobs, processors, load = READY[name]
+    assert (len(workload), workload.processors, workload.name) == (jobs, processors, name)
+    assert offered_load(workload) == pytest.approx(load, abs=0.005)
+    assert (np.diff(workload["submit"]) >= 0).all()
+    assert (workload["run"] >= 0).all()
+    assert (workload["requested"] >= workload["run"]).all()
+    assert workload["processors"].max() <= processors
+    assert {"Note", "Description", "Source"} <= set(workload.header)
+    assert (load_workload(name)["submit"] == workload["submit"]).all()
+    write_swf(workload, tmp_path / "copy.swf")
+    copy = read_swf(tmp_path / "copy.swf")
+    assert (copy["submit"] == workload["submit"]).all()
+    assert (copy["requested"] == workload["requested"]).all()
+
+
+def test_the_ready_names_are_those_tested_here():
+    assert bundled_names("workloads") == sorted([*READY, *task_names()])
+    assert bundled_names("no such kind") == []
+    assert bundled_file("workloads", "probe-4").name == "probe-4.toml"
+    assert sum(path.stat().st_size for path in bundled_folder("workloads").iterdir()) < 150_000
+
+
+def test_another_seed_gives_another_workload():
+    assert (load_workload("lublin-256", seed=9)["run"] != load_workload("lublin-256")["run"]).any()
+
+
+@pytest.mark.parametrize("name", sorted(CONTENT))
+@pytest.mark.parametrize("seen_by", ["ending", "content", "gzip content", "format"])
+def test_formats_are_seen(name, seen_by, tmp_path):
+    assert sorted(CONTENT) == sorted(FORMATS)
+    ending = FORMATS[name].endings[0] if seen_by == "ending" else ".txt" if seen_by == "content" else ""
+    path = tmp_path / f"log{ending}"
+    data = CONTENT[name].encode()
+    if seen_by == "gzip content" and name != "toml":  # settings are not compressed
+        data = gzip.compress(data, mtime=0)
+    path.write_bytes(data)
+    workload = load_workload(path, format=name if seen_by == "format" else None)
+    assert (workload["submit"][0], workload["run"][0], workload["processors"][0]) == (0, 100, 5)
+
+
+def test_real_logs_by_path():
+    path = data_file("swf/theta_1000.swf.gz")
+    assert load_workload(str(path)).processors == 4360
+    assert len(load_workload(data_file("gwf/LCG-2005-1-first40000.converted.gwf.gz"))) == 40000
+
+
+def test_a_folder_holds_the_logs_of_days(tmp_path):
+    (tmp_path / "20240501").write_text(PBS)
+    assert len(load_workload(tmp_path)) == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ("lublin-265", "workload 'lublin-265' is not known; did you mean 'lublin-256'? There are: lublin-1024,"),
+        ("zzz", "workload 'zzz' is not known. There are: "),
+        ("none.swf", "none.swf: no such file"),
+        ("some/where", "where: no such file"),
+        (Path("zzz"), "zzz: no such file"),
+    ],
+)
+def test_what_is_not_there(given, sentence):
+    with pytest.raises(InputError) as caught:
+        load_workload(given)
+    assert sentence in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"", "expected, found an empty file"),
+        (b"# Read me\n\ntext\n", "expected, found '# Read me'"),
+        (b"\x7fELF\0", "text expected, found binary data"),
+        (b"\x1f\x8b\x08garbage", "cannot be read"),
+    ],
+    ids=["empty", "markdown", "binary", "false gzip"],
+)
+def test_content_of_no_format(content, sentence, tmp_path):
+    (tmp_path / "file").write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        load_workload(tmp_path / "file")
+    assert sentence in str(caught.value)
+
+
+def test_options_go_to_the_reader(tmp_path):
+    (tmp_path / "log.swf").write_text(SWF + "1 2 3\n" + SWF)
+    assert len(load_workload(tmp_path / "log.swf", strict=False)) == 2
+    with pytest.raises(InputError, match=r"option of the reader expected: .*zone"):
+        load_workload(tmp_path / "log.swf", zone="x")
+    with pytest.raises(InputError, match="format 'sfw' is not known; did you mean 'swf'"):
+        load_workload(tmp_path / "log.swf", format="sfw")
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({}, "generator: one of lublin, synthetic, schedtwin, listed expected, found 'None'"),
+        ({"generator": "tasks"}, "generator: one of lublin, synthetic, schedtwin, listed expected, found 'tasks'"),
+        ({"generator": "lublin", "sede": 1}, "sede: unknown key; there are generator, description"),
+        ({"generator": "lublin", "parameters": {"job": 1}}, "parameters.job: unknown key"),
+        ({"generator": "lublin", "parameters": {"jobs": 0}}, "parameters: jobs >= 1 expected, found 0"),
+        ({"generator": "lublin", "parameters": {"jobs": 5, "classes": ["x"]}}, "parameters: classes: one of batch"),
+        ({"generator": "lublin", "parameters": {}}, "parameters: "),
+        ({"generator": "lublin", "parameters": {"jobs": 5}, "load": {"too": 1}}, "load.too: unknown key"),
+        ({"generator": "lublin", "parameters": {"jobs": 5}, "load": {"to": -1}}, "load: a load above zero expected"),
+        ({"generator": "lublin", "parameters": {"jobs": 50}, "estimates": {"maximum": 1}}, "estimates: a maximum of"),
+        ({"generator": "synthetic", "parameters": {"jobs": 5, "gap": {"distribution": "x"}, "run": 1}}, "parameters: "),
+        ({"generator": "listed", "parameters": {"jobs": {"submit": [1], "when": [1]}}}, "parameters.jobs.when: "),
+    ],
+)  # fmt: skip
+def test_wrong_settings_get_one_sentence(settings, sentence):
+    with pytest.raises(InputError) as caught:
+        generate(settings, source="my.toml")
+    assert f"my.toml, {sentence}" in str(caught.value)
+
+
+def test_settings_that_change_a_class():
+    few = {"base": "batch", "serial": 0.9, "power_of_two": 0.1}
+    workload = generate({"generator": "lublin", "parameters": {"jobs": 2000, "classes": [few]}})
+    assert (workload["processors"] == 1).mean() == pytest.approx(0.9, abs=0.03)
+    assert list(GENERATORS) == ["lublin", "synthetic", "schedtwin", "listed"]
+
+
+def test_a_settings_file_that_is_no_toml(tmp_path):
+    (tmp_path / "x.toml").write_text("generator = \n")
+    with pytest.raises(InputError, match=r"x\.toml: TOML expected"):
+        load_workload(tmp_path / "x.toml")

@@ -1,0 +1,69 @@
+"""Files of workflows: the format is seen from the content, and whatever comes is read or refused."""
+
+import io
+import json
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simmodel.catalogue import WORKFLOW_FORMATS, load_workflow
+from simmodel.errors import InputError
+from simmodel.formats.daggen import read_daggen
+from simmodel.formats.dax import read_dax
+from simmodel.formats.sst import read_sst
+from simmodel.formats.wfformat import read_wfformat
+from tests.helpers.workflow_documents import GOOD, TEXT, wfformat
+
+
+def test_format_is_seen_from_content(tmp_path: Path) -> None:
+    contents = {
+        "dax": "<adag><job id='a' runtime='1'/></adag>",
+        "daggen": TEXT,
+        "wfformat": json.dumps(wfformat()),
+        "sst": json.dumps({"tasks": [GOOD]}),
+    }
+    assert contents.keys() == WORKFLOW_FORMATS.keys()
+    for name, content in contents.items():
+        (tmp_path / name).write_text(content)
+        assert load_workflow(tmp_path / name).tasks == load_workflow(str(tmp_path / name), format=name).tasks
+
+
+def test_what_is_no_workflow_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "some.json"
+    path.write_text('{"a": 1}')
+    with pytest.raises(InputError, match=r"a workflow in one of the formats dax, .* expected, found '{\"a\": 1}'"):
+        load_workflow(path)
+    with pytest.raises(InputError, match="no such file"):
+        load_workflow(tmp_path / "none")
+    with pytest.raises(InputError, match="cannot be read"):
+        load_workflow(tmp_path)
+    with pytest.raises(InputError, match="format 'xml' is not known"):
+        load_workflow(path, format="xml")
+    with pytest.raises(InputError, match=r"option of the reader expected: .*'repair'"):
+        load_workflow(path, format="sst", repair=True)
+
+
+@given(
+    st.one_of(
+        st.text(max_size=60),
+        st.text("<>/=\"'adgjobuses chilref123", max_size=60),
+        st.text('digraph{}[]->;,="size 12\n', max_size=60),
+        st.text("NODE 0123,-COMPUTATION\n", max_size=60),
+        st.recursive(
+            st.none() | st.booleans() | st.floats() | st.text(max_size=5),
+            lambda inner: (
+                st.lists(inner, max_size=3)
+                | st.dictionaries(
+                    st.sampled_from(["tasks", "id", "workflow", "schemaVersion", "name"]), inner, max_size=4
+                )
+            ),
+        ).map(json.dumps),
+    )
+)
+def test_readers_read_or_refuse_whatever_comes(text: str) -> None:
+    for read in (read_dax, read_daggen, read_wfformat, read_sst):
+        with suppress(InputError):
+            assert len(read(io.StringIO(text)))

@@ -1,0 +1,130 @@
+"""DAGGEN: real graphs and back, in text and DOT, and what is said of files that are wrong."""
+
+import gzip
+import io
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from simmodel.catalogue import load_workflow
+from simmodel.errors import InputError
+from simmodel.formats.daggen import read_daggen, write_daggen
+from simmodel.work.task import DataObject, Task
+from simmodel.work.workflow import Edge, Workflow
+from tests.helpers.data_files import data_file
+from tests.helpers.workflow_documents import TEXT
+
+DAGGEN = [
+    *(f"0.25-0.9-0.{density}" for density in (3, 4, 6)),
+    *(f"0.5-0.9-0.{density}" for density in (10, 15, 18)),
+    *(f"0.75-0.9-0.0{density}" for density in (4, 5)),
+]
+
+
+@pytest.mark.parametrize("name", DAGGEN)
+def test_daggen_of_real_graphs_and_back(name: str, tmp_path: Path) -> None:
+    path = data_file(f"dag/dslab_daggen-100-{name}-2.dot.gz")
+    flow = load_workflow(path)
+    text = gzip.decompress(path.read_bytes()).decode()
+    pairs = re.findall(r'(\w+) -> (\w+) \[size="([\d.e+-]+)"', text)
+    assert {edge[:2]: edge.size for edge in flow.edges} == {
+        (parent, child): float(size) if float(size) >= 1 else 0 for parent, child, size in pairs
+    }
+    nodes = re.findall(r'^\s*(\w+) \[size="([\d.e+-]+)"', text, re.MULTILINE)
+    assert {task.id: task.flop for task in flow} == {node: float(size) for node, size in nodes}
+    assert len(flow) == 102  # 100, root and end
+    assert (flow.roots, flow.sinks) == (("root",), ("end",))
+    little = sum(float(size) < 1 for *_, size in pairs)
+    assert flow.report.repaired == {"edge with less than a byte: no data": little}
+    assert not write_daggen(flow, tmp_path / "again.dot")
+    back = load_workflow(tmp_path / "again.dot")
+    assert Counter(back.edges) == Counter(flow.edges)
+    assert list(back) == list(flow)
+    assert not write_daggen(flow, tmp_path / "again.txt")
+    numbered = load_workflow(tmp_path / "again.txt")
+    number = {task: i for i, task in enumerate(flow.tasks, 1)}
+    assert {edge[:2]: edge.size for edge in numbered.edges} == {
+        (number[edge.parent], number[edge.child]): edge.size for edge in flow.edges
+    }
+
+
+def test_daggen_text() -> None:
+    flow = read_daggen(io.StringIO(TEXT))
+    assert [(task.id, task.flop, task.serial) for task in flow] == [(1, 2000, 0.15), (2, 3000, 0.05), (5, 500, 0.2)]
+    assert flow.edges == (Edge(1, 5, ("1->5",), 800),)
+    assert flow.roots == (1, 2)
+    assert flow.header == {"Note": "DAG automatically generated\ndaggen -n 3"}
+
+
+def test_dot_as_written_by_others() -> None:
+    text = """# made by hand
+    strict digraph "my graph" { rankdir=LR; node [shape=box]; /* tasks */
+      "first task" [size=2e3, color="red"; label="1"]; b [ size = "5" ] // end
+      "first task" -> b -> c [size = 0.5];
+      c [size=7]
+    }"""
+    flow = read_daggen(io.StringIO(text))
+    assert list(flow.tasks) == ["first task", "b", "c"]
+    assert flow.edges == (Edge("first task", "b", (), 0), Edge("b", "c", (), 0))
+    assert flow["first task"].name == "1"
+    assert flow.report.skipped == {"attribute 'color' of nodes": 1}
+    assert flow.report.repaired == {"edge with less than a byte: no data": 2}
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "said"),
+    [
+        ("", None, "nodes of type COMPUTATION expected, found none"),
+        ("hello", "line 1", "this is no task graph of DAGGEN: 'NODE id children TYPE cost alpha'"),
+        (TEXT.replace("3000", "x"), "line 6", "a number >= 0 expected as cost of node 2, found 'x'"),
+        (TEXT.replace("0.05", "1.5"), "line 6", "a number >= 0 and <= 1 expected as alpha of node 2, found '1.5'"),
+        (TEXT.replace("NODE 2", "NODE 1"), "line 6", "node 1 occurs twice"),
+        (TEXT.replace("NODE 4 5", "NODE 4 5,6"), "line 7", "one child of a TRANSFER expected, found 5,6"),
+        (TEXT.replace("NODE 4 5", "NODE 4 9"), "line 7", "the id of a node expected as child, found '9'"),
+        (TEXT.replace("NODE 4 5", "NODE 4 6"), "line 7", "a COMPUTATION as child of a TRANSFER expected, found node 6"),
+        (TEXT.replace("COUNT 6", "COUNT 8"), None, "8 nodes expected as NODE_COUNT says, found 6"),
+        (TEXT.replace("NODE 5 6 COMPUTATION", "NODE 5 1 COMPUTATION"), None, "in a circle: 1 -> 5 -> 1"),
+        ("digraph {\n a [size=x] }", "line 2", "a number >= 0 expected as size of node a, found 'x'"),
+        ("digraph {\n a [alpha=0] }", "line 2", "expected as size of node a, found none"),
+        ("digraph { a [size=1]\n a [size=1] }", "line 2", "node a occurs twice"),
+        ("digraph { a [size=1]\n a -> b }", "line 2", "a node with a size expected, found 'b' only in edges"),
+        ("digraph { a [size=1] b [size=1] a -> b\n a -> b }", "line 2", "edge a -> b is given twice"),
+        ("digraph { a [size=1] ", "line 1", "a node, an edge or '}' expected, found the end"),
+        ("digraph { a [size=1\n", "line 1", "expected, found the end"),
+        ("digraph {\n subgraph x { a } }", "line 2", "a node or an edge expected, found 'subgraph'"),
+        ("digraph {\n a [size=1] } }", "line 2", "the end after '}' expected, found '}'"),
+        ("digraph {\n % }", "line 2", "DOT expected, found '% }'"),
+        ("NODE_COUNT " + "9" * 5000, "line 1", "this is no task graph of DAGGEN"),
+        ("digraph { 1 [size=1] 01 [size=1] 1 -> 1 }", None, "in a circle: 1 -> 1"),
+        ("digraph { }", None, "nodes expected, found none"),
+        ("digraph { a [size=1] a -> a }", None, "in a circle: a -> a"),
+    ],
+)
+def test_wrong_daggen_is_refused(text, place, said) -> None:
+    with pytest.raises(InputError, match=said) as found:
+        read_daggen(io.StringIO(text))
+    assert (found.value.source, found.value.place) == ("an open file", place)
+
+
+def test_daggen_writer_says_what_it_leaves_out(tmp_path: Path) -> None:
+    tasks = [
+        Task(id="a", run=2, cores=4, outputs=["x"]),
+        Task(id="b", flop=5, inputs=["x"]),
+        Task(id="c", flop=6.5, inputs=["x", "y"]),
+    ]
+    flow = Workflow(tasks, files=[DataObject("x", 10), DataObject("y", 20)])
+    with pytest.raises(ValueError, match=r"task 'a': its flop are not known; hand in a speed"):
+        write_daggen(flow, tmp_path / "x")
+    with pytest.raises(ValueError, match="form: text or dot expected, found 'xml'"):
+        write_daggen(flow, tmp_path / "x", form="xml")
+    report = write_daggen(flow, tmp_path / "flow.dot", speed=1e9)
+    assert report.skipped == {
+        "data object that no edge carries: no place for it in DAGGEN": 1,
+        "data object of several edges: written once for each": 1,
+        "task with cores, memory, priority, types or run times: no place for them in DAGGEN": 1,
+    }
+    back = read_daggen(tmp_path / "flow.dot")
+    assert [task.flop for task in back] == [2e9, 5, 6.5]
+    assert [edge.size for edge in back.edges] == [10, 10]

@@ -1,0 +1,1 @@
+"""What tests share: drawn cases, small systems, ways to run them, and where files are."""

@@ -1,0 +1,22 @@
+"""Programs that run in a Python of their own."""
+
+import os
+import subprocess
+import sys
+
+from tests.helpers.paths import ROOT
+
+
+def printed(program: str, hash_seed: str = "random") -> str:
+    """Run a program in a new process, which imports what this one would, and return what it prints."""
+    environment = {
+        **os.environ,
+        "PYTHONHASHSEED": hash_seed,
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "PYTHONIOENCODING": "utf-8",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, cwd=ROOT, capture_output=True, encoding="utf-8"
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout

@@ -1,0 +1,10 @@
+"""Where the checkout, its package, and data and reference cases beside it are."""
+
+import os
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "simmodel"
+TESTS = ROOT / "tests"
+DATA = Path(os.environ.get("SIMMODEL_DATA", ROOT.parent / "shared" / "data")).absolute()
+REFERENCE = Path(os.environ.get("SIMMODEL_REFERENCE", ROOT.parent / "shared" / "reference")).absolute()

@@ -1,0 +1,19 @@
+"""A custom processor, named by platforms of the tests as ``tests.helpers.sliced_processor:Refreshed``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from simmodel.resources.processor import Processor
+
+
+class Refreshed(Processor):
+    """Runs in slices, with a pause of the option ``pause`` after each."""
+
+    def execute(self, task: Any, seconds: float) -> Any:
+        while seconds > 0:
+            part = min(seconds, self.spec.options["slice"])
+            yield self.env.timeout(part)
+            seconds -= part
+            if seconds > 0:
+                yield self.env.timeout(self.spec.options["pause"])

@@ -1,0 +1,526 @@
+"""Platforms as plain values, as TOML files and by name: exact both ways, and each mistake named with its place."""
+
+import gzip
+import json
+import re
+from math import inf, nan
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from simmodel.catalogue import load_platform, platform_names
+from simmodel.errors import InputError, unknown
+from simmodel.formats.swf import read_swf
+from simmodel.platform.cluster import (
+    ClusterSpec,
+    ConsumableSpec,
+    FailureModel,
+    NodeSpec,
+    OutageSpec,
+    PartitionSpec,
+    QueueSpec,
+    ReservationSpec,
+)
+from simmodel.platform.toml import KINDS, from_dict, read_toml, to_dict, write_toml
+from simmodel.runs.simulating import simulate
+from simmodel.work.job import Job
+from tests.helpers.data_files import data_file
+
+NAMES = st.text(max_size=6)
+COUNTS = st.integers(1, 10**20)
+AMOUNTS = st.one_of(st.floats(0, 1e300), st.integers(0, 10**6))
+ABOVE = st.one_of(st.floats(0, 1e300, exclude_min=True), st.integers(1, 10**6))
+FLOATS = st.floats(allow_nan=False, allow_infinity=False)
+
+
+def maybe(strategy):
+    return st.none() | strategy
+
+
+NODES = st.builds(
+    NodeSpec,
+    name=NAMES,
+    count=COUNTS,
+    cores=COUNTS,
+    gpus=st.integers(0, 8),
+    memory=AMOUNTS,
+    idle_power=AMOUNTS,
+    load_power=AMOUNTS,
+)
+
+
+@st.composite
+def partitions(draw, name):
+    what = draw(
+        st.one_of(
+            st.fixed_dictionaries({"processors": COUNTS}),
+            st.fixed_dictionaries({"nodes": st.lists(NODES, min_size=1, max_size=2)}),
+        )
+    )
+    return PartitionSpec(
+        name=name,
+        **what,
+        placement=draw(st.sampled_from(["first-fit", "best-fit", "packed"])),
+        exclusive=draw(st.booleans()),
+        max_processors=draw(maybe(COUNTS)),
+        max_requested=draw(maybe(ABOVE)),
+        priority=draw(FLOATS),
+        idle_power=draw(AMOUNTS),
+        load_power=draw(AMOUNTS),
+    )
+
+
+@st.composite
+def parts(draw, partitions):
+    """Draw what an outage or a reservation takes: part of a partition, by number or by name."""
+    name = draw(maybe(st.sampled_from([each.name for each in partitions])))
+    chosen = partitions[0] if name is None else next(each for each in partitions if each.name == name)
+    if chosen.nodes:
+        count = sum(node.count for node in chosen.nodes)
+        first = st.just(f"{chosen.nodes[0].name}0")
+        return {"partition": name, "nodes": draw(st.lists(st.integers(0, count - 1) | first, min_size=1, max_size=3))}
+    return {"partition": name, "processors": draw(st.integers(1, chosen.processors))}
+
+
+@st.composite
+def clusters(draw):
+    def unlike(minimum=0):
+        return draw(st.lists(NAMES, unique=True, min_size=minimum, max_size=3))
+
+    parts_of = [draw(partitions(name)) for name in unlike(1)]
+    partition = maybe(st.sampled_from([each.name for each in parts_of]))
+    queue_names = unlike()
+    some_queues = st.lists(st.sampled_from(queue_names), max_size=2) if queue_names else st.just([])
+    starts = st.floats(0, 1e9)
+    preemptible = {name: draw(st.sampled_from([None, "requeue", "suspend"])) for name in queue_names}
+    queues = [
+        QueueSpec(
+            name=name,
+            partition=draw(partition),
+            priority=draw(FLOATS),
+            max_running=draw(maybe(COUNTS)),
+            max_requested=draw(maybe(ABOVE)),
+            preemptible=preemptible[name],
+            preempts=[other for other in queue_names[:i] if preemptible[other] and draw(st.booleans())],
+        )
+        for i, name in enumerate(queue_names)
+    ]
+    outages = [
+        OutageSpec(
+            at=draw(starts),
+            until=draw(st.just(inf) | st.floats(2e9, 1e12)),
+            kind=draw(st.sampled_from(["failure", "maintenance", "drain"])),
+            reason=draw(NAMES),
+            **draw(parts(parts_of)),
+        )
+        for _ in range(draw(st.integers(0, 2)))
+    ]
+    reservations = [
+        ReservationSpec(
+            name=f"reserved {name}",
+            start=draw(starts),
+            end=draw(st.floats(2e9, 1e12)),
+            users=draw(st.lists(st.integers() | NAMES, max_size=2)),
+            queues=draw(some_queues),
+            **draw(parts(parts_of)),
+        )
+        for name in unlike()
+    ]
+    failures = st.builds(
+        FailureModel,
+        partition=partition,
+        mean_time_between_failures=ABOVE,
+        mean_time_to_repair=ABOVE,
+        distribution=st.sampled_from(["exponential", "weibull"]),
+        shape=ABOVE,
+    )
+    return ClusterSpec(
+        name=draw(NAMES),
+        partitions=parts_of,
+        queues=queues,
+        consumables=[ConsumableSpec(name=name, amount=draw(ABOVE)) for name in unlike()],
+        outages=outages,
+        failures=draw(st.lists(failures, max_size=2)),
+        reservations=reservations,
+        on_failure=draw(st.sampled_from(["resubmit", "lose"])),
+        default_partition=draw(partition),
+        description=draw(st.text()),
+        source=draw(st.text()),
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("platforms")
+
+
+@settings(max_examples=60)
+@given(spec=clusters())
+def test_what_is_written_reads_back_as_the_same(folder, spec):
+    described = to_dict(spec)
+    assert from_dict(described) == spec
+    assert from_dict(json.loads(json.dumps(described, allow_nan=False))) == spec
+    write_toml(spec, folder / "spec.toml")
+    assert read_toml(folder / "spec.toml") == spec
+    assert to_dict(read_toml(folder / "spec.toml")) == described
+
+
+def test_what_equals_the_default_is_left_out():
+    spec = ClusterSpec(
+        partitions=[PartitionSpec(nodes=[NodeSpec(count=2), NodeSpec()])], outages=[OutageSpec(at=0, nodes=[0])]
+    )
+    assert to_dict(spec) == {
+        "kind": "cluster",
+        "partitions": [{"nodes": [{"count": 2}, {}]}],
+        "outages": [{"nodes": [0], "at": 0.0}],
+    }
+    assert from_dict(to_dict(spec)) == spec
+    assert from_dict(to_dict(spec)).outages[0].until == inf
+
+
+def test_numbers_of_numpy_become_plain():
+    spec = ClusterSpec(partitions=[PartitionSpec(processors=np.int64(4), idle_power=np.float64(2.5))])
+    described = to_dict(spec)["partitions"][0]
+    assert described == {"processors": 4, "idle_power": 2.5}
+    assert [type(value) for value in described.values()] == [int, float]
+
+
+def test_the_file_reads_well(tmp_path):
+    spec = ClusterSpec(
+        name="mine",
+        partitions=[PartitionSpec(name="gpu", nodes=[NodeSpec(cores=32, gpus=4)], exclusive=True)],
+        queues=[QueueSpec(name="low", preemptible="requeue"), QueueSpec(name="high", preempts=["low"])],
+        description='said: "two\nlines" \\ \x7f µ',
+    )
+    write_toml(spec, tmp_path / "mine.toml")
+    assert (tmp_path / "mine.toml").read_text(encoding="utf-8") == (
+        'kind = "cluster"\nname = "mine"\ndescription = "said: \\"two\\nlines\\" \\\\ \\u007f µ"\n'
+        '\n[[partitions]]\nname = "gpu"\nexclusive = true\n\n[[partitions.nodes]]\ncores = 32\ngpus = 4\n'
+        '\n[[queues]]\nname = "low"\npreemptible = "requeue"\n\n[[queues]]\nname = "high"\npreempts = ["low"]\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "given", "value"),
+    [
+        ("memory", "256GB", 256e9),
+        ("memory", "1GiB", 2**30),
+        ("memory", 5, 5),
+        ("idle_power", "450W", 450),
+        ("load_power", "2kW", 2000),
+    ],
+)
+def test_quantities_of_nodes_with_units(key, given, value):
+    spec = from_dict({"kind": "cluster", "partitions": [{"nodes": [{key: given}]}]})
+    assert getattr(spec.partitions[0].nodes[0], key) == value
+
+
+def test_other_quantities_with_units():
+    spec = from_dict(
+        {
+            "kind": "cluster",
+            "partitions": [{"processors": 4, "max_requested": "7d", "load_power": "95W"}],
+            "queues": [{"name": "short", "max_requested": "30min"}],
+            "consumables": [
+                {"name": "licences", "amount": 20},
+                {"name": "buffer", "amount": "1.8PB"},
+                {"name": "bandwidth", "amount": "8Gbps"},
+            ],
+            "outages": [{"at": "1h", "until": "24h", "processors": 1}],
+            "reservations": [{"name": "course", "start": "1d", "end": "1w", "processors": 1}],
+            "failures": [{"mean_time_between_failures": "365d", "mean_time_to_repair": "500ms"}],
+        }
+    )
+    assert (spec.partitions[0].max_requested, spec.partitions[0].load_power) == (604800, 95)
+    assert spec.queues[0].max_requested == 1800
+    assert [each.amount for each in spec.consumables] == [20, 1.8e15, 1e9]
+    assert (spec.outages[0].at, spec.outages[0].until) == (3600, 86400)
+    assert (spec.reservations[0].start, spec.reservations[0].end) == (86400, 604800)
+    assert (spec.failures[0].mean_time_between_failures, spec.failures[0].mean_time_to_repair) == (31536000, 0.5)
+
+
+ONE = {"processors": 4}
+MISTAKES = [
+    ({"partitions": [ONE]}, "kind", "a kind expected (cluster, machine, broker"),
+    ({"kind": "clustre"}, "kind", "kind 'clustre' is not known; did you mean 'cluster'?"),
+    ({"kind": 3}, "kind", "kind '3' is not known"),
+    ({"kind": "cluster"}, "partitions", "a value expected, found none"),
+    ({"kind": "cluster", "partitions": []}, "partitions", "at least one partition expected"),
+    ({"kind": "cluster", "partitions": 4}, "partitions", "a list expected, found 4"),
+    ({"kind": "cluster", "partitions": ONE}, "partitions", "a list expected, found {'processors': 4}"),
+    ({"kind": "cluster", "partitions": [4]}, "partitions[0]", "keys with values expected, found 4"),
+    ({"kind": "cluster", "partition": [ONE]}, "partition", "key 'partition' is not known; did you mean 'partitions'?"),
+    ({"kind": "cluster", "partitions": [ONE], "name": 7}, "name", "a text expected, found 7"),
+    ({"kind": "cluster", "partitions": [ONE], "on_failure": "retry"}, "on_failure", "one of resubmit, lose expected"),
+    ({"kind": "cluster", "partitions": [ONE], "on_failure": 1}, "on_failure", "a text expected, found 1"),
+    ({"kind": "cluster", "partitions": [ONE], "queues": [{"name": "q"}, {}]}, "queues[1].name", "a value expected"),
+    (
+        {"kind": "cluster", "partitions": [ONE], "queues": [{"nmae": "q"}]},
+        "queues[0].nmae",
+        "key 'nmae' is not known; did you mean 'name'? There are: name, partition,",
+    ),
+    (
+        {"kind": "cluster", "partitions": [ONE], "queues": [{"name": "q", "preempts": "low"}]},
+        "queues[0].preempts",
+        "a list expected, found 'low'",
+    ),
+    (
+        {"kind": "cluster", "partitions": [ONE], "queues": [{"name": "q", "preempts": ["low"]}]},
+        "queues[0].preempts",
+        "a queue expected (q), found 'low'",
+    ),
+    (
+        {
+            "kind": "cluster",
+            "partitions": [ONE],
+            "reservations": [{"name": "r", "start": 0, "end": 1, "users": [True]}],
+        },
+        "reservations[0].users[0]",
+        "a name or a number expected, found True",
+    ),
+    (
+        {"kind": "cluster", "partitions": [ONE], "outages": [{"at": 5, "until": 5, "processors": 1}]},
+        "outages[0].until",
+        "until > at (5 s) expected",
+    ),
+    (
+        {"kind": "cluster", "partitions": [ONE], "outages": [{"at": 5, "processors": 5}]},
+        "outages[0].processors",
+        "at most 4 processors",
+    ),
+    (
+        {"kind": "cluster", "partitions": [ONE], "consumables": [{"name": "buffer", "amount": "5W"}]},
+        "consumables[0].amount",
+        "a quantity in",
+    ),
+    ({"kind": "cluster", "partitions": [ONE, ONE]}, "partitions[1].name", "names that differ expected"),
+    ({"kind": "cluster", "partitions": [{**ONE, "exclusive": 1}]}, "partitions[0].exclusive", "true or false expected"),
+    (
+        {"kind": "cluster", "partitions": [{}]},
+        "partitions[0].processors",
+        "processors or nodes expected, found neither",
+    ),
+    ({"kind": "cluster", "partitions": [{"processors": 1.5}]}, "partitions[0].processors", "a whole number expected"),
+    ({"kind": "cluster", "partitions": [{"processors": True}]}, "partitions[0].processors", "a whole number expected"),
+    ({"kind": "cluster", "partitions": [{**ONE, "priority": "high"}]}, "partitions[0].priority", "a number expected"),
+    ({"kind": "cluster", "partitions": [{**ONE, "priority": nan}]}, "partitions[0].priority", "a number expected"),
+    ({"kind": "cluster", "partitions": [{**ONE, "priority": 10**400}]}, "partitions[0].priority", "fits in 64 bits"),
+]
+NODE_MISTAKES = [
+    ({"core": 16}, "core", "key 'core' is not known; did you mean 'cores'? There are: name, count, cores,"),
+    ({"zzz": 16}, "zzz", "key 'zzz' is not known. There are: name, count, cores,"),
+    ({"cores": 0}, "cores", "cores > 0 expected, found 0"),
+    ({"cores": "16"}, "cores", "a whole number expected, found '16'"),
+    ({"memory": "64GBps"}, "memory", "a quantity in B such as '64GB' expected, found '64GBps'"),
+    ({"memory": -1}, "memory", "memory >= 0 expected, found -1"),
+    ({"load_power": [1]}, "load_power", "a number expected, found [1]"),
+]
+MISTAKES += [
+    (
+        {"kind": "cluster", "partitions": [ONE, {"name": "n", "nodes": [{}, node]}]},
+        f"partitions[1].nodes[1].{key}",
+        text,
+    )
+    for node, key, text in NODE_MISTAKES
+]
+
+
+@pytest.mark.parametrize(("mapping", "place", "sentence"), MISTAKES)
+def test_mistakes_are_named_with_their_place(mapping, place, sentence):
+    with pytest.raises(InputError) as caught:
+        from_dict(mapping, source="mine.toml")
+    assert caught.value.source == "mine.toml"
+    assert caught.value.place == place
+    assert sentence in caught.value.message
+
+
+def test_only_mappings_and_specs_are_taken():
+    with pytest.raises(InputError, match="keys with values expected, found 7"):
+        from_dict(7)
+    with pytest.raises(InputError, match=r"a spec of a cluster or machine or broker.* expected, found NodeSpec"):
+        to_dict(NodeSpec())
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (b"", "mine.toml, kind: a kind expected (cluster, machine, broker"),
+        (b'kind = "cluster"\nname = \n', "mine.toml, line 2: TOML expected: Invalid value"),
+        (b'kind = "cluster"\nname = "x', "mine.toml, end: TOML expected: "),
+        (b'kind = "cluster"\nname = "\xff"', "mine.toml: UTF-8 text expected, found byte 0xff"),
+        (b'\xef\xbb\xbfkind = "clusters"', "mine.toml, kind: kind 'clusters' is not known; did you mean 'cluster'?"),
+        (b"; Version: 2.2\n1 0 0 1 1\n", "mine.toml, line 1: TOML expected: "),
+    ],
+    ids=["empty", "no value", "open quote", "latin-1", "byte order mark", "a log"],
+)
+def test_files_that_are_no_platforms(tmp_path, monkeypatch, text, sentence):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.toml").write_bytes(text)
+    with pytest.raises(InputError, match=f"^{re.escape(sentence)}"):
+        read_toml("mine.toml")
+
+
+def test_files_that_cannot_be_read_or_written(tmp_path):
+    with pytest.raises(InputError, match=r"missing\.toml: no such file"):
+        read_toml(tmp_path / "missing.toml")
+    with pytest.raises(InputError, match="a file expected, found a folder"):
+        read_toml(tmp_path)
+    with pytest.raises(InputError, match="cannot be written: No such file"):
+        write_toml(ClusterSpec.simple(4), tmp_path / "missing" / "mine.toml")
+    with pytest.raises(InputError, match="text that UTF-8 can hold expected"):
+        write_toml(ClusterSpec.simple(4, name="\ud800"), tmp_path / "mine.toml")
+
+
+# ---------------------------------------------------------------------- ready platforms
+
+PROCESSORS = {
+    "burst-buffer": 2388 + 9688,
+    "gpu-cluster": 8 * 32 + 16 * 64,
+    "kth-sp2": 100,
+    "ricc": 8192,
+    "sdsc-blue": 1152,
+    "sdsc-sp2": 128,
+    "small": 16,
+    "theta": 4360,
+    "unilu-gaia": 2004,
+}
+LOGS = {
+    "kth-sp2": "KTH-SP2-1996-2.1-cln",
+    "ricc": "RICC-2010-2",
+    "sdsc-blue": "SDSC-BLUE-2000-4-filtered",
+    "sdsc-sp2": "SDSC-SP2-1998-4-filtered",
+    "theta": "theta_2022",
+    "unilu-gaia": "UniLu-Gaia-2014-2",
+}
+
+
+def test_every_ready_platform_is_tested():
+    assert set(PROCESSORS) <= set(platform_names())
+
+
+@pytest.mark.parametrize("name", platform_names())
+def test_ready_platforms_say_what_they_are(name):
+    spec = load_platform(name)
+    assert spec.name == name
+    assert spec.description
+    assert spec.source
+    assert from_dict(to_dict(spec)) == spec
+
+
+@pytest.mark.parametrize("name", PROCESSORS)
+def test_ready_platforms_have_their_processors(name):
+    assert load_platform(name).processors == PROCESSORS[name]
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_ready_platforms_agree_with_their_logs(name, tmp_path):
+    # The header alone says it; the jobs of the largest would take seconds to read.
+    with gzip.open(data_file(f"swf/{LOGS[name]}.swf.gz"), "rt", encoding="latin-1") as log:
+        header = [line for _, line in zip(range(60), log, strict=False) if line.startswith(";")]
+    (tmp_path / "header.swf").write_text("".join(header) + "1 0 0 1 1 -1 -1 1 1 -1 1 1 1 -1 1 -1 -1 -1\n")
+    assert load_platform(name).processors == read_swf(tmp_path / "header.swf").processors
+
+
+def test_gaia_has_the_queues_of_its_log():
+    queues = {queue.name: queue for queue in load_platform("unilu-gaia").queues}
+    assert set(queues) == {"0", "1", "2"}
+    assert queues["2"].preemptible == "requeue"
+    assert queues["0"].preempts == queues["1"].preempts == ("2",)
+    assert queues["2"].priority < queues["1"].priority == queues["0"].priority
+
+
+def test_jobs_of_gaias_default_queue_preempt_besteffort_ones():
+    gaia = load_platform("unilu-gaia").with_processors(4)
+    jobs = [
+        Job(processors=4, run=100, requested=100, queue="2"),
+        Job(submit=10, processors=2, run=20, requested=20, queue="1"),
+    ]
+    result = simulate(gaia, jobs, "preemptive")
+    assert sorted(result.runs["start"]) == [0, 10, 30]
+    assert result.jobs["end"].tolist() == [130, 30]
+    assert sorted(result.runs["status"]) == ["completed", "completed", "preempted"]
+
+
+def test_gpu_cluster_says_what_it_has():
+    spec = load_platform("gpu-cluster")
+    cpu, gpu = spec.partition("cpu").nodes[0], spec.partition("gpu").nodes[0]
+    assert (cpu.count, cpu.cores, cpu.gpus, cpu.memory) == (16, 64, 0, 512e9)
+    assert (gpu.count, gpu.cores, gpu.gpus, gpu.memory) == (8, 32, 4, 256e9)
+    assert not any(partition.exclusive for partition in spec.partitions)
+    assert all(0 < node.idle_power < node.load_power for node in (cpu, gpu))
+    assert spec.consumables
+    for outage in spec.outages:
+        assert outage.kind == "maintenance"
+        assert len(outage.nodes) == sum(node.count for node in spec.partition(outage.partition).nodes)
+
+
+def test_platforms_by_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_toml(ClusterSpec.simple(7), "mine.toml")
+    write_toml(ClusterSpec.simple(8), "mine")
+    assert load_platform("mine.toml").processors == 7
+    assert load_platform(tmp_path / "mine.toml").processors == 7
+    assert load_platform("mine").processors == 8
+    with pytest.raises(InputError, match=r"other\.toml: no such file"):
+        load_platform("other.toml")
+
+
+def test_unknown_platforms():
+    with pytest.raises(InputError, match=r"platform 'ktsp2' is not known; did you mean 'kth-sp2'\? There are: .*theta"):
+        load_platform("ktsp2")
+    assert str(unknown("platform", "zzz", ["a", "b"])) == "platform 'zzz' is not known. There are: a, b"
+
+
+def test_kinds_are_a_table():
+    assert KINDS["cluster"] is ClusterSpec
+
+
+@pytest.mark.parametrize(
+    ("parts", "place", "sentence"),
+    [
+        (
+            {"outages": [OutageSpec(at=0, nodes=[2])]},
+            "outages[0].nodes",
+            "a node of batch expected (0 to 1, or a name such as node0)",
+        ),
+        ({"outages": [OutageSpec(at=0, nodes=["node7"])]}, "outages[0].nodes", "found 'node7'"),
+        ({"outages": [OutageSpec(at=0, nodes=[-1])]}, "outages[0].nodes", "found -1"),
+        (
+            {"reservations": [ReservationSpec(name="batch", start=0, end=1, nodes=[0])]},
+            "reservations[0].name",
+            "a name that no partition has expected, found 'batch'",
+        ),
+        (
+            {"reservations": [ReservationSpec(name="r", start=0, end=1, nodes=[0], queues=["q"])]},
+            "reservations[0].queues",
+            "a queue expected (there are none), found 'q'",
+        ),
+        (
+            {"queues": [QueueSpec(name="a", preempts=["b"]), QueueSpec(name="b")]},
+            "queues[0].preempts",
+            "a queue that is preemptible expected, found 'b'",
+        ),
+        (
+            {"queues": [QueueSpec(name="a", preemptible="requeue", preempts=["a"])]},
+            "queues[0].preempts",
+            "a queue that does not preempt a expected, found 'a'",
+        ),
+        (
+            {
+                "queues": [
+                    QueueSpec(name="a", preemptible="requeue", preempts=["b"]),
+                    QueueSpec(name="b", preemptible="requeue", preempts=["a"]),
+                ]
+            },
+            "queues[0].preempts",
+            "a queue that does not preempt a expected, found 'b'",
+        ),
+    ],
+)
+def test_parts_that_do_not_belong_together(parts, place, sentence):
+    with pytest.raises(InputError) as error:
+        ClusterSpec(partitions=[PartitionSpec(nodes=[NodeSpec(count=2)])], **parts)
+    assert error.value.place == place
+    assert sentence in str(error.value)

@@ -1,0 +1,103 @@
+"""Each way of backfilling is one rule: the fast paths beside it start and promise the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from simmodel.environment import Environment
+from simmodel.platform.cluster import ClusterSpec, NodeSpec, PartitionSpec
+from simmodel.policies import Conservative, ConservativeKeep, Easy
+from simmodel.resources.counts import CountPool
+from simmodel.systems.cluster.forecast import Forecast
+from simmodel.systems.cluster.system import Cluster
+from simmodel.work.job import Job
+from tests.helpers.batch_cases import Case, cases, to_workload
+from tests.helpers.batch_runs import Watch, run
+from tests.helpers.broker_cases import MODES
+
+ORDERS = st.sampled_from(["fcfs", "fcfs", "sjf", "wfp"])
+MODE = st.sampled_from(MODES)
+OVERRUN = st.sampled_from(["stop", "continue"])
+
+
+class KeepAnew(ConservativeKeep):
+    """Goes through the whole queue at each decision, also where all promises stood at the last one."""
+
+    def _at(self, view: Any, place: Any) -> Iterator[Any]:
+        self._settled = {each: (seen, False) for each, (seen, _) in self._settled.items()}
+        return super()._at(view, place)
+
+
+def by_the_rule(case: Case, platform: Any, policy: Any, **options: Any) -> Watch:
+    """Run a case with nothing told to be simple: every decision is made by the profile of the pool."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CountPool, "simple", False)
+        return run(to_workload(case.jobs, case.processors), platform, policy, exclusive=False, **options)
+
+
+def agree(case: Case, fast: Any, rule: Any, **options: Any) -> None:
+    """Compare a policy with its rule on counted processors, and on one node that has all of them."""
+    node = ClusterSpec(partitions=[PartitionSpec(nodes=[NodeSpec(cores=case.processors)])])
+    here = run(to_workload(case.jobs, case.processors), case.processors, fast(), exclusive=False, **options)
+    for platform in (case.processors, node):
+        there = by_the_rule(case, platform, rule(), **options)
+        assert here.starts == there.starts
+        assert here.promises == there.promises
+
+
+@settings(max_examples=200)
+@given(cases(), ORDERS, st.sampled_from([None, None, "sjf"]), MODE, st.booleans(), OVERRUN)
+def test_easy_on_counted_processors_is_the_rule(
+    case: Case, order: str, candidates: str | None, mode: dict[str, Any], promises: bool, overrun: str
+) -> None:
+    def easy() -> Easy:
+        return Easy(order, candidates=candidates, promises=promises)
+
+    agree(case, easy, easy, overrun=overrun, **mode)
+
+
+@settings(max_examples=200)
+@given(cases(), ORDERS, MODE, st.booleans(), OVERRUN)
+def test_conservative_on_counted_processors_is_the_rule(
+    case: Case, order: str, mode: dict[str, Any], promises: bool, overrun: str
+) -> None:
+    def conservative() -> Conservative:
+        return Conservative(order, promises=promises)
+
+    agree(case, conservative, conservative, overrun=overrun, **mode)
+
+
+@settings(max_examples=200)
+@given(cases(zero_runs=False, missing=False), ORDERS, MODE)
+def test_promises_that_stand_are_those_planned_anew(case: Case, order: str, mode: dict[str, Any]) -> None:
+    agree(case, lambda: ConservativeKeep(order), lambda: KeepAnew(order), **mode)
+
+
+@settings(max_examples=200)
+@given(
+    cases(max_jobs=12, zero_runs=False, overruns=False, missing=False),
+    st.sampled_from(["easy", "conservative"]),
+    st.sampled_from(["requested", "actual"]),
+    st.sampled_from(MODES[:2]),
+)
+def test_the_future_that_is_kept_is_the_rule(case: Case, policy: str, by: Any, mode: dict[str, Any]) -> None:
+    """What unfolding says of each job, when it comes, is what a simulation says that decides by the rule."""
+    env = Environment()
+    cluster = Cluster(env, case.processors, policy, **mode)
+    kept, anew = Forecast(cluster, by), Forecast(cluster, by, kept=False)
+    for job in case.jobs:
+        if job.submit > env.now:
+            env.run(until=job.submit)
+        assert job.run is not None
+        work = Job(processors=job.processors, run=job.run, requested=job.requested)
+        found = kept.of(work)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(CountPool, "simple", False)
+            assert found == anew.of(work)
+        cluster.submit(work)
+    assert kept._future is not None

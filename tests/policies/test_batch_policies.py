@@ -1,0 +1,209 @@
+"""Every batch policy, start by start, against brute force on drawn cases."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from simmodel.errors import InputError
+from simmodel.policies import Backfill, Easy, Window
+from simmodel.scheduling.registry import policy, policy_names
+from simmodel.work.job import Job as Request
+from simmodel.work.workload import Workload
+from tests.helpers.batch_cases import cases, to_workload
+from tests.helpers.batch_runs import run
+from tests.helpers.new_process import printed
+from tests.oracles.batch import ORDERS, Job, simulate
+
+PLAIN = sorted(ORDERS)
+NAMES = [
+    *PLAIN,
+    "easy",
+    "easy-sjbf",
+    "sjf+easy",
+    "wfp+easy",
+    "largest+easy",
+    "f3+easy",
+    "conservative",
+    "sjf+conservative",
+    "unicef+conservative",
+    "best-fit",
+    "window",
+    "sjf+window",
+]
+
+
+def workload_of(case):
+    """The case as a workload whose jobs all have the same priority."""
+    full = to_workload(case.jobs, case.processors)
+    return Workload({name: full[name] for name in ("submit", "run", "requested", "processors", "user")}, name="drawn")
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=150, deadline=None)
+@given(case=cases(max_jobs=14, dirty=True), overrun=st.sampled_from(["stop", "continue"]))
+def test_starts_as_brute_force_says(name, case, overrun):
+    expected = simulate(case.jobs, case.processors, name, overrun=overrun)
+    assert run(workload_of(case), case.processors, name, overrun=overrun).starts == expected
+
+
+@pytest.mark.parametrize("name", ["fcfs", "easy", "easy-sjbf", "conservative", "sjf+easy"])
+@pytest.mark.parametrize("order", ["submits-first", "ends-first"])
+@settings(max_examples=100, deadline=None)
+@given(
+    case=cases(max_jobs=14),
+    overrun=st.sampled_from(["stop", "continue"]),
+    estimates=st.sampled_from(["requested", "exact", "cqsim"]),
+)
+def test_starts_as_brute_force_says_event_by_event(name, order, case, overrun, estimates):
+    options = {"decide_on": "event", "event_order": order, "overrun": overrun, "estimates": estimates}
+    expected = simulate(case.jobs, case.processors, name, **options)
+    watch = run(workload_of(case), case.processors, name, exclusive=order == "ends-first", **options)
+    assert watch.starts == expected
+
+
+@pytest.mark.parametrize("name", ["conservative-keep", "sjf+conservative-keep"])
+@pytest.mark.parametrize("decide_on", ["instant", "event"])
+@settings(max_examples=150, deadline=None)
+@given(case=cases(max_jobs=12, zero_runs=False), estimates=st.sampled_from(["requested", "exact"]))
+def test_kept_promises(name, decide_on, case, estimates):
+    options = {"decide_on": decide_on, "event_order": "ends-first", "estimates": estimates}
+    watch = run(workload_of(case), case.processors, name, **options)
+    assert watch.starts == simulate(case.jobs, case.processors, name, **options)
+    for row, promises in watch.promises.items():
+        for (_, earlier), (_, later) in pairwise(promises):
+            assert later < earlier
+        assert watch.starts[row] <= promises[-1][1]
+
+
+@settings(max_examples=150, deadline=None)
+@given(case=cases(max_jobs=14), name=st.sampled_from(["fcfs", "sjf", "largest"]))
+def test_recording_promises_changes_nothing(case, name):
+    workload = workload_of(case)
+    for kind in ("easy", "conservative"):
+        plain = run(workload, case.processors, Backfill(name, kind))
+        recorded = run(workload, case.processors, Backfill(name, kind, promises=True))
+        assert recorded.starts == plain.starts
+
+
+@settings(max_examples=150, deadline=None)
+@given(case=cases(max_jobs=16, overruns=False))
+def test_easy_starts_the_head_no_later_than_promised(case):
+    """With fcfs the head stays the head, and what starts before it never delays it."""
+    watch = run(workload_of(case), case.processors, Easy(promises=True))
+    for row, promises in watch.promises.items():
+        assert all(watch.starts[row] <= at for _, at in promises)
+
+
+@settings(max_examples=100, deadline=None)
+@given(case=cases(max_jobs=14), name=st.sampled_from([*PLAIN, "easy", "conservative", "best-fit", "window"]))
+def test_the_same_jobs_as_requests_start_at_the_same_times(case, name):
+    jobs = [
+        Request(
+            id=i,
+            submit=job.submit,
+            run=job.run,
+            requested=job.requested if job.requested and job.requested > 0 else None,
+            processors=job.processors,
+        )
+        for i, job in enumerate(case.jobs)
+    ]
+    watch = run(Workload.from_jobs(jobs), case.processors, name)
+    assert watch.starts == run(workload_of(case), case.processors, name).starts
+
+
+@settings(max_examples=60, deadline=None)
+@given(case=cases(max_jobs=9), size=st.integers(1, 4), planning=st.sampled_from(["list", "hole"]))
+def test_windows_of_other_sizes(case, size, planning):
+    expected = simulate(case.jobs, case.processors, "window", window=size, planning=planning)
+    assert run(workload_of(case), case.processors, Window(size=size, planning=planning)).starts == expected
+
+
+@settings(max_examples=100, deadline=None)
+@given(case=cases(max_jobs=14), candidates=st.sampled_from(["ljf", "smallest", "wfp", "f1"]))
+def test_easy_with_candidates_in_another_order(case, candidates):
+    expected = simulate(case.jobs, case.processors, "easy", candidates=candidates)
+    assert run(workload_of(case), case.processors, Easy(candidates=candidates)).starts == expected
+
+
+@settings(max_examples=100, deadline=None)
+@given(case=cases(max_jobs=14))
+def test_a_higher_priority_goes_first(case):
+    """Brute force with the priority in the key, against priorities in the workload."""
+    workload = to_workload(case.jobs, case.processors)
+    for name, order in (("fcfs", lambda job, now: -job.priority), ("easy", lambda job, now: -job.priority)):
+        assert run(workload, case.processors, name).starts == simulate(case.jobs, case.processors, name, key=order)
+
+
+def test_four_job_probe():
+    """The third job starts when the second ends: it neither waits for its limit nor loses its promise."""
+    jobs = [Job(0, 1000, 1000, 5), Job(900, 500, 500, 5), Job(950, 100, 100, 7), Job(960, 400, 400, 2)]
+    assert run(to_workload(jobs), 12, "easy").starts == [0, 900, 1000, 1100]
+
+
+def test_a_plain_key_function_is_an_order():
+    jobs = [Job(0, 10, 10, 4), Job(1, 10, 10, 2), Job(1, 10, 10, 3)]
+    assert run(to_workload(jobs), 4, Backfill(lambda job: -job.processors, "none")).starts == [0, 20, 10]
+
+
+def test_an_order_that_changes_may_be_a_plain_function():
+    from simmodel.policies.ordering import WFP, Order
+
+    plain = Order("plain wfp", key=WFP.key, changes=True)
+    rng = np.random.default_rng(3)
+    columns = {
+        "submit": rng.integers(0, 500, 200),
+        "run": rng.integers(1, 60, 200),
+        "requested": rng.integers(1, 90, 200),
+        "processors": rng.integers(1, 16, 200),
+    }
+    for kind in ("none", "easy"):
+        starts = run(Workload(columns), 16, Backfill(plain, kind)).starts
+        assert starts == run(Workload(columns), 16, Backfill("wfp", kind)).starts
+
+
+@pytest.mark.parametrize("name", sorted(policy_names("jobs")))
+def test_every_policy_that_is_listed_runs_every_job(name):
+    rng = np.random.default_rng(7)
+    columns = {
+        "submit": np.sort(rng.integers(0, 2000, 300)),
+        "run": rng.integers(0, 100, 300),
+        "requested": rng.integers(1, 200, 300),
+        "processors": rng.integers(1, 33, 300),
+        "user": rng.integers(1, 5, 300),
+    }
+    watch = run(Workload(columns), 32, name)
+    assert all(start is not None for start in watch.starts)
+    assert all(start >= submit for start, submit in zip(watch.starts, columns["submit"], strict=True))
+
+
+def test_same_seed_same_result_in_other_processes():
+    program = (
+        "import numpy as np; from batch import run; from simmodel.work.workload import Workload\n"
+        "rng = np.random.default_rng(5)\n"
+        "w = Workload({'submit': rng.integers(0, 900, 400), 'run': rng.integers(0, 90, 400),\n"
+        "  'requested': rng.integers(1, 90, 400), 'processors': rng.integers(1, 9, 400),\n"
+        "  'user': np.array(['u%d' % i for i in rng.integers(0, 9, 400)])})\n"
+        "for name in ('easy', 'wfp+easy', 'multifactor', 'conservative-keep', 'best-fit', 'window'):\n"
+        "    print(name, hash(tuple(run(w, 8, name).starts)))\n"
+    )
+    found = {printed(program, seed) for seed in ("0", "1", "4242")}
+    assert len(found) == 1
+    assert "window" in found.pop()
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("esay", "policy 'esay' is not known; did you mean 'easy'?"),
+        ("sjff+easy", "order 'sjff' is not known; did you mean 'sjf'?"),
+        ("sjf+esy", "policy 'esy' is not known; did you mean 'easy'?"),
+        ("nowhere:policy", "policy 'nowhere:policy': No module named 'nowhere'"),
+    ],
+)
+def test_unknown_names(name, sentence):
+    with pytest.raises(InputError) as error:
+        policy(name)
+    assert sentence in str(error.value)

@@ -1,0 +1,103 @@
+"""The package as a whole: its public names, what importing it costs, and that nothing speaks of one machine."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import simmodel
+from tests.helpers.new_process import printed
+from tests.helpers.paths import PACKAGE, ROOT
+
+MODULES = sorted(
+    path.relative_to(PACKAGE).with_suffix("") for path in PACKAGE.rglob("*.py") if "_data" not in path.parts
+)
+HEAVY = ("pandas", "matplotlib", "pyarrow", "networkx", "scipy", "tqdm", "IPython", "dask", "distributed")
+
+
+def imported(tree: ast.Module) -> Iterator[str]:
+    """Yield the modules that are imported when a module is, with the names taken from them."""
+    waiting: list[ast.stmt] = list(tree.body)
+    while waiting:
+        statement = waiting.pop()
+        if isinstance(statement, ast.Import):
+            yield from (alias.name for alias in statement.names)
+        elif isinstance(statement, ast.ImportFrom):
+            assert statement.level == 0, "absolute imports only"
+            yield from (f"{statement.module}.{alias.name}" for alias in statement.names)
+        elif isinstance(statement, ast.If) and ast.unparse(statement.test) == "TYPE_CHECKING":
+            waiting.extend(statement.orelse)
+        elif not isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            waiting.extend(child for child in ast.iter_child_nodes(statement) if isinstance(child, ast.stmt))
+
+
+@pytest.mark.parametrize("module", MODULES, ids=str)
+def test_importing_a_module_imports_nothing_heavy(module: Path) -> None:
+    found = imported(ast.parse((PACKAGE / module.with_suffix(".py")).read_text("utf-8")))
+    assert [name for name in found if name.split(".")[0] in HEAVY] == []
+
+
+def test_public_names_exist_and_are_listed() -> None:
+    assert len(set(simmodel.__all__)) == len(simmodel.__all__)
+    for name in simmodel.__all__:
+        assert getattr(simmodel, name) is not None
+        assert name in dir(simmodel)
+    with pytest.raises(AttributeError, match="has no attribute 'simulated'"):
+        _ = simmodel.simulated  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("module", MODULES, ids=str)
+def test_every_name_a_module_offers_exists(module: Path) -> None:
+    tree = ast.parse((PACKAGE / module.with_suffix(".py")).read_text("utf-8"))
+    defined = {each.id for each in ast.walk(tree) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
+    defined |= {each.name for each in tree.body if isinstance(each, (ast.FunctionDef, ast.ClassDef))}
+    defined |= {
+        alias.asname or alias.name
+        for each in ast.walk(tree)
+        if isinstance(each, ast.ImportFrom)
+        for alias in each.names
+    }
+    for statement in tree.body:
+        if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "__all__":
+            offered = ast.literal_eval(statement.value)
+            assert [name for name in offered if name not in defined] == []
+
+
+def test_the_front_door_stays_a_function_whatever_is_imported_first() -> None:
+    for first in (
+        "simmodel",
+        "simmodel.runs.simulating",
+        "simmodel.systems.cluster.system",
+        "simmodel.experiments.comparison",
+    ):
+        code = f"import {first}, simmodel; print(callable(simmodel.simulate), callable(simmodel.compare))"
+        assert printed(code).split() == ["True", "True"]
+    assert printed("import simmodel.policies; print(simmodel.policies.Easy().name)").split() == ["easy"]
+
+
+def test_importing_simmodel_imports_nothing_heavy() -> None:
+    later = (*HEAVY, "sqlite3", "simmodel.catalogue", "simmodel.results", "simmodel.futures")
+    code = f"import simmodel, sys; print([name for name in {later} if name in sys.modules])"
+    assert printed(code).strip() == "[]"
+
+
+LEFT_BY_TOOLS = {".hypothesis", ".ipynb_checkpoints", ".mypy_cache", ".pytest_cache", ".ruff_cache"}
+TEXTS = sorted(
+    path
+    for folder in ("simmodel", "tests", "benchmarks", "platforms", "workloads", "notebooks", ".ci")
+    for path in (ROOT / folder).rglob("*")
+    if path.is_file() and path.suffix not in (".pyc", ".png", ".gz") and not LEFT_BY_TOOLS.intersection(path.parts)
+) + [path for path in ROOT.glob("*") if path.suffix in (".md", ".toml") or path.name == "LICENSE"]
+
+
+def test_no_file_speaks_of_one_machine() -> None:
+    paths = re.compile("|".join(("/wor" + "k/", "/hom" + r"e/\w", "/roo" + "t/", "/tm" + r"p/\w", "/Use" + r"rs/\w")))
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()[:80]}"
+        for path in TEXTS
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
+        if paths.search(line)
+    ]
+    assert found == []

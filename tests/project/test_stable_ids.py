@@ -1,0 +1,54 @@
+"""The guard against test names that differ from one process to the next refuses those, and only those."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HEAD = "import gzip, pytest\n@pytest.mark.parametrize('value', "
+BODY = ")\ndef test_value(value):\n    pass\n"
+UNSTABLE = {
+    "bytes": ("[gzip.compress(b'x')]", "value: ids=... or pytest.param(..., id=...) expected for bytes"),
+    "bytes in a tuple": ("[pytest.param(b'x')]", "expected for bytes, found b'x'"),
+    "a set": ("{'a', 'b'}", "test_value: parameters in a fixed order expected, found a set"),
+    "an address": ("[object()], ids=repr", "an id that is the same in every process expected, found an address"),
+}
+
+
+def collected(folder: Path, parameters: str) -> subprocess.CompletedProcess[str]:
+    (folder / "test_it.py").write_text(HEAD + parameters + BODY)
+    (folder / "pytest.ini").write_text("[pytest]\n")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "tests.helpers.stable_ids",
+        "-p",
+        "no:cacheprovider",
+        "--collect-only",
+        "-q",
+    ]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize(("parameters", "sentence"), UNSTABLE.values(), ids=UNSTABLE)
+def test_an_unstable_id_is_refused(parameters: str, sentence: str, tmp_path: Path) -> None:
+    done = collected(tmp_path, parameters)
+    assert done.returncode != 0
+    assert sentence in done.stdout + done.stderr
+
+
+def test_stable_ids_pass(tmp_path: Path) -> None:
+    done = collected(tmp_path, "[1, 'a', None, pytest.param(gzip.compress(b'x'), id='packed'), len, object()]")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("test_value[") == 6
+    assert "test_value[packed]" in done.stdout
+
+
+def test_the_tests_are_guarded(request: pytest.FixtureRequest) -> None:
+    with pytest.raises(pytest.UsageError, match="expected for bytes"):
+        request.node.ihook.pytest_make_parametrize_id(config=request.config, val=b"x", argname="value")

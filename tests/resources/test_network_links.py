@@ -1,0 +1,323 @@
+"""Links that change, routes, wrong input, and what a transfer elsewhere must not cost."""
+
+from math import inf
+
+import pytest
+
+from simmodel.environment import Environment
+from simmodel.errors import InputError, Stalled
+from simmodel.platform.network import LinkSpec, NetworkSpec, RouteSpec, SharingModel
+from simmodel.resources.network import Delivery, Network
+from tests.helpers.network_flows import flow, link, run
+
+# ---------------------------------------------------------------------- links change
+
+
+def test_bandwidth_changes_and_a_link_fails_and_returns():
+    env = Environment()
+    network = Network(env, [link("a"), link("b")])
+    transfer, other = network.transfer(1000, route=["a", "b"]), network.transfer(350, route=["b"])
+    env.run(until=2)
+    network.set_bandwidth("a", "25Bps")  # 100 and 100 done; now 25 and 75
+    assert (transfer.rate, other.rate) == (25, 75)
+    env.run(until=4)
+    network.fail("a")  # 150 and 250 done; now 0 and 100
+    assert transfer.rate == 0
+    env.run(until=10)
+    assert (transfer.bytes_done, other.end) == (150, 5)
+    network.restore("a")
+    network.set_bandwidth(network.links["a"], 850)
+    env.run()
+    assert transfer.end == 18.5
+
+
+def test_several_changes_of_one_instant_count_as_one():
+    env = Environment()
+    network = Network(env, [link("a")])
+    transfer = network.transfer(1000, route=["a"])
+    env.run(until=5)
+    network.fail("a")
+    network.set_bandwidth("a", 1)
+    network.restore("a")
+    network.set_bandwidth("a", 50)
+    network.transfer(10, route=["a"]).cancel()
+    env.run()
+    assert transfer.end == 15
+
+
+def test_a_fatpipe_changes():
+    env = Environment()
+    network = Network(env, [link("f", 10, sharing="fatpipe"), link("a", 100)])
+    over, only = network.transfer(100, route=["f", "a"]), network.transfer(100, route=["f"])
+    full = network.transfer(1000, route=["a"])
+    env.run(until=5)
+    assert full.rate == 90
+    network.set_bandwidth("f", 25)
+    assert (over.rate, only.rate, full.rate) == (25, 25, 75)
+    env.run(until=6)
+    network.fail("f")
+    assert (over.rate, only.rate, full.rate) == (0, 0, 100)
+    env.run(until=10)
+    network.restore("f")
+    env.run()
+    assert (full.end, over.end, only.end) == (11, 11, 11)
+
+
+def test_bandwidth_is_part_of_the_weight_in_lv08():
+    """Weight 1 / (latency + S / bandwidth): with S = 1 and no latency, in proportion to the own link's bandwidth."""
+    model = SharingModel(name="by bandwidth", weight_s=1.0)
+    env = Environment()
+    network = Network(env, [link("a", 1000), link("b", 1000), link("c", 100)], model=model)
+    first, second = (network.transfer(1e4, route=[own, "c"]) for own in "ab")
+    env.run(until=1)
+    assert (first.rate, second.rate) == (50, 50)
+    network.set_bandwidth("a", 200)
+    weights = 1 / (1 / 200 + 1 / 100), 1 / (1 / 1000 + 1 / 100)
+    assert first.rate == pytest.approx(100 * weights[0] / sum(weights), rel=1e-12)
+    assert second.rate == pytest.approx(100 * weights[1] / sum(weights), rel=1e-12)
+
+
+def test_a_profile_runs_only_while_its_link_is_used():
+    """A profile that repeats for ever does not keep the simulation going, and is right when the link is used again."""
+    env = Environment()
+    network = Network(env, [link("a", 100, profile=[(8, 25), (18, 100)], repeat=24)])
+    ends = run(network, [flow("x", 850, "a"), flow("y", 100, "a", 33)])
+    assert ends == {"x": 10, "y": 37}
+    assert env.now == 37
+
+
+def test_a_bandwidth_set_by_hand_holds_until_the_next_point_of_the_profile():
+    env = Environment()
+    network = Network(env, [link("a", 100, profile=[(10, 50)])])
+    transfer = network.transfer(1000, route=["a"])
+    env.run(until=5)
+    network.set_bandwidth("a", 10)
+    env.run()
+    assert transfer.end == 19
+
+
+def test_a_period_that_no_float_holds_exactly():
+    env = Environment()
+    network = Network(env, [link("a", 1, profile=[(0, 1), (0.05, 3)], repeat=0.1)])
+    transfer = network.transfer(200, route=["a"])
+    env.run()
+    assert transfer.end == pytest.approx(100, rel=1e-9)
+
+
+def test_events_that_run_out_under_a_dead_link_say_who_is_stuck():
+    env = Environment()
+    network = Network(env, [link("a"), link("b")], routes={("x", "y"): ["a", "b"]})
+    network.transfer(1000, source="x", destination="y")
+    env.run(until=2)
+    network.fail("b")
+    with pytest.raises(
+        Stalled, match=r"transfer 1 from x to y over a, b, 200 of 1000 bytes done, moving since 0; down: b"
+    ):
+        env.run()
+
+
+# ---------------------------------------------------------------------- routes
+
+
+def test_routes_from_a_table():
+    routes = [
+        RouteSpec(source="x", destination="y", links=["a", "b"], symmetrical=True),
+        RouteSpec(source="x", destination="z", links=["a"]),
+    ]
+    network = Network(Environment(), NetworkSpec(links=[link("a"), link("b")], routes=routes))
+    assert network.route("x", "y") == ("a", "b")
+    assert network.route("y", "x") == ("b", "a")
+    assert network.route("y", "y") == ()
+    with pytest.raises(InputError, match="a route expected, the table has none from z to x"):
+        network.route("z", "x")
+    with pytest.raises(InputError, match="a place of this network expected, found 'w'"):
+        network.transfer(1, source="w", destination="x")
+
+
+def test_inside_one_place_a_transfer_costs_no_time():
+    env = Environment()
+    network = Network(env, [link("a", between=("x", "y"))])
+    assert network.transfer(1e9, source="x", destination="x").value == Delivery(0, 0, 1e9)
+
+
+def test_shortest_by_latency_then_by_links_then_by_their_order():
+    links = [
+        link("slow", latency=5, between=("x", "z")),
+        link("xy", latency=1, between=("x", "y")),
+        link("late", latency=2, between=("y", "z")),
+        link("early", latency=2, between=("y", "z")),
+        link("direct", latency=3, between=("x", "z")),
+        link("away", latency=1, between=("z", "w"), one_way=True),
+        link("lonely", between=("p", "q")),
+    ]
+    network = Network(Environment(), links)
+    assert network.route("x", "z") == ("direct",)
+    assert network.route("z", "y") == ("late",)
+    assert network.route("x", "w") == ("direct", "away")
+    with pytest.raises(InputError, match="a route expected, no links lead from w to x"):
+        network.route("w", "x")
+    with pytest.raises(InputError, match="no links lead from x to p"):
+        network.transfer(1, source="x", destination="p")
+    with pytest.raises(InputError, match="a place of this network expected, found 'nowhere'"):
+        network.route("x", "nowhere")
+
+
+def test_without_latency_the_way_with_fewest_links():
+    links = [link(f"{a}{b}", between=(a, b)) for a, b in ["ab", "bc", "cd", "de", "ae"]]
+    assert Network(Environment(), links).route("a", "d") == ("ae", "de")
+
+
+def test_routes_over_a_graph_of_ones_own():
+    import networkx as nx
+
+    graph = nx.DiGraph()
+    graph.add_edge(1, 2, link="a")
+    graph.add_edge(2, 3, link="b")
+    network = Network(Environment(), [link("a"), link("b")], graph=graph)
+    assert network.route(1, 3) == ("a", "b")
+    with pytest.raises(InputError, match="no links lead from 3 to 1"):
+        network.route(3, 1)
+    graph.add_edge(3, 4, link="c")
+    with pytest.raises(InputError, match="edge 3-4: a link of this network as 'link' expected, found 'c'"):
+        Network(Environment(), [link("a"), link("b")], graph=graph)
+
+
+def test_answers_go_back_by_the_route_of_the_other_direction():
+    env = Environment()
+    routes = {("x", "y"): ["a"], ("y", "x"): ["b"]}
+    network = Network(env, [link("a", 105), link("b", 105)], routes=routes, crosstraffic=True)
+    forth, back = (
+        network.transfer(1000, source="x", destination="y"),
+        network.transfer(1000, source="y", destination="x"),
+    )
+    assert (forth.rate, back.rate) == (pytest.approx(100, rel=1e-12),) * 2
+    back.cancel()
+    assert forth.rate == 105
+
+
+# ---------------------------------------------------------------------- wrong input
+
+WRONG_LINKS = {
+    "link a: a bandwidth above zero expected, found 0": {"bandwidth": 0},
+    "link a: a finite quantity in B/s, zero or more, expected, found -1": {"bandwidth": -1},
+    "link a: a finite quantity in B/s, zero or more, expected, found nan": {"bandwidth": float("nan")},
+    "link a: a quantity in B/s such as '40Gbps' expected, found 'fast'": {"bandwidth": "fast"},
+    "link a: a finite quantity in s, zero or more, expected, found -0.5": {"latency": -0.5},
+    "link a: sharing 'shared' or 'fatpipe' expected, found 'wide'": {"sharing": "wide"},
+    "link a: two places to join expected, found ('x',)": {"between": ["x"]},
+    "link a: rising times expected in the profile, found [3.0, 3.0]": {"profile": [(3, 1), (3, 2)]},
+    "link a: a repeat after the profile's last time expected, found 3.0": {"profile": [(3, 1)], "repeat": 3},
+    "link a: a repeat after the profile's last time expected, found 9.0": {"repeat": 9},
+    "a name expected for a link, found ''": {"name": ""},
+}
+WRONG_NETWORKS = {
+    "link a: links of unlike names expected, found this name twice": {"links": [link("a"), link("a")]},
+    "link a: a link as reverse expected, found 'z'": {"links": [link("a", reverse="z")]},
+    "route x to y: a known link expected, found 'b'": {"routes": {("x", "y"): ["b"]}},
+    "route x to y: at least one link expected, found none": {"routes": {("x", "y"): []}},
+    "route x to y: each link once expected, found 'a' twice": {"routes": {("x", "y"): ["a", "a"]}},
+    "a list of links expected, found the text 'a'": {"routes": {("x", "y"): "a"}},
+    "route y to x: one route from x to y expected, found two": {
+        "routes": [
+            RouteSpec(source="x", destination="y", links=["a"]),
+            RouteSpec(source="y", destination="x", links=["a"], symmetrical=True),
+        ]
+    },
+    "one of the models maxmin, cm02, lv08 expected, found 'tcp'": {"model": "tcp"},
+}
+WRONG_TRANSFERS = {
+    "size of a transfer: a finite quantity in B, zero or more, expected, found -1": {"size": -1},
+    "size of a transfer: a finite quantity in B, zero or more, expected, found nan": {"size": float("nan")},
+    "size of a transfer: a quantity in B such as '64GB' expected, found 'much'": {"size": "much"},
+    "route of a transfer: a known link expected, found 'z'": {"route": ["z"]},
+    "route of a transfer: at least one link expected, found none": {"route": []},
+    "route of a transfer: each link once expected, found 'a' twice": {"route": ["a", "b", "a"]},
+    "route of a transfer: a list of links expected, found the text 'ab'": {"route": "ab"},
+    "route of a transfer: a route, or a source and a destination expected, found None and None": {"route": None},
+    "rate_cap of a transfer: a rate above zero expected, found 0": {"rate_cap": 0},
+    "rate_cap of a transfer: a finite quantity in B/s, zero or more, expected, found nan": {"rate_cap": float("nan")},
+    "weight of a transfer: a weight above zero expected, found 0": {"weight": 0},
+    "weight of a transfer: a weight above zero expected, found nan": {"weight": float("nan")},
+    "weight of a transfer: a weight above zero expected, found inf": {"weight": inf},
+}
+
+
+@pytest.mark.parametrize("sentence", WRONG_LINKS)
+def test_wrong_links(sentence):
+    with pytest.raises(InputError) as caught:
+        LinkSpec(**{"name": "a", "bandwidth": 1, **WRONG_LINKS[sentence]})
+    assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize("sentence", WRONG_NETWORKS)
+def test_wrong_networks(sentence):
+    with pytest.raises(InputError) as caught:
+        Network(Environment(), **{"links": [link("a")], **WRONG_NETWORKS[sentence]})
+    assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize("sentence", WRONG_TRANSFERS)
+def test_wrong_transfers(sentence):
+    network = Network(Environment(), [link("a"), link("b")])
+    network.transfer(0, route=["a", "b"])
+    with pytest.raises(InputError) as caught:
+        network.transfer(**{"size": 1, "route": ["a"], **WRONG_TRANSFERS[sentence]})
+    assert str(caught.value) == sentence
+    assert not list(network.under_way())
+
+
+def test_wrong_changes():
+    network = Network(Environment(), [link("a")])
+    stranger = Network(Environment(), [link("a")]).links["a"]
+    for change in (lambda: network.fail("z"), lambda: network.restore(stranger), lambda: network.set_bandwidth("z", 1)):
+        with pytest.raises(InputError, match="a link of this network expected, found"):
+            change()
+    for value in (0, -1, float("nan"), "wide"):
+        with pytest.raises(InputError, match=r"link a: .* expected, found"):
+            network.set_bandwidth("a", value)
+
+
+# ---------------------------------------------------------------------- cost
+
+
+@pytest.mark.parametrize("latency", [0, 1])
+def test_one_wake_up_is_pending_however_many_transfers_there_are(latency):
+    env = Environment()
+    network = Network(env, [link("a", latency=latency), link("b", latency=latency)])
+    for number in range(1000):
+        network.transfer(1e6 + number, route=["a"])
+        network.transfer(1e6 + number, route=["b"])
+    pending = []
+
+    def look(env):
+        for _ in range(3):
+            yield env.timeout(2)
+            pending.append(sum(entry[3].callbacks is not None for entry in env._queue))
+
+    env.process(look(env))
+    env.run(until=10)
+    assert pending == [2, 2, 2]  # one of them ends the run
+
+
+def test_a_transfer_elsewhere_touches_nothing_here():
+    env = Environment()
+    network = Network(env, [link("a"), link("b")])
+    here = network.transfer(1e6, route=["a"])
+    env.run(until=1)
+    since = here.bundle.since
+    for _ in range(5):
+        network.transfer(10, route=["b"])
+        env.run(until=env.now + 1)
+    assert here.bundle.since == since
+
+
+def test_the_alone_time_is_what_it_takes_alone():
+    for model in ("maxmin", "cm02", "lv08"):
+        env = Environment()
+        links = [link("a", 1e6, 0.3), link("b", 3e6, 0.1), link("f", 2e6, sharing="fatpipe")]
+        transfer = Network(env, links, model=model, crosstraffic=True).transfer(
+            1e8, route=["a", "b", "f"], rate_cap=9e5
+        )
+        alone = transfer.alone
+        env.run()
+        assert transfer.end == pytest.approx(alone, rel=1e-12)

@@ -1,0 +1,239 @@
+"""Forecasts of clusters: the future that is kept against one simulated anew, and both against plain replays."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from simmodel.environment import Environment
+from simmodel.errors import ImpossibleWork, InputError
+from simmodel.platform.cluster import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec, QueueSpec
+from simmodel.policies.mapping import MappingPolicy
+from simmodel.scheduling.protocol import Start
+from simmodel.systems.cluster.forecast import Forecast
+from simmodel.systems.cluster.projection import ProjectedJob, ProjectedPlan, Projection
+from simmodel.systems.cluster.system import Cluster
+from simmodel.work.job import Job
+from tests.helpers.broker_cases import MODES, Case, alone, cases
+
+PATIENT = settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+class Asking(MappingPolicy):
+    """Asks about some places, in both ways, and sends each job where a list says."""
+
+    def __init__(self, asked, sent):
+        self.asked, self.sent = asked, sent
+        self.forecasts = {}
+        self.told = []
+        self.count = 0
+
+    def decide(self, view):
+        for job in view.waiting:
+            i = self.count = self.count + 1
+            able = [place for place in view.places if place.can_run(job)]
+            for place in able:
+                if self.asked[i % len(self.asked)]:
+                    fresh = self.forecasts.setdefault(place.name, Forecast(place.system, place.forecast.by, kept=False))
+                    kept = view.estimate(job, place)
+                    place.forecast, usual = fresh, place.forecast
+                    anew = view.estimate(job, place)
+                    place.forecast = usual
+                    self.told.append((job, place.name, kept, anew))
+            yield Start(job, able[self.sent[i % len(self.sent)] % len(able)])
+
+
+@PATIENT
+@given(
+    case=cases(),
+    asked=st.lists(st.booleans(), min_size=1, max_size=5),
+    sent=st.lists(st.integers(0, 1), min_size=1, max_size=5),
+)
+def test_the_future_that_is_kept_is_the_one_simulated_anew(case: Case, asked: list[bool], sent: list[int]) -> None:
+    policy = Asking(asked, sent)
+    env, _ = case.broker(policy)
+    env.run()
+    for job, place, kept, anew in policy.told:
+        assert kept == anew, (job, place)
+
+
+@PATIENT
+@given(
+    case=cases(policies=("easy", "conservative"), modes=MODES[:2], shortest=1),
+    sent=st.lists(st.integers(0, 1), min_size=1, max_size=5),
+)
+def test_the_fast_paths_do_the_same(case: Case, sent: list[int]) -> None:
+    """As above where a future is kept all the time."""
+    policy = Asking([True], sent)
+    env, broker = case.broker(policy)
+    env.run()
+    for _, _, kept, anew in policy.told:
+        assert kept == anew
+    assert all(member.forecast._kind is not None for member in broker.places)
+
+
+@PATIENT
+@given(case=cases(shortest=1), sent=st.lists(st.integers(0, 1), min_size=1, max_size=5))
+def test_a_forecast_by_actual_times_is_a_replay_of_what_came_so_far(case: Case, sent: list[int]) -> None:
+    case = case._replace(by="actual")
+    policy = Asking([True], sent)
+    env, broker = case.broker(policy)
+    env.run()
+    result = broker.result()
+    row_of = {name: row for row, name in enumerate(result.jobs["job"].tolist())}
+    went = {name: [] for name in "ab"}
+    for job in dict.fromkeys(each[0] for each in policy.told):
+        for other, place, kept, _ in policy.told:
+            if other is not job:
+                continue
+            which = "ab".index(place)
+            factor = broker.named[place].factor(job.home.name)
+            here = (job.came, job._length * factor, job.limit * factor, job.processors)
+            assert kept.start == alone(case, which, [*went[place], here])[-1]
+            assert kept.run == min(here[1], here[2])
+        destination = str(result.jobs["destination"][row_of[job.id]])
+        factor = broker.named[destination].factor(job.home.name)
+        went[destination].append((job.came, job._length * factor, job.limit * factor, job.processors))
+
+
+def test_a_plan_by_hand() -> None:
+    """4 processors, 3 of them until 10; 4 wanted for 5 s: from 10 to 15. One fits beside them until 10."""
+    plan = ProjectedPlan(backfill=True)
+    plan.restart(0.0, 1, [(10.0, 1, 3, 10.0)], [ProjectedJob("wide", 4, 5, 5, 5)])
+    assert [plan.start(0.0, ProjectedJob(n, 1, n, n, n)) for n in (10, 11)] == [0, 15]
+    plan.add(0.0, ProjectedJob("small", 1, 10, 10, 10))
+    assert plan.start(2.0, ProjectedJob("next", 1, 1, 1, 1)) == 15
+    assert plan.advance(2.0, [("small", 0.0)])
+    assert not plan.advance(11.0, [])  # the wide one should have started
+
+
+def test_an_unfolding_by_hand() -> None:
+    """3 of 4 processors are planned until 10, but free at 6: the wide one starts then, and the next one after it."""
+    unfolding = Projection("conservative", each=False)
+    unfolding.restart(0.0, 1, [(6.0, 1, 3, 10.0)], [ProjectedJob("wide", 4, 5, 5, 5)])
+    long, short = ProjectedJob("long", 1, 11, 11, 11), ProjectedJob("short", 1, 10, 10, 7)
+    assert unfolding.start(0.0, long) == 11
+    assert unfolding.start(0.0, short) == 0
+    unfolding.add(0.0, short)  # it runs until 7: the wide one waits for it
+    assert unfolding.start(0.0, long) == 12
+    assert unfolding.advance(7.0, [("short", 0.0)])
+    assert not unfolding.advance(8.0, [])
+
+
+def test_estimates_by_hand_of_what_asks_for_more() -> None:
+    env = Environment()
+    gpus = NodeSpec(count=2, cores=4, gpus=1)
+    spec = ClusterSpec(partitions=[PartitionSpec(name="gpu", nodes=[gpus]), PartitionSpec(name="cpu", processors=8)])
+    cluster = Cluster(env, spec, "easy")
+    cluster.submit(Job(nodes=2, cores_per_node=1, gpus_per_node=1, run=30, requested=100, partition="gpu"))
+    env.run(until=10)
+    one = Job(nodes=1, cores_per_node=1, gpus_per_node=1, run=5, requested=20, partition="gpu")
+    assert Forecast(cluster).of(one).start == 100
+    assert Forecast(cluster, by="actual").of(one).start == 30
+    assert Forecast(cluster).of(Job(processors=8, run=5, partition="cpu")).start == 10
+    with pytest.raises(ImpossibleWork, match="cpu"):
+        Forecast(cluster).of(Job(processors=9, run=5, partition="cpu"))
+
+
+def test_limits_outages_and_cancellations_count() -> None:
+    env = Environment()
+    queues = [QueueSpec(name="one", max_running_per_user=1), QueueSpec(name="free")]
+    outage = OutageSpec(at=50, until=80, processors=4, kind="maintenance")
+    cluster = Cluster(
+        env, ClusterSpec(partitions=[PartitionSpec(processors=4)], queues=queues, outages=[outage]), "easy"
+    )
+    cluster.submit(Job(processors=1, run=30, user="ann", queue="one"))
+    env.run(until=5)
+    forecast = Forecast(cluster)
+    assert forecast.of(Job(processors=1, run=10, user="ann", queue="one")).start == 30
+    assert forecast.of(Job(processors=1, run=10, user="bob", queue="one")).start == 5
+    assert forecast.of(Job(processors=1, run=46, user="bob", queue="free")).start == 80
+    env = Environment()
+    cluster = Cluster(env, 4, "easy")
+    cluster.submit(Job(processors=4, run=100))
+    waiting = cluster.submit(Job(processors=4, run=100, cancel=60))
+    env.run(until=10)
+    forecast = Forecast(cluster)
+    assert forecast.of(Job(processors=4, run=5)).start == 200  # nobody knows that it will be withdrawn
+    env.run(until=70)
+    assert waiting.state == "cancelled"
+    assert forecast.of(Job(processors=4, run=5)).start == 100
+
+
+def test_a_claim_that_somebody_holds_is_simulated() -> None:
+    env = Environment()
+    cluster = Cluster(env, 4, "easy")
+    pool = cluster.places[0]
+
+    def holder(env):
+        with pool.claim(processors=3) as grant:
+            yield grant
+            yield env.timeout(100)
+
+    env.process(holder(env))
+    env.run(until=5)
+    assert Forecast(cluster).of(Job(processors=1, run=5)).start == 5
+
+
+def test_what_is_asked_twice_is_simulated_once(monkeypatch) -> None:
+    env = Environment()
+    cluster = Cluster(env, 4, "sjf+easy")
+    for size in (3, 4):
+        cluster.submit(Job(processors=size, run=50))
+    env.run(until=5)
+    forecast, calls = Forecast(cluster), []
+    simulated = forecast._simulated
+    monkeypatch.setattr(forecast, "_simulated", lambda *work: calls.append(work) or simulated(*work))
+    job, _ = cluster.live(Job(processors=2, run=10))
+    assert [forecast.estimate(job).start for _ in range(3)] == [50, 50, 50]
+    assert len(calls) == 1
+    cluster.submit(Job(processors=2, run=5))
+    forecast.estimate(job)
+    assert len(calls) == 2
+
+
+def test_a_future_is_kept_again_once_it_can_be() -> None:
+    """While a job of zero length waits it is simulated; then, exact and conservative, a plan is all that is needed."""
+    env = Environment()
+    cluster = Cluster(env, 4, "conservative", estimates="exact")
+    forecast = Forecast(cluster)
+    cluster.submit(Job(processors=4, run=10))
+    cluster.submit(Job(processors=4, run=0))
+    assert forecast.of(Job(processors=1, run=5)).start == 10
+    assert forecast._stale
+    env.run(until=11)
+    cluster.submit(Job(processors=3, run=10))
+    cluster.submit(Job(processors=4, run=10))
+    env.run(until=12)
+    assert forecast.of(Job(processors=1, run=9)).start == 12
+    assert forecast.of(Job(processors=1, run=10)).start == 31
+    assert not forecast._stale
+
+
+def test_wrong_words_are_refused() -> None:
+    with pytest.raises(InputError, match="by 'requested' or 'actual' expected, found 'guess'"):
+        Forecast(Cluster(Environment(), 4), by="guess")
+
+
+def test_the_cost_does_not_grow_with_what_happened_before() -> None:
+    """Futures forget what is past: what is kept after 2,000 jobs is what is kept after 200."""
+    rng = np.random.default_rng(1)
+    kept = []
+    for count in (200, 2000):
+        env = Environment()
+        cluster = Cluster(env, 32, "easy", name="a", estimates="cqsim")
+        forecast = Forecast(cluster, by="actual")
+        sizes, runs = rng.integers(1, 17, count), rng.integers(1, 20, count)
+
+        def source(env, cluster=cluster, forecast=forecast, sizes=sizes, runs=runs):
+            for size, run in zip(sizes.tolist(), runs.tolist(), strict=True):
+                yield env.timeout(5)
+                spec = Job(processors=size, run=run, requested=3 * run)
+                forecast.of(spec)
+                cluster.submit(spec)
+
+        env.process(source(env))
+        env.run()
+        kept.append((len(forecast._future._points), len(forecast._future._starts), len(forecast._started)))
+    assert kept[1][0] <= kept[0][0] + 40
+    assert kept[1][1] <= kept[0][1] + 40

@@ -1,0 +1,317 @@
+"""What simmodel's environment adds to SimPy's: ends of instants, random streams, observers, and who is stuck."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Generator, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from simmodel.environment import END, SUBMIT, Environment, Occurrence, quiet_garbage_collector
+from simmodel.errors import Stalled
+from tests.helpers.new_process import printed
+
+Body = Generator[Any, Any, Any]
+
+
+@pytest.fixture
+def env() -> Environment:
+    return Environment()
+
+
+@pytest.fixture
+def log() -> list[Any]:
+    return []
+
+
+# ---------------------------------------------------------------------- the end of an instant
+
+
+def test_the_end_of_an_instant_comes_after_all_its_events(env: Environment, log: list[Any]) -> None:
+    decide = env.at_instant_end(lambda: log.append(("decided", env.now)))
+
+    def work() -> Body:
+        yield env.timeout(1)
+        decide()
+        for step in range(3):
+            yield env.timeout(0)
+            log.append(step)
+            decide()
+
+    env.process(work())
+    env.schedule(_Call(lambda: log.append("submit")), SUBMIT, 1)
+    env.schedule(_Call(lambda: log.append("end")), END, 1)
+    env.run()
+    assert log == [0, 1, 2, "end", "submit", ("decided", 1)]
+
+
+def test_a_decision_that_brings_events_of_the_instant_brings_another(env: Environment, log: list[Any]) -> None:
+    def decided() -> None:
+        log.append(env.now)
+        if len(log) < 3:
+            env.timeout(0).callbacks.append(lambda _: decide())
+
+    decide = env.at_instant_end(decided)
+    env.timeout(2).callbacks.append(lambda _: decide())
+    env.timeout(5).callbacks.append(lambda _: decide())
+    env.run()
+    assert log == [2, 2, 2, 5]
+
+
+def test_those_who_share_an_instant_go_by_rank_then_as_they_asked(env: Environment, log: list[Any]) -> None:
+    calls = [
+        env.at_instant_end(lambda name=name: log.append(name), rank)
+        for name, rank in zip("abcd", (2, 0, 1, 0), strict=True)
+    ]
+    for call in calls:
+        call()
+    calls[3]()
+    env.run()
+    assert log == ["b", "d", "c", "a"]
+
+
+def test_a_broker_that_feeds_a_cluster_in_its_turn_precedes_it(env: Environment, log: list[Any]) -> None:
+    cluster = env.at_instant_end(lambda: log.append("cluster"), rank=1)
+
+    def broker_decides() -> None:
+        log.append("broker")
+        cluster()
+
+    broker = env.at_instant_end(broker_decides, rank=0)
+    cluster()
+    broker()
+    env.run()
+    assert log == ["broker", "cluster"]
+
+
+def test_an_error_at_the_end_of_an_instant_leaves_it_usable(env: Environment, log: list[Any]) -> None:
+    def decided() -> None:
+        log.append(env.now)
+        if env.now == 1:
+            raise ValueError("once")
+
+    decide = env.at_instant_end(decided)
+    for delay in (1, 2):
+        env.timeout(delay).callbacks.append(lambda _: decide())
+    with pytest.raises(ValueError, match="once"):
+        env.run()
+    env.run()
+    assert log == [1, 2]
+
+
+# ---------------------------------------------------------------------- occurrences
+
+
+class _Call(Occurrence):
+    __slots__ = ("_call",)
+
+    def __init__(self, call: Any) -> None:
+        self._call = call
+        self.callbacks = (self._fire,)
+
+    def _fire(self, _: object) -> None:
+        self._call()
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 20), st.booleans()), max_size=400), st.integers(0, 20))
+def test_what_is_withdrawn_neither_fires_nor_moves_the_clock(entries: list[tuple[int, bool]], at: int) -> None:
+    env, fired = Environment(), []
+    occurrences = []
+    for number, (delay, _) in enumerate(entries):
+        occurrence = _Call(lambda number=number: fired.append((env.now, number)))
+        env.schedule(occurrence, END, delay)
+        occurrences.append(occurrence)
+
+    def withdraw(_: object = None) -> None:
+        for occurrence, (delay, withdrawn) in zip(occurrences, entries, strict=True):
+            if withdrawn and delay > at:
+                env.withdraw(occurrence)
+
+    env.timeout(at).callbacks.append(withdraw)
+    env.run()
+    kept = [(delay, number) for number, (delay, withdrawn) in enumerate(entries) if not (withdrawn and delay > at)]
+    assert fired == sorted(kept)
+    assert env.now == max([at, *(delay for delay, _ in kept)])
+    assert env.peek() == float("inf")
+
+
+def test_peek_and_step_pass_over_what_was_withdrawn(env: Environment, log: list[Any]) -> None:
+    gone, kept = _Call(lambda: log.append("gone")), _Call(lambda: log.append("kept"))
+    env.schedule(gone, END, 1)
+    env.schedule(kept, END, 2)
+    env.withdraw(gone)
+    assert env.peek() == 2
+    env.step()
+    assert (log, env.now) == (["kept"], 2)
+
+
+# ---------------------------------------------------------------------- random streams
+
+
+def test_streams_do_not_depend_on_order_or_on_each_other() -> None:
+    one, two = Environment(seed=3), Environment(seed=3)
+    first = one.rng("arrivals").random(5)
+    two.rng("something else").random(100)
+    interleaved = []
+    for _ in range(5):
+        interleaved.append(two.rng("arrivals").random())
+        two.rng("more").random(3)
+    assert first.tolist() == interleaved
+    assert one.rng("arrivals") is one.rng("arrivals")
+
+
+def test_streams_differ_by_name_and_by_seed_and_zero_is_a_seed() -> None:
+    draws = {
+        (seed, name): tuple(Environment(seed=seed).rng(name).integers(2**62, size=3))
+        for seed in (0, 1, 2**63)
+        for name in ("", "a", "b", "ä" * 100)
+    }
+    assert len(set(draws.values())) == len(draws)
+    assert Environment(seed=0).seed == Environment().seed == 0
+    drawn = Environment(seed=None)
+    assert drawn.seed != Environment(seed=None).seed
+    assert Environment(seed=drawn.seed).rng("a").random() == drawn.rng("a").random()
+
+
+def test_streams_look_independent() -> None:
+    env = Environment(seed=0)
+    draws = np.array([env.rng(f"stream {n}").normal(size=2000) for n in range(20)])
+    between = np.corrcoef(draws) - np.eye(20)
+    assert np.abs(between).max() < 0.1
+    assert abs(draws.mean()) < 0.02
+
+
+def test_streams_are_the_same_in_every_process() -> None:
+    program = "from simmodel.environment import Environment; print(Environment(seed=7).rng('runs').integers(2**62))"
+    answers = {printed(program, seed).strip() for seed in ("0", "1", "random")}
+    assert answers == {str(Environment(seed=7).rng("runs").integers(2**62))} == {"2953606044344408144"}
+
+
+# ---------------------------------------------------------------------- observers
+
+
+class Watch:
+    """Implements one hook."""
+
+    def __init__(self, log: list[Any], name: str) -> None:
+        self.log, self.name = log, name
+
+    def light_on(self, room: str) -> None:
+        self.log.append((self.name, room))
+
+
+def test_hooks_are_what_observers_implement_in_order_of_arrival(env: Environment, log: list[Any]) -> None:
+    assert env.hooks("light_on") == ()
+    first, second = Watch(log, "first"), Watch(log, "second")
+    env.observe(first)
+    env.observe(second)
+    env.observe(object())
+    assert env.hooks("light_off") == ()
+    assert env.hooks("light_on") is env.hooks("light_on")
+    for call in env.hooks("light_on"):
+        call("kitchen")
+    env.unobserve(first)
+    for call in env.hooks("light_on"):
+        call("hall")
+    assert log == [("first", "kitchen"), ("second", "kitchen"), ("second", "hall")]
+    with pytest.raises(ValueError, match="not in list"):
+        env.unobserve(first)
+
+
+def test_systems_hear_when_hooks_change(env: Environment, log: list[Any]) -> None:
+    env.on_hooks_changed(lambda: log.append(len(env.hooks("light_on"))))
+    watch = Watch(log, "only")
+    env.observe(watch)
+    env.unobserve(watch)
+    assert log == [0, 1, 0]
+
+
+# ---------------------------------------------------------------------- who is stuck
+
+
+class Door:
+    """A resource of simmodel that knows who waits for it."""
+
+    def __init__(self, waiting: list[str]) -> None:
+        self.waiting = waiting
+
+    def waiting_report(self) -> Iterator[str]:
+        for name in self.waiting:
+            yield f"{name} waits for the door since 0, held by nobody"
+
+
+def test_a_run_that_dries_up_names_those_who_wait(env: Environment) -> None:
+    door = Door(["job 3", "job 4"])
+    env.register_waits(door)
+    env.timeout(2)
+    with pytest.raises(Stalled, match="no events are left at 2, and 2 wait") as stalled:
+        env.run()
+    assert stalled.value.waiters == tuple(door.waiting_report())
+    assert "job 4 waits for the door" in str(stalled.value)
+    door.waiting.clear()
+    env.run()
+
+
+def test_a_run_whose_end_never_comes_names_its_processes_too(env: Environment) -> None:
+    env.register_waits(Door(["job 3"]))
+    bell = env.event()
+
+    def listener() -> Body:
+        yield env.timeout(1)
+        yield bell
+
+    def finished() -> Body:
+        yield env.timeout(1)
+
+    env.process(listener())
+    env.process(finished())
+    elsewhere = Environment()
+    elsewhere.process(listener())
+    with pytest.raises(RuntimeError, match=r'No scheduled events left but "until" event was not triggered') as stalled:
+        env.run(until=env.event())
+    assert isinstance(stalled.value, Stalled)
+    waiters = stalled.value.waiters
+    assert waiters[0].startswith("job 3 waits for the door")
+    assert [line for line in waiters if line.startswith("process")] == ["process listener waits for Event()"]
+
+
+def test_plain_processes_that_wait_for_ever_are_no_error_without_an_end(env: Environment) -> None:
+    def server() -> Body:
+        yield env.event()
+
+    process = env.process(server())
+    assert env.run() is None
+    assert process.is_alive
+
+
+def test_a_long_report_is_cut_in_print_and_whole_in_the_error(env: Environment) -> None:
+    env.register_waits(Door([f"job {n}" for n in range(50)]))
+    with pytest.raises(Stalled) as stalled:
+        env.run()
+    assert len(stalled.value.waiters) == 50
+    assert str(stalled.value).endswith("... and 30 more")
+
+
+# ---------------------------------------------------------------------- the garbage collector
+
+
+def test_the_collector_is_as_it_was_also_after_an_error() -> None:
+    thresholds, frozen = gc.get_threshold(), gc.get_freeze_count()
+    with quiet_garbage_collector():
+        assert gc.get_threshold() != thresholds
+        assert gc.get_freeze_count() > 0
+        assert gc.isenabled()
+    assert (gc.get_threshold(), gc.get_freeze_count()) == (thresholds, frozen)
+
+    def fails() -> None:
+        with quiet_garbage_collector():
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fails()
+    assert (gc.get_threshold(), gc.get_freeze_count()) == (thresholds, frozen)
