@@ -1,0 +1,83 @@
+"""The index of running jobs, at sizes at which it splits, and the profile of a pool, against plain lists."""
+
+from bisect import insort
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from simmodel.resources.profile import CountProfile
+from simmodel.resources.running import RunningIndex
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_running_index_against_a_list(seed):
+    rng = np.random.default_rng(seed)
+    index = RunningIndex()
+    entries, runs = [], {}
+
+    class Execution:
+        def __init__(self, end):
+            self.expected_end = end
+
+    number = 0
+    for step in range(2500):
+        if rng.random() < (0.7 if step < 1200 else 0.4) or not entries:
+            number += 1
+            run = Execution(float(rng.integers(0, 300)))
+            processors = int(rng.integers(1, 20))
+            index.add(run, processors)
+            insort(entries, (run.expected_end, number, processors))
+            runs[number] = run
+        else:
+            entry = entries.pop(int(rng.integers(len(entries))))
+            index.remove(runs.pop(entry[1]))
+        assert len(index) == len(entries)
+        if step % 5 == 0:
+            missing, now = int(rng.integers(1, 3000)), float(rng.integers(0, 300))
+            gathered, expected = 0, (float("inf"), 0)
+            for end, _, processors in entries:
+                gathered += processors
+                if gathered >= missing:
+                    at = max(end, now)
+                    expected = (at, sum(p for e, _, p in entries if e <= at) - missing)
+                    break
+            assert index.when_free(missing, now) == expected
+        if step % 50 == 0:
+            assert [entry[:3] for entry in index.entries()] == entries
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.integers(1, 8),
+    st.lists(st.tuples(st.integers(0, 20), st.integers(1, 4)), max_size=6),
+    st.lists(st.tuples(st.integers(1, 6), st.integers(1, 12)), max_size=8),
+)
+def test_a_profile_is_what_is_left_at_each_instant(free, ends, plans):
+    """Planned jobs take exactly what they take for exactly as long, each at the earliest instant at which it fits."""
+    profile = CountProfile(0, free, sorted(ends))
+    released = [(end, processors) for end, processors in ends]
+    taken = []
+
+    def left(at):
+        back = sum(processors for end, processors in released if (end <= at and at > 0))
+        return free + back - sum(need for need, start, length in taken if start <= at < start + length)
+
+    for need, length in plans:
+        at = profile.earliest(need, length)
+        instants = [t / 2 for t in range(400)]
+        fits = [t for t in instants if all(left(u) >= need for u in instants if t <= u < t + length)]
+        possible = [t for t in fits if t < 150]
+        if at == float("inf"):
+            assert not possible
+            continue
+        if any(end == 0 for end, _ in released) and profile.instant(at) != at:
+            return  # just after now: finer than the instants looked at
+        assert at == possible[0]
+        profile.take(need, at, length)
+        taken.append((need, at, length))
+        for t in instants[:100]:
+            if t > 0 or not any(end == 0 for end, _ in released):
+                step = max(i for i, time in enumerate(profile.times) if time <= t)
+                assert profile.free[step] == left(t)
