@@ -13,7 +13,6 @@ import simpy
 
 from simmodel import (
     Cluster,
-    ClusterSpec,
     Environment,
     InputError,
     Job,
@@ -24,6 +23,7 @@ from simmodel import (
     load_workload,
     simulate,
 )
+from simmodel.platform import ClusterSpec
 
 PROBE = load_workload("probe-4")
 NODE = load_platform("hetsim-slow")

@@ -90,7 +90,7 @@ def compare_brokers(
     InputError
         where there is no broker, two have one label, or something is not known
 
-    >>> from simmodel.work.job import Job
+    >>> from simmodel import Job
     >>> jobs = [Job(processors=4, run=60), Job(processors=4, run=60), Job(processors=2, run=60)]
     >>> both = compare_brokers({"a": 4, "b": 4}, {"a": jobs}, ["siloed", "sgs-t"])
     >>> print(both.by("processors")["change"])

@@ -38,7 +38,7 @@ Found = TypeVar("Found")
 Measured = Stored | Mapping[str, float] | float
 """What a run is measured by: a result, numbers by name, or one number."""
 
-SHOWN = {
+SHOWN: dict[str, str] = {
     "wait_mean": "mean wait",
     "wait_p95": "95 % wait less than",
     "bounded_slowdown_mean": "mean bounded slowdown",
@@ -82,7 +82,7 @@ def compare(
     InputError
         where there is no policy, two have one label, or a name is not known; before anything runs
 
-    >>> from simmodel.work.job import Job
+    >>> from simmodel import Job
     >>> jobs = [Job(processors=3, run=10), Job(processors=4, run=100), Job(processors=1, run=10)]
     >>> both = compare(4, jobs, ["fcfs", "easy"])
     >>> both.table["wait_mean"].round(1).tolist()
@@ -224,7 +224,7 @@ def replicate(
     (True, 50)
 
     >>> from functools import partial
-    >>> from simmodel.generators.lublin_feitelson import lublin
+    >>> from simmodel.generators import lublin
     >>> runs = replicate(simulate, 3, platform=64, workload=partial(lublin, 50, 64), policy="easy")
     >>> sorted(runs.samples.names)[:2], len(runs.samples)
     (['bounded_slowdown_mean', 'bounded_slowdown_median'], 3)

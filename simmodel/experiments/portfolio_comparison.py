@@ -62,7 +62,7 @@ def compare_portfolio(
     InputError
         where it is no portfolio, or as of :func:`~simmodel.experiments.comparison.compare`
 
-    >>> from simmodel.work.job import Job
+    >>> from simmodel import Job
     >>> jobs = [Job(processors=4, run=100), Job(submit=1, processors=4, run=50), Job(submit=90, processors=4, run=10)]
     >>> runs = compare_portfolio(4, jobs, Portfolio(["easy", "sjf+easy"], "slowdown_mean"))
     >>> runs.names, runs.scores.tolist()
@@ -180,7 +180,7 @@ def replicate_portfolio(
     level
         confidence of the intervals
 
-    >>> from simmodel.generators.lublin_feitelson import lublin
+    >>> from simmodel.generators import lublin
     >>> runs = replicate_portfolio(32, partial(lublin, 40, 32), Portfolio(["easy", "sjf+easy"]), seeds=3)
     >>> runs.names, runs.scores["easy"].shape, runs.difference("easy").count
     (('easy', 'sjf+easy', 'portfolio'), (3,), 3)

@@ -46,7 +46,7 @@ def write_trace(result: JobRecord, path: str | Path, *, limit: int = 500_000, po
         values of a counter at most; beyond it averages over equal intervals
 
     >>> import json, pathlib, tempfile
-    >>> from simmodel.records.job_record import JobRecord
+    >>> from simmodel.records import JobRecord
     >>> result = JobRecord(jobs={"submit": [0], "start": [1], "end": [3], "processors": [2]}, processors=4)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_trace(result, folder + "/trace.json")

@@ -144,7 +144,7 @@ def read_sst_scenario(
     >>> found = read_sst_scenario([io.StringIO(text), io.StringIO(text)], at=[0, 30])
     >>> [(at, flow[1].priority) for at, flow in found.work], found.machine.processors[0].preemption
     ([(0, -1.0), (30, 0.0)], 'suspend')
-    >>> from simmodel.runs.simulating import simulate
+    >>> from simmodel import simulate
     >>> result = simulate(found.machine, found.work, "earliest-finish")
     >>> result.tasks["end"]
     array([200., 130.])

@@ -1,1 +1,5 @@
-"""Forecasts, branches and what-ifs."""
+"""Futures: what-ifs of snapshots, their branches and outcomes."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -15,8 +15,7 @@ import traceback
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
-from multiprocessing.connection import Connection
-from multiprocessing.connection import wait as wait_for_connections
+from multiprocessing.connection import Connection, wait as wait_for_connections
 from threading import Lock
 from time import monotonic, perf_counter
 from typing import TYPE_CHECKING, Any, Literal, TypeVar

@@ -61,7 +61,7 @@ def draw_arrivals(
     InputError
         where samples is not a number > 0, or the arrivals are no workload
 
-    >>> from simmodel.generators.arrivals import synthetic
+    >>> from simmodel.generators import synthetic
     >>> def more(rng):
     ...     return synthetic(3, gap=10.0, run=5.0, processors=4, rng=rng)
     >>> seeds, drawn = draw_arrivals(more, 2, seed=1, now=100.0, taken=[7])

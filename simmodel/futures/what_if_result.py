@@ -70,7 +70,7 @@ class WhatIf:
 
     ``found["easy"]`` is the outcome with that label; iterating gives all of them.
 
-    >>> from simmodel.scheduling.objectives import objective
+    >>> from simmodel.scheduling import objective
     >>> print(WhatIf(0.0, (), objective("wait_mean")).summary().splitlines()[-1])
     no policy is finished: nothing to decide
 

@@ -28,8 +28,7 @@ from simmodel.futures.what_if_result import WhatIf, scored
 from simmodel.records.observers import progress_bar
 from simmodel.runs.simulation import Simulation
 from simmodel.scheduling.labels import labelled
-from simmodel.scheduling.objectives import ObjectiveLike
-from simmodel.scheduling.objectives import objective as objective_of
+from simmodel.scheduling.objectives import ObjectiveLike, objective as objective_of
 from simmodel.scheduling.observer import Observer
 from simmodel.scheduling.registry import label
 from simmodel.snapshots.snapshot import Snapshot
@@ -109,9 +108,9 @@ def what_if(
     A policy that fails, or takes its worker process down, is reported as ``failed`` and stops nobody else. The outcomes
     are the same on every executor.
 
-    >>> from simmodel.environment import Environment
-    >>> from simmodel.systems.cluster.system import Cluster
-    >>> from simmodel.work.job import Job
+    >>> from simmodel import Environment
+    >>> from simmodel import Cluster
+    >>> from simmodel import Job
     >>> env = Environment()
     >>> cluster = Cluster(env, 4, "fcfs")
     >>> for processors, requested in ((3, 100), (4, 50), (1, 20)):

@@ -42,7 +42,7 @@ def renewal_arrivals(
     ValueError
         a gap is negative
 
-    >>> from simmodel.generators.distributions import deterministic
+    >>> from simmodel.generators import deterministic
     >>> renewal_arrivals(3, deterministic(5.0))
     array([ 5., 10., 15.])
     """

@@ -47,7 +47,7 @@ def with_costs(
     InputError
         a parameter is not possible
 
-    >>> from simmodel.work.task import Task
+    >>> from simmodel import Task
     >>> bare = Workflow([Task(id="a"), Task(id="b"), Task(id="c")], [("a", "b"), ("a", "c")])
     >>> flow = with_costs(bare, objects=2, rng=np.random.default_rng(1))
     >>> [edge.data for edge in flow.edges], flow["a"].run

@@ -214,7 +214,7 @@ def with_estimates(
 ) -> Workload:
     """Return the workload with requested times drawn by :func:`user_estimates`, whose parameters these are.
 
-    >>> from simmodel.generators.lublin_feitelson import lublin
+    >>> from simmodel.generators import lublin
     >>> log = with_estimates(lublin(500, 128, seed=1), seed=1)
     >>> bool((log["requested"] >= log["run"]).all())
     True

@@ -119,7 +119,7 @@ def only_possible(work: TaskSet | Workflow, machine: MachineSpec) -> TaskSet:
 
     That is what HetSim does without ``strict_exceptions``; simmodel itself refuses such work when it is submitted.
 
-    >>> from simmodel.catalogue import load_platform
+    >>> from simmodel import load_platform
     >>> work = TaskSet([1.0, 2.0, 3.0], implementations=[("GPU",), ("TPU",), None], parents=[(), (), (1,)])
     >>> left = only_possible(work, load_platform("hetsim-slow"))
     >>> list(left.ids), str(left.report)

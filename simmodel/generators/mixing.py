@@ -184,7 +184,7 @@ def mixture(
     InputError
         a share is not above zero, or a part would have no tasks
 
-    >>> from simmodel.generators.tasksets import database, random_tasks
+    >>> from simmodel.generators import database, random_tasks
     >>> parts = [(3, lambda n, rng: random_tasks(n, rng=rng)), (1, lambda n, rng: database(n, rng=rng))]
     >>> work = mixture(1000, parts, rng=np.random.default_rng(1))
     >>> len(work), work.families.count(None), work.families.count("query")

@@ -144,7 +144,7 @@ def job_values(result: JobRecord, value: str, tau: float = TAU) -> NDArray[np.fl
     KeyError
         where the value is neither
 
-    >>> from simmodel.records.job_record import JobRecord
+    >>> from simmodel.records import JobRecord
     >>> result = JobRecord(jobs={"submit": [0, 0], "start": [0, 10], "end": [10, 30], "processors": [4, 2]})
     >>> job_values(result, "turnaround"), job_values(result, "processors")
     (array([10., 30.]), array([4., 2.]))
@@ -192,7 +192,7 @@ def window(
         seconds, or a share of the time between first and last submission such as ``"10%"``; a warm-up may be
         ``"mser-5"``: the jobs that the rule of White 1997 deletes from the series of waits
 
-    >>> from simmodel.records.job_record import JobRecord
+    >>> from simmodel.records import JobRecord
     >>> result = JobRecord(jobs={"submit": [0, 100], "start": [0, 100], "end": [10, 130], "processors": [1, 1]})
     >>> window(result), window(result, warmup=20, cooldown="10%")
     ((0.0, 130.0), (20.0, 90.0))
@@ -236,7 +236,7 @@ def summary(
     tau
         the bound of the bounded slowdowns, s
 
-    >>> from simmodel.records.job_record import JobRecord
+    >>> from simmodel.records import JobRecord
     >>> nan = float("nan")
     >>> jobs = {"submit": [0, 0, 5], "start": [0, 10, nan], "end": [10, 30, nan], "processors": [4, 2, 9]}
     >>> metrics = summary(JobRecord(jobs=jobs, processors=4))

@@ -78,7 +78,7 @@ def binned(
     Table
         columns ``bin`` (its name), ``low, high, jobs`` and one named after the value; the row ``outside`` is the last
 
-    >>> from simmodel.records.job_record import JobRecord
+    >>> from simmodel.records import JobRecord
     >>> jobs = {"submit": [0, 0, 0], "start": [1, 2, 3], "end": [9, 9, 9], "processors": [128, 129, 130]}
     >>> table = binned(JobRecord(jobs=jobs), bins=[0, 128, 129])
     >>> list(zip(table["bin"].tolist(), table["jobs"].tolist(), table["wait"].tolist()))
@@ -135,7 +135,7 @@ def grouped(
     Table
         columns ``by``, ``jobs``, ``processor_seconds`` (work done) and one for each value
 
-    >>> from simmodel.records.job_record import JobRecord
+    >>> from simmodel.records import JobRecord
     >>> jobs = {"submit": [0, 0], "start": [1, 2], "end": [9, 9], "processors": [2, 1], "user": ["ann", "bob"]}
     >>> for row in grouped(JobRecord(jobs=jobs), values=["wait"]).rows(): print(row)
     {'user': 'ann', 'jobs': 1, 'processor_seconds': 16.0, 'wait': 1.0}

@@ -61,7 +61,7 @@ def side_by_side(
         columns ``bin, jobs``, one a result, and ``change`` (0.1 is 10 % more); a last row of all jobs. A bin without
         jobs is left out
 
-    >>> from simmodel.records.job_record import JobRecord
+    >>> from simmodel.records import JobRecord
     >>> jobs = {"submit": [0, 0], "start": [60, 600], "end": [900, 900], "processors": [8, 512]}
     >>> before = JobRecord(jobs=jobs, name="random")
     >>> after = JobRecord(jobs={**jobs, "start": [60, 300]}, name="sgs-t")

@@ -57,7 +57,7 @@ def discrimination(result: JobRecord) -> NDArray[np.float64]:
     parallel jobs as in G. Sabin and P. Sadayappan, "Unfairness metrics for space-sharing parallel job schedulers",
     JSSPP 2005.
 
-    >>> from simmodel.records.job_record import JobRecord
+    >>> from simmodel.records import JobRecord
     >>> result = JobRecord(jobs={"submit": [0, 0], "start": [0, 10], "end": [10, 20], "processors": [1, 1]})
     >>> discrimination(result)
     array([ 5., -5.])
@@ -94,7 +94,7 @@ def unfairness(result: JobRecord) -> float:
 
     Half the sum of the absolute :func:`discrimination` over the processor-seconds done; nan where nothing ran.
 
-    >>> from simmodel.records.job_record import JobRecord
+    >>> from simmodel.records import JobRecord
     >>> unfairness(JobRecord(jobs={"submit": [0, 0], "start": [0, 10], "end": [10, 20], "processors": [1, 1]}))
     0.25
     """

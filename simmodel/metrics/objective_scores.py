@@ -57,7 +57,7 @@ def measured(result: JobRecord, names: Iterable[str] = tuple(MEASURES), *, tau: 
     tau
         the bound of the bounded slowdown, s
 
-    >>> from simmodel.records.job_record import JobRecord
+    >>> from simmodel.records import JobRecord
     >>> jobs = {"submit": [0, 0], "start": [0, 10], "end": [10, 30], "processors": [4, 2]}
     >>> result = JobRecord(jobs=jobs, processors=4)
     >>> measured(result, ["wait_max", "slowdown_mean"])
@@ -81,7 +81,7 @@ def final_scores(results: Sequence[JobRecord], of: ObjectiveLike = "schedtwin") 
         what :func:`~simmodel.scheduling.objectives.objective` takes; on the min-max scale the best of these results has
         0 in each measure and the worst 1; a function gets each result
 
-    >>> from simmodel.records.job_record import JobRecord
+    >>> from simmodel.records import JobRecord
     >>> jobs = [{"submit": [0], "start": [at], "end": [at + 5], "processors": [1]} for at in (0, 5, 10)]
     >>> results = [JobRecord(jobs=each) for each in jobs]
     >>> final_scores(results).tolist()
@@ -101,7 +101,7 @@ def started_shares(result: JobRecord) -> Table:
     InputError
         where the run was none of a portfolio
 
-    >>> from simmodel.records.job_record import JobRecord
+    >>> from simmodel.records import JobRecord
     >>> jobs = {"submit": [0, 0, 0, 0], "start": [0, 1, 2, float("nan")], "end": [9, 9, 9, float("nan")]}
     >>> jobs |= {"processors": [1, 1, 1, 1], "started_by": ["sjf", "wfp", "sjf", ""]}
     >>> for row in started_shares(JobRecord(jobs=jobs)).rows(): print(row)
@@ -199,7 +199,7 @@ def kiviat(
     ValueError
         where there are fewer than two results or three axes
 
-    >>> from simmodel.records.job_record import JobRecord
+    >>> from simmodel.records import JobRecord
     >>> results = [
     ...     JobRecord(name=f"from {at}", jobs={"submit": [0], "start": [at], "end": [at + 5], "processors": [1]})
     ...     for at in (0, 5, 10)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simmodel.metrics.node_energy import Energy
+from simmodel.metrics.power_and_energy import Energy
 from simmodel.platform.network import NetworkSpec
 from simmodel.records.steps import Steps
 from simmodel.records.task_moments import HELD, MOMENTS, PHASES, positions

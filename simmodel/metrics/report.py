@@ -68,7 +68,7 @@ def metric_rows(metrics: dict[str, Any]) -> list[tuple[str, str]]:
 def summary_text(result: JobRecord, **options: Any) -> str:
     """Return the metrics of a run as a table of text; options as of :func:`~simmodel.metrics.batch.summary`.
 
-    >>> from simmodel.records.job_record import JobRecord
+    >>> from simmodel.records import JobRecord
     >>> jobs = {"submit": [0, 0], "start": [0, 10], "end": [10, 30], "processors": [4, 2]}
     >>> print(summary_text(JobRecord(name="two jobs", jobs=jobs, processors=4)))
     two jobs on 4 processors

@@ -57,7 +57,7 @@ class BrokerSpec:
     InputError
         where there is no place, numbers and places do not match, or a number is not > 0
 
-    >>> from simmodel.platform.cluster import ClusterSpec
+    >>> from simmodel.platform import ClusterSpec
     >>> spec = BrokerSpec(places={"a": ClusterSpec.simple(4), "b": ClusterSpec.simple(8)}, slowdowns=[1, 1.5])
     >>> spec.slowdowns
     (Slowdown(place='a', factor=1.0, home=None), Slowdown(place='b', factor=1.5, home=None))

@@ -1,51 +1,5 @@
-"""Policies: one family a file; simmodel.scheduling.built_in has their names."""
+"""Policies, one family a file; the registry in :mod:`simmodel.scheduling` knows them by name."""
 
-from simmodel.policies.backfilling import Backfill, Easy
-from simmodel.policies.batch_mapping import MaxMin, MinMin, Sufferage
-from simmodel.policies.brokers import LeastLoaded, Siloed
-from simmodel.policies.mapping import (
-    EarliestFinish,
-    EarliestStart,
-    FastestExecution,
-    GreedyDS,
-    MappingPolicy,
-    Random,
-    RoundRobin,
-    Share,
-)
-from simmodel.policies.placement import BestFit
-from simmodel.policies.planners import CPOP, HEFT, PEFT, HEFTSetup, LookaheadHEFT, PEFTSetup
-from simmodel.policies.planning import Conservative, ConservativeKeep
-from simmodel.policies.portfolio import Portfolio
-from simmodel.policies.preemption import Preemptive
-from simmodel.policies.window import Window
+import lazy_loader
 
-__all__ = [
-    "CPOP",
-    "HEFT",
-    "PEFT",
-    "Backfill",
-    "BestFit",
-    "Conservative",
-    "ConservativeKeep",
-    "EarliestFinish",
-    "EarliestStart",
-    "Easy",
-    "FastestExecution",
-    "GreedyDS",
-    "HEFTSetup",
-    "LeastLoaded",
-    "LookaheadHEFT",
-    "MappingPolicy",
-    "MaxMin",
-    "MinMin",
-    "PEFTSetup",
-    "Portfolio",
-    "Preemptive",
-    "Random",
-    "RoundRobin",
-    "Share",
-    "Siloed",
-    "Sufferage",
-    "Window",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

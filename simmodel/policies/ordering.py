@@ -56,7 +56,7 @@ class Order(Policy):
 
     A higher priority of the job, its queue or its partition always comes before the key.
 
-    >>> from simmodel.work.job import LiveJob
+    >>> from simmodel.work import LiveJob
     >>> widest = Order("widest", key=lambda job: -job.processors)
     >>> widest.key(LiveJob(1, 0, 0.0, 8, 60.0, 60.0, 60.0))
     -8

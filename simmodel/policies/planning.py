@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from simmodel.policies.ordering import FCFS, at_each_place, start_heads
-from simmodel.policies.ordering import order as order_named
+from simmodel.policies.ordering import FCFS, at_each_place, order as order_named, start_heads
 from simmodel.resources.allocation import Allocation
 from simmodel.resources.counts import COUNTED
 from simmodel.scheduling.policy_base import Policy

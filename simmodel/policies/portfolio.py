@@ -22,8 +22,7 @@ from simmodel.scheduling.labels import labelled
 from simmodel.scheduling.objectives import Objective, measure, objective
 from simmodel.scheduling.policy_base import Policy
 from simmodel.scheduling.protocol import Decision, Start, View
-from simmodel.scheduling.registry import PolicyLike, unknown
-from simmodel.scheduling.registry import policy as policy_named
+from simmodel.scheduling.registry import PolicyLike, policy as policy_named, unknown
 from simmodel.work.table import Table
 
 __all__ = ["Portfolio"]
@@ -79,8 +78,8 @@ class Portfolio(Policy):
     InputError
         where there is no candidate, two have one label, a name is not known or a number is not possible
 
-    >>> from simmodel.runs.simulating import simulate
-    >>> from simmodel.work.job import Job
+    >>> from simmodel import simulate
+    >>> from simmodel import Job
     >>> jobs = [Job(processors=4, run=100), Job(submit=1, processors=3, run=900), Job(submit=2, processors=4, run=10)]
     >>> result = simulate(4, jobs, Portfolio(["easy", "sjf+easy"], "slowdown_mean"))
     >>> result.jobs["started_by"].tolist(), result.jobs["start"].tolist()

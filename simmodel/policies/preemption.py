@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from simmodel.policies.backfilling import Easy
 from simmodel.scheduling.policy_base import Policy
 from simmodel.scheduling.protocol import Decision, Preempt, Start, View
-from simmodel.scheduling.registry import PolicyLike
-from simmodel.scheduling.registry import policy as policy_of
+from simmodel.scheduling.registry import PolicyLike, policy as policy_of
 
 if TYPE_CHECKING:
     from simmodel.resources.pool import Pool

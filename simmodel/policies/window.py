@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice, permutations
 from typing import TYPE_CHECKING, Any, Literal
 
-from simmodel.policies.ordering import FCFS, at_each_place
-from simmodel.policies.ordering import order as order_named
+from simmodel.policies.ordering import FCFS, at_each_place, order as order_named
 from simmodel.scheduling.policy_base import Policy
 from simmodel.scheduling.protocol import Decision, Start, View
 

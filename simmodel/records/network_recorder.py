@@ -29,9 +29,9 @@ class NetworkRecorder(Observer):
 
     Loads are what the transfers take of the links: with the model's overhead and acknowledgements, where it has some.
 
-    >>> from simmodel.environment import Environment
-    >>> from simmodel.platform.network import LinkSpec
-    >>> from simmodel.resources.network import Network
+    >>> from simmodel import Environment
+    >>> from simmodel.platform import LinkSpec
+    >>> from simmodel import Network
     >>> env = Environment()
     >>> network = Network(env, [LinkSpec(name="wan", bandwidth=100.0)])
     >>> record = NetworkRecorder(network); env.observe(record)

@@ -103,7 +103,7 @@ def family_seconds(sets: Sequence[TaskSet]) -> list[dict[str, float]]:
 def recorded_instants(sets: Sequence[TaskSet]) -> Table | None:
     """Return ``row, start, end`` of the tasks whose workflow was recorded; ``None`` where none was.
 
-    >>> from simmodel.work.workflow import Task, Workflow
+    >>> from simmodel import Task, Workflow
     >>> flow = Workflow([Task(id="a", run=2, started=1.0, ended=3.0), Task(id="b", run=2)])
     >>> recorded_instants([TaskSet.of(flow)])["end"]
     array([3.])

@@ -68,7 +68,7 @@ class TaskRecord:
 
     Times are in the machine's ``time_unit``, sizes in bytes.
 
-    >>> from simmodel.platform.machine import ArchitectureSpec, MemoryPoolSpec, ProcessorSpec
+    >>> from simmodel.platform import ArchitectureSpec, MemoryPoolSpec, ProcessorSpec
     >>> spec = MachineSpec(pools=[MemoryPoolSpec(name="ram")], architectures=[ArchitectureSpec(name="x86")],
     ...     processors=[ProcessorSpec(name="cpu", count=2, type="CPUCore", architecture="x86", pool="ram")])
     >>> tasks = {"task": ["a", "b"], "processor": ["cpu0", "cpu1"], "start": [0, 0], "end": [4, 6]}

@@ -69,7 +69,7 @@ class Request:
     def of(cls, job: Job, *, exclusive: bool = False) -> Request:
         """Return what a job asks for: each node it asks for gives one core at least; whole bytes.
 
-        >>> from simmodel.work.job import Job
+        >>> from simmodel import Job
         >>> Request.of(Job(nodes=2, cores_per_node=8, run=1)).processors
         16
         """
@@ -195,7 +195,7 @@ class NodeTable:
     free
         what is free of each, in the shape of ``capacity``; the cores of a node that is away are far below zero
 
-    >>> from simmodel.platform.cluster import NodeSpec
+    >>> from simmodel.platform import NodeSpec
     >>> table = NodeTable.of([NodeSpec(count=3, cores=4)])
     >>> first = table.allocate(Request(6)); table.take(first); first.rows
     ((0, 4, 0, 0), (1, 2, 0, 0))

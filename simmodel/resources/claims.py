@@ -165,8 +165,8 @@ class Claims:
         ImpossibleWork
             where the pool can never give that
 
-        >>> from simmodel.environment import Environment
-        >>> from simmodel.resources.counts import CountPool
+        >>> from simmodel import Environment
+        >>> from simmodel.resources import CountPool
         >>> env = Environment()
         >>> pool = CountPool(env, "pool", 4)
         >>> def user(env, name, processors):

@@ -186,7 +186,7 @@ class Flow(Event):
     (a latency), ``"moving"``, ``"paused"``, ``"done"`` or ``"cancelled"``; ``start`` and ``end`` are in s. While it
     moves, it has an ``entry`` in a ``bundle``; ``kept`` is what was left when it last stood still.
 
-    >>> from simmodel.resources.host import Host
+    >>> from simmodel.resources import Host
     >>> env = Environment()
     >>> flow = Host(env, 100.0).execute(1000.0)
     >>> env.run(until=4); flow.pause(), flow.left, flow.status

@@ -49,8 +49,8 @@ class NodePool(Pool):
     spec
         the partition
 
-    >>> from simmodel.environment import Environment
-    >>> from simmodel.platform.cluster import NodeSpec, PartitionSpec
+    >>> from simmodel import Environment
+    >>> from simmodel.platform import NodeSpec, PartitionSpec
     >>> kinds = [NodeSpec(count=2, cores=8), NodeSpec(name="gpu", cores=8, gpus=4)]
     >>> pool = NodePool(Environment(), "batch", PartitionSpec(nodes=kinds))
     >>> claim = pool.claim(nodes=1, cores_per_node=2, gpus_per_node=1)

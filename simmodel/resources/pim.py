@@ -41,11 +41,11 @@ class PIMRank(Processor):
     InputError
         an option is missing, unknown or no quantity
 
-    >>> from simmodel.environment import Environment
-    >>> from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
-    >>> from simmodel.platform.network import LinkSpec
-    >>> from simmodel.systems.machine.system import Machine
-    >>> from simmodel.work.taskset import TaskSet
+    >>> from simmodel import Environment
+    >>> from simmodel.platform import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
+    >>> from simmodel.platform import LinkSpec
+    >>> from simmodel import Machine
+    >>> from simmodel import TaskSet
     >>> spec = MachineSpec(
     ...     pools=[MemoryPoolSpec(name="host"), MemoryPoolSpec(name="mram", size=4e9)],
     ...     architectures=[ArchitectureSpec(name="x86"), ArchitectureSpec(name="dpu")],

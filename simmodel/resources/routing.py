@@ -33,7 +33,7 @@ class Router:
     InputError
         where an edge names no link of the network
 
-    >>> from simmodel.platform.network import LinkSpec
+    >>> from simmodel.platform import LinkSpec
     >>> links = [LinkSpec(name=a + b, bandwidth=1, latency=1, between=(a, b)) for a, b in ("xy", "yz")]
     >>> Router(NetworkSpec(links=links)).route("x", "z")
     ('xy', 'yz')

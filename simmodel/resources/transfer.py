@@ -30,9 +30,9 @@ class Transfer(Flow):
     It works in conditions. A process that is interrupted while it waits for it leaves it going; ``cancel()`` gives it
     up and ``pause()`` holds it until ``resume()``, each keeping what has been moved (``bytes_done``).
 
-    >>> from simmodel.environment import Environment
-    >>> from simmodel.platform.network import LinkSpec
-    >>> from simmodel.resources.network import Network
+    >>> from simmodel import Environment
+    >>> from simmodel.platform import LinkSpec
+    >>> from simmodel import Network
     >>> env = Environment()
     >>> network = Network(env, [LinkSpec(name="wan", bandwidth=100.0)])
     >>> def fetch(env):

@@ -90,7 +90,7 @@ class Windows:
             what it is for; by this name a snapshot finds ``tell`` again
 
         >>> from simmodel import Environment
-        >>> from simmodel.resources.counts import CountPool
+        >>> from simmodel.resources import CountPool
         >>> env = Environment(); pool = CountPool(env, "pool", 4)
         >>> _ = pool.announce(10, 20, 3)
         >>> env.run(until=15); pool.free, pool.windows

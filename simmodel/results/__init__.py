@@ -1,8 +1,5 @@
 """Results: records with tables, metrics, plots and files."""
 
-from simmodel.results.broker import BrokerResult
-from simmodel.results.loading import load_result, read_scenario
-from simmodel.results.machine import MachineResult
-from simmodel.results.result import Result, recorded_result
+import lazy_loader
 
-__all__ = ["BrokerResult", "MachineResult", "Result", "load_result", "read_scenario", "recorded_result"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

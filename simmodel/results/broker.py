@@ -25,10 +25,10 @@ class BrokerResult(Result, BrokerRecord):
     It is a result as any other: its metrics are those of all jobs together. Fields and columns are those of
     :class:`~simmodel.records.broker_record.BrokerRecord`; its ``clusters`` are results.
 
-    >>> from simmodel.environment import Environment
-    >>> from simmodel.systems.broker.system import Broker
-    >>> from simmodel.systems.cluster.system import Cluster
-    >>> from simmodel.work.job import Job
+    >>> from simmodel import Environment
+    >>> from simmodel import Broker
+    >>> from simmodel import Cluster
+    >>> from simmodel import Job
     >>> env = Environment()
     >>> broker = Broker(env, [Cluster(env, 4, name="a"), Cluster(env, 4, name="b")], "sgs-t")
     >>> for _ in range(3): _ = broker.submit(Job(processors=4, run=10), home="a")

@@ -31,7 +31,7 @@ class MachineResult(Stored, TaskRecord):
 
     Fields and parameters are those of :class:`~simmodel.records.task_record.TaskRecord`.
 
-    >>> from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
+    >>> from simmodel.platform import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
     >>> spec = MachineSpec(pools=[MemoryPoolSpec(name="ram")], architectures=[ArchitectureSpec(name="x86")],
     ...     processors=[ProcessorSpec(name="cpu", count=2, type="CPUCore", architecture="x86", pool="ram")])
     >>> tasks = {"task": ["a", "b"], "processor": ["cpu0", "cpu1"], "start": [0, 0], "end": [4, 6]}

@@ -118,7 +118,7 @@ def recorded_result(workload: Workload, *, processors: int | None = None) -> Res
 
     Jobs without a recorded wait or run time stand there as ``rejected``.
 
-    >>> from simmodel.work.workload import Workload
+    >>> from simmodel import Workload
     >>> log = Workload({"submit": [0, 5], "wait": [0, 7], "run": [10, 10], "processors": [1, 4]}, processors=4)
     >>> recorded_result(log).jobs["start"]
     array([ 0., 12.])

@@ -32,10 +32,10 @@ class TaskBrokerResult:
         how often the policy was asked, and the seconds inside it; what repeats the run
 
     >>> from simmodel import Environment
-    >>> from simmodel.catalogue import load_platform
-    >>> from simmodel.systems.broker.system import Broker
-    >>> from simmodel.systems.machine.system import Machine
-    >>> from simmodel.work.taskset import TaskSet
+    >>> from simmodel import load_platform
+    >>> from simmodel import Broker
+    >>> from simmodel import Machine
+    >>> from simmodel import TaskSet
     >>> env = Environment()
     >>> machines = [Machine(env, load_platform("hetsim-slow"), name=name) for name in ("a", "b")]
     >>> broker = Broker(env, machines, "round-robin")

@@ -82,7 +82,7 @@ def look_up(value: Any, path: str) -> Any:
     InputError
         where it leads nowhere
 
-    >>> from simmodel.platform.cluster import ClusterSpec, NodeSpec, PartitionSpec
+    >>> from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
     >>> spec = ClusterSpec(partitions=[PartitionSpec(name="cpu", nodes=[NodeSpec(count=2, cores=8)])])
     >>> look_up(spec, "partitions.cpu.nodes[0].cores")
     8
@@ -100,7 +100,7 @@ def changed(value: Any, changes: Mapping[str, Any]) -> Any:
     InputError
         where a path leads nowhere, two contradict each other, or the new value is not possible
 
-    >>> from simmodel.platform.cluster import ClusterSpec
+    >>> from simmodel.platform import ClusterSpec
     >>> changed(ClusterSpec.simple(16), {"partitions[0].processors": 32}).processors
     32
     """

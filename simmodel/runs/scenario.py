@@ -67,7 +67,7 @@ class Scenario:
     InputError
         where a value is not possible
 
-    >>> from simmodel.work.job import Job
+    >>> from simmodel import Job
     >>> small = Scenario(platform=2, workload=[Job(processors=2, run=5), Job(processors=2, run=5)])
     >>> small.run().jobs["end"]
     array([ 5., 10.])
@@ -239,7 +239,7 @@ class Scenario:
         What the document does not hold (objects, large workloads) stands there as :class:`Missing`, and is to be given
         to :meth:`run`.
 
-        >>> from simmodel.work.workload import Workload
+        >>> from simmodel import Workload
         >>> log = Workload({"submit": [0, 0], "run": [5, 5], "processors": [2, 2]})
         >>> Scenario.from_document(Scenario(platform=2, workload=log).run().scenario).run().jobs["end"]
         array([ 5., 10.])

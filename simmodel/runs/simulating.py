@@ -186,7 +186,7 @@ def simulate(
     Stalled
         where work waits that nothing will ever start
 
-    >>> from simmodel.work.job import Job
+    >>> from simmodel import Job
     >>> jobs = [Job(processors=5, run=1000), Job(submit=900, processors=5, run=500),
     ...         Job(submit=950, processors=7, run=100), Job(submit=960, processors=2, run=400)]
     >>> simulate(12, jobs, "easy").jobs["start"]
@@ -200,7 +200,7 @@ def simulate(
 
     A machine runs workflows and sets of tasks:
 
-    >>> from simmodel.work.workflow import Task, Workflow
+    >>> from simmodel import Task, Workflow
     >>> chain = Workflow([Task(id="a", run=100), Task(id="b", run=50)], [("a", "b", 50e6)])
     >>> simulate("hetsim-slow", chain, "heft").metrics()["tasks"]
     2

@@ -41,9 +41,9 @@ class Simulation:
     name
         what tables and plots call the run; default: the policy
 
-    >>> from simmodel.environment import Environment
-    >>> from simmodel.systems.cluster.system import Cluster
-    >>> from simmodel.work.job import Job
+    >>> from simmodel import Environment
+    >>> from simmodel import Cluster
+    >>> from simmodel import Job
     >>> cluster = Cluster(Environment(), 4)
     >>> jobs = [cluster.submit(Job(processors=3, run=10)) for _ in range(2)]
     >>> Simulation(cluster).run().result().jobs["start"]

@@ -39,7 +39,7 @@ class Policy:
     draws
         whether it may draw random numbers, so that runs of other seeds differ
 
-    >>> from simmodel.scheduling.protocol import Start
+    >>> from simmodel import Start
     >>> class Widest(Policy):
     ...     def __init__(self, most=100):
     ...         self.most = most

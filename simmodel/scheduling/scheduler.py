@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from simmodel.errors import InputError, PolicyError
 from simmodel.scheduling.policy_base import Decides, Policy
 from simmodel.scheduling.protocol import Decision, Preempt, Reserve, Start, View, WakeAt
-from simmodel.scheduling.registry import PolicyLike
-from simmodel.scheduling.registry import policy as policy_of
+from simmodel.scheduling.registry import PolicyLike, policy as policy_of
 
 if TYPE_CHECKING:
     from simmodel.environment import Call, Environment, ToCome
@@ -139,9 +138,9 @@ class Scheduler:
 
     Answered from outside, ``fcfs`` as a loop:
 
-    >>> from simmodel.environment import Environment
-    >>> from simmodel.systems.cluster.system import Cluster
-    >>> from simmodel.work.job import Job
+    >>> from simmodel import Environment
+    >>> from simmodel import Cluster
+    >>> from simmodel import Job
     >>> env = Environment()
     >>> cluster = Cluster(env, 4)
     >>> first, second = cluster.submit(Job(processors=4, run=10)), cluster.submit(Job(processors=2, run=5))

@@ -1,1 +1,5 @@
-"""Snapshots: typed states of systems, and their JSON."""
+"""Snapshots: the state of a system at one instant as typed values, and their JSON."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

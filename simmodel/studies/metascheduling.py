@@ -85,7 +85,7 @@ SETUPS: dict[str, Setup] = {
 def fitting(log: Workload, processors: int = 2180) -> Workload:
     """Return the jobs of a log that ask for at most so many processors.
 
-    >>> from simmodel.work.workload import Workload
+    >>> from simmodel import Workload
     >>> log = Workload({"submit": [0, 0], "run": [1, 1], "processors": [2180, 4360]})
     >>> len(fitting(log))
     1

@@ -1,1 +1,5 @@
-""""""
+"""Systems: places under one scheduler and the life of work between them."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

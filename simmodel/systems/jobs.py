@@ -67,7 +67,7 @@ class JobSystem(System[LiveJob]):
     :class:`~simmodel.snapshots.job_system.JobSystemSnapshot`.
 
     >>> from types import SimpleNamespace
-    >>> from simmodel.resources.counts import CountPool
+    >>> from simmodel.resources import CountPool
     >>> env = Environment()
     >>> slots = JobSystem(env, SimpleNamespace(name="slots"), "fcfs", places=[CountPool(env, "slots", 2)])
     >>> jobs = [slots.submit(Job(run=10)) for _ in range(3)]; env.run()
@@ -288,7 +288,7 @@ class JobSystem(System[LiveJob]):
             where no place can ever run it
 
         >>> from types import SimpleNamespace
-        >>> from simmodel.resources.counts import CountPool
+        >>> from simmodel.resources import CountPool
         >>> env = Environment()
         >>> slots = JobSystem(env, SimpleNamespace(name="slots"), places=[CountPool(env, "slots", 2)])
         >>> jobs = [slots.submit(Job(run=10, requested=20)) for _ in range(3)]; env.run(until=1)

@@ -204,7 +204,7 @@ def kind_named(name: str) -> Kind:
 def kind_of(spec: Any) -> Kind | None:
     """Return the kind of system that a description describes, ``None`` where it is no description.
 
-    >>> from simmodel.platform.cluster import ClusterSpec
+    >>> from simmodel.platform import ClusterSpec
     >>> kind_of(ClusterSpec.simple(4)).name
     'cluster'
     """
@@ -242,7 +242,7 @@ def kind_of_platform(platform: SystemSpec | Snapshot | None) -> Kind:
 def work_of(platform: SystemSpec | Snapshot | None) -> Literal["jobs", "tasks"]:
     """Return what a system runs, of its description or snapshot.
 
-    >>> from simmodel.platform.cluster import ClusterSpec
+    >>> from simmodel.platform import ClusterSpec
     >>> work_of(ClusterSpec.simple(4))
     'jobs'
     """

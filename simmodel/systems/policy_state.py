@@ -25,8 +25,8 @@ def policy_state(scheduler: Scheduler) -> PolicyState:
     SnapshotError
         where what it remembers is not of plain values
 
-    >>> from simmodel.environment import Environment
-    >>> from simmodel.systems.cluster.system import Cluster
+    >>> from simmodel import Environment
+    >>> from simmodel import Cluster
     >>> policy_state(Cluster(Environment(), 4, "easy").scheduler).known_as
     'easy'
     """

@@ -28,8 +28,8 @@ def check_place(place: Place, work: Iterable[LiveJob | LiveTask] = ()) -> None:
     AssertionError
         something is missing, changes when asked, or contradicts itself
 
-    >>> from simmodel.environment import Environment
-    >>> from simmodel.resources.counts import CountPool
+    >>> from simmodel import Environment
+    >>> from simmodel.resources import CountPool
     >>> check_place(CountPool(Environment(), "slots", 4))
     """
     for name in ("name", "capacity", "free", "queues", "version", "backlog", "can_run", "why_not", "fits"):

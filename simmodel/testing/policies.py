@@ -14,15 +14,14 @@ from simmodel.errors import Stalled
 from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.scheduling.policy_base import FunctionPolicy, Policy
 from simmodel.scheduling.protocol import Decision, View
-from simmodel.scheduling.registry import PolicyLike
-from simmodel.scheduling.registry import policy as policy_of
+from simmodel.scheduling.registry import PolicyLike, policy as policy_of
 from simmodel.systems.broker.system import Broker
 from simmodel.systems.cluster.system import Cluster
 from simmodel.systems.kinds import kind_of_snapshot
 from simmodel.systems.machine.system import Machine
 from simmodel.systems.system import Live, System
 from simmodel.testing.outcomes import rows_of
-from simmodel.testing.reachable import leaks
+from simmodel.testing.reachability import leaks
 from simmodel.work.job import Job
 from simmodel.work.task import Task
 from simmodel.work.workflow import Workflow

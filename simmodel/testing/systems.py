@@ -53,7 +53,7 @@ def check_system(kind: str | Kind, spec: Any, work: GivenWork) -> None:
     AssertionError
         a check fails; the message says which
 
-    >>> from simmodel.platform.cluster import ClusterSpec
+    >>> from simmodel.platform import ClusterSpec
     >>> check_system("cluster", ClusterSpec.simple(4), [Job(submit=i, processors=3, run=9) for i in range(5)])
     """
     kind = kind_named(kind) if isinstance(kind, str) else kind

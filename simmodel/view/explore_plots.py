@@ -65,7 +65,7 @@ def exploration(found: Explored, metrics: Sequence[str] | None = None, *, log: b
     log
         whether the axis of values is logarithmic
 
-    >>> from simmodel.experiments.exploration import explore
+    >>> from simmodel import explore
     >>> figure = exploration(explore("hetsim-slow", "random:tasks=20", ["hrr", "heft"], seeds=3))
     >>> [axes.get_ylabel() for axes in figure.axes]
     ['SLR']

@@ -31,7 +31,7 @@ def sparkline(steps: Steps, top: float, label: str, colour: str = "#3b6ea5") -> 
     label
         what a reader hears or sees on it
 
-    >>> from simmodel.records.steps import Steps
+    >>> from simmodel.records import Steps
     >>> sparkline(Steps([0, 5], [1, 0], end=10), top=1, label="use").startswith("<svg")
     True
     """

@@ -35,10 +35,10 @@ def link_load(record: NetworkRecorder, links: Sequence[str] | None = None, *, ax
     ax
         where to draw; default: a new figure
 
-    >>> from simmodel.environment import Environment
-    >>> from simmodel.platform.network import LinkSpec
-    >>> from simmodel.records.network_recorder import NetworkRecorder
-    >>> from simmodel.resources.network import Network
+    >>> from simmodel import Environment
+    >>> from simmodel.platform import LinkSpec
+    >>> from simmodel.records import NetworkRecorder
+    >>> from simmodel import Network
     >>> env = Environment()
     >>> network = Network(env, [LinkSpec(name="wan", bandwidth=100.0)])
     >>> record = NetworkRecorder(network); env.observe(record)
@@ -94,10 +94,10 @@ def transfer_times(record: NetworkRecorder, *, ax: Axes | None = None) -> Axes:
     Up to 60 are bars from their start, the time alone dark and the queueing after it light; more are points over the
     time alone, with the line on which nothing is lost.
 
-    >>> from simmodel.environment import Environment
-    >>> from simmodel.platform.network import LinkSpec
-    >>> from simmodel.records.network_recorder import NetworkRecorder
-    >>> from simmodel.resources.network import Network
+    >>> from simmodel import Environment
+    >>> from simmodel.platform import LinkSpec
+    >>> from simmodel.records import NetworkRecorder
+    >>> from simmodel import Network
     >>> env = Environment()
     >>> network = Network(env, [LinkSpec(name="wan", bandwidth=100.0)])
     >>> record = NetworkRecorder(network); env.observe(record)

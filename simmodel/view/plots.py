@@ -48,7 +48,7 @@ class ResultPlots:
     result
         the run
 
-    >>> from simmodel.results.result import Result
+    >>> from simmodel import Result
     >>> result = Result(jobs={"submit": [0, 0], "start": [0, 10], "end": [10, 30], "processors": [4, 2]}, processors=4)
     >>> result.plot.queue().get_ylabel()
     'waiting jobs'

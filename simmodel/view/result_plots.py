@@ -113,8 +113,8 @@ def queue(result: JobRecord, *, processors: bool = False, ax: Axes | None = None
 
 
 def power_over_time(result: JobRecord, *, ax: Axes | None = None) -> Axes:
-    """Draw the power of all nodes over time, in kW, as :func:`simmodel.metrics.node_energy.power` finds it."""
-    from simmodel.metrics.node_energy import power
+    """Draw the power of all nodes over time, in kW, as :func:`simmodel.metrics.power_and_energy.power` finds it."""
+    from simmodel.metrics.power_and_energy import power
 
     ax = axes(ax)
     steps = power(result).scaled(1e-3)

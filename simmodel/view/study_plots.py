@@ -73,7 +73,7 @@ def setup_study(study: Bars, *, size: tuple[float, float] = (9.0, 3.4)) -> Figur
     size
         inches
 
-    >>> from simmodel.studies.hetsim import setup_study as run
+    >>> from simmodel.studies import setup_study as run
     >>> [text.get_text() for text in setup_study(run(["hrr", "heft"], seeds=2)).axes[0].get_xticklabels()]
     ['slow', 'fast', 'slow, setup', 'fast, setup']
     """
@@ -123,7 +123,7 @@ def fat_curve(curve: Curves, *, size: tuple[float, float] | None = None) -> Figu
     size
         inches; default: by the number of panels
 
-    >>> from simmodel.studies.fat import fat_curve as run
+    >>> from simmodel.studies import fat_curve as run
     >>> found = run(fats=[0.2, 0.8], ccrs=[0.1, 1.0], seeds=2, shape={"n": 20})
     >>> [axes.get_title(loc="left") for axes in fat_curve(found).axes]
     ['CCR 0.1', 'CCR 1', '', '']

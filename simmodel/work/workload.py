@@ -138,7 +138,7 @@ class Workload:
     def from_jobs(cls, jobs: Iterable[Job], *, name: str = "jobs", processors: int | None = None) -> Workload:
         """Return the workload of these jobs, in their order.
 
-        >>> from simmodel.work.job import Job
+        >>> from simmodel import Job
         >>> Workload.from_jobs([Job(processors=2, run=10), Job(run=5, submit=3)])["submit"]
         array([0., 3.])
         """

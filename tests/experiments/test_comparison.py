@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 import simmodel
-from simmodel import InputError, Job, Start, compare, policy, replicate, simulate
+from simmodel import InputError, Job, Start, compare, replicate, simulate
 from simmodel.generators.arrivals import synthetic
 from simmodel.generators.lublin_feitelson import lublin
+from simmodel.scheduling import policy
 
 JOBS = [Job(processors=3, run=10), Job(processors=4, run=100), Job(processors=1, run=10)]
 

@@ -5,8 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from simmodel import Cluster, ClusterSnapshot, Environment, Job, Outcome, Workload, load_workload
+from simmodel import Cluster, Environment, Job, Workload, load_workload
+from simmodel.futures import Outcome
 from simmodel.generators.arrivals import synthetic
+from simmodel.snapshots import ClusterSnapshot
 
 QUEUE = ((3, 100), (4, 50), (1, 20), (1, 200))  # the first runs
 

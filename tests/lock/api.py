@@ -12,36 +12,33 @@ from typing import Any
 from simmodel import (
     Broker,
     Cluster,
-    ClusterSpec,
     Environment,
     Machine,
     Network,
-    NetworkRecorder,
     SimmodelError,
     Workload,
     compare,
-    compare_brokers,
     explore,
     load_platform,
     load_result,
-    load_tasks,
     load_workflow,
     load_workload,
-    objective,
-    policy_names,
     replicate,
-    replicate_portfolio,
     simulate,
     what_if,
 )
-from simmodel.catalogue import bundled_names
+from simmodel.catalogue import bundled_names, load_tasks
 from simmodel.cli import main
+from simmodel.experiments import compare_brokers, replicate_portfolio
 from simmodel.experiments.portfolio_comparison import compare_portfolio
 from simmodel.formats.daggen import write_daggen
 from simmodel.formats.hetsim import read_hetsim, write_hetsim
 from simmodel.formats.swf import write_swf
 from simmodel.formats.wfformat import write_wfformat
 from simmodel.generators.settings import generate
+from simmodel.platform import ClusterSpec
+from simmodel.records import NetworkRecorder
+from simmodel.scheduling import objective, policy_names
 
 RENAMED: dict[str, str] = {}
 """Columns and metrics that have another name today than in the recorded figures: ``{recorded: today}``."""

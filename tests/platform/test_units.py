@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from simmodel.errors import InputError
 from simmodel.platform.units import UNITS, parse_quantity, show_quantity

@@ -5,8 +5,7 @@ from math import log2, log10, sqrt
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from simmodel.environment import Environment
 from simmodel.policies import Backfill

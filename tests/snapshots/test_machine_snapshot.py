@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
-from simmodel import Environment, ImpossibleWork, InputError, SnapshotError, Stalled, Task, Workflow, simulate
+from simmodel import Environment, InputError, Task, Workflow, simulate
 from simmodel.catalogue import load_platform
+from simmodel.errors import ImpossibleWork, SnapshotError, Stalled
 from simmodel.snapshots.machine import MachineSnapshot
 from simmodel.systems.machine.system import Machine
 from simmodel.work.taskset import TaskSet

@@ -77,9 +77,9 @@ class Broker(BrokerCore):
     InputError
         where there is no system, names or slowdowns do not match, or the policy is not known
 
-    >>> from simmodel.environment import Environment
-    >>> from simmodel.systems.cluster.system import Cluster
-    >>> from simmodel.work.job import Job
+    >>> from simmodel import Environment
+    >>> from simmodel import Cluster
+    >>> from simmodel import Job
     >>> env = Environment()
     >>> broker = Broker(env, [Cluster(env, 4, name="a"), Cluster(env, 8, name="b")], "sgs-t", slowdowns=[1, 1.5])
     >>> jobs = [broker.submit(Job(processors=4, run=10)) for _ in range(3)]
@@ -130,9 +130,9 @@ class Broker(BrokerCore):
         ImpossibleWork
             where no system that the policy may choose can ever run it
 
-        >>> from simmodel.environment import Environment
-        >>> from simmodel.systems.cluster.system import Cluster
-        >>> from simmodel.work.job import Job
+        >>> from simmodel import Environment
+        >>> from simmodel import Cluster
+        >>> from simmodel import Job
         >>> env = Environment()
         >>> broker = Broker(env, [Cluster(env, 2, name="a"), Cluster(env, 4, name="b")], slowdowns=[1, 2])
         >>> broker.estimate(Job(processors=2, run=10)).finish, broker.estimate(Job(processors=4, run=10)).finish
@@ -204,9 +204,9 @@ class Broker(BrokerCore):
         SnapshotError
             where a system cannot be copied, a job is a process, or the memory of the policy is not of plain values
 
-        >>> from simmodel.environment import Environment
-        >>> from simmodel.systems.cluster.system import Cluster
-        >>> from simmodel.work.job import Job
+        >>> from simmodel import Environment
+        >>> from simmodel import Cluster
+        >>> from simmodel import Job
         >>> env = Environment()
         >>> broker = Broker(env, [Cluster(env, 4, name="a"), Cluster(env, 4, name="b")], "sgs-t")
         >>> for _ in range(3): _ = broker.submit(Job(processors=4, run=10))
@@ -240,9 +240,9 @@ class Broker(BrokerCore):
         InputError
             where the time is another, a policy is not known by a name, or the snapshot contradicts itself
 
-        >>> from simmodel.environment import Environment
-        >>> from simmodel.systems.cluster.system import Cluster
-        >>> from simmodel.work.job import Job
+        >>> from simmodel import Environment
+        >>> from simmodel import Cluster
+        >>> from simmodel import Job
         >>> env = Environment()
         >>> broker = Broker(env, [Cluster(env, 4, name="a"), Cluster(env, 4, name="b")], "sgs-t")
         >>> for _ in range(3): _ = broker.submit(Job(processors=4, run=10))

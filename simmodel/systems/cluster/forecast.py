@@ -57,9 +57,9 @@ class Forecast(Observer):
     InputError
         where ``by`` is neither of the two
 
-    >>> from simmodel.environment import Environment
-    >>> from simmodel.systems.cluster.system import Cluster
-    >>> from simmodel.work.job import Job
+    >>> from simmodel import Environment
+    >>> from simmodel import Cluster
+    >>> from simmodel import Job
     >>> env = Environment()
     >>> cluster = Cluster(env, 4, policy="easy")
     >>> _ = cluster.submit(Job(processors=3, run=10, requested=60)); env.run(until=1)

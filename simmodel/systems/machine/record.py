@@ -28,10 +28,10 @@ _MOMENTS = ("submit", "ready", "assigned")
 def machine_result(machine: MachineState, name: str) -> MachineResult:
     """Return what has happened on a machine so far.
 
-    >>> from simmodel.environment import Environment
-    >>> from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
-    >>> from simmodel.systems.machine.system import Machine
-    >>> from simmodel.work.taskset import TaskSet
+    >>> from simmodel import Environment
+    >>> from simmodel.platform import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
+    >>> from simmodel import Machine
+    >>> from simmodel import TaskSet
     >>> spec = MachineSpec(
     ...     pools=[MemoryPoolSpec(name="ram")], architectures=[ArchitectureSpec(name="x86")],
     ...     processors=[ProcessorSpec(name="core", type="CPUCore", architecture="x86", pool="ram")])

@@ -73,8 +73,8 @@ class Machine(MachineState):
     Observers may have ``task_ready(task)``, ``task_assigned(task, place)``, ``task_ended(task, place, stamps)``,
     ``task_stopped(task, place)``, ``data_moved(moved)`` and ``decided(scheduler, seconds, decisions)``.
 
-    >>> from simmodel.platform.machine import ArchitectureSpec, MemoryPoolSpec, ProcessorSpec
-    >>> from simmodel.work.task import Task
+    >>> from simmodel.platform import ArchitectureSpec, MemoryPoolSpec, ProcessorSpec
+    >>> from simmodel import Task
     >>> spec = MachineSpec(
     ...     pools=[MemoryPoolSpec(name="ram")], architectures=[ArchitectureSpec(name="x86")],
     ...     processors=[ProcessorSpec(name="core", count=2, type="CPUCore", architecture="x86", pool="ram")])
@@ -348,7 +348,7 @@ class Machine(MachineState):
         InputError
             where something has
 
-        >>> from simmodel.catalogue import load_platform
+        >>> from simmodel import load_platform
         >>> env = Environment(); machine = Machine(env, load_platform("hetsim-slow"))
         >>> first, later = machine.submit(TaskSet([3.0])), machine.submit(TaskSet([4.0]), at=2)
         >>> env.run(until=1); machine.withdraw(later); later.tasks[0].state
@@ -407,7 +407,7 @@ class Machine(MachineState):
         ImpossibleWork
             where the machine can never run all of it
 
-        >>> from simmodel.catalogue import load_platform
+        >>> from simmodel import load_platform
         >>> machine = Machine(Environment(), load_platform("hetsim-slow"))
         >>> chain = TaskSet([3.0, 4.0], parents=[(), (0,)], implementations=[("CPUCore",), ("CPUCore",)])
         >>> machine.estimate(chain).finish
@@ -518,7 +518,7 @@ class Machine(MachineState):
         InputError
             where the time is another, or the policy is not known by a name
 
-        >>> from simmodel.catalogue import load_platform
+        >>> from simmodel import load_platform
         >>> machine = Machine(Environment(), load_platform("hetsim-slow"))
         >>> _ = machine.submit(TaskSet([3.0, 4.0])); machine.env.run(until=2)
         >>> again = Machine.from_snapshot(Environment(2), machine.snapshot()); again.env.run()

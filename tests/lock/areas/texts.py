@@ -142,7 +142,9 @@ def summaries() -> dict[str, Any]:
         "exploration": lambda: _said(
             api.explored(["hetsim-slow"], ["random:tasks=12", "layered:n=12"], ["hrr", "heft"], seeds=3)
         ),
-        "compare_portfolio": lambda: _said(api.run_beside(16, work.log(92, 30), "portfolio(fcfs, sjf, backfill=easy)")),
+        "portfolio-compared": lambda: _said(
+            api.run_beside(16, work.log(92, 30), "portfolio(fcfs, sjf, backfill=easy)")
+        ),
         "whatif": lambda: _said(api.whatif(whatifs.cluster(), whatifs.POLICIES)),
         "whatif-drawn": lambda: _said(
             api.whatif(whatifs.cluster(), ["fcfs", "easy"], arrivals=whatifs.SETTINGS, samples=3, horizon=100)

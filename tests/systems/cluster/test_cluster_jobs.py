@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from simmodel import policy_names
 from simmodel.environment import Environment
 from simmodel.errors import ImpossibleWork, InputError, PolicyError, Stalled
 from simmodel.platform.cluster import ClusterSpec, ConsumableSpec, PartitionSpec, QueueSpec
 from simmodel.runs.simulating import simulate
+from simmodel.scheduling import policy_names
 from simmodel.scheduling.protocol import Preempt, Reserve, Start, WakeAt
 from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Dependency, Job

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from simpy import Interrupt
 
-from simmodel import Environment, ImpossibleWork, InputError, Task, Workflow
+from simmodel import Environment, InputError, Task, Workflow
+from simmodel.errors import ImpossibleWork
 from simmodel.snapshots.machine import MachineSnapshot
 from simmodel.systems.machine.system import Machine
 from simmodel.work.taskset import TaskSet

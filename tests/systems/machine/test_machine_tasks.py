@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simmodel import Environment, ImpossibleWork, InputError, PolicyError, Stalled, Start, Task, Workflow
+from simmodel import Environment, InputError, PolicyError, Start, Task, Workflow
+from simmodel.errors import ImpossibleWork, Stalled
 from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.platform.network import LinkSpec
 from simmodel.scheduling.protocol import Preempt

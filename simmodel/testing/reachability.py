@@ -18,8 +18,8 @@ def reachable(view: View) -> Iterator[tuple[str, Any]]:
 
     It follows objects of this package, sequences, mappings, sets and arrays; it calls nothing but properties.
 
-    >>> from simmodel.environment import Environment
-    >>> from simmodel.systems.cluster.system import Cluster
+    >>> from simmodel import Environment
+    >>> from simmodel import Cluster
     >>> dict(reachable(Cluster(Environment(), 4).view))["view.places[0].capacity"]
     4
     """

@@ -154,7 +154,7 @@ def power(
     idle_power, load_power
         watts a processor, or a node where nodes are identified, instead of those of the places
 
-    >>> from simmodel.records.job_record import JobRecord
+    >>> from simmodel.records import JobRecord
     >>> jobs = {"submit": [0, 0], "start": [0, 10], "end": [10, 30], "processors": [4, 2]}
     >>> result = JobRecord(jobs=jobs, processors=4)
     >>> power(result, idle_power=50, load_power=150).values
@@ -173,7 +173,7 @@ def energy(
 ) -> Energy:
     """Return the energy of all places over the run, in joules; parameters as of :func:`power`.
 
-    >>> from simmodel.records.job_record import JobRecord
+    >>> from simmodel.records import JobRecord
     >>> jobs = {"submit": [0, 0], "start": [0, 10], "end": [10, 30], "processors": [4, 2]}
     >>> result = JobRecord(jobs=jobs, processors=4)
     >>> energy(result, idle_power=50, load_power=150)
@@ -203,12 +203,12 @@ def node_energy(result: JobRecord, place: str | None = None, *, model: Model = "
         where the nodes of the place are not identified
 
     >>> import numpy as np
-    >>> from simmodel.records.job_record import JobRecord
+    >>> from simmodel.records import JobRecord
     >>> nodes = np.empty(1, dtype=object); nodes[0] = (1,)
     >>> run = {"job": [1], "attempt": [1], "start": [0.0], "end": [10.0], "place": ["rack"], "processors": [8],
     ...        "status": ["completed"], "nodes": nodes}
     >>> rack = {"place": ["rack"], "processors": [16], "nodes": [2], "idle_power": [100.0], "load_power": [300.0]}
-    >>> from simmodel.work.table import Table
+    >>> from simmodel.work import Table
     >>> result = JobRecord(jobs={"submit": [0], "start": [0], "end": [10], "processors": [8]}, processors=16,
     ...                 runs=Table(run), places=Table(rack))
     >>> node_energy(result)["energy"]

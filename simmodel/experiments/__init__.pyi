@@ -1,0 +1,14 @@
+from .broker_comparison import BrokerComparison as BrokerComparison, compare_brokers as compare_brokers
+from .comparison import (
+    Comparison as Comparison,
+    Replications as Replications,
+    compare as compare,
+    replicate as replicate,
+)
+from .exploration import Exploration as Exploration, explore as explore
+from .portfolio_comparison import (
+    PortfolioComparison as PortfolioComparison,
+    PortfolioReplications as PortfolioReplications,
+    compare_portfolio as compare_portfolio,
+    replicate_portfolio as replicate_portfolio,
+)

@@ -1,0 +1,12 @@
+from .daggen import read_daggen as read_daggen, write_daggen as write_daggen
+from .dax import read_dax as read_dax
+from .gwf import read_gwf as read_gwf
+from .hetsim import read_hetsim as read_hetsim, write_hetsim as write_hetsim
+from .hetsim_config import HetSimConfig as HetSimConfig, read_hetsim_config as read_hetsim_config
+from .named_columns import read_columns as read_columns
+from .pbs import read_pbs as read_pbs
+from .sacct import read_sacct as read_sacct
+from .sst import read_sst as read_sst
+from .sst_machine import SSTScenario as SSTScenario, machine_for as machine_for, read_sst_scenario as read_sst_scenario
+from .swf import read_swf as read_swf, write_swf as write_swf
+from .wfformat import read_wfformat as read_wfformat, write_wfformat as write_wfformat

@@ -1,0 +1,5 @@
+from .branches import Branch as Branch, CancelJob as CancelJob, StartJob as StartJob, SubmitJob as SubmitJob
+from .executors import OutOfTime as OutOfTime
+from .outcomes import Outcome as Outcome, Sample as Sample, Starting as Starting
+from .what_if_result import WhatIf as WhatIf
+from .whatif import what_if as what_if

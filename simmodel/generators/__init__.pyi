@@ -1,0 +1,30 @@
+from .arrivals import poisson_arrivals as poisson_arrivals, renewal_arrivals as renewal_arrivals, synthetic as synthetic
+from .costs import layered_with_costs as layered_with_costs, with_costs as with_costs
+from .distributions import (
+    Distribution as Distribution,
+    choice as choice,
+    deterministic as deterministic,
+    distribution as distribution,
+    exponential as exponential,
+    gamma as gamma,
+    hyper_exponential as hyper_exponential,
+    log_normal as log_normal,
+    uniform as uniform,
+    weibull as weibull,
+)
+from .estimates import (
+    distinct_estimates as distinct_estimates,
+    estimate_times as estimate_times,
+    user_estimates as user_estimates,
+    with_estimates as with_estimates,
+)
+from .families import implementations as implementations, only_possible as only_possible, with_families as with_families
+from .layers import layered as layered
+from .lublin_feitelson import TYPELESS as TYPELESS, LublinClass as LublinClass, lublin as lublin
+from .mixing import mix as mix, mixture as mixture
+from .phased import JobClass as JobClass, schedtwin as schedtwin
+from .settings import generate as generate, read_settings as read_settings, settings_of as settings_of
+from .sipht_workflow import sipht as sipht
+from .task_arrivals import arrive as arrive, works_over_time as works_over_time
+from .task_kinds import TaskKind as TaskKind
+from .tasksets import changed as changed, database as database, random_tasks as random_tasks

@@ -1,0 +1,38 @@
+from .broker import (
+    BrokerSpec as BrokerSpec,
+    Slowdown as Slowdown,
+    SystemSpec as SystemSpec,
+    read_slowdowns as read_slowdowns,
+)
+from .cluster import (
+    ClusterSpec as ClusterSpec,
+    ConsumableSpec as ConsumableSpec,
+    FailureModel as FailureModel,
+    NodeSpec as NodeSpec,
+    OutageSpec as OutageSpec,
+    PartitionSpec as PartitionSpec,
+    QueueSpec as QueueSpec,
+    ReservationSpec as ReservationSpec,
+)
+from .machine import (
+    ArchitectureSpec as ArchitectureSpec,
+    MachineSpec as MachineSpec,
+    MemoryPoolSpec as MemoryPoolSpec,
+    ProcessorSpec as ProcessorSpec,
+)
+from .network import (
+    LinkSpec as LinkSpec,
+    NetworkSpec as NetworkSpec,
+    RouteSpec as RouteSpec,
+    SharingModel as SharingModel,
+    duplex as duplex,
+)
+from .options import (
+    BrokerOptions as BrokerOptions,
+    ClusterOptions as ClusterOptions,
+    MachineOptions as MachineOptions,
+    NoOptions as NoOptions,
+    Options as Options,
+)
+from .toml import from_dict as from_dict, read_toml as read_toml, to_dict as to_dict, write_toml as write_toml
+from .units import parse_quantity as parse_quantity, show_quantity as show_quantity

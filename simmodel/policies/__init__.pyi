@@ -1,0 +1,28 @@
+from .backfilling import Backfill as Backfill, Easy as Easy
+from .batch_mapping import MaxMin as MaxMin, MinMin as MinMin, Sufferage as Sufferage
+from .brokers import LeastLoaded as LeastLoaded, Siloed as Siloed
+from .mapping import (
+    EarliestFinish as EarliestFinish,
+    EarliestStart as EarliestStart,
+    FastestExecution as FastestExecution,
+    GreedyDS as GreedyDS,
+    MappingPolicy as MappingPolicy,
+    Random as Random,
+    RoundRobin as RoundRobin,
+    Share as Share,
+)
+from .ordering import Multifactor as Multifactor, Order as Order, order as order
+from .placement import BestFit as BestFit
+from .planners import (
+    CPOP as CPOP,
+    HEFT as HEFT,
+    PEFT as PEFT,
+    HEFTSetup as HEFTSetup,
+    LookaheadHEFT as LookaheadHEFT,
+    PEFTSetup as PEFTSetup,
+    Planner as Planner,
+)
+from .planning import Conservative as Conservative, ConservativeKeep as ConservativeKeep
+from .portfolio import Portfolio as Portfolio
+from .preemption import Preemptive as Preemptive
+from .window import Window as Window

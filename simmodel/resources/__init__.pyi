@@ -1,0 +1,19 @@
+from .allocation import Allocation as Allocation
+from .claims import Claim as Claim, Grant as Grant, Lost as Lost, Preempted as Preempted
+from .consumables import Consumables as Consumables
+from .counts import CountPool as CountPool
+from .flow import Cancelled as Cancelled
+from .host import Execution as Execution, Host as Host
+from .links import Link as Link
+from .manycore import ManyCores as ManyCores
+from .memory import MemoryPool as MemoryPool
+from .network import Network as Network
+from .nodes import NodePool as NodePool
+from .pim import PIMRank as PIMRank
+from .pool import Pool as Pool
+from .processor import Phase as Phase, Processor as Processor
+from .routing import Router as Router
+from .services import ProcessorServices as ProcessorServices
+from .sharing import max_min_rates as max_min_rates
+from .taskplace import TaskPlace as TaskPlace
+from .transfer import Delivery as Delivery, Transfer as Transfer

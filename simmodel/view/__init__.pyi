@@ -1,0 +1,13 @@
+from .broker_plots import (
+    BrokerPlots as BrokerPlots,
+    before_and_after as before_and_after,
+    flows as flows,
+    weeks as weeks,
+)
+from .machine_plots import MachinePlots as MachinePlots
+from .network_plots import link_load as link_load, transfer_times as transfer_times
+from .plots import ResultPlots as ResultPlots
+from .result_plots import cdf as cdf
+from .study_plots import fat_curve as fat_curve, setup_study as setup_study
+from .whatif_plots import outcomes as outcomes
+from .workload_plots import arrivals as arrivals, size_and_run as size_and_run

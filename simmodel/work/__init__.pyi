@@ -1,0 +1,17 @@
+from .job import Dependency as Dependency, Job as Job, JobRequest as JobRequest, LiveJob as LiveJob, Run as Run
+from .live import LiveWork as LiveWork
+from .livetask import LiveData as LiveData, LiveTask as LiveTask
+from .table import Table as Table
+from .task import DataObject as DataObject, File as File, RecordedMachine as RecordedMachine, Task as Task
+from .taskset import TaskSet as TaskSet
+from .transformations import (
+    between as between,
+    first as first,
+    merge as merge,
+    offered_load as offered_load,
+    scale_load as scale_load,
+    select as select,
+    shift as shift,
+)
+from .workflow import Edge as Edge, Workflow as Workflow
+from .workload import Report as Report, Workload as Workload
