@@ -228,7 +228,7 @@ def replicated(platform: Any, make: Any, policies: Any, **options: Any) -> Any:
     return replicate(platform, make, policies, **options)
 
 
-def run_beside(platform: Any, work: Any, portfolio: Any, **options: Any) -> Any:
+def portfolio_compared(platform: Any, work: Any, portfolio: Any, **options: Any) -> Any:
     return compare_portfolio(platform, work, portfolio, **options)
 
 

@@ -34,10 +34,10 @@ def add() -> None:
         "portfolios",
         "in a text",
         lambda: _beside(
-            api.run_beside(16, work.log(53, 30), "portfolio(fcfs, sjf, backfill=easy, objective=wait_max)")
+            api.portfolio_compared(16, work.log(53, 30), "portfolio(fcfs, sjf, backfill=easy, objective=wait_max)")
         ),
     )
-    case("portfolios", "beside its policies", lambda: _beside(api.run_beside(16, work.log(54, 25), None)))
+    case("portfolios", "beside its policies", lambda: _beside(api.portfolio_compared(16, work.log(54, 25), None)))
     case(
         "portfolios",
         "by event",

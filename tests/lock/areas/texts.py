@@ -143,7 +143,7 @@ def summaries() -> dict[str, Any]:
             api.explored(["hetsim-slow"], ["random:tasks=12", "layered:n=12"], ["hrr", "heft"], seeds=3)
         ),
         "portfolio-compared": lambda: _said(
-            api.run_beside(16, work.log(92, 30), "portfolio(fcfs, sjf, backfill=easy)")
+            api.portfolio_compared(16, work.log(92, 30), "portfolio(fcfs, sjf, backfill=easy)")
         ),
         "whatif": lambda: _said(api.whatif(whatifs.cluster(), whatifs.POLICIES)),
         "whatif-drawn": lambda: _said(
