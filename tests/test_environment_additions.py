@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from simmodel.environment import END, SUBMIT, Environment, Occurrence, quiet_garbage_collector
 from simmodel.errors import Stalled

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 import simpy
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from simmodel.environment import Environment, RealtimeEnvironment
 from tests.helpers.simpy_classics import CLASSICS

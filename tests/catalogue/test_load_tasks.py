@@ -5,8 +5,7 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from simmodel.catalogue import bundled_file, load_platform, load_tasks, load_workload, make_work, task_names
 from simmodel.errors import ImpossibleWork, InputError

@@ -5,8 +5,7 @@ from contextlib import suppress
 
 import attrs
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from simmodel.catalogue import load_platform
 from simmodel.errors import InputError

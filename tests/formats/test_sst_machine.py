@@ -1,8 +1,7 @@
 """SST's keys about a run: who goes before whom, who may stop whom, and the machine of many cores."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from simmodel.catalogue import load_platform
 from simmodel.errors import ImpossibleWork, InputError

@@ -2,19 +2,10 @@
 
 import pytest
 
-from simmodel import (
-    Branch,
-    CancelJob,
-    Cluster,
-    ClusterSpec,
-    Environment,
-    Job,
-    PartitionSpec,
-    StartJob,
-    SubmitJob,
-    what_if,
-)
+from simmodel import Branch, Cluster, Environment, Job, what_if
+from simmodel.futures import CancelJob, StartJob, SubmitJob
 from simmodel.futures.outcomes import Starting
+from simmodel.platform import ClusterSpec, PartitionSpec
 from tests.helpers.small_snapshots import QUEUE, drawn, small, starts, week
 
 

@@ -21,8 +21,7 @@ from simmodel.futures.whatif import what_if
 from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.systems.cluster.from_data import snapshot_of
 from simmodel.work.transformations import between
-from tests.helpers.small_snapshots import QUEUE, drawn, small, starts
-from tests.helpers.small_snapshots import week as small_week
+from tests.helpers.small_snapshots import QUEUE, drawn, small, starts, week as small_week
 
 POLICIES = ["fcfs", "easy", "sjf+easy", "wfp+easy", "conservative", "conservative-keep"]
 

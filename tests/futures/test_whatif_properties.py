@@ -1,9 +1,9 @@
 """What-ifs of random snapshots, held against clusters that begin with the same jobs."""
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from simmodel import Branch, Cluster, ClusterSnapshot, Environment, Job, simulate, what_if
+from simmodel import Branch, Cluster, Environment, Job, simulate, what_if
+from simmodel.snapshots import ClusterSnapshot
 from tests.helpers.small_snapshots import starts
 
 SIZES = st.integers(1, 8)

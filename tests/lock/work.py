@@ -6,13 +6,12 @@ from functools import cache
 from random import Random
 from typing import Any
 
-from simmodel import (
+from simmodel import Job, Task, TaskSet, Workflow
+from simmodel.platform import (
     ArchitectureSpec,
     ClusterSpec,
     ConsumableSpec,
-    Dependency,
     FailureModel,
-    Job,
     LinkSpec,
     MachineSpec,
     MemoryPoolSpec,
@@ -22,10 +21,8 @@ from simmodel import (
     ProcessorSpec,
     QueueSpec,
     ReservationSpec,
-    Task,
-    TaskSet,
-    Workflow,
 )
+from simmodel.work import Dependency
 from tests.lock import api
 
 MODES: dict[str, dict[str, Any]] = {

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from simmodel.environment import Environment
 from simmodel.platform.cluster import ClusterSpec, NodeSpec, PartitionSpec

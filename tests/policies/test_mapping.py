@@ -3,8 +3,7 @@
 from math import inf
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from simmodel import Cluster, Environment
 from simmodel.errors import InputError

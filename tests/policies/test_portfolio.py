@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from simmodel import Cluster, Environment, Job, Start, policy, simulate
+from simmodel import Cluster, Environment, Job, Start, simulate
 from simmodel.errors import InputError, PolicyError
 from simmodel.generators.phased import schedtwin
 from simmodel.metrics.objective_scores import started_shares
 from simmodel.policies.portfolio import Portfolio
+from simmodel.scheduling import policy
 from simmodel.scheduling.registry import policy_names, split_names
 from tests.helpers.batch_cases import Case, cases, to_workload
 from tests.helpers.batch_runs import run
@@ -77,7 +77,8 @@ def test_utilisation_counts_the_whole_machine():
 
 
 def test_what_is_blocked_or_held_is_not_scored():
-    from simmodel import ClusterSpec, Dependency, PartitionSpec, QueueSpec
+    from simmodel.platform import ClusterSpec, PartitionSpec, QueueSpec
+    from simmodel.work import Dependency
 
     spec = ClusterSpec(
         name="c", partitions=[PartitionSpec(name="p", processors=4)], queues=[QueueSpec(name="q", max_running=1)]
@@ -112,7 +113,7 @@ def test_what_is_blocked_or_held_is_not_scored():
 
 
 def test_partitions_are_simulated_together():
-    from simmodel import ClusterSpec, NodeSpec, PartitionSpec
+    from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
 
     spec = ClusterSpec(
         name="c",

@@ -3,11 +3,14 @@
 import ast
 import re
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 
 import pytest
 
 import simmodel
+from simmodel import environment, errors
 from tests.helpers.new_process import printed
 from tests.helpers.paths import PACKAGE, ROOT
 
@@ -39,13 +42,30 @@ def test_importing_a_module_imports_nothing_heavy(module: Path) -> None:
     assert [name for name in found if name.split(".")[0] in HEAVY] == []
 
 
-def test_public_names_exist_and_are_listed() -> None:
-    assert len(set(simmodel.__all__)) == len(simmodel.__all__)
+PACKAGES = ("simmodel", *sorted(f"simmodel.{path.parent.name}" for path in PACKAGE.glob("*/__init__.pyi")))
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_the_public_names_of_a_package_exist_and_are_listed(package: str) -> None:
+    module = import_module(package)
+    assert module.__all__
+    assert len(set(module.__all__)) == len(module.__all__)
+    submodules = {each.name for each in iter_modules(module.__path__)}
+    for name in module.__all__:
+        assert getattr(module, name) is not None
+        assert name in dir(module)
+        assert name not in submodules, "a submodule of the same name would hide it"
+    with pytest.raises(AttributeError, match="simulated"):
+        _ = module.simulated
+
+
+def test_few_names_stand_at_the_top_and_each_is_that_of_one_package() -> None:
+    assert len(simmodel.__all__) <= 45
     for name in simmodel.__all__:
-        assert getattr(simmodel, name) is not None
-        assert name in dir(simmodel)
-    with pytest.raises(AttributeError, match="has no attribute 'simulated'"):
-        _ = simmodel.simulated  # type: ignore[attr-defined]
+        homes = [each for each in map(import_module, PACKAGES[1:]) if name in each.__all__]
+        homes = homes or [each for each in (environment, errors) if name in each.__all__]
+        assert any(getattr(home, name) is getattr(simmodel, name) for home in homes)
+        assert len(homes) == 1 or name == "compare"  # of results in simmodel.metrics, of policies here
 
 
 @pytest.mark.parametrize("module", MODULES, ids=str)

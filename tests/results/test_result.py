@@ -4,8 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from simmodel.records import Steps
 from simmodel.results import Result, recorded_result

@@ -7,8 +7,7 @@ import attrs
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from simmodel.errors import InputError
 from simmodel.work.task import DataObject, RecordedMachine, Task

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from simmodel import Backfill, BestFit, Conservative, ConservativeKeep, Easy, Multifactor, Order, Window
+from simmodel import Backfill, Order
+from simmodel.policies import BestFit, Conservative, ConservativeKeep, Easy, Multifactor, Window
 from tests.lock import api, work
 from tests.lock.cases import case
 from tests.lock.digests import columns, digest, exact, of_jobs, rounded

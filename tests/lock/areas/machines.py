@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from simmodel import HEFT
+from simmodel.policies import HEFT
 from tests.lock import api, work
 from tests.lock.cases import case
 from tests.lock.digests import of_tasks

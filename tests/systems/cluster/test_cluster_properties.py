@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from simmodel import policy_names
 from simmodel.environment import Environment
 from simmodel.errors import ImpossibleWork, Stalled
+from simmodel.scheduling import policy_names
 from simmodel.scheduling.registry import policy as policy_named
 from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Job
