@@ -4,8 +4,7 @@ from bisect import insort
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from simmodel.resources.profile import CountProfile
 from simmodel.resources.running import RunningIndex
