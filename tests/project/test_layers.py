@@ -1,13 +1,12 @@
-"""The order of the house: who imports whom, at the top of a module, inside functions and for typing alike."""
+"""The order of the packages: who imports whom, at the top of a module, in functions, for typing, and by strings."""
 
-import ast
-from collections.abc import Iterator
 from pathlib import Path
 
 import networkx as nx
 import pytest
 
-from tests.helpers.paths import PACKAGE
+from simmodel.scheduling.built_in import BUILT_IN
+from tests.helpers.package_imports import MODULES, STUBS, imported_modules, imports, modules_in_strings
 
 # A module imports only from its own row and from rows before it.
 ROWS = (
@@ -17,42 +16,17 @@ ROWS = (
 )
 UPWARD: dict[tuple[str, str], str] = {}
 """Importer and imported, of what climbs against the order all the same, and why."""
+NAMED_UPWARD = {
+    ("simmodel.scheduling.built_in", "policies"): "the table of policies, loaded by name when one is asked for",
+    ("simmodel.scheduling.registry", "policies"): "the group of entry points of policies",
+}
+"""Module and the later row that its strings name, and why."""
 CIRCLES, LARGEST = 3, 5
 """How many circles of imports there are at most, and of how many modules the largest: to be lowered, never raised."""
 
-
-def named(path: Path) -> str:
-    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-MODULES = {named(path): path for path in sorted(PACKAGE.rglob("*.py")) if "_data" not in path.parts}
-
-
-def imported(tree: ast.Module) -> Iterator[str]:
-    """Yield the modules of the package that a module imports anywhere in it."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name in MODULES)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, "absolute imports only"
-            for alias in node.names:
-                inner = f"{node.module}.{alias.name}"
-                if inner in MODULES:
-                    yield inner
-                elif node.module in MODULES and inner != "simmodel.__version__":
-                    yield str(node.module)
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
-            yield from (
-                str(each.value) for each in node.args if isinstance(each, ast.Constant) and each.value in MODULES
-            )
-
-
-IMPORTS = {
-    name: set(imported(ast.parse(path.read_text("utf-8")))) - {name}
-    for name, path in MODULES.items()
-    if name != "simmodel"  # the table of public names stands aside
-}
+HELD = [name for name in MODULES if name != "simmodel"]  # the table of public names stands aside
+IMPORTS = {name: imported_modules(MODULES[name]) - {name} for name in HELD}
+OFFERS = {name: imported_modules(stub) for name, stub in STUBS.items()}
 
 
 def row_of(name: str) -> int:
@@ -61,17 +35,45 @@ def row_of(name: str) -> int:
 
 def climbs(name: str) -> set[tuple[str, str]]:
     """Return the imports of a module from rows after its own, or from the table of public names."""
-    return {(name, other) for other in IMPORTS[name] if other == "simmodel" or row_of(other) > row_of(name)}
+    others = IMPORTS[name] | OFFERS.get(name, set())
+    return {(name, other) for other in others if other == "simmodel" or row_of(other) > row_of(name)}
 
 
-@pytest.mark.parametrize("name", sorted(IMPORTS))
+def climbs_by_name(name: str) -> set[tuple[str, str]]:
+    """Return the rows after a module's own of which its strings name modules."""
+    named = modules_in_strings(MODULES[name])
+    return {(name, other.split(".")[1]) for other in named if row_of(other) > row_of(name)}
+
+
+@pytest.mark.parametrize("name", HELD)
 def test_a_module_imports_only_from_rows_before_its_own(name: str) -> None:
-    assert name.split(".")[1] in ROWS, f"{name} stands in no row of the house"
+    assert name.split(".")[1] in ROWS, f"{name} stands in no row"
     assert sorted(climbs(name) - UPWARD.keys()) == []
+    assert sorted(climbs_by_name(name) - NAMED_UPWARD.keys()) == []
+
+
+def test_imports_are_seen_wherever_they_stand(tmp_path: Path) -> None:
+    path = tmp_path / "drawn.py"
+    path.write_text(
+        '"""simmodel.runs"""\nimport simmodel.errors\n'
+        "if TYPE_CHECKING:\n    from simmodel.work.job import Job\n"
+        "def ask(name):\n    from simmodel import runs\n"
+        "    return import_module(f'simmodel.policies.{name}'), 'simmodel.cli:main'\n"
+    )
+    assert imported_modules(path) == {"simmodel.errors", "simmodel.work.job", "simmodel.runs"}
+    assert modules_in_strings(path) == {"simmodel.policies", "simmodel.cli"}
+    assert list(imports(path, on_import_only=True)) == ["simmodel.errors"]
 
 
 def test_every_exception_is_still_one() -> None:
-    assert {pair for name in IMPORTS for pair in climbs(name)} >= UPWARD.keys(), "take what is gone out of the table"
+    assert {pair for name in HELD for pair in climbs(name)} >= UPWARD.keys(), "remove what is gone from the table"
+    assert {pair for name in HELD for pair in climbs_by_name(name)} >= NAMED_UPWARD.keys()
+
+
+def test_built_in_policies_are_classes_of_the_row_of_policies() -> None:
+    modules = {source.partition(":")[0] for source, _ in BUILT_IN.values()}
+    assert sorted(modules - MODULES.keys()) == []
+    assert {module.split(".")[1] for module in modules} == {"policies"}
 
 
 def test_few_modules_import_each_other_in_circles() -> None:

@@ -2,46 +2,26 @@
 
 import ast
 import re
-from collections.abc import Iterator
 from importlib import import_module
-from pathlib import Path
 from pkgutil import iter_modules
 
 import pytest
 
 import simmodel
 from tests.helpers.new_process import printed
-from tests.helpers.paths import PACKAGE, ROOT
+from tests.helpers.package_imports import MODULES, STUBS, imports, parsed
+from tests.helpers.paths import ROOT
 
-MODULES = sorted(
-    path.relative_to(PACKAGE).with_suffix("") for path in PACKAGE.rglob("*.py") if "_data" not in path.parts
-)
 HEAVY = ("pandas", "matplotlib", "pyarrow", "networkx", "scipy", "tqdm", "IPython", "dask", "distributed")
 
 
-def imported(tree: ast.Module) -> Iterator[str]:
-    """Yield the modules that are imported when a module is, with the names taken from them."""
-    waiting: list[ast.stmt] = list(tree.body)
-    while waiting:
-        statement = waiting.pop()
-        if isinstance(statement, ast.Import):
-            yield from (alias.name for alias in statement.names)
-        elif isinstance(statement, ast.ImportFrom):
-            assert statement.level == 0, "absolute imports only"
-            yield from (f"{statement.module}.{alias.name}" for alias in statement.names)
-        elif isinstance(statement, ast.If) and ast.unparse(statement.test) == "TYPE_CHECKING":
-            waiting.extend(statement.orelse)
-        elif not isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            waiting.extend(child for child in ast.iter_child_nodes(statement) if isinstance(child, ast.stmt))
-
-
-@pytest.mark.parametrize("module", MODULES, ids=str)
-def test_importing_a_module_imports_nothing_heavy(module: Path) -> None:
-    found = imported(ast.parse((PACKAGE / module.with_suffix(".py")).read_text("utf-8")))
+@pytest.mark.parametrize("module", MODULES)
+def test_importing_a_module_imports_nothing_heavy(module: str) -> None:
+    found = imports(MODULES[module], on_import_only=True)
     assert [name for name in found if name.split(".")[0] in HEAVY] == []
 
 
-PACKAGES = ("simmodel", *sorted(f"simmodel.{path.parent.name}" for path in PACKAGE.glob("*/__init__.pyi")))
+PACKAGES = tuple(STUBS)
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -67,9 +47,9 @@ def test_few_names_stand_at_the_top_and_each_is_that_of_one_package() -> None:
         assert len(homes) == 1 or name == "compare"  # of results in simmodel.metrics, of policies here
 
 
-@pytest.mark.parametrize("module", MODULES, ids=str)
-def test_every_name_a_module_offers_exists(module: Path) -> None:
-    tree = ast.parse((PACKAGE / module.with_suffix(".py")).read_text("utf-8"))
+@pytest.mark.parametrize("module", MODULES)
+def test_every_name_a_module_offers_exists(module: str) -> None:
+    tree = parsed(MODULES[module])
     defined = {each.id for each in ast.walk(tree) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
     defined |= {each.name for each in tree.body if isinstance(each, (ast.FunctionDef, ast.ClassDef))}
     defined |= {

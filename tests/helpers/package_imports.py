@@ -1,0 +1,84 @@
+"""The modules of the package, and what each imports, read from the source."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from importlib.util import resolve_name
+from pathlib import Path
+
+from tests.helpers.paths import PACKAGE, ROOT
+
+
+def module_name(path: Path) -> str:
+    """Return the dotted name of the module that a file, or a folder, holds."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py")) if "_data" not in path.parts}
+_NAMES_A_MODULE = re.compile(r"simmodel(\.\w+)+[.:]?")
+
+
+def parsed(path: Path) -> ast.Module:
+    """Return the syntax tree of a file."""
+    return ast.parse(path.read_text("utf-8"), path)
+
+
+def imports(path: Path, *, on_import_only: bool = False) -> Iterator[str]:
+    """Yield what a file imports as dotted names, ``from a import b`` as ``a.b``.
+
+    All of it: at the top, in functions and for typing alike; ``on_import_only``: what importing the module runs.
+    """
+    waiting: list[ast.AST] = [parsed(path)]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            module = _absolute(path, node) if node.level else node.module
+            yield from (f"{module}.{alias.name}" for alias in node.names)
+        elif not on_import_only:
+            waiting.extend(ast.iter_child_nodes(node))
+        elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            waiting.extend(node.orelse)
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            waiting.extend(ast.iter_child_nodes(node))
+
+
+def _absolute(path: Path, node: ast.ImportFrom) -> str:
+    assert path.suffix == ".pyi", f"{path}:{node.lineno}: absolute imports only"
+    return resolve_name("." * node.level + (node.module or ""), module_name(path.parent))
+
+
+def imported_modules(path: Path) -> set[str]:
+    """Return the modules of the package that a file imports anywhere in it, names of packages from their modules."""
+    found = set()
+    for name in imports(path):
+        module = name if name in MODULES else _HOMES.get(name, name.rpartition(".")[0])
+        if module in MODULES and name != "simmodel.__version__":
+            found.add(module)
+    return found
+
+
+def modules_in_strings(path: Path) -> set[str]:
+    """Return the modules of the package that strings of a file name: ``"module"``, ``"module:Class"``, f-strings."""
+    tree = parsed(path)
+    texts = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}  # docstrings
+    return {
+        module
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in texts
+        if (match := _NAMES_A_MODULE.match(node.value)) and (module := match[0].rstrip(".:")) in MODULES
+    }
+
+
+STUBS = {name: stub for name, path in MODULES.items() if (stub := path.with_suffix(".pyi")).exists()}
+_HOMES = {
+    f"{package}.{name.rpartition('.')[2]}": name.rpartition(".")[0]
+    for package, stub in STUBS.items()
+    if package != "simmodel"
+    for name in imports(stub)
+}
+"""Of each name that a package loads when it is asked for: the module that has it."""

@@ -1,0 +1,36 @@
+"""The folders of the tests are those of the package; what tests share lies in folders of its own."""
+
+import sys
+from collections import Counter
+
+from tests.helpers.package_imports import MODULES, imports
+from tests.helpers.paths import PACKAGE, TESTS
+
+SHARED = {"helpers", "oracles", "lock"}  # what tests import
+OTHERS = {"project"}  # tests of what is no code: the order of packages, texts, the wheel
+FILES = {path.relative_to(TESTS): path for path in sorted(TESTS.rglob("*.py"))}
+TEST_FILES = {path for path in FILES if path.name.startswith("test_")}
+
+
+def test_each_folder_of_code_has_a_folder_of_tests_and_no_other_has() -> None:
+    code = {str(path.parent.relative_to(PACKAGE)) for path in MODULES.values()}
+    tested = {str(path.parent) for path in TEST_FILES}
+    assert sorted(code - tested) == [], "without tests"
+    assert sorted(tested - code - OTHERS) == [], "no folder of the package"
+
+
+def test_tests_stand_apart_from_what_they_share() -> None:
+    shared = {path for path in FILES if path.parts[0] in {*SHARED, "__init__.py", "conftest.py"}}
+    assert sorted(map(str, FILES.keys() - shared - TEST_FILES)) == []
+    assert sorted(map(str, TEST_FILES & shared)) == []
+
+
+def test_names_are_unique_and_not_those_of_pythons_library() -> None:
+    names = [path.stem for path in FILES if path in TEST_FILES or path.parts[0] == "helpers"]
+    assert [name for name, count in Counter(names).items() if count > 1] == []
+    assert [name for name in names if name in sys.stdlib_module_names] == []
+
+
+def test_only_what_is_shared_is_imported() -> None:
+    found = [(path, name) for path, file in FILES.items() for name in imports(file) if name.startswith("tests.")]
+    assert [f"{path} imports {name}" for path, name in found if name.split(".")[1] not in SHARED] == []
