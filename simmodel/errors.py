@@ -1,7 +1,7 @@
-"""The exceptions of simmodel: each says in one sentence what was found and what was expected.
+"""The exceptions of simmodel; each message is one sentence: the place, the problem, the accepted values.
 
-All of them are attrs exceptions whose fields are the arguments of their constructor, in order. SimPy builds a failed
-event's exception anew with ``type(exc)(*exc.args)``; an exception made this way survives that.
+All are attrs exceptions whose fields are their constructor arguments, in order, so they survive SimPy, which rebuilds
+the exception of a failed event as ``type(exc)(*exc.args)``.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from typing import TypeAlias, TypeVar, dataclass_transform
 import attrs
 
 Plain: TypeAlias = "bool | int | float | str | Sequence[Plain] | Mapping[str, Plain] | None"
-"""A plain value, as documents (JSON, TOML) hold it."""
+"""A plain value, as in JSON and TOML documents."""
 
 _E = TypeVar("_E", bound=Exception)
 
 
 @dataclass_transform()
 def _error(cls: type[_E]) -> type[_E]:
-    """Make an attrs exception that keeps its fields in ``args`` and prints as its sentence."""
+    """Make an attrs exception that keeps its fields in ``args`` and defines its own ``__str__``."""
     return attrs.define(cls, auto_exc=True, auto_attribs=True, slots=False, str=False)
 
 
 @_error
 class SimmodelError(Exception):
-    """The base of all errors that simmodel raises on purpose.
+    """The base class of all errors that simmodel raises on purpose.
 
-    >>> raise SimmodelError("the sentence")
+    >>> raise SimmodelError("the message")
     Traceback (most recent call last):
     ...
-    simmodel.errors.SimmodelError: the sentence
+    simmodel.errors.SimmodelError: the message
     """
 
     message: str
@@ -42,19 +42,19 @@ class SimmodelError(Exception):
 
 @_error
 class InputError(SimmodelError, ValueError):
-    """A file, a document or an argument is not what it must be.
+    """A file, document or argument is invalid.
 
     Parameters
     ----------
     message
-        what was found and what was expected
+        the accepted values and the value found
     source
-        the file or document, where there is one
+        the file or document, if any
     place
-        the line (``line 7``) or the path inside the document (``partitions[2].nodes``)
+        the argument, the line (``line 7``) or the path inside the document (``partitions[2].nodes``)
 
-    >>> str(InputError("18 columns expected, found 3", source="log.swf", place="line 7"))
-    'log.swf, line 7: 18 columns expected, found 3'
+    >>> str(InputError("must have 18 columns, got 3", source="log.swf", place="line 7"))
+    'log.swf, line 7: must have 18 columns, got 3'
     """
 
     source: str | None = None
@@ -66,23 +66,26 @@ class InputError(SimmodelError, ValueError):
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
-    """Return the error for a name that is not known, with what there is and what comes close.
+    """Return the error for an unknown name; its message lists the known names and suggests the nearest one.
 
+    >>> print(unknown("queue", "night", ["day", "weekend"]))
+    unknown queue 'night'; known queues: day, weekend
     >>> print(unknown("policy", "esay", ["easy", "fcfs"]))
-    policy 'esay' is not known; did you mean 'easy'? There are: easy, fcfs
+    unknown policy 'esay'; did you mean 'easy'? Known policies: easy, fcfs
     """
     names = list(known)
     close = get_close_matches(name, names, 1)
-    hint = f"; did you mean {close[0]!r}?" if close else "."
-    return InputError(f"{kind} {name!r} is not known{hint} There are: {', '.join(names)}")
+    kinds = f"{kind[:-1]}ies" if kind.endswith("cy") else f"{kind}s"
+    hint = f"; did you mean {close[0]!r}? Known" if close else "; known"
+    return InputError(f"unknown {kind} {name!r}{hint} {kinds}: {', '.join(names) or 'none'}")
 
 
 @_error
 class PolicyError(SimmodelError):
-    """A policy decided what cannot be done; names the policy, the work, the place and the instant (s).
+    """A policy made a decision that cannot be applied; names the policy, the work, the place and the instant (s).
 
-    >>> print(PolicyError("more than is free", policy="mine", work="job 3", place="cluster", instant=7.0))
-    policy mine at 7.0, job 3 on cluster: more than is free
+    >>> print(PolicyError("does not fit", policy="mine", work="job 3", place="cluster", instant=7.0))
+    policy mine at 7.0, job 3 on cluster: does not fit
     """
 
     policy: str = ""
@@ -98,19 +101,19 @@ class PolicyError(SimmodelError):
 
 @_error
 class ImpossibleWork(SimmodelError, ValueError):
-    """Work that no place can ever run was submitted: larger than the machine, or of a kind it has not."""
+    """The submitted work can never run on any place: it is too large, or no processor supports it."""
 
 
 @_error
 class JobFailed(SimmodelError):
-    """Raised by a job's body to say that the job failed: recorded as ``failed``, and the simulation goes on."""
+    """Raised by a job's body when the job fails: it is recorded as ``failed`` and the simulation continues."""
 
 
 @_error
 class Stalled(SimmodelError, RuntimeError):
-    """Events ran out while somebody still waits: who, for what, since when, and who holds it.
+    """The event queue is empty but work still waits.
 
-    ``waiters`` is the list of sentences, one for each that waits.
+    ``waiters`` has one sentence per waiter: who waits, for what, since when, and who holds it.
     """
 
     waiters: tuple[str, ...] = ()
@@ -124,4 +127,4 @@ class Stalled(SimmodelError, RuntimeError):
 
 @_error
 class SnapshotError(SimmodelError):
-    """A state cannot be copied, such as the inside of a user's generator."""
+    """A state cannot be copied, such as that of a user's generator."""

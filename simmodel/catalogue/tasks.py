@@ -97,7 +97,7 @@ def load_tasks(
     >>> load_tasks("random:task=1000")
     Traceback (most recent call last):
     ...
-    simmodel.errors.InputError: random:task=1000, task: key 'task' is not known; did you mean 'tasks'? There are: ...
+    simmodel.errors.InputError: random:task=1000, task: unknown key 'task'; did you mean 'tasks'? Known keys: ...
     >>> [(round(at), len(flow)) for at, flow in load_tasks("layered:n=20,copies=2,rate=0.01")]
     [(24, 20), (60, 20)]
     """
@@ -140,7 +140,7 @@ class _Reader:
         kind, colon, rest = name.partition(":")
         if isinstance(text, str) and colon and re.fullmatch(r"[A-Za-z][\w-]+", kind):
             if kind not in TASK_KINDS:
-                raise unknown("generator of tasks", kind, [each for each, kept in TASK_KINDS.items() if kept.in_text])
+                raise unknown("task generator", kind, [each for each, kept in TASK_KINDS.items() if kept.in_text])
             return inner.made(kind, _parsed(rest, name), rng or np.random.default_rng(seed or 0), name)
         ready = bundled_file("workloads", name) if isinstance(text, str) else None
         if ready is None and isinstance(text, str) and name in TASK_KINDS and not Path(name).exists():
@@ -148,7 +148,7 @@ class _Reader:
         path = ready or Path(text)
         if not path.exists():
             if isinstance(text, str) and not re.search(r"[/\\.]", text):
-                raise unknown("work for a machine", text, [*task_names(), *TASK_KINDS])
+                raise unknown("machine workload", text, [*task_names(), *TASK_KINDS])
             raise InputError("no such file", source=name)
         if path.suffix.lower() == ".toml":
             work = inner.settings(_toml(path), rng, seed, str(path))

@@ -110,8 +110,8 @@ def from_dict(mapping: Mapping[str, Plain], *, source: str | None = None) -> Any
     >>> from_dict({"kind": "cluster", "partitions": [{"nodes": [{"core": 16}]}]}, source="mine.toml")
     Traceback (most recent call last):
     ...
-    simmodel.errors.InputError: mine.toml, partitions[0].nodes[0].core: key 'core' is not known; did you mean 'cores'?
-    There are: name, count, cores, gpus, memory, idle_power, load_power
+    simmodel.errors.InputError: mine.toml, partitions[0].nodes[0].core: unknown key 'core'; did you mean 'cores'?
+    Known keys: name, count, cores, gpus, memory, idle_power, load_power
     """
     if not isinstance(mapping, Mapping):
         raise InputError(f"keys with values expected, found {mapping!r}", source)

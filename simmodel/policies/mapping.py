@@ -245,7 +245,7 @@ class Lowest(MappingPolicy):
 
     def __init__(self, ties: str | Rule = "first", *, name: str | None = None) -> None:
         if isinstance(ties, str) and ties not in TIES:
-            raise unknown("rule for ties", ties, TIES)
+            raise unknown("tie rule", ties, TIES)
         self.ties = ties
         self.name = type(self).name if name is None else name
         self.draws = ties == "random"

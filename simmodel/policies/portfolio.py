@@ -106,7 +106,7 @@ class Portfolio(Policy):
         self.objective: Objective = _objective(objective)
         for each in ties:
             if each not in self.policies:
-                raise unknown("policy of the ties", each, self.policies)
+                raise unknown("tie policy", each, self.policies)
         for what, seconds in (("interval", interval), ("horizon", horizon)):
             if seconds is not None and not (_is_number(seconds) and 0 < seconds < math.inf):
                 raise InputError(f"{what}: seconds > 0 expected, found {seconds!r}")
@@ -189,7 +189,7 @@ class Portfolio(Policy):
         """Go on where another one was when its :meth:`state` was taken."""
         current = values["current"]
         if current is not None and current not in self.policies:
-            raise unknown("policy of the portfolio", current, self.policies)
+            raise unknown("portfolio policy", current, self.policies)
         self.current = current
         self._chosen_at = -math.inf if values["chosen_at"] is None else float(values["chosen_at"])
         for label, state in values["policies"].items():

@@ -249,7 +249,7 @@ def _made(name: str, source: Callable[..., Any], values: Sequence[str], options:
     known = [key for key, each in signature.parameters.items() if each.kind is not each.VAR_POSITIONAL]
     for key in named:
         if key not in known and not any(each.kind is each.VAR_KEYWORD for each in signature.parameters.values()):
-            raise unknown(f"policy {name!r}: parameter", key, known)
+            raise InputError(unknown("parameter", key, known).message, place=f"policy {name!r}")
     try:
         signature.bind(*given, **named)
     except TypeError as error:

@@ -260,7 +260,7 @@ class _Check:
             if each.at < self.snapshot.now:
                 raise self.error(f"an instant from {self.snapshot.now:g} s on expected, found {each.at:g}", where)
             if each.what not in _KINDS:
-                raise self.error(unknown("what is planned", each.what, _KINDS).message, where)
+                raise self.error(unknown("planned event", each.what, _KINDS).message, where)
             try:
                 fine = _KINDS[each.what](self, each)
             except (TypeError, ValueError, IndexError, KeyError):

@@ -52,7 +52,7 @@ def read_state(values: Plain, kind: type[T]) -> T:
     >>> read_state({"job": 7, "after": "start"}, Job)
     Traceback (most recent call last):
     ...
-    simmodel.errors.InputError: after: key 'after' is not known. There are: id, submit, processors, run, requested,
+    simmodel.errors.InputError: after: unknown key 'after'; known keys: id, submit, processors, run, requested,
     nodes, cores_per_node, gpus_per_node, memory_per_node, consumables, user, group, queue, partition, priority,
     dependencies, cancel, on_preempt, keeps_work, name
     """

@@ -106,6 +106,6 @@ def test_platforms_by_path(tmp_path, monkeypatch):
 
 
 def test_unknown_platforms():
-    with pytest.raises(InputError, match=r"platform 'ktsp2' is not known; did you mean 'kth-sp2'\? There are: .*theta"):
+    with pytest.raises(InputError, match=r"unknown platform 'ktsp2'; did you mean 'kth-sp2'\? Known platforms: .*theta"):
         load_platform("ktsp2")
-    assert str(unknown("platform", "zzz", ["a", "b"])) == "platform 'zzz' is not known. There are: a, b"
+    assert str(unknown("platform", "zzz", ["a", "b"])) == "unknown platform 'zzz'; known platforms: a, b"

@@ -89,8 +89,8 @@ def test_a_folder_holds_the_logs_of_days(tmp_path):
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ("lublin-265", "workload 'lublin-265' is not known; did you mean 'lublin-256'? There are: lublin-1024,"),
-        ("zzz", "workload 'zzz' is not known. There are: "),
+        ("lublin-265", "unknown workload 'lublin-265'; did you mean 'lublin-256'? Known workloads: lublin-1024,"),
+        ("zzz", "unknown workload 'zzz'; known workloads: "),
         ("none.swf", "none.swf: no such file"),
         ("some/where", "where: no such file"),
         (Path("zzz"), "zzz: no such file"),
@@ -124,7 +124,7 @@ def test_options_go_to_the_reader(tmp_path):
     assert len(load_workload(tmp_path / "log.swf", strict=False)) == 2
     with pytest.raises(InputError, match=r"option of the reader expected: .*zone"):
         load_workload(tmp_path / "log.swf", zone="x")
-    with pytest.raises(InputError, match="format 'sfw' is not known; did you mean 'swf'"):
+    with pytest.raises(InputError, match="unknown format 'sfw'; did you mean 'swf'"):
         load_workload(tmp_path / "log.swf", format="sfw")
 
 

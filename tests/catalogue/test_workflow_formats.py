@@ -39,7 +39,7 @@ def test_what_is_no_workflow_is_refused(tmp_path: Path) -> None:
         load_workflow(tmp_path / "none")
     with pytest.raises(InputError, match="cannot be read"):
         load_workflow(tmp_path)
-    with pytest.raises(InputError, match="format 'xml' is not known"):
+    with pytest.raises(InputError, match="unknown format 'xml'"):
         load_workflow(path, format="xml")
     with pytest.raises(InputError, match=r"option of the reader expected: .*'repair'"):
         load_workflow(path, format="sst", repair=True)

@@ -203,12 +203,12 @@ WRONG = [
     (["no-size.swf"], r"no-size does not say how many processors"),
     (["bad.toml"], r"bad.toml, parameters.job: unknown key"),
     (["missing.swf"], r"missing.swf: no such file"),
-    (["lublin-265"], r"workload 'lublin-265' is not known; did you mean 'lublin-256'\?"),
-    (["probe-4", "--policy", "esay"], r"policy 'esay' is not known; did you mean 'easy'\?"),
+    (["lublin-265"], r"unknown workload 'lublin-265'; did you mean 'lublin-256'\?"),
+    (["probe-4", "--policy", "esay"], r"unknown policy 'esay'; did you mean 'easy'\?"),
     (["probe-4", "--policy", "nowhere:mine"], r"policy 'nowhere:mine': No module named 'nowhere'"),
     (["probe-4", "--policy", "os:path"], r"policy 'os:path': a policy with decide\(view\).* expected, found <module"),
     (["probe-4", "--policy", ":mine"], r"policy ':mine': '' cannot be imported"),
-    (["probe-4", "--policy", ""], r"policy '' is not known"),
+    (["probe-4", "--policy", ""], r"unknown policy ''"),
     (
         ["probe-4", "--platform", "hetsim-slow"],
         r"that runs jobs expected, found a machine: 'simmodel machine'",
@@ -216,7 +216,7 @@ WRONG = [
     (["probe-4", "--at", "5"], r"--at goes with --snapshot"),
     (["probe-4", "--at", "5", "--until", "4", "--snapshot", "s.json"], r"--at goes with --snapshot, and not with"),
     ([""], r"the name of a workload or a file expected, found ''"),
-    (["probe-4", "--order", "shortest"], r"order 'shortest' is not known"),
+    (["probe-4", "--order", "shortest"], r"unknown order 'shortest'"),
     (["probe-4", "--order", "sjf", "--backfill", "eager"], r"argument --backfill: invalid choice: 'eager'"),
     (["probe-4", "--backfill", "conservative", "--backfill-order", "sjf"], r"goes with easy backfilling"),
     (["probe-4", "--policy", "easy", "--order", "sjf"], r"--policy or --order expected, found both"),
@@ -321,11 +321,11 @@ def test_compare_in_processes_gives_the_same(folder: Path, capsys: pytest.Captur
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["compare", "lublin-256", "--policies", "easy,esay"], "policy 'esay' is not known"),
+        (["compare", "lublin-256", "--policies", "easy,esay"], "unknown policy 'esay'"),
         (["compare", "lublin-256", "--policies", "easy,easy"], "two policies are called 'easy'"),
         (["compare", "lublin-256", "--policies", ","], "at least one policy"),
         (["compare", "missing.swf", "--policies", "easy"], "missing.swf: no such file"),
-        (["generate", "lublim"], "model 'lublim' is not known; did you mean 'lublin'?"),
+        (["generate", "lublim"], "unknown model 'lublim'; did you mean 'lublin'?"),
         (
             ["compare", "probe-4", "--policies", "easy", "--platform", "a100x4"],
             "a100x4: a platform that runs jobs expected, found a ma",

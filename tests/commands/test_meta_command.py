@@ -49,12 +49,12 @@ def test_several_logs_have_their_homes(folder, capsys) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["one.swf", "--clusters", "4,x"], "platform 'x' is not known"),
+        (["one.swf", "--clusters", "4,x"], "unknown platform 'x'"),
         (["one.swf", "--clusters", "4,hetsim-slow"], "places that all run jobs, or tasks, expected"),
         (["one.swf", "--clusters", ","], "--clusters: a list with commas expected, found ','"),
         (["one.swf", "--clusters", "4,4", "--slowdowns", "1"], "2 slowdowns expected, one a place, found 1"),
         (["one.swf", "--clusters", "4,4", "--slowdowns", "1,y"], "--slowdowns: a number > 0 expected, found 'y'"),
-        (["one.swf", "--clusters", "4,4", "--broker", "best"], "policy 'best' is not known"),
+        (["one.swf", "--clusters", "4,4", "--broker", "best"], "unknown policy 'best'"),
         (["one.swf", "--clusters", "4,4", "--broker", "siloed"], "a home cluster of each job expected"),
         (["one.swf", "--clusters", "4,4", "--edges", "20"], "more than 40 jobs expected, 20 at either end uncounted"),
         (["one.swf", "two.swf", "--clusters", "4"], "at most 1 workloads expected, one a place, found 2"),

@@ -87,13 +87,13 @@ def test_an_objective_may_be_a_function_of_ones_own(folder: Path, capsys: pytest
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--policies", "fcfs,esay"], "policy 'esay' is not known; did you mean 'easy'"),
+        (["--policies", "fcfs,esay"], "unknown policy 'esay'; did you mean 'easy'"),
         (["--policies", ","], "--policies: at least one expected, found ','"),
         (["--platform", "hetsim-slow"], "hetsim-slow: a platform that runs jobs expected, found a machine"),
         (["--policies", "fcfs,fcfs"], "each policy once expected, found fcfs 2 times"),
-        (["--objective", "wait"], "objective 'wait': measure 'wait' is not known; did you mean 'wait_max'"),
+        (["--objective", "wait"], "objective 'wait': unknown measure 'wait'; did you mean 'wait_max'"),
         (["--objective", "nowhere:f"], "a module before the colon expected: No module named 'nowhere'"),
-        (["--ties", "ljf"], "policy of the ties 'ljf' is not known"),
+        (["--ties", "ljf"], "unknown tie policy 'ljf'"),
         (["--hysteresis", "-1"], "argument --hysteresis: a share from 0 on expected, found -1"),
         (["--interval", "0"], "argument --interval: seconds > 0 expected, found 0"),
         (["--plot", "o.xyz"], "a picture (."),

@@ -109,7 +109,7 @@ def test_a_policy_that_blocks_is_left_at_the_deadline(folder: Path, capsys: pyte
         (["whatif", "s.json", "--policies", "easy", "--horizon", "0"], r"--horizon: seconds > 0 expected"),
         (["whatif", "s.json", "--policies", "easy", "--samples", "3"], r"--arrivals expected, found none"),
         (["whatif", "s.json", "--policies", "easy", "--samples", "0"], r"--samples: a whole number from 1 on"),
-        (["whatif", "s.json", "--policies", "easy", "--arrivals", "nowhere"], r"workload 'nowhere' is not known"),
+        (["whatif", "s.json", "--policies", "easy", "--arrivals", "nowhere"], r"unknown workload 'nowhere'"),
         (["whatif", "s.json", "--policies", "easy", "--arrivals", "none.toml"], r"none.toml: no such file"),
         (["whatif", "s.json", "--policies", "easy", "--json", "no/such/folder"], r"there is no folder"),
         (["batch", "probe-4", "--snapshot", "x.json"], r"--snapshot needs the instant"),

@@ -53,7 +53,7 @@ def test_an_executor_changes_nothing(make: type) -> None:
 
 @pytest.mark.parametrize(
     ("policies", "sentence"),
-    [([], "at least one policy"), (["easy", "easy"], "two policies"), ("easy", "a list"), (["no"], "not known")],
+    [([], "at least one policy"), (["easy", "easy"], "two policies"), ("easy", "a list"), (["no"], "unknown policy")],
 )
 def test_wrong_policies_are_refused_before_anything_runs(policies: object, sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
@@ -125,7 +125,7 @@ def test_machines_are_compared_too() -> None:
     assert "SLR" in head
     assert first.split()[0] == "hrr"
     assert len(found.plot().axes) == 4
-    with pytest.raises(InputError, match="metric 'wait_mean' is not known"):
+    with pytest.raises(InputError, match="unknown metric 'wait_mean'"):
         found.metrics(["wait_mean"])
 
 

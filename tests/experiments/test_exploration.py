@@ -68,7 +68,7 @@ def test_the_table_has_means_and_intervals(found: Exploration) -> None:
     assert len(text.splitlines()) == 9
     assert text.splitlines()[0].split() == ["platform", "workload", "policy", "SLR", "makespan"]
     assert "<table>" in found._repr_html_()
-    with pytest.raises(InputError, match="metric 'slrr' is not known; did you mean 'slr'"):
+    with pytest.raises(InputError, match="unknown metric 'slrr'; did you mean 'slr'"):
         found.summary(["slrr"])
     with pytest.raises(KeyError, match="one combination expected"):
         found["slow"]

@@ -180,7 +180,7 @@ def test_compare_has_a_row_a_result():
     assert table["result"].tolist() == ["one", "two"]
     assert table["wait_mean"].tolist() == [1, 3]
     assert set(METRICS) < set(table.names)
-    with pytest.raises(ValueError, match="metric 'speed' is not known"):
+    with pytest.raises(ValueError, match="unknown metric 'speed'"):
         compare([one], ["speed"])
 
 

@@ -237,14 +237,14 @@ def test_other_quantities_with_units():
 ONE = {"processors": 4}
 MISTAKES = [
     ({"partitions": [ONE]}, "kind", "a kind expected (cluster, machine, broker"),
-    ({"kind": "clustre"}, "kind", "kind 'clustre' is not known; did you mean 'cluster'?"),
-    ({"kind": 3}, "kind", "kind '3' is not known"),
+    ({"kind": "clustre"}, "kind", "unknown kind 'clustre'; did you mean 'cluster'?"),
+    ({"kind": 3}, "kind", "unknown kind '3'"),
     ({"kind": "cluster"}, "partitions", "a value expected, found none"),
     ({"kind": "cluster", "partitions": []}, "partitions", "at least one partition expected"),
     ({"kind": "cluster", "partitions": 4}, "partitions", "a list expected, found 4"),
     ({"kind": "cluster", "partitions": ONE}, "partitions", "a list expected, found {'processors': 4}"),
     ({"kind": "cluster", "partitions": [4]}, "partitions[0]", "keys with values expected, found 4"),
-    ({"kind": "cluster", "partition": [ONE]}, "partition", "key 'partition' is not known; did you mean 'partitions'?"),
+    ({"kind": "cluster", "partition": [ONE]}, "partition", "unknown key 'partition'; did you mean 'partitions'?"),
     ({"kind": "cluster", "partitions": [ONE], "name": 7}, "name", "a text expected, found 7"),
     ({"kind": "cluster", "partitions": [ONE], "on_failure": "retry"}, "on_failure", "one of resubmit, lose expected"),
     ({"kind": "cluster", "partitions": [ONE], "on_failure": 1}, "on_failure", "a text expected, found 1"),
@@ -252,7 +252,7 @@ MISTAKES = [
     (
         {"kind": "cluster", "partitions": [ONE], "queues": [{"nmae": "q"}]},
         "queues[0].nmae",
-        "key 'nmae' is not known; did you mean 'name'? There are: name, partition,",
+        "unknown key 'nmae'; did you mean 'name'? Known keys: name, partition,",
     ),
     (
         {"kind": "cluster", "partitions": [ONE], "queues": [{"name": "q", "preempts": "low"}]},
@@ -302,8 +302,8 @@ MISTAKES = [
     ({"kind": "cluster", "partitions": [{**ONE, "priority": 10**400}]}, "partitions[0].priority", "fits in 64 bits"),
 ]
 NODE_MISTAKES = [
-    ({"core": 16}, "core", "key 'core' is not known; did you mean 'cores'? There are: name, count, cores,"),
-    ({"zzz": 16}, "zzz", "key 'zzz' is not known. There are: name, count, cores,"),
+    ({"core": 16}, "core", "unknown key 'core'; did you mean 'cores'? Known keys: name, count, cores,"),
+    ({"zzz": 16}, "zzz", "unknown key 'zzz'; known keys: name, count, cores,"),
     ({"cores": 0}, "cores", "cores > 0 expected, found 0"),
     ({"cores": "16"}, "cores", "a whole number expected, found '16'"),
     ({"memory": "64GBps"}, "memory", "a quantity in B such as '64GB' expected, found '64GBps'"),
@@ -343,7 +343,7 @@ def test_only_mappings_and_specs_are_taken():
         (b'kind = "cluster"\nname = \n', "mine.toml, line 2: TOML expected: Invalid value"),
         (b'kind = "cluster"\nname = "x', "mine.toml, end: TOML expected: "),
         (b'kind = "cluster"\nname = "\xff"', "mine.toml: UTF-8 text expected, found byte 0xff"),
-        (b'\xef\xbb\xbfkind = "clusters"', "mine.toml, kind: kind 'clusters' is not known; did you mean 'cluster'?"),
+        (b'\xef\xbb\xbfkind = "clusters"', "mine.toml, kind: unknown kind 'clusters'; did you mean 'cluster'?"),
         (b"; Version: 2.2\n1 0 0 1 1\n", "mine.toml, line 1: TOML expected: "),
     ],
     ids=["empty", "no value", "open quote", "latin-1", "byte order mark", "a log"],

@@ -196,9 +196,9 @@ def test_same_seed_same_result_in_other_processes():
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        ("esay", "policy 'esay' is not known; did you mean 'easy'?"),
-        ("sjff+easy", "order 'sjff' is not known; did you mean 'sjf'?"),
-        ("sjf+esy", "policy 'esy' is not known; did you mean 'easy'?"),
+        ("esay", "unknown policy 'esay'; did you mean 'easy'?"),
+        ("sjff+easy", "unknown order 'sjff'; did you mean 'sjf'?"),
+        ("sjf+esy", "unknown policy 'esy'; did you mean 'easy'?"),
         ("nowhere:policy", "policy 'nowhere:policy': No module named 'nowhere'"),
     ],
 )

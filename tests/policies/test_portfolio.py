@@ -421,7 +421,7 @@ def test_what_it_remembers_is_plain_and_comes_back():
     other = Portfolio([first, last], same, interval=20)
     other.restore(state)
     assert (other.current, other.state()) == ("last", state)
-    with pytest.raises(InputError, match="policy of the portfolio 'last' is not known"):
+    with pytest.raises(InputError, match="unknown portfolio policy 'last'"):
         Portfolio([first], same).restore(state)
 
 
@@ -489,13 +489,13 @@ def test_a_view_that_cannot_simulate_is_refused():
     [
         ([], {}, "at least one policy for the portfolio expected, found none"),
         ("easy", {}, "a list of policies expected, found 'easy'"),
-        (["esay"], {}, "policy 'esay' is not known; did you mean 'easy'"),
+        (["esay"], {}, "unknown policy 'esay'; did you mean 'easy'"),
         (["easy", policy("easy")], {}, "two policies are called 'easy'"),
-        (["easy"], {"ties": ["sjf"]}, "policy of the ties 'sjf' is not known"),
+        (["easy"], {"ties": ["sjf"]}, "unknown tie policy 'sjf'"),
         (["easy"], {"interval": 0}, "interval: seconds > 0 expected, found 0"),
         (["easy"], {"horizon": -1}, "horizon: seconds > 0 expected, found -1"),
         (["easy"], {"hysteresis": -0.1}, "hysteresis: a share from 0 on expected, found -0.1"),
-        (["easy"], {"objective": "speed"}, "measure 'speed' is not known"),
+        (["easy"], {"objective": "speed"}, "unknown measure 'speed'"),
     ],
 )
 def test_wrong_portfolios_get_one_sentence(given, options, sentence):
@@ -530,12 +530,12 @@ def test_portfolios_are_named():
     [
         (
             "portfolio(easy, intreval=3)",
-            "parameter 'intreval' is not known; did you mean 'interval'",
+            "unknown parameter 'intreval'; did you mean 'interval'",
         ),
         ("portfolio(easy, interval=soon)", "interval: seconds > 0 expected, found 'soon'"),
         ("portfolio(easy, easy)", "each policy once expected, found easy 2 times"),
-        ("portfolio(fcfs, backfill=eager)", "policy 'eager' is not known"),
-        ("folio(easy)", "policy 'folio' is not known; did you mean 'portfolio'"),
+        ("portfolio(fcfs, backfill=eager)", "unknown policy 'eager'"),
+        ("folio(easy)", "unknown policy 'folio'; did you mean 'portfolio'"),
     ],
 )
 def test_wrong_texts_get_one_sentence(text, sentence):

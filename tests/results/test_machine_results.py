@@ -175,11 +175,11 @@ def test_work_that_is_no_work_is_refused() -> None:
         ([], "at least one workflow or task set expected"),
         ([3], "a workflow, tasks, a name or a path expected, found 3"),
         ([(-1, fork())], "an instant of zero or more expected"),
-        ("random:task=3", "key 'task' is not known"),
+        ("random:task=3", "unknown key 'task'"),
     ):
         with pytest.raises(InputError, match=said):
             simulate(spec, work, "hrr")
-    with pytest.raises(InputError, match="policy 'hft' is not known; did you mean 'heft'"):
+    with pytest.raises(InputError, match="unknown policy 'hft'; did you mean 'heft'"):
         simulate(spec, fork(), "hft")
 
 

@@ -94,7 +94,7 @@ def test_objectives_are_read_and_written(text, weights, scale):
         ("", "objective '': WEIGHT*MEASURE or MEASURE=WEIGHT expected, found ''"),
         ("wait_max+", "WEIGHT*MEASURE or MEASURE=WEIGHT expected, found ''"),
         ("2*wait_max=3", "WEIGHT*MEASURE or MEASURE=WEIGHT expected, found '2*wait_max=3'"),
-        ("wait_avg", "objective 'wait_avg': measure 'wait_avg' is not known; did you mean 'wait_max'"),
+        ("wait_avg", "objective 'wait_avg': unknown measure 'wait_avg'; did you mean 'wait_max'"),
         ("x*wait_max", "a weight > 0 of wait_max expected, found 'x'"),
         ("-1*wait_max", "a weight > 0 of wait_max expected, found -1"),
         ("0*wait_max", "a weight > 0 of wait_max expected, found 0"),

@@ -111,7 +111,7 @@ def test_jobs_that_come_besides_and_the_usual_front_door() -> None:
         InputError, match="arrivals at or after 5 s, the instant of the snapshot, expected, found job 1"
     ):
         simulate(snapshot, [Job(submit=1, run=1)])
-    with pytest.raises(InputError, match="option 'arrivals' is not known"):
+    with pytest.raises(InputError, match="unknown option 'arrivals'"):
         simulate([4, 4], more, arrivals=more)
     drawn = [
         simulate(example("random")[1].snapshot(), more * 8, seed=seed).jobs["destination"].tolist()
@@ -201,7 +201,7 @@ def change(**changes):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        (lambda: change(surplus=1), "surplus: key 'surplus' is not known"),
+        (lambda: change(surplus=1), "surplus: unknown key 'surplus'"),
         (lambda: change(places=None), "places: a value expected, found none"),
         (lambda: change(places=[{"now": "x"}]), r"places\[0\].now: an instant in s expected, found 'x'"),
         (lambda: change(handed__number=[1, 2, 3]), "handed.number: 4 values expected, found 3"),

@@ -361,11 +361,11 @@ def test_wrong_calls_get_one_sentence():
         Cluster.from_snapshot(Environment(), snapshot)
     with pytest.raises(InputError, match=r"arrivals at or after 5 s, the instant of the snapshot, .* job 9"):
         simulate(snapshot, [Job(id=9, submit=4, run=1)])
-    with pytest.raises(InputError, match="workload 'easy' is not known"):
+    with pytest.raises(InputError, match="unknown workload 'easy'"):
         simulate(snapshot, "easy")
     with pytest.raises(InputError, match="until > 5 s"):
         simulate(snapshot, until=5)
-    with pytest.raises(InputError, match="policy 'esay' is not known"):
+    with pytest.raises(InputError, match="unknown policy 'esay'"):
         simulate(snapshot, policy="esay")
     with pytest.raises(InputError, match="a snapshot has its options; found 'processors'"):
         simulate(snapshot, processors=3)

@@ -92,10 +92,10 @@ def test_a_broker_holds_systems_of_any_kind():
     ("held.work", [1.0, -1.0], r"held.work\[1\]: seconds \(0 or more\) expected, found -1.0"),
     ("held.work", [1.0], "held.work: 2 values expected, found 1"),
     ("held.slots", [1, 0], r"held.slots\[1\]: a whole number > 0 expected, found 0"),
-    ("held.colour", [1, 0], "held.colour: column 'colour' is not known"),
+    ("held.colour", [1, 0], "held.colour: unknown column 'colour'"),
     ("lid.until", None, "lid.until: an instant in s expected, found None"),
     ("lid.tight", 1, "lid.tight: true or false expected, found 1"),
-    ("lid.colour", 1, "lid.colour: key 'colour' is not known"),
+    ("lid.colour", 1, "lid.colour: unknown key 'colour'"),
 ])  # fmt: skip
 def test_nothing_is_rounded_or_guessed(path, value, sentence, tmp_path):
     document = json.loads(BAG.to_json())

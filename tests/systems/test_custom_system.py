@@ -162,7 +162,7 @@ def test_a_house_of_all_kinds_is_written_and_read(tmp_path) -> None:
     write_toml(HOUSE, tmp_path / "house.toml")
     assert read_toml(tmp_path / "house.toml") == HOUSE
     assert from_dict(to_dict(HOUSE)) == HOUSE
-    with pytest.raises(InputError, match=r"places.bag.slot: key 'slot' is not known; did you mean 'slots'"):
+    with pytest.raises(InputError, match=r"places.bag.slot: unknown key 'slot'; did you mean 'slots'"):
         from_dict({"kind": "broker", "places": {"bag": {"kind": "bag", "slot": 2}}})
 
 

@@ -130,7 +130,7 @@ def test_a_registered_factory_is_handed_the_parameters_of_the_name():
     register_policy("easy-of", lambda order="fcfs": Easy(order), "EASY of an order")
     assert policy("easy-of(sjf)").name == "sjf+easy"
     assert policy("easy-of(order=wfp)").name == "wfp+easy"
-    with pytest.raises(InputError, match="policy 'easy-of': parameter 'ordr' is not known; did you mean 'order'"):
+    with pytest.raises(InputError, match="policy 'easy-of': unknown parameter 'ordr'; did you mean 'order'"):
         policy("easy-of(ordr=wfp)")
     with pytest.raises(InputError, match="policy 'fcfs' takes no parameters"):
         policy("fcfs(3)")

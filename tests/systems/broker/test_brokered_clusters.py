@@ -437,7 +437,7 @@ JOB = [Job(run=1)]
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: two(JOB, "sgst"), "policy 'sgst' is not known; did you mean 'sgs-t'"),
+        (lambda: two(JOB, "sgst"), "unknown policy 'sgst'; did you mean 'sgs-t'"),
         (
             lambda: two(JOB, "easy"),
             "policy 'easy' decides when jobs start on the nodes of a cluster; broker asks which system takes each job",
@@ -453,9 +453,9 @@ JOB = [Job(run=1)]
         (lambda: Random((0, 0)), "weights of places expected, none negative and not all 0"),
         (lambda: two(JOB, Random((1, 2, 3))), "2 weights expected, one a place, found 3"),
         (lambda: two(JOB, Random({"x": 1})), "a weight of each place expected \\(a, b\\), found x"),
-        (lambda: LeastLoaded("mass"), "load 'mass' is not known"),
-        (lambda: EarliestStart("best"), "rule for ties 'best' is not known"),
-        (lambda: two(JOB, "siloed(ties=first)"), "policy 'siloed': parameter 'ties' is not known"),
+        (lambda: LeastLoaded("mass"), "unknown load 'mass'"),
+        (lambda: EarliestStart("best"), "unknown tie rule 'best'"),
+        (lambda: two(JOB, "siloed(ties=first)"), "policy 'siloed': unknown parameter 'ties'"),
         (lambda: two(JOB, "sgs-t", slowdowns=(1,)), "2 slowdowns expected, one a place, found 1"),
         (lambda: two(JOB, "sgs-t", slowdowns={"c": 2}), "slowdowns of places expected \\(a, b\\), found one of 'c'"),
         (lambda: two(JOB, "sgs-t", slowdowns=(1, 0)), "a slowdown > 0 expected for b, found 0"),
@@ -467,7 +467,7 @@ JOB = [Job(run=1)]
         (lambda: simulate([4, 4], JOB, "siloed"), "a home cluster of each job expected under siloed"),
         (lambda: simulate([4, 4], None), "a workload expected, found none"),
         (lambda: simulate({"a": 4, "b": 4}, JOB, policies={"a": "easy"}), "a policy of each place expected"),
-        (lambda: simulate([4, 4], JOB, policies="esay"), "policy 'esay' is not known; did you mean 'easy'"),
+        (lambda: simulate([4, 4], JOB, policies="esay"), "unknown policy 'esay'; did you mean 'easy'"),
     ],
 )
 def test_wrong_input_is_one_sentence(call, sentence) -> None:

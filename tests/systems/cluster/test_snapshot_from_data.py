@@ -59,7 +59,7 @@ OF = {"id": 1, "processors": 2, "requested": 60, "started": 90}
     [
         ({"now": "noon"}, "now: an instant in s expected, found 'noon'"),
         ({"platform": "big"}, "platform: a cluster or a number of processors expected, found 'big'"),
-        ({"running": [{**OF, "procs": 3}]}, r"running\[0\].procs: key 'procs' is not known"),
+        ({"running": [{**OF, "procs": 3}]}, r"running\[0\].procs: unknown key 'procs'"),
         ({"running": [{"id": 1, "processors": 2, "requested": 60}]}, r"running\[0\].started: the instant of its start"),
         (
             {"running": [{**OF, "started": 190}]},
@@ -86,12 +86,12 @@ OF = {"id": 1, "processors": 2, "requested": 60, "started": 90}
         ({"waiting": [{"processors": 1, "requested": "5"}]}, r"waiting\[0\].requested: a number expected, found '5'"),
         ({"waiting": [{"run": 1, "dependencies": [77]}]}, r"waiting\[0\].dependencies\[0\]: a job that runs or waits"),
         ({"waiting": [{"run": 1, "user": 1.5}]}, r"waiting\[0\].user: a number or a name expected, found 1.5"),
-        ({"down": {"moon": 1}}, "down.moon: place 'moon' is not known"),
+        ({"down": {"moon": 1}}, "down.moon: unknown place 'moon'"),
         ({"down": {"batch": 9}}, "down.batch: a number of processors, 0 to 4, expected, found 9"),
         ({"down": {"batch": ["node9"]}, "platform": NODES}, "down.batch: a node of batch expected"),
         ({"usage": {"ada": -1}}, "usage.ada: processor seconds >= 0 expected, found -1"),
         ({"usage": {"ada": 1}, "half_life": 0}, "half_life: a half-life > 0 s expected, found 0"),
-        ({"policy": "esay"}, "policy 'esay' is not known"),
+        ({"policy": "esay"}, "unknown policy 'esay'"),
         ({"decide_on": "whim"}, "decide_on 'instant' or 'event' expected, found 'whim'"),
     ],
 )

@@ -461,7 +461,7 @@ def test_a_processor_of_ones_own_overrides_a_phase_and_is_named_by_the_platform(
         ("nowhere:Class", "a class as module:Class expected, found 'nowhere:Class'"),
         ("tests.helpers.small_machines:Nothing", "a class as module:Class expected"),
         ("tests.helpers.small_machines:MB", "a subclass of Processor expected, found"),
-        ("nothing", "model 'nothing' is not known"),
+        ("nothing", "unknown model 'nothing'"),
     ],
 )
 def test_a_model_that_is_not_there(model: str, message: str) -> None:
