@@ -90,7 +90,7 @@ class JobSystem(System[LiveJob]):
         record: bool = True,
     ) -> None:
         if not isinstance(env, Environment):
-            raise InputError(f"an environment of simmodel expected, found {type(env).__module__}.{type(env).__name__}")
+            raise InputError(f"env: must be a simmodel Environment, got {type(env).__module__}.{type(env).__name__}")
         self.env = env
         self.spec = spec
         self.name = name or spec.name
@@ -332,7 +332,7 @@ class JobSystem(System[LiveJob]):
             where the system was told to keep no record
         """
         if self.recorder is None:
-            raise InputError(f"{self.name} keeps no record: record=True expected")
+            raise InputError(f"{self.name}: cannot return a result: built with record=False")
         scheduler = self.scheduler
         from simmodel.results.result import Result
 

@@ -205,7 +205,7 @@ class System(Generic[Live]):
         """
         live: Any = work
         if live.state not in ("waiting", "blocked", "held"):
-            raise InputError(f"{self.name}: work that has not started expected, found {work!r}")
+            raise InputError(f"{self.name}: cannot withdraw {work!r}: it has started or ended")
         self.cancel(work)
 
     def idle(self) -> Event:

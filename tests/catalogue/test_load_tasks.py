@@ -70,7 +70,7 @@ def test_ready_works(name) -> None:
 @pytest.mark.parametrize("machine", ["hetsim-slow-setup", "a100x4"])
 def test_ready_works_run_on_machines(name, machine) -> None:
     if name == "daggen-100" and machine == "hetsim-slow-setup":
-        with pytest.raises(ImpossibleWork, match="no run time is known on any processor"):
+        with pytest.raises(ImpossibleWork, match="no run time is known on any suitable processor"):
             simulate(machine, name)
         return
     result = simulate(machine, name, "earliest-finish")

@@ -177,7 +177,7 @@ def test_what_is_right_runs(platform, workload, tmp_path, capsys) -> None:
         (
             "w.toml",
             changed(TASKS, '["GPU"]', '["TPU"]'),
-            "task 'a': no processor of type TPU can run it; there are CPUCore, GPU",
+            "task 'a': no processor of type TPU; known types: CPUCore, GPU",
         ),
         ("w.json", sst(resources={"cpu": 5, "memory": 1}), "task 1"),
         ("w.json", sst(resources={"cpu": 1, "memory": 1e9}), "task 1"),

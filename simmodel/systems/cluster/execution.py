@@ -228,7 +228,7 @@ class JobExecution:
     def why_not_preempt(self, job: LiveJob, mode: str) -> str | None:
         """Say why a running job cannot be stopped so, or ``None``."""
         if mode not in ("requeue", "suspend"):
-            return f"mode requeue or suspend expected, found {mode!r}"
+            return f"mode: must be 'requeue' or 'suspend', got {mode!r}"
         if job.run is not None and job.run.released:
             return "the job has ended"
         spec = job._job

@@ -115,7 +115,7 @@ class Cluster(System[LiveJob]):
         if execution not in ("planned", "mirrored"):
             raise InputError(f"execution 'planned' or 'mirrored' expected, found {execution!r}")
         if not isinstance(env, Environment):
-            raise InputError(f"an environment of simmodel expected, found {type(env).__module__}.{type(env).__name__}")
+            raise InputError(f"env: must be a simmodel Environment, got {type(env).__module__}.{type(env).__name__}")
         self.env = env
         self.spec = platform if isinstance(platform, ClusterSpec) else ClusterSpec.simple(platform)
         self.name = name or self.spec.name
@@ -407,7 +407,7 @@ class Cluster(System[LiveJob]):
             where the cluster was told to keep no record
         """
         if not self._record:
-            raise InputError(f"{self.name} keeps no record: Cluster(record=True) expected")
+            raise InputError(f"{self.name}: cannot return a result: built with record=False")
         self._begin_record()
         assert self._recorder is not None
         scheduler = self.scheduler

@@ -1,4 +1,4 @@
-"""How submitted tasks come to life on a machine: their expected run times, their data, and what can never run."""
+"""Live tasks of the sets submitted to a machine: expected run times, data, arrivals, and checks for impossible work."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["LiveSet", "bring_to_life", "expected_speeds", "why_not"]
 
 
 class _Coming:
-    """Data of a set that have found no room yet, to its pool like a task that only takes so many bytes."""
+    """Data of a set that wait for room; the pool treats them as a task that only occupies their bytes."""
 
     inputs: tuple[LiveData, ...] = ()
     outputs: tuple[LiveData, ...] = ()
@@ -41,18 +41,18 @@ class _Coming:
 
 
 class LiveSet(LiveWork):
-    """A set of tasks that has been submitted to a machine: an event that happens when all of them are over.
+    """A task set submitted to a machine: an event that happens when all its tasks have ended.
 
     Attributes
     ----------
     set, tasks
-        what was submitted, and its live tasks, row by row
+        the submitted task set, and its live tasks, row by row
     at
-        the instant of its submission, s
+        submission instant, s
     speeds
-        tasks x kinds of processors: expected seconds; ``inf`` where a task cannot run
+        tasks x kinds of processors: expected seconds; ``inf`` if a task cannot run
     left, withdrawn
-        number of tasks that are not over; whether some have been taken back
+        number of tasks that have not ended; whether any task has been withdrawn
     """
 
     def __init__(self, machine: MachineState, tasks: TaskSet, at: float) -> None:
@@ -61,9 +61,9 @@ class LiveSet(LiveWork):
         self.at = at
         self.tasks: list[LiveTask] = []
         self.data: list[LiveData] = []
-        self.given: list[LiveData] = []  # data that are there before any task has written them
+        self.given: list[LiveData] = []  # initial data: they exist before any task writes them
         self.speeds = np.zeros((0, len(machine.kinds)))
-        self.coming: list[_Coming] = []  # those of them that wait for room
+        self.coming: list[_Coming] = []  # initial data that wait for room
         self.left = len(tasks)
         self.event = None
         self.withdrawn = False
@@ -79,19 +79,19 @@ class LiveSet(LiveWork):
 
     @property
     def over(self) -> bool:
-        """Whether all of its tasks are done or withdrawn."""
+        """Whether all its tasks are done or withdrawn."""
         return not self.left
 
     @cached_property
     def units(self) -> list[int]:
-        """The work of each task, in units of 2^-20 core seconds: its least expected time on its cores."""
+        """The work of each task in units of 2^-20 core seconds: its least expected run time times its cores."""
         least = self.speeds.min(axis=1, initial=inf)
         cores = np.array([task.cores for task in self.tasks], dtype=float)
         found: list[int] = np.rint(least * cores * 2.0**20).astype(np.int64).tolist()
         return found
 
     def begin(self) -> None:
-        """Have its tasks arrive, each at its instant."""
+        """Schedule the arrival of each task at its instant."""
         env = self.machine.env
         groups: dict[float, list[LiveTask]] = {self.at: []}
         if self.set.submit is None:
@@ -108,7 +108,7 @@ class LiveSet(LiveWork):
                 env.call_at(at, lambda at=at, tasks=groups[at]: self.arrive(at, tasks))  # type: ignore[misc]
 
     def arrive(self, at: float, tasks: list[LiveTask]) -> None:
-        """Have tasks arrive, and at the instant of the submission the data that come with them."""
+        """Let tasks arrive; at the instant of the submission, place the initial data too."""
         if self.withdrawn:
             tasks = [task for task in tasks if task.state == "to come"]
         if at == self.at and (tasks or self.left):
@@ -117,10 +117,10 @@ class LiveSet(LiveWork):
         self.machine.arrive(tasks)
 
     def queueable(self, arrived: Sequence[LiveTask]) -> list[LiveTask]:
-        """Return the tasks that can be queued from now on, before they are ready, none before one that it waits for.
+        """Return the tasks that can be queued before they are ready, in topological order.
 
-        A task that waits for one that has not arrived is held back until that one has: else both could come into one
-        queue, in the wrong order.
+        A task is held back until all its ancestors have arrived: otherwise both could enter one queue in the wrong
+        order.
         """
         if self.set.parents is None:
             return list(arrived)
@@ -135,12 +135,12 @@ class LiveSet(LiveWork):
             found.append(task)
             for child in task.children:
                 above[child] -= 1
-                if not above[child] and child.state == "blocked":  # else it has not arrived
+                if not above[child] and child.state == "blocked":  # otherwise it has not arrived
                     heapq.heappush(free, (child.index, child))
         return found
 
     def _count_above(self) -> dict[LiveTask, int]:
-        """Return of each task how many of those that it waits for cannot be queued yet."""
+        """Return, for each task, how many of its parents cannot be queued yet."""
         known = dict.fromkeys(self.machine.waiting)
         above: dict[LiveTask, int] = {}
         for task in self.tasks:
@@ -150,7 +150,7 @@ class LiveSet(LiveWork):
         return above
 
     def _give(self, data: LiveData) -> None:
-        """Put data that come with the set into the machine's home, or where there is room, now or once there is."""
+        """Put initial data into the home pool, else into another pool with room, else wait for room."""
         home = self.machine.home
         for pool in (home, *(pool for pool in self.machine.pools.values() if pool is not home)):
             pool.forget_unneeded(data.size)
@@ -162,7 +162,7 @@ class LiveSet(LiveWork):
         self.await_room(data, pool)
 
     def await_room(self, data: LiveData, pool: MemoryPool) -> None:
-        """Have data that come with the set wait for room in a pool, and their readers wait for them."""
+        """Make initial data wait for room in a pool, and their readers wait for the data."""
         coming: Any = _Coming(data, pool, [task for task in self.tasks if data in task.inputs])
         for task in coming.children:
             task.missing += 1
@@ -171,7 +171,7 @@ class LiveSet(LiveWork):
 
         def landed(_: Event) -> None:
             self.coming.remove(coming)
-            if data.copies:  # written anew meanwhile
+            if data.copies:  # rewritten meanwhile
                 pool.give_back(coming, True)
             else:
                 pool.land(data)
@@ -183,12 +183,12 @@ class LiveSet(LiveWork):
 
 
 def bring_to_life(machine: MachineState, tasks: TaskSet, at: float) -> LiveSet:
-    """Return live tasks for a set, with their expected run times and their data.
+    """Return the live tasks of a set, with their expected run times and data.
 
     Raises
     ------
     ImpossibleWork
-        where no processor can ever run a task, or data fit in no pool that they could be in
+        if no processor can ever run a task, or data fit in no pool that could hold them
     """
     live = LiveSet(machine, tasks, at)
     n = len(tasks)
@@ -199,7 +199,7 @@ def bring_to_life(machine: MachineState, tasks: TaskSet, at: float) -> LiveSet:
     reason = _why_not_set(machine, tasks, speeds, given)
     if reason is not None:
         if stream is not None:
-            stream.bit_generator.state = before  # what is refused leaves no trace
+            stream.bit_generator.state = before  # a refused set leaves no trace
         raise ImpossibleWork(f"{machine.name}: {reason}")
     data = live.data = [LiveData(tasks.data_name(d), size) for d, size in enumerate(tasks.sizes)]
     inputs = _rows(tasks.inputs, data, n)
@@ -242,22 +242,22 @@ def bring_to_life(machine: MachineState, tasks: TaskSet, at: float) -> LiveSet:
 
 
 def why_not(machine: MachineState, tasks: TaskSet) -> str | None:
-    """Say why the machine can never run all tasks of a set, or ``None``; a pure question."""
+    """Return why the machine can never run all tasks of a set, or ``None``; changes nothing."""
     return _why_not_set(machine, tasks, expected_speeds(machine, tasks), _given(tasks))
 
 
 def expected_speeds(machine: MachineState, tasks: TaskSet) -> NDArray[np.float64]:
-    """Return the seconds of each task (rows) on each kind of processor, in the middle of what may be drawn."""
+    """Return the seconds of each task (rows) on each kind of processor, at the middle of the performance interval."""
     return _speeds(machine, tasks)
 
 
 def _rows(rows: Sequence[tuple[int, ...]] | None, data: list[LiveData], n: int) -> Sequence[tuple[LiveData, ...]]:
     if rows is None:
         return [()] * n
-    if len(data) == 1:  # one object that all read
+    if len(data) == 1:  # one object, read by all
         whole = (data[0],)
         return [whole if row else () for row in rows]
-    made: dict[int, tuple[LiveData, ...]] = {}  # rows that are one tuple are one tuple again
+    made: dict[int, tuple[LiveData, ...]] = {}  # rows that share one tuple share it again
     found: list[tuple[LiveData, ...]] = []
     for row in rows:
         if not row:
@@ -276,20 +276,20 @@ def _rows(rows: Sequence[tuple[int, ...]] | None, data: list[LiveData], n: int) 
 
 
 def _drawn_from(machine: MachineState) -> np.random.Generator | None:
-    """Return the stream that performance is drawn from, or ``None`` where no architecture leaves it open."""
+    """Return the random stream of performance factors, or ``None`` if every architecture fixes its factor."""
     if all(low == high for low, high in (each.performance for each in machine.spec.architectures)):
         return None
     return machine.env.rng(f"{machine.stream}.performance")
 
 
 def _speeds(machine: MachineState, tasks: TaskSet, stream: np.random.Generator | None = None) -> NDArray[np.float64]:
-    """Return the expected seconds of each task (rows) on each kind of processor; ``inf`` where it cannot run."""
+    """Return the expected seconds of each task (rows) on each kind of processor; ``inf`` if it cannot run there."""
     n = len(tasks)
     architectures = {each.name: (i, each) for i, each in enumerate(machine.spec.architectures)}
     low = np.array([each.performance[0] for each in machine.spec.architectures])
     high = np.array([each.performance[1] for each in machine.spec.architectures])
     middle = np.full((n, len(architectures)), 0.5)
-    # One draw for each task and architecture, of which the interval makes the factor.
+    # One draw for each task and architecture, mapped to the interval of the architecture.
     draws = middle if stream is None else stream.random(middle.shape)
     factors = low + (high - low) * draws
     run = np.array(tasks.run, dtype=float)
@@ -316,7 +316,7 @@ def _speeds(machine: MachineState, tasks: TaskSet, stream: np.random.Generator |
 
 
 def _fit_memory(machine: MachineState, tasks: TaskSet, speeds: NDArray[np.float64]) -> None:
-    """Let tasks not run where the pool can never hold what they read and write and their own memory."""
+    """Exclude processors whose pool can never hold the data and the memory of a task."""
     sizes = [machine.pools[kind.pool].size for kind in machine.kinds]
     if min(sizes) >= sum(tasks.sizes) + max(tasks.memory or [0.0], default=0.0):
         return
@@ -333,17 +333,17 @@ def _need(tasks: TaskSet, i: int) -> float:
 
 
 def _why_not(machine: MachineState, tasks: TaskSet, i: int) -> str:
-    """Say why no processor can ever run a task."""
+    """Return why no processor can ever run a task."""
     types = machine.spec.types
     allowed = tasks.implementations[i] if tasks.implementations else None
     if allowed is not None and not any(each in types for each in allowed):
-        return f"no processor of type {' or '.join(allowed)} can run it; there are {', '.join(types)}"
+        return f"no processor of type {' or '.join(allowed)}; known types: {', '.join(types)}"
     kinds = [kind for kind in machine.kinds if allowed is None or kind.type in allowed]
     cores = tasks.cores[i] if tasks.cores else 1
     wide = [kind for kind in kinds if cores <= kind.cores]
     if not wide:
         most = max(kind.cores for kind in kinds)
-        return f"no processor that can run it has {cores:g} cores; the largest has {most}"
+        return f"no suitable processor has {cores:g} cores; the largest has {most}"
     need = _need(tasks, i)
     pools = {kind.pool: machine.pools[kind.pool] for kind in wide}
     if all(need > pool.size for pool in pools.values()):
@@ -353,15 +353,15 @@ def _why_not(machine: MachineState, tasks: TaskSet, i: int) -> str:
         if largest is not None:
             what += f" (the largest: {tasks.data_name(largest)}, {show_quantity(tasks.sizes[largest], 'B')})"
         sizes = ", ".join(f"{name} has {show_quantity(pool.size, 'B')}" for name, pool in pools.items())
-        return f"{what}, fit in no pool of a processor that can run it: {sizes}"
-    return "no run time is known on any processor that can run it"
+        return f"{what}, fit in no pool of a suitable processor: {sizes}"
+    return "no run time is known on any suitable processor"
 
 
-# ---------------------------------------------------------------------- data that are given
+# ---------------------------------------------------------------------- initial data
 
 
 def _given(tasks: TaskSet) -> list[int]:
-    """Return the data that some task reads before any other has written them, in order."""
+    """Return the initial data, in order: those that some task reads although no ancestor writes them."""
     if tasks.inputs is None:
         return []
     writers: dict[int, list[int]] = {}
@@ -396,7 +396,7 @@ def _written_before(tasks: TaskSet, reader: int, writers: Sequence[int]) -> bool
 def _why_not_set(
     machine: MachineState, tasks: TaskSet, speeds: NDArray[np.float64], given: Sequence[int]
 ) -> str | None:
-    """Say why tasks of these speeds, with these data from the beginning, can never run, or ``None``."""
+    """Return why tasks with these speeds and initial data can never run, or ``None``."""
     stuck: list[int] = np.flatnonzero(np.all(speeds == inf, axis=1)).tolist() if len(tasks) else []
     if stuck:
         return f"task {tasks.ids[stuck[0]]!r}: {_why_not(machine, tasks, stuck[0])}"
@@ -405,8 +405,8 @@ def _why_not_set(
     together = sum(tasks.sizes[d] for d in given)
     if together > room * (1 + 1e-12):
         return (
-            f"the {len(given)} data objects that {tasks.name} begins with, "
-            f"{show_quantity(together, 'B')} in all, do not fit in its pools, {show_quantity(room, 'B')} together"
+            f"the {len(given)} initial data objects of {tasks.name}, "
+            f"{show_quantity(together, 'B')} in all, do not fit in the pools, {show_quantity(room, 'B')} in all"
         )
     for d in given:
         if tasks.sizes[d] > most:

@@ -28,14 +28,14 @@ def build_processors(
     Parameters
     ----------
     machine, spec, pools
-        what they are mounted on; its description; its pools by name
+        the services that processors use; the spec; the pools by name
     overlap
-        whether those that do not say it themselves fetch data while they are busy
+        whether processors fetch data while they are busy; a processor's own ``overlap`` takes precedence
 
     Raises
     ------
     InputError
-        where the class of a processor is not there, or is none
+        if the class of a processor cannot be imported, or is not a subclass of Processor
     """
     found: dict[str, Processor] = {}
     numbers: dict[TaskSpeedKey, int] = {}
@@ -54,7 +54,7 @@ def build_processors(
 
 
 def _model(spec: ProcessorSpec) -> type[Processor]:
-    """Return the class that runs a processor."""
+    """Return the class of a processor."""
     if spec.model is None:
         return ManyCores if spec.cores > 1 else Processor
     where = f"model of processor {spec.name}"
@@ -63,7 +63,7 @@ def _model(spec: ProcessorSpec) -> type[Processor]:
         try:
             found = getattr(import_module(module), attribute)
         except (ImportError, AttributeError) as error:
-            raise InputError(f"a class as module:Class expected, found {spec.model!r}: {error}", place=where) from None
+            raise InputError(f"must be a class as module:Class, got {spec.model!r}: {error}", place=where) from None
     else:
         from importlib.metadata import entry_points
 
@@ -72,5 +72,5 @@ def _model(spec: ProcessorSpec) -> type[Processor]:
             raise InputError(unknown("model", spec.model, there).message, place=where)
         found = there[spec.model].load()
     if not (isinstance(found, type) and issubclass(found, Processor)):
-        raise InputError(f"a subclass of Processor expected, found {found!r}", place=where)
+        raise InputError(f"must be a subclass of Processor, got {found!r}", place=where)
     return found

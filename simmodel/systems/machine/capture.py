@@ -1,4 +1,4 @@
-"""From a live machine to its snapshot."""
+"""Capture: the snapshot of a live machine."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ __all__ = ["capture_machine"]
 
 
 def capture_machine(machine: MachineState) -> MachineSnapshot:
-    """Return the snapshot of a machine, with what continuing needs.
+    """Return the snapshot of a machine, complete enough to continue from.
 
     Raises
     ------
     SnapshotError
-        where a processor of one's own is in the middle of a phase of its own, or the policy cannot be copied
+        if a custom processor is inside one of its own phases, or the policy cannot be copied
     """
     machine.network.settle()
     tasks = [task for task in machine.tasks if task.state not in ("done", "cancelled")]
@@ -91,7 +91,7 @@ def capture_machine(machine: MachineState) -> MachineSnapshot:
 
 
 def _data(machine: MachineState, tasks: list[LiveTask]) -> list[LiveData]:
-    """Return the data that matter, set by set: those of tasks, those that lie somewhere, those that are to come."""
+    """Return the data to keep, set by set: data of tasks, data held in pools, data in flight or being written."""
     wanted: dict[LiveData, None] = {}
     for task in tasks:
         wanted.update(dict.fromkeys((*task.inputs, *task.outputs)))
@@ -102,7 +102,7 @@ def _data(machine: MachineState, tasks: list[LiveTask]) -> list[LiveData]:
 
 
 def _brought_by(machine: MachineState, data: list[LiveData]) -> list[LiveSet | None]:
-    """Return of each data object the task set that is still to bring it, or ``None``."""
+    """Return, for each data object, the task set that has yet to bring it, or ``None``."""
     now = machine.env.now
     bring = {each: live for live in machine.sets if live.at > now for each in live.given}
     bring.update({coming.data: live for live in machine.sets for coming in live.coming})
@@ -183,12 +183,12 @@ def _place(place: Processor, number: dict[LiveTask, int]) -> ProcessorState:
 
 
 def _family(family: Family, number: dict[LiveTask, int]) -> int | str | None:
-    """Return a family as a text; of a task that is one of its own its number, or ``None`` once it is done."""
+    """Return a family name; for a task without a family its number, or ``None`` once it is done."""
     return family if family is None or isinstance(family, str) else number.get(family)
 
 
 def _flights(machine: MachineState, number: dict[LiveTask, int], of: dict[LiveData, int]) -> tuple[FlightState, ...]:
-    """Return the data that are to come to pools: on their way, in the order in which they left, or still to be sent."""
+    """Return the data bound for pools: those in flight, in the order of departure, then those still to be sent."""
     found: list[tuple[tuple[bool, int, int], FlightState]] = []
     for pool in machine.pools.values():
         for data, arrival in pool.arriving.items():
@@ -215,9 +215,9 @@ def _flights(machine: MachineState, number: dict[LiveTask, int], of: dict[LiveDa
 def _order(
     machine: MachineState, tasks: list[LiveTask], number: dict[LiveTask, int], of: dict[LiveData, int]
 ) -> tuple[int, ...]:
-    """Return the tasks that processors work on: by when their event was made, or their ticket or claim.
+    """Return the tasks on processors, ordered by the creation of the event, ticket or claim that each waits for.
 
-    Among those that wait for room there are data that come with a set: ``-1 - d`` for data d.
+    Initial data that wait for room are among them: ``-1 - d`` for data d.
     """
     made = {id(entry[3]): entry[2] for entry in machine.env._queue}
     found = []

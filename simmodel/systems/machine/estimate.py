@@ -1,4 +1,4 @@
-"""When work would be done on a machine, were it submitted now: from what is expected, and without submitting it."""
+"""Estimate when a machine would finish work submitted now, from expected run times and without submitting it."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ __all__ = ["estimate_set"]
 
 
 def estimate_set(machine: MachineState, tasks: TaskSet) -> Estimate:
-    """Return when the first task of a set would start, and how long all of them would take from then on.
+    """Return when the first task of a set would start, and how long the whole set would take from then on.
 
-    Each task, none before one that it waits for, is given to the processor on which it is expected to be done first,
-    with setup, and behind what that has to do; transfers and reconfiguration are left out, and what waits for a
-    decision is shared evenly.
+    Tasks are taken in topological order; each goes to the processor with the earliest expected finish, including
+    setup and the work already queued there. Transfers and reconfiguration are ignored; the work of tasks that wait for
+    a decision is shared evenly among the processors.
 
     Raises
     ------
     ImpossibleWork
-        where the machine can never run all of them
+        if the machine can never run the whole set
     """
     reason = why_not(machine, tasks)
     if reason is not None:
@@ -58,7 +58,7 @@ def estimate_set(machine: MachineState, tasks: TaskSet) -> Estimate:
 
 
 def _order(tasks: TaskSet) -> list[int]:
-    """Return the rows of a set, none before one that it waits for."""
+    """Return the rows of a set in topological order."""
     if tasks.parents is None or tasks.children is None:
         return list(range(len(tasks)))
     return list(topological_order(dict(enumerate(tasks.parents)), dict(enumerate(tasks.children))))

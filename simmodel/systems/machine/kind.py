@@ -25,14 +25,14 @@ __all__ = ["MACHINE", "MachineKind"]
 
 @attrs.frozen(kw_only=True)
 class MachineKind(Kind):
-    """The kind of machines: a configuration of HetSim may say what work is drawn from, and complete the machine."""
+    """The kind of machines; a HetSim configuration may define the distribution of the work and complete the spec."""
 
     asks = ("places", "tasks")
 
     def read_work(
         self, given: GivenWork, spec: Any, seed: int, inputs: Mapping[str, Any] = MappingProxyType({})
     ) -> tuple[Submissions, Any]:
-        """Return the work, and the machine with the reconfiguration that a configuration says."""
+        """Return the work, and the machine spec with the reconfiguration times of the configuration."""
         config = inputs.get("config")
         if isinstance(config, (str, Path)):
             config = read_hetsim_config(config)

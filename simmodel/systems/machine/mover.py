@@ -1,4 +1,4 @@
-"""How data move between the pools of a machine: to those that read them, ahead of time, and out of the way."""
+"""Data movement between the pools of a machine: on demand, ahead of time, and out of full pools."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ __all__ = ["DataMover", "Flight"]
 
 
 class Flight(NamedTuple):
-    """Data on their way: since when (s), for which task, why, and the event of their arrival.
+    """Data in flight: since when (s), for which task, why, and the event of their arrival.
 
-    ``ends``: the instant of it, where links are not shared.
+    ``ends``: the arrival instant (s), if links are not shared.
     """
 
     data: LiveData
@@ -37,7 +37,7 @@ class Flight(NamedTuple):
 
 
 class DataMover:
-    """Moves data between pools, over links that they share or have to themselves.
+    """Moves data between pools, over shared or exclusive links.
 
     Parameters
     ----------
@@ -48,13 +48,13 @@ class DataMover:
     pools
         by name
     home
-        where data go that have no other place
+        the pool of data that belong nowhere else
     parallel
-        whether what a task lacks moves at once, or one after another
+        whether the data that a task lacks move all at once; otherwise one after another
     contention
-        whether transfers share the bandwidth of links; else each has every link to itself
+        whether transfers share the bandwidth of links; otherwise each has its links to itself
     record
-        whether to keep what moved, in ``moved``
+        whether to record transfers in ``moved``
 
     Observers may have ``data_moved(moved)``, with a :class:`Moved`.
     """
@@ -88,7 +88,7 @@ class DataMover:
         self._on_moved = self.env.hooks("data_moved")
 
     def _ways(self) -> tuple[list[list[float]], list[list[float]]]:
-        """Return seconds, and seconds a byte, from each pool to each other one; ``inf`` where no links lead there."""
+        """Return the latency (s) and the seconds per byte from each pool to each other one; ``inf`` without a route."""
         names = list(self.pools)
         latency = [[0.0] * len(names) for _ in names]
         per_byte = [[0.0] * len(names) for _ in names]
@@ -98,7 +98,7 @@ class DataMover:
                     continue
                 try:
                     links = [self.network.links[name] for name in self.network.route(source, destination)]
-                except InputError:  # a pool that no processor works on
+                except InputError:  # a pool that no processor uses
                     latency[i][j] = per_byte[i][j] = inf
                     continue
                 latency[i][j] = sum(link.spec.latency for link in links)
@@ -106,7 +106,7 @@ class DataMover:
         return latency, per_byte
 
     def transfer_time(self, data: LiveData, pool: MemoryPool) -> float:
-        """Return the seconds to move data to a pool, with the links to themselves; 0 where they are there."""
+        """Return the seconds to move data to a pool over uncontended links; 0 if the pool holds them."""
         best = inf
         to = pool.index
         copies = data.copies
@@ -122,7 +122,7 @@ class DataMover:
         return best
 
     def bring(self, data: LiveData, pool: MemoryPool, task: LiveTask | None, cause: str) -> Event:
-        """Start to move data to a pool that keeps room for them; return the event of their arrival."""
+        """Start to move data to a pool that has reserved room for them; return the event of their arrival."""
         arrival = pool.arriving[data]
         if arrival.under_way:
             return arrival
@@ -146,7 +146,7 @@ class DataMover:
         return arrival
 
     def send(self, flight: Flight) -> None:
-        """Have data be on their way: the copy at their source is in use until they are there."""
+        """Put data in flight; the copy at the source is in use until they arrive."""
         data, source, pool = flight.data, flight.source, flight.pool
         self._numbers = number = self._numbers + 1
         arrival = pool.arriving[data]
@@ -159,7 +159,7 @@ class DataMover:
             self._note(flight)
             if not arrival.stale or data in pool.held:
                 pool.arrived(data)
-            elif arrival.users:  # written anew meanwhile: once more
+            elif arrival.users:  # rewritten meanwhile: send them again
                 arrival.stale = arrival.under_way = False
                 self.bring(data, pool, flight.task, flight.cause)
             else:
@@ -180,7 +180,7 @@ class DataMover:
                 call(moved)
 
     def fetch_ahead(self, task: LiveTask) -> None:
-        """Begin to move what the task reads to its processor's pool, as far as it is written and there is room."""
+        """Start to move the inputs of a task to its processor's pool: those already written, while there is room."""
         pool = task.place.pool
         for data in task.inputs:
             if data.written and data not in pool.held and data not in pool.arriving:
@@ -190,7 +190,7 @@ class DataMover:
                 self.bring(data, pool, task, "overlap")
 
     def move_out(self, data: LiveData, pool: MemoryPool) -> None:
-        """Start to move data out of a pool, to the one that takes what must go there, which has room for them."""
+        """Start to move data out of a pool to its spill pool, which must have room for them."""
         spill = pool.spill
         pool.leaving[data] = None
         spill.expect(data)
@@ -198,13 +198,13 @@ class DataMover:
         self.leaves(data, pool, arrival)
 
     def leaves(self, data: LiveData, pool: MemoryPool, arrival: Event) -> None:
-        """Have a copy forgotten once the data have arrived where they move to, unless it is used again."""
+        """Drop the copy in a pool once the data have arrived at their destination, unless it is used again."""
 
         def gone(_: Event) -> None:
             del pool.leaving[data]
             if not pool.held.get(data, 1):
                 pool.forget(data)
 
-        # The data are read where they leave; what brings them takes them out of use before they are forgotten.
+        # The transfer reads the copy at its source, and releases it before this callback drops it.
         assert arrival.callbacks is not None
         arrival.callbacks.append(gone)

@@ -1,4 +1,4 @@
-"""What planners see of a machine: tasks and processors as plain lists of numbers."""
+"""A machine as planners see it: tasks and processors as plain lists of numbers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["problem_of"]
 
 
 def problem_of(machine: MachineState, tasks: Sequence[LiveTask] | None = None) -> Problem:
-    """Return tasks (default: all that wait) and all places as what a planner plans."""
+    """Return the planning problem of some tasks (default: all that wait) on all places."""
     planned = list(machine.waiting) if tasks is None else list(tasks)
     places = machine.places
     mover = machine.mover
@@ -74,7 +74,7 @@ def problem_of(machine: MachineState, tasks: Sequence[LiveTask] | None = None) -
 
 
 def _where(data: LiveData, now: float) -> dict[int, float]:
-    """Return the pools that hold data, or will once they are written, and from when on (s)."""
+    """Return the pools that hold data, or will hold them once written, each with the instant (s) from which it does."""
     copies = data.copies or ((data.coming,) if data.coming is not None else ())
     return {pool.index: now for pool in copies}
 

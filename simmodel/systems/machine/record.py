@@ -1,4 +1,4 @@
-"""What a machine has recorded, made into tables."""
+"""The record of a machine as tables."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MOMENTS = ("submit", "ready", "assigned")
 
 
 def machine_result(machine: MachineState, name: str) -> MachineResult:
-    """Return what has happened on a machine so far.
+    """Return the result of a machine so far.
 
     >>> from simmodel import Environment
     >>> from simmodel.platform import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
@@ -101,7 +101,7 @@ def machine_result(machine: MachineState, name: str) -> MachineResult:
 
 
 def _instants(tasks: list[LiveTask], moment: str) -> NDArray[np.float64]:
-    """Return an instant of each task; nan where it has not come."""
+    """Return one moment of each task (s); nan if it has not happened."""
     return np.array(list(map(attrgetter(moment), tasks)), dtype=float)
 
 
@@ -120,7 +120,7 @@ def _families(machine: MachineState) -> NDArray[Any]:
 
 
 def _filled(machine: MachineState, column: str, default: float) -> NDArray[np.float64]:
-    """Return a column of the task sets, with a default where a set has none."""
+    """Return a column of the task sets; sets without it get a default."""
     found: list[NDArray[np.float64]] = [np.zeros(0)]
     for each in machine.sets:
         values = getattr(each.set, column)
@@ -138,7 +138,7 @@ def _table(rows: list[Any], names: tuple[str, ...]) -> Table | None:
 
 
 def _stopped(machine: MachineState) -> Table | None:
-    """Return the executions that were stopped."""
+    """Return the stopped executions."""
     if not machine.cut:
         return None
     tasks, places, stamps = zip(*machine.cut, strict=True)
@@ -169,7 +169,7 @@ def _plan(machine: MachineState) -> Table | None:
 
 
 def _by_architecture(machine: MachineState, speeds: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the expected seconds of tasks by architecture: the least over its kinds of processors."""
+    """Return the expected seconds of tasks on each architecture: the minimum over its kinds of processors."""
     found = np.full((len(speeds), len(machine.spec.architectures)), inf)
     for a, architecture in enumerate(machine.spec.architectures):
         kinds = [k for k, kind in enumerate(machine.kinds) if kind.architecture == architecture.name]

@@ -1,4 +1,4 @@
-"""From a snapshot to a live machine that goes on from there."""
+"""Restore: a live machine that continues from a snapshot."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["restore_machine"]
 def restore_machine(
     env: Environment, snapshot: MachineSnapshot, policy: PolicyLike | None = None, *, record: bool = True, rank: int = 2
 ) -> Machine:
-    """Return a machine that goes on where a snapshot was taken (see :meth:`Machine.from_snapshot`)."""
+    """Return a machine that continues from a snapshot (see :meth:`Machine.from_snapshot`)."""
     check_instant(env, snapshot)
     policy = chosen_policy(snapshot, policy)
     options = snapshot.options.values()
@@ -40,7 +40,7 @@ def restore_machine(
 
 
 class _Restored:
-    """A new machine whose state is built up, part by part, from a snapshot."""
+    """A new machine whose state is rebuilt from a snapshot, part by part."""
 
     def __init__(self, machine: Machine, snapshot: MachineSnapshot) -> None:
         self.machine = machine
@@ -48,7 +48,7 @@ class _Restored:
         self.pools = list(machine.pools.values())
 
     def run(self) -> None:
-        """Build it up."""
+        """Rebuild the state."""
         machine, snapshot = self.machine, self.snapshot
         for name, state in snapshot.streams:
             machine.env.rng(name).bit_generator.state = state
@@ -65,7 +65,7 @@ class _Restored:
             if i < 0:
                 d = -1 - i
                 live = machine.sets[snapshot.data[d].given or 0]
-                # In turn with the processes, which begin once the environment runs.
+                # Scheduled, to stay in order with the processes, which begin once the environment runs.
                 machine.env.call_at(snapshot.now, partial(live.await_room, self.data[d], awaited_in[d]), URGENT)
             else:
                 task = self.tasks[i]
@@ -112,7 +112,7 @@ class _Restored:
             self.tasks[i].children = found
 
     def _set(self, described: SetState, numbers: list[int]) -> TaskSet:
-        """Return what is left of a task set as columns."""
+        """Return the remaining tasks of a set as columns."""
         states = [self.snapshot.tasks[i] for i in numbers]
         row = {i: r for r, i in enumerate(numbers)}
         used = dict.fromkeys(d for state in states for d in _touched(state))
@@ -135,7 +135,7 @@ class _Restored:
         )
 
     def _task(self, state: TaskState, live: LiveSet, row: int, index: int) -> LiveTask:
-        """Return a task of a set, as it was, and count it among the readers of its data."""
+        """Return a task in its captured state, and count it as a reader of its inputs."""
         machine = self.machine
         inputs, outputs = (tuple(self.data[d] for d in numbers) for numbers in (state.inputs, state.outputs))
         missing = len(state.parents)
@@ -191,7 +191,7 @@ class _Restored:
         return self.tasks[given] if isinstance(given, int) else given
 
     def _flight(self, state: FlightState) -> None:
-        """Let data be on their way again, or have room kept for those that are still to be sent."""
+        """Put data back in flight, or reserve room for data still to be sent."""
         pool, data = self.pools[state.pool], self.data[state.data]
         arrival = pool.expect(data)
         arrival.stale = state.stale
@@ -211,7 +211,7 @@ class _Restored:
             mover.leaves(data, source, arrival)
 
     def _use(self) -> None:
-        """Let tasks that have taken what they need use it, and cores be held; bytes are as they were."""
+        """Restore the use of memory and cores by running tasks; the bytes used are those of the snapshot."""
         for task in self.tasks:
             if task.stamps is None:
                 continue
@@ -225,7 +225,7 @@ class _Restored:
             pool.set_used(state.used, state.peak)
 
     def _waiting(self) -> None:
-        """Have those wait that the policy decides about: it may be another that decides at another time."""
+        """Restore the waiting tasks; another policy may decide at a different moment (ready or submit)."""
         machine = self.machine
         waiting = [self.tasks[i] for i in self.snapshot.waiting]
         if machine.decides_when_ready:
@@ -239,7 +239,7 @@ class _Restored:
         machine.waiting.new = self.snapshot.new
 
     def _arrivals(self) -> None:
-        """Have tasks arrive that are still to come, and the data of their sets with them."""
+        """Schedule the arrivals still to come, of tasks and of the initial data of their sets."""
         machine = self.machine
         for data, described in zip(self.data, self.snapshot.data, strict=True):
             s = described.given
@@ -258,5 +258,5 @@ class _Restored:
 
 
 def _touched(state: TaskState) -> tuple[int, ...]:
-    """Return the data that a task reads or writes."""
+    """Return the data that a task reads and writes."""
     return (*state.inputs, *state.outputs)

@@ -1,4 +1,4 @@
-"""Room in memory pools, for tasks that wait for it: in turn, and data move out of the way where they must."""
+"""Room in memory pools for tasks that wait for it: granted in turn, with eviction and spilling."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ __all__ = ["RoomMaker"]
 class RoomMaker:
     """Makes room in the pools of a machine for tasks that wait for it.
 
-    In each pool the first that waits is the first to have room. Copies that can be had again are forgotten for it, then
-    data move out to where the pool spills, as far as there is room that nobody waits for; to make that, data move on
-    from there. Where no task uses memory any more and nothing moves, all would wait for ever: then the first that can
-    have room goes before the others.
+    Each pool serves its claims in order of arrival. To make room it first drops copies that exist elsewhere, then moves
+    data to its spill pool, as far as that has room that no task waits for; the spill pool may spill in turn. If no task
+    uses memory and nothing moves, all claims would wait for ever: then the first claim that can be served overtakes
+    the others.
 
     Parameters
     ----------
     env, pools
         the environment; the pools
     move_out
-        starts to move data out of a pool, to the one that takes what must go there
+        starts to move data out of a pool, to its spill pool
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class RoomMaker:
         self._called = False
 
     def claim(self, pool: MemoryPool, task: LiveTask) -> RoomClaim:
-        """Let a task wait for room; the event happens when it has it, with the data that it must bring."""
+        """Return the claim of a task for room; it happens with the data that the task still lacks."""
         claim = RoomClaim(self._env, task)
         pool.claims.append(claim)
         if len(pool.claims) > 1 or not self._admit(pool, claim):
@@ -51,7 +51,7 @@ class RoomMaker:
         return claim
 
     def _look_again(self) -> None:
-        """Look at those that wait once what happens now is over."""
+        """Serve the claims after the events of this instant that are already scheduled."""
         if not self._called:
             self._called = True
             self._env.call_at(self._env._now, self._serve)
@@ -71,7 +71,7 @@ class RoomMaker:
                 pool.changed = None
 
     def _admit(self, pool: MemoryPool, claim: RoomClaim) -> bool:
-        """Give a task what it needs, if there is room."""
+        """Grant a claim if there is room; return whether it was granted."""
         task = claim.task
         missing = pool.take(task)
         if missing is None:
@@ -86,7 +86,7 @@ class RoomMaker:
     def _make_way(
         self, pool: MemoryPool, amount: float, keep: Collection[LiveData], before: tuple[MemoryPool, ...]
     ) -> None:
-        """Start to move data out of a pool, the least recently used first, until so many bytes are on their way out."""
+        """Start to move data out of a pool, least recently used first, until an amount (bytes) will be free."""
         spill = pool.spill
         if spill is pool or spill in before or spill.claims:
             return
@@ -103,16 +103,16 @@ class RoomMaker:
             else:
                 self._make_way(spill, data.size, (), (*before, pool))
 
-    # ------------------------------------------------------------------ where all wait
+    # ------------------------------------------------------------------ deadlock
 
     def _stands(self) -> bool:
-        """Return whether somebody waits, while no task uses memory and nothing moves."""
+        """Return whether a claim waits while no task uses memory and nothing moves."""
         return any(pool.claims for pool in self._pools) and not any(
             pool.takers or pool.arriving for pool in self._pools
         )
 
     def _unlock(self) -> bool:
-        """Let one task have room, or start to make it, whoever else waits; return whether that was possible."""
+        """Serve one claim out of turn, or start to make room for one; return whether that was possible."""
         waiting = [(pool, claim) for pool in self._pools for claim in pool.claims]
         if any(self._admit(pool, claim) for pool, claim in waiting):
             return True
@@ -120,7 +120,7 @@ class RoomMaker:
             need, keep = pool.needs(claim.task), _own(claim.task)
             if self._move_all(self._enough(pool, need, keep), pool):
                 return True
-        for pool, claim in waiting:  # make room where they could move to
+        for pool, claim in waiting:  # make room in the pool that they would spill to
             need, keep = pool.needs(claim.task), _own(claim.task)
             lacking = pool.used + need - pool.size
             spill = pool.spill
@@ -129,7 +129,7 @@ class RoomMaker:
         return False
 
     def _enough(self, pool: MemoryPool, amount: float, keep: Collection[LiveData]) -> list[LiveData]:
-        """Return data that make so much room in a pool by moving out; none where they cannot."""
+        """Return data whose move makes room for an amount (bytes) in a pool; empty if that is impossible."""
         spill = pool.spill
         if spill is pool:
             return []

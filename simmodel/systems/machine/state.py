@@ -1,4 +1,4 @@
-"""The state of a machine: what it is made of, the tasks it knows, and what it has recorded of them."""
+"""The state of a machine: its parts, its tasks and its record."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["CoreUse", "CutExecution", "MachineState", "TaskSpeedKey"]
 
 
 class TaskSpeedKey(NamedTuple):
-    """What decides how long a task runs on a processor, and whether it can."""
+    """The properties of a processor that determine whether, and how long, a task runs on it."""
 
     architecture: str
     type: str
@@ -33,7 +33,7 @@ class TaskSpeedKey(NamedTuple):
 
 
 class CutExecution(NamedTuple):
-    """An execution that was stopped before its end, and the instants (s) of its phases."""
+    """An execution stopped before its end, with the instants (s) of its phases."""
 
     task: LiveTask
     place: Processor
@@ -41,7 +41,7 @@ class CutExecution(NamedTuple):
 
 
 class CoreUse(NamedTuple):
-    """A CPU core that was held without a task running on it: for which task, for what, from when until when (s)."""
+    """A CPU core held without a task running on it: for which task, for what, from when until when (s)."""
 
     core: str
     task: LiveTask
@@ -51,26 +51,26 @@ class CoreUse(NamedTuple):
 
 
 class MachineState(System[LiveTask]):
-    """What a machine is made of, and what has happened on it so far; :class:`Machine` gives it its life.
+    """The parts of a machine and the record of its run; :class:`Machine` adds the behaviour.
 
     Attributes
     ----------
     spec, options, stream
-        its description and options; what the names of its random streams begin with
+        its spec and options; the prefix of the names of its random streams
     network, pools, home, mover
-        its links, its memory pools by name, the pool where data lie at first, what moves data between pools
+        its links, its memory pools by name, the pool of initial data, the mover of data between pools
     processors, places, kinds
-        its processors by name and in order, and what tells them apart
+        its processors by name and in order, and their distinct kinds
     waiting
         tasks that no decision has placed yet
     tasks, sets
-        all tasks that were submitted, and the sets they came in, in order
+        all submitted tasks and task sets, in order
     done, phases
-        the tasks that are done, and the instants of their phases (s), one after the other
+        the done tasks, and the instants of their phases (s), one after the other
     cut, core_use
-        executions that were stopped; CPU cores that were held without a task running on them
+        stopped executions; CPU cores held without a task running on them
     loads
-        of each family: where in the interval of a processor its reconfiguration lies
+        for each family, the position of its reconfiguration time in the interval of a processor, 0 to 1
     """
 
     kind = "machine"
@@ -96,15 +96,15 @@ class MachineState(System[LiveTask]):
     loads: dict[Any, float]
 
     def arrive(self, tasks: Sequence[LiveTask]) -> None:
-        """Take in tasks that have been submitted and arrive now."""
+        """Accept submitted tasks that arrive now."""
         raise NotImplementedError
 
     def release(self, task: LiveTask) -> None:
-        """Let the children of a task that is done go, where it was their last parent."""
+        """Release the children of a done task that have no other parent left."""
         raise NotImplementedError
 
     def reconfiguration_time(self, spec: ProcessorSpec, task: LiveTask) -> float:
-        """Return the seconds to load the family of a task: one draw per family and interval."""
+        """Return the seconds to load the family of a task; drawn once per family."""
         fixed = task.set.reconfiguration.get(task.family) if task.set.reconfiguration else None
         if fixed is not None:
             return fixed
@@ -112,7 +112,7 @@ class MachineState(System[LiveTask]):
         return least if least == most else least + (most - least) * self.loads[task.family]
 
     def draw_loads(self, tasks: Sequence[LiveTask]) -> None:
-        """Draw, for each family that is new, where in the interval of a processor its reconfiguration lies."""
+        """Draw, for each new family, the position of its reconfiguration time in the interval of a processor."""
         if all(spec.reconfiguration[0] == spec.reconfiguration[1] for spec in self.spec.processors):
             return
         new = [family for family in dict.fromkeys(task.family for task in tasks) if family not in self.loads]

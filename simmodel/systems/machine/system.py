@@ -1,4 +1,4 @@
-"""A machine: processors, memory pools and links, a scheduler, and the life of tasks between them."""
+"""A machine: processors, memory pools, links and a scheduler, and the life of tasks on them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _HOOKS = ("task_ready", "task_assigned", "task_ended", "task_stopped")
 
 
 class Machine(MachineState):
-    """Processors under one scheduler, which run tasks.
+    """Processors that run tasks under one scheduler.
 
     Parameters
     ----------
@@ -53,22 +53,22 @@ class Machine(MachineState):
     policy
         a name, a policy, or a function of a view
     decide
-        ``"ready"``: the policy decides about tasks whose parents are done; ``"submit"``: about all that are there.
-        Default: as the policy wants (planners decide when tasks are submitted)
+        ``"ready"``: the policy decides about tasks whose parents are done; ``"submit"``: about all tasks that have
+        arrived. Default: as the policy wants (planners decide when tasks are submitted)
     overlap
-        whether a processor's data are fetched while it is still busy with earlier tasks: each as soon as it is written
-        and its reader has a place, where the processor has DMA and there is room
+        whether data are fetched while the processor is busy with earlier tasks: each data object as soon as it is
+        written and its reader is assigned, if the processor has DMA and there is room
     transfers
-        ``"sequential"``: the data that a task still lacks when its turn comes move one after another, in the order
-        in which it names them; ``"parallel"``: all at once
+        ``"sequential"``: the data that a task lacks when its turn comes move one after another, in the order of its
+        inputs; ``"parallel"``: all at once
     contention
-        whether transfers share the bandwidth of links (max-min fair); else each has every link to itself
+        whether transfers share the bandwidth of links (max-min fair); otherwise each has its links to itself
     name, rank
-        what reports call it; its turn among schedulers that share an instant
+        its name in reports; its turn among schedulers that share an instant
     record
-        whether to keep what happens, for :meth:`result`
+        whether to keep a record for :meth:`result`
     begin
-        whether its processors begin to work; those of a snapshot are told what they do first
+        whether its processors start to work at once; ``False`` while a snapshot is being restored
 
     Observers may have ``task_ready(task)``, ``task_assigned(task, place)``, ``task_ended(task, place, stamps)``,
     ``task_stopped(task, place)``, ``data_moved(moved)`` and ``decided(scheduler, seconds, decisions)``.
@@ -102,13 +102,13 @@ class Machine(MachineState):
     ) -> None:
         options = MachineOptions(decide=decide, overlap=overlap, transfers=transfers, contention=contention)
         if not isinstance(env, Environment):
-            raise InputError(f"an environment of simmodel expected, found {type(env).__module__}.{type(env).__name__}")
+            raise InputError(f"env: must be a simmodel Environment, got {type(env).__module__}.{type(env).__name__}")
         if not isinstance(spec, MachineSpec):
-            raise InputError(f"a MachineSpec expected (load_platform reads names and files), found {spec!r}")
+            raise InputError(f"spec: must be a MachineSpec (load_platform reads names and files), got {spec!r}")
         self.env = env
         self.spec = spec
         self.name = name or spec.name
-        self.stream = name or "machine"  # so that machines of one kind draw alike, whatever they are called
+        self.stream = name or "machine"  # unnamed machines draw alike, whatever their specs are called
         self.network = Network(env, NetworkSpec(links=spec.links))
         self.pools = {pool.name: MemoryPool(env, pool, i) for i, pool in enumerate(spec.pools)}
         home = self.pools[str(spec.home)]
@@ -139,14 +139,14 @@ class Machine(MachineState):
         self.core_use: list[CoreUse] = []
         self._record = record
         self.done: list[LiveTask] = []
-        self.phases = array("d")  # of those that are done, one after the other
-        self.loads: dict[Any, float] = {}  # of each family: where in the interval of a processor its load time lies
+        self.phases = array("d")  # of the done tasks, one after the other
+        self.loads: dict[Any, float] = {}  # position of the reconfiguration time in its interval
         self._hooks: dict[str, tuple[Callable[..., object], ...]] = {}
         self.changed: list[Callable[[], object]] = []
         self.submitted = 0
         self._active = 0
-        self._open = 0  # tasks that have arrived and are not over, and what is expected of them in units of 2^-20
-        self._open_work = 0  # core seconds: kept from when somebody first asks for the load
+        self._open = 0  # tasks that have arrived and not ended, and their expected work in units of 2^-20
+        self._open_work = 0  # core seconds; both are kept from the first use of `load`
         self._keeps_load = False
         self._wake = self.scheduler.wake
         if begin:
@@ -157,7 +157,7 @@ class Machine(MachineState):
 
     @property
     def handlers(self) -> Mapping[type, Handler]:
-        """What it carries out beside starts: ``Preempt``."""
+        """The decisions that it carries out in addition to starts: ``Preempt``."""
         return {Preempt: partial(handle_preempt, self)}
 
     def __repr__(self) -> str:
@@ -173,7 +173,7 @@ class Machine(MachineState):
     # ------------------------------------------------------------------ submission
 
     def submit(self, work: Workflow | TaskSet, at: float | None = None) -> LiveSet:
-        """Submit tasks, now or at an instant; what is returned is an event that happens when all of them are over.
+        """Submit tasks now or at an instant; return an event that happens when all of them have ended.
 
         Parameters
         ----------
@@ -183,27 +183,27 @@ class Machine(MachineState):
         Raises
         ------
         ImpossibleWork
-            where no processor can ever run one of the tasks, or data do not fit in any pool that they could be in
+            if no processor can ever run one of the tasks, or data fit in no pool that could hold them
         InputError
-            where a run time is not known, or a task names a type of processor that is not there
+            if a run time is unknown, or a task names an unknown type of processor
         """
         now = self.env._now
         if at is not None and not now <= at < float("inf"):
-            raise InputError(f"an instant from {now:g} s on expected, found {at!r}", place="at")
+            raise InputError(f"must be an instant >= {now:g} s, got {at!r}", place="at")
         submission = bring_to_life(self, TaskSet.of(work), now if at is None else at)
         self.take(submission)
         submission.begin()
         return submission
 
     def take(self, submission: LiveSet) -> None:
-        """Know of a submission whose tasks are still to arrive, or have where a snapshot was taken."""
+        """Register a submission whose tasks are still to arrive, or arrived before a snapshot."""
         self.sets.append(submission)
         self.submitted += len(submission.tasks)
         if submission.left:
             self._active += 1
 
     def arrive(self, tasks: Sequence[LiveTask]) -> None:
-        """Take in tasks that have been submitted and arrive now."""
+        """Accept submitted tasks that arrive now."""
         now = self.env._now
         if self._keeps_load:
             self._count(tasks)
@@ -227,7 +227,7 @@ class Machine(MachineState):
     # ------------------------------------------------------------------ decisions
 
     def start(self, task: LiveTask, place: Processor, allocation: Any = None) -> None:
-        """Put a task into the queue of a processor, as the policy decided."""
+        """Put a task into the queue of the processor that the policy chose."""
         task.place = place
         task.assigned = self.env._now
         self.waiting.placed()
@@ -240,20 +240,20 @@ class Machine(MachineState):
             call(task, place)
 
     def why_not_preempt(self, task: LiveTask, mode: str) -> str | None:
-        """Say why a running task cannot be stopped so, or ``None``."""
+        """Return why a running task cannot be preempted in a mode, or ``None``."""
         if mode not in ("requeue", "suspend"):
-            return f"mode requeue or suspend expected, found {mode!r}"
+            return f"mode: must be 'requeue' or 'suspend', got {mode!r}"
         reason: str | None = task.place.why_not_stop(task)
         return reason
 
     def preempt(self, task: LiveTask, mode: str = "requeue") -> None:
-        """Stop a task that executes: it waits for a decision again, to start anew or (``suspend``) to go on."""
+        """Stop a running task; it waits for a decision again, to restart or (``suspend``) to continue."""
         task.place.stop(task, mode, goes_back=True)
 
-    # ------------------------------------------------------------------ what processors tell
+    # ------------------------------------------------------------------ notifications from processors
 
     def finished(self, task: LiveTask, processor: Processor, stamps: list[float]) -> None:
-        """A task is done: what waits for it may be ready, and its data are there."""
+        """Record that a task is done: its outputs are written, and its children may become ready."""
         task.state = "done"
         if self._record:
             self.done.append(task)
@@ -278,7 +278,7 @@ class Machine(MachineState):
                 change()
 
     def _end(self, submission: LiveSet) -> None:
-        """All tasks of a submission are over: whoever waits for it may go on."""
+        """End a submission whose tasks have all ended, and trigger its event."""
         self._one_over()
         if submission.event is not None:
             submission.event.succeed(submission)
@@ -294,7 +294,7 @@ class Machine(MachineState):
             data.kept = True
 
     def release(self, task: LiveTask) -> None:
-        """Let the children of a task that is done go, where it was their last parent."""
+        """Release the children of a done task that have no other parent left."""
         now = self.env._now
         for child in task.children:
             child.missing -= 1
@@ -317,7 +317,7 @@ class Machine(MachineState):
                 self._wake()
 
     def stopped(self, task: LiveTask, processor: Processor, goes_back: bool) -> None:
-        """A task was stopped before its end."""
+        """Record that a task was stopped before its end."""
         if self._record and task.stamps is not None:
             self.cut.append(CutExecution(task, processor, (*task.stamps, self.env._now)))
         for call in self._hooks["task_stopped"]:
@@ -329,24 +329,24 @@ class Machine(MachineState):
             self._wake()
 
     def held_core(self, core: Core, task: LiveTask, what: str, since: float) -> None:
-        """Take down who held a CPU core without running on it."""
+        """Record which task held a CPU core without running on it."""
         if self._record:
             self.core_use.append(CoreUse(core.name, task, what, since, self.env._now))
 
-    # ------------------------------------------------------------------ taking back
+    # ------------------------------------------------------------------ withdrawal
 
     def cancel(self, work: LiveSet | LiveTask) -> None:
-        """Take back what has not begun of a submission, or a task with all that wait for it; what runs goes on."""
+        """Cancel the unstarted tasks of a submission, or of a task and its descendants; running tasks continue."""
         for task in self._not_begun(work):
             self._take_back(task)
 
     def withdraw(self, work: LiveSet | LiveTask) -> None:
-        """Take back a submission, or a task with all that wait for it, of which nothing has begun.
+        """Withdraw a submission, or a task and its descendants, none of which has started.
 
         Raises
         ------
         InputError
-            where something has
+            if any of these tasks has started
 
         >>> from simmodel import load_platform
         >>> env = Environment(); machine = Machine(env, load_platform("hetsim-slow"))
@@ -357,11 +357,11 @@ class Machine(MachineState):
         tasks = self._not_begun(work)
         begun = len(tasks) < len(work.tasks) if isinstance(work, LiveSet) else work not in tasks
         if begun or not tasks:
-            raise InputError(f"{self.name}: work that has not started expected, found {work!r}")
+            raise InputError(f"{self.name}: cannot withdraw {work!r}: it has started or ended")
         self.cancel(work)
 
     def _not_begun(self, work: LiveSet | LiveTask) -> list[LiveTask]:
-        """Return the tasks that have not begun: of a set, or a task and those that wait for it."""
+        """Return those tasks of a set, or of a task and its descendants, that have not started."""
         found = dict.fromkeys(work.tasks if isinstance(work, LiveSet) else [work])
         left = list(found)
         while left:
@@ -394,18 +394,18 @@ class Machine(MachineState):
     # ------------------------------------------------------------------ as a place
 
     def why_not(self, work: Workflow | TaskSet) -> str | None:
-        """Say why the machine can never run all tasks of some work, were it submitted, or ``None``; a pure question."""
+        """Return why the machine can never run all tasks of some work, or ``None``; changes nothing."""
         return why_not(self, TaskSet.of(work))
 
     def estimate(self, work: Workflow | TaskSet, by: EstimateBasis = "requested") -> Estimate:
-        """Return when work would start and how long it would take (s), were it submitted now; a pure question.
+        """Return when work submitted now would start and how long it would take (s); changes nothing.
 
-        What is expected of tasks is what a scheduler knows, so ``by`` changes nothing.
+        Tasks have only expected run times, so ``by`` has no effect.
 
         Raises
         ------
         ImpossibleWork
-            where the machine can never run all of it
+            if the machine can never run all of it
 
         >>> from simmodel import load_platform
         >>> machine = Machine(Environment(), load_platform("hetsim-slow"))
@@ -417,7 +417,7 @@ class Machine(MachineState):
 
     @property
     def load(self) -> Load:
-        """How loaded it is: what tasks do on processors is looked up there, the rest is kept from the first time on."""
+        """The load: running work is asked of the processors, queued work is counted from the first use on."""
         if not self._keeps_load:
             self._keeps_load = True
             for submission in self.sets:
@@ -433,62 +433,62 @@ class Machine(MachineState):
         return Load(int(self.free), self._open - running, self._open_work - started, expected)
 
     def _count(self, tasks: Sequence[LiveTask]) -> None:
-        """Count tasks of one submission that have arrived and are not over."""
+        """Count tasks of one submission that have arrived and have not ended."""
         if tasks:
             units = tasks[0].submission.units
             self._open += len(tasks)
             self._open_work += sum([units[task.row] for task in tasks])
 
     def row_of(self, work: LiveSet) -> int:  # type: ignore[override]
-        """Return the position of a submission among all of them."""
+        """Return the position of a submission among all submissions."""
         return self.sets.index(work)
 
     def number_of(self, work: LiveSet) -> int:  # type: ignore[override]
-        """Return the number by which snapshots speak of a submission: its position among those that are not over."""
+        """Return the number of a submission in snapshots: its position among those that have not ended."""
         return [each for each in self.sets if each.left].index(work)
 
     def numbered(self) -> Mapping[int, LiveSet]:  # type: ignore[override]
-        """Return the submissions by their numbers in the snapshot that the machine was made from."""
+        """Return the submissions by their numbers in the snapshot that the machine was restored from."""
         return dict(enumerate(self.sets))
 
     def present(self) -> Iterator[LiveTask]:
-        """Yield the tasks that are not over, in the order of submission."""
+        """Yield the tasks that have not ended, in the order of submission."""
         for submission in self.sets:
             if submission.left:
                 yield from (task for task in submission.tasks if task.state not in ("done", "cancelled"))
 
     @property
     def unfinished(self) -> int:
-        """How many tasks were submitted, or are still to arrive, and are not done."""
+        """The number of submitted tasks, including those still to arrive, that have not ended."""
         return sum(each.left for each in self.sets)
 
     # ------------------------------------------------------------------ results
 
     def result(self, name: str | None = None) -> MachineResult:
-        """Return what has happened so far; ``name`` is what tables and plots call it.
+        """Return the result so far; ``name`` is its name in tables and plots.
 
         Raises
         ------
         InputError
-            where the machine was told to keep no record
+            if the machine keeps no record
         """
         from simmodel.systems.machine.record import machine_result
 
         if not self._record:
-            raise InputError(f"{self.name} keeps no record: Machine(record=True) expected")
+            raise InputError(f"{self.name}: cannot return a result: built with record=False")
         return machine_result(self, name or self.scheduler.policy_name)
 
     # ------------------------------------------------------------------ snapshots
 
     def snapshot(self) -> MachineSnapshot:
-        """Return the state of the machine as a plain value, from which a simulation can go on.
+        """Return the state of the machine as a plain value, from which a simulation can continue.
 
-        It is to be taken between events; a decision that is due at this instant is still due afterwards.
+        Take it between events; a decision due at this instant is still due afterwards.
 
         Raises
         ------
         SnapshotError
-            where a processor of one's own is in the middle of a phase of its own, or the policy cannot be copied
+            if a custom processor is inside one of its own phases, or the policy cannot be copied
         """
         from simmodel.systems.machine.capture import capture_machine
 
@@ -504,19 +504,19 @@ class Machine(MachineState):
         record: bool = True,
         rank: int = 2,
     ) -> Machine:
-        """Return a machine that goes on where a snapshot was taken; its record has what was not done then.
+        """Return a machine that continues from a snapshot; its record holds the tasks that were not done then.
 
         Parameters
         ----------
         env
-            an environment whose time is that of the snapshot
+            an environment at the instant of the snapshot
         policy
-            default: that of the snapshot; one of the same name remembers what that one did
+            default: that of the snapshot; a policy of the same name gets its stored state
 
         Raises
         ------
         InputError
-            where the time is another, or the policy is not known by a name
+            if the environment is at another instant, or the policy of the snapshot was given as an object
 
         >>> from simmodel import load_platform
         >>> machine = Machine(Environment(), load_platform("hetsim-slow"))
@@ -530,7 +530,7 @@ class Machine(MachineState):
         return restore_machine(env, snapshot, policy, record=record, rank=rank)
 
     def waiting_report(self) -> Iterator[str]:
-        """Yield one sentence for each task that is not done, and for data that wait for room."""
+        """Yield one sentence for each task that has not ended, and for data that wait for room."""
         for submission in self.sets:
             for coming in submission.coming:
                 yield f"data {coming.data.name} of {submission.set.name} wait for room in {coming.pool}"
@@ -540,7 +540,7 @@ class Machine(MachineState):
             where = f" on {task.place.name}" if task.place is not None else ""
             if task.state == "running":
                 pool = task.place.pool
-                needs = f"{pool.needs(task):g} bytes more, {pool.used:g} of {pool.size:g} are used"
+                needs = f"{pool.needs(task):g} more bytes, {pool.used:g} of {pool.size:g} are used"
                 yield f"task {task.id} waits for room in pool {pool.name}{where}: {needs}"
             elif task.missing:
                 yield f"task {task.id} waits for {task.missing} tasks{where}"
@@ -549,6 +549,6 @@ class Machine(MachineState):
 
 
 def _estimate(view: View, task: LiveTask, place: Processor) -> Estimate:
-    """Estimate from what a processor is known to have to do; the transfers are taken to have their links alone."""
+    """Estimate from the queue of a processor; transfers are assumed to have their links to themselves."""
     transfer = place.expected_transfer(task, behind=True)
     return Estimate(place.available, place.expected_setup(task), transfer, place.expected_run(task))

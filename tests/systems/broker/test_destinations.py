@@ -75,7 +75,7 @@ def test_waiting_cancelling_and_dependencies_reach_through_all_levels() -> None:
     env.process(user(env))
     env.run()
     assert seen == [(10, "completed"), (10, "cancelled"), (35, "completed", 30, 3)]
-    with pytest.raises(InputError, match="work that has not started expected"):
+    with pytest.raises(InputError, match="it has started or ended"):
         outer.withdraw(next(iter(outer.families[0].known.values())))
 
 

@@ -1,4 +1,4 @@
-"""Random machines, tasks and options under simple policies: what must hold whatever happens."""
+"""Invariants of random machines, tasks and options under simple policies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.oracles.machine import Witness, check, could_go_on
 
 
 def run(case: MachineCase) -> Witness | None:
-    """Run a case and check it; ``None`` where its tasks are impossible."""
+    """Run a case and check it; ``None`` if its tasks are impossible."""
     env = Environment(seed=case.seed)
     machine = Machine(env, case.spec, POLICIES[case.policy](), **case.options)
     witness = Witness(machine)

@@ -1,4 +1,4 @@
-"""Machines: the phases of tasks worked out by hand, memory, preemption, overlap, arrivals, and what is refused."""
+"""Machines: task phases worked out by hand, memory, preemption, overlap, arrivals and refused work."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def fan_in(sizes: list[float]) -> Workflow:
     [
         ("sequential", True, 10 + 2 + 4 + 5),
         ("sequential", False, 10 + 2 + 4 + 5),
-        ("parallel", True, 10 + 6 + 5),  # both share the link: 4 s until 50 MB each have moved, 2 s for the rest
+        ("parallel", True, 10 + 6 + 5),  # shared link: 4 s until each has moved 50 MB, 2 s for the rest
         ("parallel", False, 10 + 4 + 5),
     ],
 )
@@ -230,7 +230,7 @@ def evicting(sizes: dict[str, float], **options: Any) -> Any:
 def test_a_copy_stays_until_its_room_is_needed() -> None:
     roomy = evicting({"gpu0": 100 * MB})
     assert (len(roomy.transfers), row(roomy, "r3", "end")) == (2, (1 + 3 + 3 + 1,))
-    tight = evicting({"gpu0": 60 * MB})  # y pushes x out, which has another copy, and comes again
+    tight = evicting({"gpu0": 60 * MB})  # y evicts x, which has another copy and is fetched again
     assert (len(tight.transfers), row(tight, "r3", "end")) == (3, (1 + 3 + 3 + 3,))
     assert set(tight.transfers["cause"]) == {"input"}
     assert tight.peaks["gpu0"] == 50 * MB
@@ -238,7 +238,7 @@ def test_a_copy_stays_until_its_room_is_needed() -> None:
 
 def test_the_last_copy_is_written_back_before_it_goes() -> None:
     tasks = [
-        Task(id="w", run=1, outputs=["x"]),  # on the GPU: the only copy is there
+        Task(id="w", run=1, outputs=["x"]),  # on the GPU, which then has the only copy
         Task(id="v", run=1, outputs=["y"]),
         Task(id="r", run=1, inputs=["x", "y"]),
     ]
@@ -251,14 +251,14 @@ def test_the_last_copy_is_written_back_before_it_goes() -> None:
 
 
 def test_results_are_kept_and_what_nobody_reads_any_more_is_not() -> None:
-    # Each of three tasks writes a result on the GPU, which holds two of them; then the oldest goes home.
+    # Each of three tasks writes a result on the GPU, which holds two: the oldest moves to the home pool.
     tasks = [Task(id=i, run=1, outputs=[f"o{i}"]) for i in range(3)]
     files = [DataObject(f"o{i}", 50 * MB) for i in range(3)]
     spec = small_machine({"name": "gpu0"}, sizes={"gpu0": 100 * MB})
     result = run(spec, Workflow(tasks, files=files), dict.fromkeys(range(3), "gpu0"))
     assert result.transfers["object"].tolist() == ["o0"]
     assert row(result, 2, "end") == (1 + 1 + 2 + 1,)
-    # The same, but each is read by the next: then the oldest is nobody's, and goes without a transfer.
+    # The same, but each is read by the next task: the oldest has no reader left and is dropped without a transfer.
     chain = [Task(id=i, run=1, inputs=[f"o{i - 1}"] if i else [], outputs=[f"o{i}"]) for i in range(3)]
     result = run(spec, Workflow(chain, files=files), dict.fromkeys(range(3), "gpu0"))
     assert (len(result.transfers), row(result, 2, "end")) == (0, (3,))
@@ -290,7 +290,7 @@ def _link(a: str, b: str) -> LinkSpec:
 
 
 def test_waiting_for_ever_for_room_is_reported() -> None:
-    # Results stay at home, where the machine can move them nowhere.
+    # Results in the home pool cannot move anywhere.
     spec = small_machine(sizes={"n0": 60 * MB})
     tasks = [Task(id=i, run=1, outputs=[f"o{i}"]) for i in range(2)]
     files = [DataObject(f"o{i}", 50 * MB) for i in range(2)]
@@ -316,7 +316,7 @@ def test_run_time_is_base_over_a_factor_of_the_interval_one_draw_a_task() -> Non
     assert took.max() <= 50
     assert len(np.unique(took)) == 200
     assert np.mean(100 / took) == pytest.approx(3, abs=0.15)
-    # The draw belongs to the task: whoever runs it, and however wide the interval.
+    # The draw belongs to the task, whatever the processor and the width of the interval.
     other = run(spec(2, 4), tasks, dict.fromkeys(range(200), "p0"), seed=3)
     np.testing.assert_allclose(other.tasks["end"] - other.tasks["start"], took, rtol=1e-9)
     wide = run(spec(2, 8), tasks, dict.fromkeys(range(200), "p0"), seed=3)
@@ -426,7 +426,7 @@ def many_cores(**options: Any) -> MachineSpec:
 def test_tasks_with_several_cores_share_a_processor() -> None:
     tasks = TaskSet([10.0, 5.0, 4.0, 1.0], ids=list("abcd"), cores=[2, 2, 3, 1])
     result = run(many_cores(), tasks, dict.fromkeys("abcd", "node"))
-    # c does not fit beside a (and holds up d), then both run at 10.
+    # c does not fit beside a and blocks d; both run at 10.
     assert result.tasks["start"].tolist() == [0, 0, 10, 10]
     assert result.tasks["end"].tolist() == [10, 5, 14, 11]
 
@@ -439,12 +439,12 @@ def test_a_later_one_of_higher_priority_stops_what_it_must_on_many_cores() -> No
     env.run()
     result = machine.result()
     assert row(result, "d", "start", "end") == (3, 7)
-    assert row(result, "a", "end") == (10,)  # of higher priority than b and c, which make room
+    assert row(result, "a", "end") == (10,)  # its priority is higher than that of b and c, which are preempted
     assert row(result, "b", "end") == (14,)
     assert row(result, "c", "end") == (14,)
 
 
-# ---------------------------------------------------------------------- a processor of one's own
+# ---------------------------------------------------------------------- custom processors
 
 
 def test_a_processor_of_ones_own_overrides_a_phase_and_is_named_by_the_platform() -> None:
@@ -458,9 +458,9 @@ def test_a_processor_of_ones_own_overrides_a_phase_and_is_named_by_the_platform(
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        ("nowhere:Class", "a class as module:Class expected, found 'nowhere:Class'"),
-        ("tests.helpers.small_machines:Nothing", "a class as module:Class expected"),
-        ("tests.helpers.small_machines:MB", "a subclass of Processor expected, found"),
+        ("nowhere:Class", "must be a class as module:Class, got 'nowhere:Class'"),
+        ("tests.helpers.small_machines:Nothing", "must be a class as module:Class"),
+        ("tests.helpers.small_machines:MB", "must be a subclass of Processor, got"),
         ("nothing", "unknown model 'nothing'"),
     ],
 )
@@ -482,7 +482,7 @@ def test_work_arrives_over_time() -> None:
     result = machine.result()
     assert result.tasks["submit"].tolist() == [2, 20, 3]
     assert result.tasks["start"].tolist() == [2, 20, 7]
-    with pytest.raises(InputError, match="an instant from 25 s on expected, found 3"):
+    with pytest.raises(InputError, match="at: must be an instant >= 25 s, got 3"):
         machine.submit(TaskSet([1.0]), at=3)
 
 
@@ -499,7 +499,7 @@ def test_several_machines_in_one_environment() -> None:
     assert [machine.result().ended for machine in machines] == [7, 7]
 
 
-# ---------------------------------------------------------------------- what is refused
+# ---------------------------------------------------------------------- refused work
 
 
 @pytest.mark.parametrize(
@@ -507,19 +507,19 @@ def test_several_machines_in_one_environment() -> None:
     [
         (
             TaskSet([1.0], ids=["t"], implementations=[("TPU",)]),
-            "machine: task 't': no processor of type TPU can run it; there are CPUCore, GPU",
+            "machine: task 't': no processor of type TPU; known types: CPUCore, GPU",
         ),
-        (TaskSet([1.0], ids=["t"], cores=[2]), "no processor that can run it has 2 cores; the largest has 1"),
+        (TaskSet([1.0], ids=["t"], cores=[2]), "no suitable processor has 2 cores; the largest has 1"),
         (
             TaskSet([1.0], ids=["t"], inputs=[(0,)], sizes=[2e9], names=["big"]),
-            r"its data and memory, 2GB in all \(the largest: big, 2GB\), fit in no pool of a processor that can run it"
+            r"its data and memory, 2GB in all \(the largest: big, 2GB\), fit in no pool of a suitable processor"
             ": n0 has 1GB, gpu0 has 500MB",
         ),
         (
             TaskSet([1.0], ids=["t"], memory=[8e8], implementations=[("GPU",)]),
-            "its data and memory, 800MB in all, fit in no pool of a processor that can run it: gpu0 has 500MB",
+            "its data and memory, 800MB in all, fit in no pool of a suitable processor: gpu0 has 500MB",
         ),
-        (TaskSet([float("nan")], ids=["t"], flop=[1e9]), "no run time is known on any processor that can run it"),
+        (TaskSet([float("nan")], ids=["t"], flop=[1e9]), "no run time is known on any suitable processor"),
     ],
 )
 def test_what_can_never_run_is_refused_when_it_is_submitted(tasks: TaskSet, message: str) -> None:

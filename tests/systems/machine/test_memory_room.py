@@ -1,4 +1,4 @@
-"""Room in pools, and other corners of a machine, each as a small case worked out by hand."""
+"""Room in memory pools and other corner cases of machines, each a small case worked out by hand."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from simmodel.work.taskset import TaskSet
 def machine_of(
     pools: dict[str, Any], processors: dict[str, Any], policy: Any, *, bandwidth: float = 1.0, **options: Any
 ) -> Machine:
-    """Return a machine: pools as name -> (size, spill), processors as name -> (pool, further options)."""
+    """Return a machine spec: pools as name -> (size, spill), processors as name -> (pool, options)."""
     names = list(pools)
     spec = MachineSpec(
         pools=[MemoryPoolSpec(name=name, size=size, spill=spill) for name, (size, spill) in pools.items()],
@@ -38,7 +38,7 @@ def machine_of(
 
 
 def to(*names: str) -> Any:
-    """Return a policy that puts the tasks, by their ids, on the processors named."""
+    """Return a policy that puts tasks, by id, on named processors."""
 
     def policy(view: Any) -> Any:
         places = {place.name: place for place in view.places}
@@ -58,7 +58,7 @@ def run(machine: Machine, tasks: TaskSet) -> list[float]:
 
 
 def test_what_is_being_written_is_not_there_yet() -> None:
-    # t0 writes d anew on the GPU, for 10 s; t1, which waits for nobody, reads what d was before: it must be brought.
+    # t0 rewrites d on the GPU for 10 s; t1, which has no parents, reads the old d, which must be transferred.
     machine = machine_of(
         {"ram": (100, None), "hbm": (100, None)},
         {"cpu": ("ram", {}), "gpu": ("hbm", {"count": 2, "type": "GPU"})},
@@ -88,7 +88,7 @@ def test_data_of_no_size_and_links_without_latency() -> None:
 
 
 def test_room_in_the_pool_that_takes_what_must_go_is_noticed() -> None:
-    # t1 lacks room in hbm until d0 can go to ram, which is full until t2 is done there at 20.
+    # t1 lacks room in hbm until d0 can move to ram, which is full until t2 ends there at 20.
     machine = machine_of(
         {"ram": (10, None), "hbm": (10, "ram")},
         {"cpu": ("ram", {}), "gpu": ("hbm", {})},
@@ -119,12 +119,12 @@ def test_data_move_on_where_the_next_pool_is_full_too() -> None:
         memory=[0.0, 0.0, 8.0, 0.0],
         parents=[(), (), (), (0, 1, 2)],
     )
-    # d1 goes to ram (10-18) once d0 has gone to the disk (2-10); then t2 has room; then d1 goes to the disk.
+    # d0 moves to the disk (2-10), then d1 to ram (10-18), which makes room for t2; then d1 moves to the disk.
     assert run(machine, tasks)[:3] == [1.0, 2.0, 19.0]
 
 
 def test_who_can_go_on_goes_before_who_never_could() -> None:
-    # t1 needs 8 of 10 bytes and waits first, but 5 lie there until t2 has read them, which waits behind it.
+    # t1 needs 8 of 10 bytes and is first in line, but 5 bytes stay until t2, behind it, has read them.
     machine = machine_of({"ram": (10, None)}, {"cpu": ("ram", {"count": 2})}, to("cpu0", "cpu0", "cpu1"))
     tasks = TaskSet(
         [1.0, 1.0, 1.0],
@@ -194,7 +194,7 @@ def test_executions_that_were_stopped_are_in_the_result() -> None:
 
 
 def test_data_that_are_written_anew_on_their_way_come_once_more() -> None:
-    # t0 writes d (0-1), t1 changes it (1-3), t2 reads it on the GPU: what was fetched ahead at 1 is of old at 3.
+    # t0 writes d (0-1), t1 changes it (1-3), t2 reads it on the GPU: the copy fetched ahead at 1 is stale at 3.
     machine = machine_of(
         {"ram": (9, None), "hbm": (9, None)},
         {"cpu": ("ram", {}), "gpu": ("hbm", {})},
@@ -218,7 +218,7 @@ def test_a_core_that_sets_itself_up_is_busy_once() -> None:
 def test_a_result_written_in_place_stays() -> None:
     machine = machine_of({"ram": (10, None), "disk": (10, None)}, {"cpu": ("ram", {"count": 1})}, to("cpu", "cpu"))
     tasks = TaskSet([1.0, 1.0], inputs=[(0,), ()], outputs=[(0,), ()], sizes=[5.0], memory=[0, 9.0], parents=[(), (0,)])
-    with pytest.raises(Stalled, match="9 bytes more"):  # the result has nowhere to go, and is not thrown away for it
+    with pytest.raises(Stalled, match="9 more bytes"):  # the result cannot move, and is not dropped
         run(machine, tasks)
 
 
