@@ -120,7 +120,7 @@ class Problem:
     Raises
     ------
     InputError
-        tasks wait for each other in a circle
+        tasks form a cycle
 
     >>> problem = Problem([[3.0, 5.0], [4.0, 2.0]], parents=[(), ((0, 100.0),)], latency=[[0, 0], [0, 0]],
     ...                   per_byte=[[0, 0.01], [0.01, 0]])
@@ -227,7 +227,7 @@ class Problem:
         self.order = self._topological()
         if len(self.order) < n:
             stuck = sorted(set(range(n)).difference(self.order))
-            raise InputError(f"tasks wait for each other in a circle: {', '.join(map(str, stuck[:12]))}")
+            raise InputError(f"tasks form a cycle: {', '.join(map(str, stuck[:12]))}")
         self.turn = [0] * n
         for turn, task in enumerate(self.order):
             self.turn[task] = turn

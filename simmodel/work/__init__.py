@@ -1,4 +1,4 @@
-"""Work: frozen values that say what is asked, and the live state that says what happened."""
+"""Work: frozen values that describe requests, and live state that describes their execution."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Jobs: what is asked (frozen values) beside the slim live state of what happens."""
+"""Jobs: frozen requests, and the slim live state of their execution."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["OVER", "Dependency", "History", "Job", "JobRequest", "LiveJob", "Run
 INFINITY = float("inf")
 
 OVER = ("completed", "timeout", "failed", "cancelled", "lost", "rejected")
-"""The states of a job to which nothing more will happen."""
+"""The final states of a job."""
 
 _Number = TypeVar("_Number", bound=float | None)
 
@@ -30,26 +30,27 @@ Body = Callable[[Any, "LiveJob", Any], Generator["Event", Any, Any]]
 
 def _positive(_instance: Job | Dependency, attribute: attrs.Attribute[_Number], value: _Number) -> None:
     if isinstance(value, str) or (value is not None and not value > 0):
-        raise ValueError(f"{attribute.name} > 0 expected, found {value!r}")
+        raise ValueError(f"{attribute.name}: must be > 0, got {value!r}")
 
 
 def _not_negative(_instance: Job | Dependency, attribute: attrs.Attribute[_Number], value: _Number) -> None:
     if isinstance(value, str) or (value is not None and not value >= 0):
-        raise ValueError(f"{attribute.name} >= 0 expected, found {value!r}")
+        raise ValueError(f"{attribute.name}: must be >= 0, got {value!r}")
 
 
 @attrs.frozen
 class Dependency:
-    """A job waits for another one, and then for a think time.
+    """The wait of a job for another one, followed by a think time.
 
     Parameters
     ----------
     job
         the id of the job waited for
     after
-        ``"end"`` however it ended, ``"success"`` only when it completed (else this job is cancelled), ``"start"``
+        the event waited for: ``"start"``, ``"end"`` in any final state, or ``"success"`` (the job completed; if it
+        did not, the waiting job is cancelled)
     think_time
-        seconds between that and the moment at which this job may start
+        seconds from that event until the waiting job may start
 
     >>> Dependency("prepare", after="success", think_time=5)
     Dependency(job='prepare', after='success', think_time=5)
@@ -63,57 +64,57 @@ class Dependency:
 
 
 def _whole(_instance: Job, attribute: attrs.Attribute[_Number], value: _Number) -> None:
-    if isinstance(value, str) or value is None or value != value // 1:
-        raise ValueError(f"{attribute.name}: a whole number expected, found {value!r}")
+    if isinstance(value, str) or value is None or value != value // 1 or value < 1:
+        raise ValueError(f"{attribute.name}: must be a whole number >= 1, got {value!r}")
 
 
 def _number(_instance: Job, attribute: attrs.Attribute[_Number], value: _Number) -> None:
     if value is not None and value != value:
-        raise ValueError(f"{attribute.name}: a number expected, found {value!r}")
+        raise ValueError(f"{attribute.name}: must be a number, got {value!r}")
 
 
 def _dependencies(value: Iterable[Dependency | int | str]) -> tuple[Dependency, ...]:
     if isinstance(value, str):
-        raise ValueError(f"dependencies: a list of jobs expected, found {value!r}")
+        raise ValueError(f"dependencies: must be a list of jobs, got {value!r}")
     return tuple(each if isinstance(each, Dependency) else Dependency(each) for each in value)
 
 
 @attrs.frozen(kw_only=True)
 class Job:
-    """A request to a batch system. It never changes: one job can be run in many simulations.
+    """A request to a batch system, immutable: one job can run in many simulations.
 
     Parameters
     ----------
     run
-        seconds it runs once started; may be missing where it has a body
+        run time in seconds; optional for a job with a body
     processors
-        processors asked for, where no nodes are; default ``nodes * cores_per_node``
+        processors requested; if nodes are requested, ``nodes * max(1, cores_per_node)``
     requested
-        seconds it asks for (wall-time limit); missing: its run time
+        requested time in seconds (wall-time limit); default: the run time
     submit
-        the instant at which it is submitted, in seconds (of a list of jobs; ``cluster.submit`` submits at once)
+        instant of submission in seconds, for a job in a workload; ``cluster.submit`` submits at once
     nodes, cores_per_node, gpus_per_node, memory_per_node
-        whole numbers; memory in bytes; where nodes are asked for
+        nodes requested, and the cores, GPUs and bytes of memory on each
     consumables
         named amounts: licences, bytes of burst buffer, bytes/s of I/O bandwidth
     user, group, queue, partition, priority
-        who asks and where; a higher priority goes first
+        submitter, target queue and partition, and priority (higher first)
     dependencies
-        ids of jobs, or :class:`Dependency` values, that must come before
+        jobs to wait for: ids or :class:`Dependency` values
     cancel
-        the instant at which it is withdrawn or stopped, in seconds
+        instant in seconds at which the job is withdrawn or stopped
     on_preempt
-        ``"requeue"`` starts it again after a preemption or a failure, ``"suspend"`` resumes it where it was,
-        ``"no"`` forbids preempting it
+        ``"requeue"`` starts it again after a preemption or a failure, ``"suspend"`` resumes it from the point of
+        preemption, ``"no"`` forbids preemption
     keeps_work
-        whether a requeued job keeps the work it had done (it writes checkpoints)
+        whether a requeued job keeps the work done so far (it writes checkpoints)
     body
-        a generator function ``body(env, job, grant)`` that is the job: it ends when the body ends
+        a generator function ``body(env, job, grant)`` that executes the job: the job ends when the body ends
 
     Raises
     ------
     ValueError
-        where a number is negative, or neither ``run`` nor ``body`` is given
+        a number is negative, or neither ``run`` nor ``body`` is given
 
     >>> Job(processors=4, run=100, requested=120).processors
     4
@@ -123,7 +124,7 @@ class Job:
 
     id: int | str | None = None
     submit: float = attrs.field(default=0.0, validator=_not_negative)
-    processors: int = attrs.field(validator=[_whole, _positive])
+    processors: int = attrs.field(validator=_whole)
     run: float | None = attrs.field(default=None, validator=_not_negative)
     requested: float | None = attrs.field(default=None, validator=_positive)
     nodes: int | None = attrs.field(default=None, validator=_positive)
@@ -151,23 +152,23 @@ class Job:
 
     def __attrs_post_init__(self) -> None:
         if self.run is None and self.body is None:
-            raise ValueError(f"job {self.id if self.id is not None else self.name}: a run time or a body expected")
+            raise ValueError(f"job {self.id if self.id is not None else self.name}: must have a run time or a body")
         if self.body is not None and not callable(self.body):
-            raise ValueError(f"body: a generator function body(env, job, grant) expected, found {self.body!r}")
+            raise ValueError(f"body: must be a generator function body(env, job, grant), got {self.body!r}")
         for name, amount in self.consumables.items():
             if not amount >= 0:
-                raise ValueError(f"consumables: an amount of {name} >= 0 expected, found {amount!r}")
+                raise ValueError(f"consumables[{name!r}]: must be >= 0, got {amount!r}")
         if self.nodes is not None:
             object.__setattr__(self, "processors", self.nodes * max(1, self.cores_per_node))
 
 
 class JobRequest:
-    """What a job asks for, as policies may know it: a :class:`Job` without its run time, body and cancellation.
+    """The request of a job, as policies see it: a :class:`Job` without its run time, body and cancellation.
 
     Attributes
     ----------
     has_body
-        whether the job is a process, which cannot be suspended
+        whether the job runs a body; such a job cannot be suspended
     """
 
     __slots__ = (
@@ -218,19 +219,19 @@ class JobRequest:
 
 
 class History:
-    """What happened to a job before: only of jobs that were blocked, or whose executions were stopped.
+    """The past of a job that was blocked, or whose execution was stopped.
 
     Attributes
     ----------
     eligible
-        when all that it had to come after had come (s), where that was after its submission
+        instant at which its dependencies were met (s), if later than its submission
     first_start, attempt_start, last_start
-        when it first started, where it was stopped since; when the attempt began that was suspended; when it last
-        started (s)
+        start of its first execution; start of the attempt that was suspended; start of the execution that was stopped
+        last (s)
     executed
-        seconds whose work was not thrown away
+        seconds of execution whose work was kept
     resumes
-        what it held when it was suspended: it goes on with it; ``None``: it starts from the beginning
+        the resources held at its suspension, with which it resumes; ``None``: it starts from the beginning
     """
 
     __slots__ = ("_whole", "attempt_start", "eligible", "executed", "first_start", "last_start", "resumes")
@@ -242,46 +243,46 @@ class History:
         self.last_start: float | None = None
         self.executed = 0.0
         self.resumes: Any = None
-        self._whole: tuple[float, float, float] | None = None  # its seconds before it was suspended, as of plan()
+        self._whole: tuple[float, float, float] | None = None  # arguments of plan() before it was suspended
 
     @property
     def suspended(self) -> bool:
-        """Whether it was ever suspended."""
+        """Whether the job was ever suspended."""
         return self._whole is not None
 
 
 class LiveJob(LiveWork):
-    """A submitted job: what a policy may know of it, and where it stands; an event that happens when it is over.
+    """A submitted job: its request and state as policies see them, and an event that succeeds when it ends.
 
     Attributes
     ----------
     id, index, seq
-        its name; its row in the record; its place in the order of submission
+        its name; its row in the record; its rank in the order of submission
     submit
-        the instant of submission, in seconds
+        instant of submission in seconds
     processors
-        processors asked for
+        processors requested
     requested, expected
-        seconds that a policy plans it with while it waits, and once it runs
+        seconds with which policies plan it while it waits, and while it runs
     user, priority
-        as asked for; the priority includes that of its queue and partition
+        its user; its priority, which includes those of its queue and partition
     place
         the place (partition) that it waits for
     request
-        what it asks of nodes and consumables; ``None``: processors alone
+        its request for nodes and consumables; ``None``: processors only
     rules
-        those of its queue, where it has any
+        the rules of its queue, if any
     state
-        ``"blocked"`` by dependencies, ``"held"`` by a limit, ``"waiting"``, ``"running"``, ``"suspended"`` or how it
-        ended
+        ``"blocked"`` by dependencies, ``"held"`` by a limit, ``"waiting"``, ``"running"``, ``"suspended"`` or its
+        final state
     attempts
-        how often it began to run
+        number of times it started
     started, run
-        the instant of its latest start (s); its present execution
+        instant of its latest start (s); its current execution
     past
-        what happened to it before, where that says more
+        its earlier executions and wait for dependencies, if any
     watched
-        whether usage, limits or other jobs hang on its start and end
+        whether usage, limits or other jobs depend on its start and end
     """
 
     __slots__ = (
@@ -342,28 +343,28 @@ class LiveJob(LiveWork):
         self.started: float | None = None
         self.past: History | None = None
         self.watched = False
-        # Nothing that a policy may look at: seconds it will run; how it will end, where nothing comes between; what it
-        # was submitted as, where that says more than the rest.
+        # Hidden from policies: seconds it will run; its final state unless it is interrupted; the Job that was
+        # submitted, if that holds more than the fields above.
         self._duration = duration
         self._outcome = "completed"
         self._job: Job | None = None
         self._spec: JobRequest | None = None
-        self._work: Any = None  # what snapshots say of it while that stays true, and what they say to a what-if
+        self._work: Any = None  # its entries in snapshots, kept while valid: complete, and as a what-if sees it
         self._seen: Any = None
 
-    earlier: LiveJob | None  # set by the queue that it stands in
+    earlier: LiveJob | None  # neighbours in its queue, set by the queue
     later: LiveJob | None
 
     @property
     def spec(self) -> JobRequest | None:
-        """What it asks for, where that is more than processors and time."""
+        """Its request, if it comprises more than processors and time."""
         if self._spec is None and self._job is not None:
             self._spec = JobRequest(self._job)
         return self._spec
 
     @property
     def over(self) -> bool:
-        """Whether nothing more will happen to it."""
+        """Whether it is in a final state."""
         return self.state in OVER
 
     @property
@@ -384,34 +385,34 @@ class LiveJob(LiveWork):
 
     @property
     def asked(self) -> float:
-        """Seconds that it asked for; ``requested`` is less where it was suspended."""
+        """Its requested time in seconds; after a suspension ``requested`` is the remainder."""
         past = self.past
         return self.requested if past is None or past._whole is None else past._whole[0]
 
     def __repr__(self) -> str:
         return f"<job {self.id}: {self.processors} processors, {self.requested:g} s requested, {self.state}>"
 
-    # ------------------------------------------------------------------ what systems do with it
+    # ------------------------------------------------------------------ changes made by systems
 
     def plan(self, requested: float, expected: float, duration: float) -> None:
-        """Set the seconds that it is planned with while it waits and once it runs, and those that it will run."""
+        """Set the seconds with which it is planned while it waits and while it runs, and its actual run time (s)."""
         self.requested, self.expected, self._duration = requested, expected, duration
 
     def adopt(self, other: LiveJob) -> None:
-        """Become what another job is in a system that both were made for: planned, placed and ruled like it."""
+        """Take over the planned times, place, request, rules and priority of another job."""
         self.plan(other.requested, other.expected, other._duration)
         self.place, self.request, self.rules, self.priority = other.place, other.request, other.rules, other.priority
         self._job, self._spec = other._job, None
 
     def remember(self) -> History:
-        """Return what happened to it before, to be changed; what snapshots said of it no longer holds."""
+        """Return its history, for changes, and discard its cached snapshot entries."""
         self._work = self._seen = None
         if self.past is None:
             self.past = History()
         return self.past
 
     def requeue(self, now: float) -> None:
-        """Note that its execution was stopped (s), and that it starts again: from the beginning, or what it keeps."""
+        """Record that its execution was stopped at ``now`` (s): it starts again, from the beginning or a checkpoint."""
         past = self.remember()
         started = past.last_start = float(self.started)  # type: ignore[arg-type]
         if past.first_start is None:
@@ -427,7 +428,7 @@ class LiveJob(LiveWork):
             self.plan(*past._whole)
 
     def suspend(self, now: float, held: Any) -> None:
-        """Note that it was suspended (s), and goes on with what it held."""
+        """Record that it was suspended at ``now`` (s), to resume with the resources that it held."""
         past = self.remember()
         started = past.last_start = float(self.started)  # type: ignore[arg-type]
         elapsed = now - started
@@ -441,22 +442,22 @@ class LiveJob(LiveWork):
 
 
 class Run(Occurrence):
-    """One execution of a job at a place; as an entry of SimPy's queue it is the end of that execution.
+    """One execution of a job at a place; in SimPy's event queue it is the end of that execution.
 
     Attributes
     ----------
     job, place
-        what runs where
+        the job, and the place where it runs
     started, expected_end
-        seconds; the end that a policy may reckon with
+        instants in seconds: of its start, and of its end as policies see it
     grant
-        what the place gave: ``grant.nodes`` are its nodes, where nodes are identified, else ``None``
+        the resources that it holds: ``grant.nodes`` lists its nodes if nodes are identified, else ``None``
     process
-        that of a job with a body
+        the process of its body, if it has one
     stopping
-        how a body that was interrupted will have ended
+        final state of the job once its interrupted body has ended
     released
-        whether what it held is given back, though its end is still to be handled
+        whether its resources are released although its end is still to be handled
     """
 
     __slots__ = (
@@ -472,7 +473,7 @@ class Run(Occurrence):
         "started",
         "stopping",
     )
-    entry: Any  # where it stands among what runs
+    entry: Any  # its position among the running work
 
     def __init__(self, job: LiveJob, place: Any, started: float, expected_end: float, grant: Any) -> None:
         self.job = job
@@ -484,12 +485,12 @@ class Run(Occurrence):
         self.stopping: str | None = None
         self.released = False
         self.callbacks = None
-        self._end = INFINITY  # when it ends, where that is planned, and its number among the events planned
+        self._end = INFINITY  # its planned end (s), and its number among the planned events
         self._number = 0
 
     @property
     def work(self) -> LiveJob:
-        """The job; the name that all kinds of work share."""
+        """The job, by the attribute name common to all kinds of work."""
         return self.job
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""The live side of tasks and data: what happens to them in one simulation."""
+"""The live state of tasks and data objects in one simulation."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class LiveData:
     Attributes
     ----------
     name, size
-        what it is called, and its bytes
+        its name, and its size in bytes
     copies
-        the pools that hold it, in the order in which they got it
+        the memory pools that hold a copy, in the order in which they received it
     coming
-        the pool in which a task writes it now
+        the memory pool in which a task is writing it
     written
-        whether it is there: written by a task, or given from the beginning
+        whether it exists: written by a task, or an input of the workflow
     readers
-        number of submitted tasks that are still to read it
+        number of submitted tasks that have yet to read it
     kept
         whether it is a result: written, and read by no task
     """
@@ -47,36 +47,36 @@ class LiveData:
 
 
 class LiveTask:
-    """A task in one simulation: what systems and policies handle.
+    """A task in one simulation, as systems and policies handle it.
 
     Attributes
     ----------
     id, set, row, index
-        its name, the set of which it is a row, and its number in the machine's record
+        its name; its task set and its row there; its row in the machine's record
     state
-        ``"to come"``, ``"blocked"`` (by tasks that it waits for), ``"waiting"`` (for a decision), ``"assigned"`` (in
-        the queue of a processor), ``"running"`` (its processor is its own), ``"done"`` or ``"cancelled"``
+        ``"to come"``, ``"blocked"`` (parents not done), ``"waiting"`` (for a decision), ``"assigned"`` (in the queue
+        of a processor), ``"running"`` (holds its processor), ``"done"`` or ``"cancelled"``
     place
-        the processor that it was given to
+        the processor that it was assigned to
     speeds
-        expected seconds by kind of processor (see ``Processor.kind``); ``inf`` where it cannot run
+        expected seconds by kind of processor (see ``Processor.kind``); ``inf`` if it cannot run there
     family, cores, memory, priority
-        as of :class:`~simmodel.work.task.Task`; a task without a family is one of its own
+        as in :class:`~simmodel.work.task.Task`; a task without a family is a family by itself
     inputs, outputs
-        its data
+        the data objects that it reads and writes
     submit, ready, assigned
-        instants in seconds; not a number until they have come
+        instants in seconds; nan until reached
     missing, children
-        how many tasks that it waits for are not done; the tasks that wait for it
+        number of its parents that are not done; the tasks that wait for it
     share
-        expected seconds in the queue of its processor
+        expected seconds that it adds to the queue of its processor
     stamps
         while a processor works on it: the instants (s) at which its phases began so far (see
         :data:`~simmodel.resources.services.STAMPS`)
     core, core_since
-        the CPU core that its setup or its transfer holds now; of a transfer, since when (s)
+        the CPU core held by its setup or transfer; for a transfer, since when (s)
     attempts, done_share
-        how often it began to run, and the share of its work that is done, where it was suspended
+        number of times it started; share of its work done before it was suspended
     """
 
     __slots__ = (
@@ -128,7 +128,7 @@ class LiveTask:
         self.state = "to come"
         self.place: Any = None
         self.speeds = speeds
-        self._error = error  # from -1 to 1, times the model error of the processor
+        self._error = error  # from -1 to 1, multiplied by the model error of the processor
         self.inputs = inputs
         self.outputs = outputs
         self.missing = missing
@@ -144,7 +144,7 @@ class LiveTask:
 
     @property
     def requested(self) -> float:
-        """The least expected seconds over the processors that can run it: what orders of waiting work go by."""
+        """Its least expected run time in seconds over all processors, as orders of waiting work use it."""
         return min(self.speeds)
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""What follows from who waits for whom: an order, levels and longest paths of a graph given as parents and children."""
+"""Precedence graphs given as parents and children: topological order, levels and longest paths."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ K = TypeVar("K", bound=int | str)
 
 
 def topological_order(parents: Mapping[K, Sequence[K]], children: Mapping[K, Sequence[K]]) -> tuple[K, ...]:
-    """Return the keys in an order in which each comes after its parents; among those free to go, as declared.
+    """Return the keys in topological order, parents first; ties in the order of declaration.
 
     Raises
     ------
     InputError
-        the graph has a circle, which is named
+        the graph has a cycle; the message names its keys
 
     >>> topological_order({"c": ["a"], "a": [], "b": []}, {"a": ["c"], "b": [], "c": []})
     ('a', 'c', 'b')
@@ -38,22 +38,22 @@ def topological_order(parents: Mapping[K, Sequence[K]], children: Mapping[K, Seq
             if not missing[i]:
                 heapq.heappush(free, i)
     if len(order) < len(keys):
-        raise InputError(f"tasks wait for each other in a circle: {_circle(parents, set(order))}")
+        raise InputError(f"tasks form a cycle: {_cycle(parents, set(order))}")
     return tuple(order)
 
 
-def _circle(parents: Mapping[K, Sequence[K]], done: Collection[K]) -> str:
+def _cycle(parents: Mapping[K, Sequence[K]], done: Collection[K]) -> str:
     at = next(key for key in parents if key not in done)
     path: dict[K, int] = {}
     while at not in path:
         path[at] = len(path)
         at = next(parent for parent in parents[at] if parent not in done)
-    circle = [str(key) for key in (at, *reversed(list(path)[path[at] :]))]
-    return " -> ".join(circle if len(circle) <= 12 else [*circle[:10], "...", str(at)])
+    cycle = [str(key) for key in (at, *reversed(list(path)[path[at] :]))]
+    return " -> ".join(cycle if len(cycle) <= 12 else [*cycle[:10], "...", str(at)])
 
 
 def levels_of(order: Sequence[K], parents: Mapping[K, Sequence[K]]) -> tuple[tuple[K, ...], ...]:
-    """Return the keys by level: the number of edges of the longest path from a root; as declared within a level.
+    """Return the keys by level, the number of edges of the longest path from a root; in a level as declared.
 
     >>> levels_of(["a", "c", "b"], {"c": ["a"], "a": [], "b": []})
     (('a', 'b'), ('c',))
@@ -73,16 +73,16 @@ def longest_path(
     time: Callable[[K], float],
     between: Mapping[tuple[K, K], float],
 ) -> tuple[float, tuple[K, ...]]:
-    """Return the length of a longest path and its keys; of several the one whose keys come first in the order.
+    """Return the length of a longest path and its keys; ties go to the keys that are first in the order.
 
     Parameters
     ----------
     order, parents
-        a topological order, and who waits for whom
+        a topological order, and the parents of each key
     time
         seconds of a key
     between
-        seconds from a parent to a child; 0 where it is missing
+        seconds from a parent to a child; 0 if missing
 
     >>> longest_path("abc", {"a": "", "b": "a", "c": "a"}, {"a": 1, "b": 2, "c": 2}.get, {("a", "c"): 3})
     (6, ('a', 'c'))

@@ -1,4 +1,4 @@
-"""From the columns of a log to jobs that can be simulated: what is repaired and rejected, and why."""
+"""From the columns of a log to jobs that can be simulated: repairs and rejections, with reasons."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ Seconds = TypeVar("Seconds", float, "NDArray[np.float64]")
 
 @attrs.frozen
 class Prepared:
-    """Jobs as they are simulated: arrays with one entry a row of the workload, and the order of submission.
+    """Jobs as simulated: arrays with one entry per row of the workload, and the order of submission.
 
     Attributes
     ----------
     rows
         rows that can run, in order of (submit, row)
     submit, requested, expected, duration
-        seconds: of submission; that waiting jobs are planned with; that running jobs are planned with; that they run
+        seconds: instant of submission; planned time while waiting; planned time while running; actual run time
     processors
-        processors asked for
+        processors requested
     cut
         whether the job is stopped at its requested time
     rejected
         rows that never run, with the reason
     report
-        counts of what was repaired and rejected
+        counts of repairs and rejections
     """
 
     rows: NDArray[np.intp]
@@ -54,17 +54,17 @@ class Prepared:
 def planned_seconds(
     run: Seconds, requested: Seconds, estimates: Estimates = "requested", overrun: Overrun = "stop"
 ) -> tuple[Seconds, Seconds, Seconds]:
-    """Return the seconds that waiting jobs are planned with, that running jobs are planned with, and that they run.
+    """Return the planned seconds of waiting jobs, the planned seconds of running jobs, and the actual run times.
 
     Parameters
     ----------
     run, requested
         seconds, numbers or arrays of one shape
     estimates
-        ``"requested"``: the requested time plans both; ``"exact"``: what it will run plans both; ``"cqsim"``: what it
-        will run plans waiting jobs, the requested time running ones
+        ``"requested"``: the requested time plans both; ``"exact"``: the actual run time plans both; ``"cqsim"``: the
+        actual run time plans waiting jobs, the requested time running ones
     overrun
-        ``"stop"``: a job runs min(run, requested); ``"continue"``: its run time
+        ``"stop"``: the actual run time is min(run, requested); ``"continue"``: it is ``run``
 
     >>> planned_seconds(50.0, 60.0, "cqsim")
     (np.float64(50.0), 60.0, np.float64(50.0))
@@ -80,11 +80,11 @@ def planned_seconds(
 def prepare(
     workload: Workload, capacity: int | None, estimates: Estimates = "requested", overrun: Overrun = "stop"
 ) -> Prepared:
-    """Return the jobs of a workload as they are simulated.
+    """Return the jobs of a workload as simulated.
 
-    Never run, and counted as rejected: jobs with a missing run time (nan or negative), no processors, or more than
-    ``capacity`` processors (``None``: no such limit here). Counted as repaired: missing processors asked for
-    (allocated ones are used), missing requested times (the run time is used), submissions out of order.
+    Rejected, never run: jobs with a missing run time (nan or negative), a missing instant of submission, no
+    processors, or more than ``capacity`` processors (``None``: no limit). Repaired: missing requested processors (the
+    allocated ones are used), missing requested times (the run time is used), submissions out of order.
 
     >>> log = Workload({"submit": [0, 5, 3], "run": [10, -1, 7], "processors": [1, 1, 1]})
     >>> ready = prepare(log, 4)

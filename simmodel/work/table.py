@@ -1,4 +1,4 @@
-"""A table: named numpy columns of one length, and how they are looked at."""
+"""Tables: named numpy columns of one length."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["Columns", "Rows", "Table"]
 
 Rows: TypeAlias = "slice | NDArray[np.bool_] | NDArray[np.integer] | list[int]"
-"""Which rows of a table: a slice, a mask, or their numbers."""
+"""A selection of rows of a table: a slice, a mask, or row numbers."""
 
 
 class Table:
@@ -27,16 +27,15 @@ class Table:
     Parameters
     ----------
     columns
-        a mapping of names to one-dimensional arrays, or to sequences of which arrays are made; or a table
+        a mapping of names to one-dimensional arrays or sequences, or a table
 
-    Its length is its number of rows; ``names`` are those of its columns. It is no mapping, though ``table[name]``,
-    ``keys()``, ``values()``, ``items()`` and ``in`` work as for one, and it is not iterable itself: say
-    ``table.names`` or ``table.rows()``.
+    The length is the number of rows. ``table[name]``, ``keys()``, ``values()``, ``items()`` and ``in`` work as in a
+    mapping of column names to arrays. A table is not iterable: use ``table.names`` or ``table.rows()``.
 
     Raises
     ------
     ValueError
-        where the lengths differ
+        the lengths differ
 
     >>> table = Table({"job": [1, 2, 3], "wait": [0.0, 5.0, 1.0]})
     >>> len(table), table["wait"].max()
@@ -51,16 +50,16 @@ class Table:
         self._columns: dict[str, NDArray[Any]] = {name: np.asarray(column) for name, column in columns.items()}
         lengths = {name: len(column) for name, column in self._columns.items()}
         if len(set(lengths.values())) > 1:
-            raise ValueError(f"columns of one length expected, found {lengths}")
+            raise ValueError(f"columns: must have the same length, got {lengths}")
         self._length = next(iter(lengths.values()), 0)
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         try:
             return self._columns[name]
         except KeyError:
-            raise KeyError(f"no column {name!r}; there are {', '.join(self._columns)}") from None
+            raise KeyError(f"unknown column {name!r}; known columns: {', '.join(self._columns)}") from None
 
-    __iter__ = None  # names or rows? say which: names, rows()
+    __iter__ = None  # ambiguous: names or rows
 
     def __len__(self) -> int:
         """The number of rows."""
@@ -73,7 +72,7 @@ class Table:
         return bool(self._columns)
 
     def keys(self) -> KeysView[str]:
-        """Return the names of the columns, as a mapping does; so ``{**table}`` is a dictionary of the columns."""
+        """Return the names of the columns; with them ``{**table}`` is a dictionary of the columns."""
         return self._columns.keys()
 
     def values(self) -> ValuesView[NDArray[Any]]:
@@ -90,7 +89,7 @@ class Table:
         return tuple(self._columns)
 
     def where(self, rows: Rows) -> Table:
-        """Return the rows that a boolean mask, a slice or an array of row numbers picks."""
+        """Return the rows selected by a boolean mask, a slice or an array of row numbers."""
         return Table({name: column[rows] for name, column in self._columns.items()})
 
     def with_columns(self, **columns: Any) -> Table:
@@ -110,9 +109,9 @@ class Table:
         return pd.DataFrame(self._columns)
 
     def to_csv(self, path: str | Path) -> None:
-        """Write comma-separated values with a header line; whole numbers without a point, missing ones empty.
+        """Write comma-separated values with a header line; whole numbers without a decimal point, nan as empty.
 
-        A path that ends in ``.gz`` is compressed.
+        A file whose name ends in ``.gz`` is compressed.
         """
         opener = gzip.open if str(path).endswith(".gz") else open
         with opener(path, "wt", encoding="utf-8", newline="") as file:
@@ -139,11 +138,11 @@ class Table:
 
 
 Columns = Mapping[str, Any] | Table
-"""Names and what columns are made of."""
+"""Columns by name: arrays, or sequences to convert to arrays."""
 
 
 def _texts(column: NDArray[np.generic]) -> list[Any]:
-    """Return the values as they are written: 3.0 as 3, nan as nothing."""
+    """Return the values as written to a file: 3.0 as 3, nan as an empty text."""
     if column.dtype.kind != "f":
         return list(column.tolist())
     return (

@@ -1,4 +1,4 @@
-"""Tasks and data objects: what a processor executes and what it reads and writes, as frozen values."""
+"""Tasks and data objects as frozen values."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ _Number = TypeVar("_Number", bound=float | None)
 
 def _amount(instance: attrs.AttrsInstance, attribute: attrs.Attribute[_Number], value: _Number) -> None:
     if value is not None and not 0 <= value < math.inf:
-        what = getattr(instance, "id", None) or getattr(instance, "name", "")
-        raise ValueError(f"{attribute.name} of {what!r}: a finite number >= 0 expected, found {value!r}")
+        owner = getattr(instance, "id", None) or getattr(instance, "name", "")
+        raise ValueError(f"{attribute.name} of {owner!r}: must be a finite number >= 0, got {value!r}")
 
 
 def _above_zero(instance: Task, attribute: attrs.Attribute[_Number], value: _Number) -> None:
     if value is None or not 0 < value < math.inf:
-        raise ValueError(f"{attribute.name} of {instance.id!r}: a finite number > 0 expected, found {value!r}")
+        raise ValueError(f"{attribute.name} of {instance.id!r}: must be a finite number > 0, got {value!r}")
 
 
 def _share(instance: Task, attribute: attrs.Attribute[float | None], value: float | None) -> None:
     if value is not None and not 0 <= value <= 1:
-        raise ValueError(f"{attribute.name} of {instance.id!r}: a share from 0 to 1 expected, found {value!r}")
+        raise ValueError(f"{attribute.name} of {instance.id!r}: must be a share from 0 to 1, got {value!r}")
 
 
 def _texts(value: str | Iterable[str]) -> tuple[str, ...]:
@@ -39,12 +39,12 @@ def _maybe_texts(value: str | Iterable[str] | None) -> tuple[str, ...] | None:
 
 @attrs.frozen
 class DataObject:
-    """Something with a size that tasks read and write: it lives in a memory pool, or as a file in storages.
+    """Data that tasks read and write, held in a memory pool or as a file in storages.
 
     Parameters
     ----------
     name
-        its name, one in a workflow
+        its name, unique in a workflow
     size
         bytes
 
@@ -62,50 +62,50 @@ class DataObject:
 
 
 File = DataObject
-"""The other word for a :class:`DataObject`, where it lies in a storage."""
+"""Another name for :class:`DataObject`, used for data in a storage."""
 
 
 @attrs.frozen(kw_only=True)
 class Task:
-    """The unit that a processor executes. It never changes: one task can be run in many simulations.
+    """The unit that a processor executes, immutable: one task can run in many simulations.
 
     Parameters
     ----------
     id
-        its name in its workflow
+        its identifier, unique in its workflow
     name
-        what a reader calls it; need not be the only one
+        its display name; several tasks may share it
     run
-        seconds that it runs on the reference processor
+        run time in seconds on the reference processor
     flop
-        floating-point operations, where its run time comes from the speed of a processor
+        floating-point operations, from which the speed of a processor determines the run time
     run_on
-        seconds by architecture (or type) of processor, where they are known; they come before ``run`` and ``flop``
+        run time in seconds by architecture (or type) of processor; takes precedence over ``run`` and ``flop``
     implementations
-        the types of processors that can run it; ``None``: every one
+        the types of processors that can run it; ``None``: all
     family
-        what it does; tasks of one family share a configuration of an FPGA
+        its family; tasks of one family share a configuration of an FPGA
     cores
-        cores that it holds at once
+        cores that it uses simultaneously
     memory
-        bytes that it needs while it runs, its data not counted
+        bytes that it needs while it runs, without its data objects
     serial
-        share of its work that more cores do not make faster (Amdahl's law), where known
+        share of its work that does not speed up with more cores (Amdahl's law); ``None``: unknown
     inputs, outputs
-        names of the data objects that it reads and writes, in the order in which they move
+        names of the data objects that it reads and writes, in the order of their transfers
     priority
-        a higher one goes first
+        higher first
     started, ended
-        recorded instants in seconds since the workflow's start, where a file has them
+        recorded start and end in seconds since the start of the workflow, if its file has them
     machines
         names of the machines on which it was recorded
     details
-        what a file says of it beyond this, by the file's own keys
+        other properties in the file, by the keys of the file
 
     Raises
     ------
     ValueError
-        an amount is negative or not finite, ``cores`` is not above zero, or ``serial`` is no share
+        an amount is negative or not finite, ``cores`` is not above zero, or ``serial`` is not from 0 to 1
 
     >>> task = Task(id="fft", run=10, run_on={"gpu": 2}, outputs=["spectrum"])
     >>> task.run_time(), task.run_time("gpu"), Task(id=1, flop=3e9).run_time(speed=1e9)
@@ -134,23 +134,23 @@ class Task:
         for architecture, seconds in self.run_on.items():
             if not 0 <= seconds < math.inf:
                 raise ValueError(
-                    f"run_on[{architecture!r}] of {self.id!r}: a finite number >= 0 expected, found {seconds!r}"
+                    f"run_on[{architecture!r}] of {self.id!r}: must be a finite number >= 0, got {seconds!r}"
                 )
 
     def run_time(self, architecture: str | None = None, *, speed: float | None = None) -> float:
-        """Return the seconds that it runs: on this architecture, else on the reference processor, else by its speed.
+        """Return its run time (s): by ``run_on``, else by ``run``, else by ``flop`` and a speed.
 
         Parameters
         ----------
         architecture
-            a key of ``run_on``; one that is not there runs it as the reference processor does
+            a key of ``run_on``; any other value means the reference processor
         speed
-            flop/s of the processor, for a task of which only the operations are known
+            flop/s of the processor, for a task whose operations alone are known
 
         Raises
         ------
         ValueError
-            nothing says how long it runs
+            the run time is unknown
         """
         if architecture is not None and architecture in self.run_on:
             return self.run_on[architecture]
@@ -159,8 +159,8 @@ class Task:
         if self.flop is not None and speed is not None:
             return self.flop / speed
         where = f" on {architecture!r}" if architecture is not None else ""
-        hint = "; it has flop: hand in a speed in flop/s" if self.flop is not None else ""
-        raise ValueError(f"task {self.id!r}: no run time is known{where}{hint}")
+        hint = "; it has flop: pass speed in flop/s" if self.flop is not None else ""
+        raise ValueError(f"task {self.id!r}: unknown run time{where}{hint}")
 
     def can_run_on(self, kind: str) -> bool:
         """Return whether a processor of this type can run it.
@@ -173,12 +173,12 @@ class Task:
 
 @attrs.frozen(kw_only=True)
 class RecordedMachine:
-    """A machine on which a workflow was recorded, as far as its file tells.
+    """A machine on which a workflow was recorded, with the properties given in the file.
 
     Parameters
     ----------
     name
-        its name, as tasks have it in ``machines``
+        its name, as in the ``machines`` of tasks
     cores
         number of its cores
     speed
@@ -186,7 +186,7 @@ class RecordedMachine:
     memory
         bytes
     details
-        what the file says of it beyond this
+        other properties in the file
 
     >>> RecordedMachine(name="node-1", cores=48).cores
     48

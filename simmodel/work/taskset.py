@@ -1,7 +1,6 @@
-"""Many tasks as columns: what machines run, without one value per task.
+"""Task sets: many tasks as columns, the form in which machines run them, without one object per task.
 
-A workflow of tasks is made into one when it is submitted; sets of hundreds of thousands of tasks are made so from the
-beginning.
+A submitted workflow is converted to a task set; sets of hundreds of thousands of tasks are built directly.
 """
 
 from __future__ import annotations
@@ -23,35 +22,38 @@ _NONE: tuple[int, ...] = ()
 
 
 class TaskSet:
-    """Tasks as columns of equal length; whatever is ``None`` holds for none of them.
+    """Tasks as columns of equal length; a column that is ``None`` applies to no task.
 
     Parameters
     ----------
     run
-        seconds on the reference processor; nan where ``run_on`` or ``flop`` says it
+        run time of each task in seconds on the reference processor; nan if ``run_on`` or ``flop`` determines it
     ids
-        unlike each other; default: 0, 1, 2 ...
+        unique identifiers of the tasks; default: 0, 1, 2 ...
     families, implementations
-        of each task: what it does, and the types of processors that can run it (``None``: all)
+        family of each task, and the types of processors that can run it (``None``: all)
     inputs, outputs
-        of each task: positions in ``sizes`` of the data that it reads and writes, in the order in which they move
+        for each task the positions in ``sizes`` of the data objects that it reads and writes, in the order of their
+        transfers
     sizes, names
-        of the data objects: bytes, and names (default: ``d0``, ``d1`` ...)
+        bytes and names of the data objects (names by default ``d0``, ``d1`` ...)
     parents
-        of each task: positions of the tasks that it waits for. Default: those that write what it reads
+        for each task the positions of the tasks that it waits for; default: the writers of its inputs
     submit
-        of each task: seconds after the submission of the set at which it arrives
+        arrival of each task in seconds after the submission of the set
     flop, run_on, cores, memory, priority
-        of each task: as of :class:`~simmodel.work.task.Task`
+        for each task as in :class:`~simmodel.work.task.Task`
     reconfiguration
-        seconds to load a family, for families for which it is not left to the processor
+        seconds to load a family, for families that do not take the time of the processor
     name, report
-        what results call it; what was skipped or repaired when it was read
+        name of the set in results; items skipped or repaired when it was read
+    workflow
+        the workflow that the set was made from
 
     Raises
     ------
     InputError
-        columns of unlike length, a negative amount, data or a task that is not there, a circle
+        columns differ in length, an amount is negative, a data object or task is unknown, or tasks form a cycle
 
     >>> tasks = TaskSet([3.0, 4.0], inputs=[(), (0,)], outputs=[(0,), ()], sizes=[1e6])
     >>> tasks, tasks.parents, tasks.children
@@ -98,7 +100,7 @@ class TaskSet:
         self.memory = memory
         self.priority = priority
         self.reconfiguration = dict(reconfiguration or {})
-        self.known_workflow = workflow  # it was made of, or has been made into
+        self.known_workflow = workflow  # source of this set, or made from it
         self._check()
         self.parents: Sequence[tuple[int, ...]] | None = self._writers() if parents is None else parents
         self.children = self._check_parents()
@@ -118,35 +120,31 @@ class TaskSet:
         for column in (*columns, "cores", "memory", "priority"):
             found = getattr(self, column)
             if found is not None and len(found) != n:
-                raise InputError(f"{n} values expected, one for each task, found {len(found)}", place=column)
+                raise InputError(f"must have {n} values, one for each task, got {len(found)}", place=column)
         for i, seconds in enumerate(self.run):
             if not 0 <= seconds < inf and not (isnan(seconds) and (self.run_on or self.flop)):
-                raise InputError(
-                    f"seconds of zero or more expected, found {seconds!r}", place=f"run of {self.ids[i]!r}"
-                )
+                raise InputError(f"must be a number >= 0 (s), got {seconds!r}", place=f"run of {self.ids[i]!r}")
         for column in ("submit", "memory"):
             for i, value in enumerate(getattr(self, column) or ()):
                 if not 0 <= value < inf:
                     place = f"{column} of {self.ids[i]!r}"
-                    raise InputError(f"a finite number of zero or more expected, found {value!r}", place=place)
+                    raise InputError(f"must be a finite number >= 0, got {value!r}", place=place)
         if not isinstance(self.ids, range) and len(dict.fromkeys(self.ids)) < n:
             seen: dict[TaskId, None] = {}
             for each in self.ids:
                 if each in seen:
-                    raise InputError(f"task id {each!r} occurs twice")
+                    raise InputError(f"duplicate task id {each!r}")
                 seen[each] = None
         for d, size in enumerate(self.sizes):
             if not 0 <= size < inf:
-                raise InputError(
-                    f"bytes of zero or more expected, found {size!r}", place=f"size of {self.data_name(d)}"
-                )
+                raise InputError(f"must be a number >= 0 (bytes), got {size!r}", place=f"size of {self.data_name(d)}")
         for column, verb in (("inputs", "reads"), ("outputs", "writes")):
             for i, found in enumerate(getattr(self, column) or ()):
                 if len(found) > 1 and len(dict.fromkeys(found)) < len(found):
-                    raise InputError(f"task {self.ids[i]!r} {verb} the same data object twice: {list(found)}")
+                    raise InputError(f"task {self.ids[i]!r} {verb} a data object twice: {list(found)}")
                 for d in found:
                     if not 0 <= d < len(self.sizes):
-                        raise InputError(f"task {self.ids[i]!r} {verb} data object {d!r}, which is not there")
+                        raise InputError(f"task {self.ids[i]!r} {verb} unknown data object {d!r}")
 
     def _writers(self) -> list[tuple[int, ...]] | None:
         if self.inputs is None or self.outputs is None:
@@ -167,13 +165,13 @@ class TaskSet:
             return None
         n = len(self)
         if len(parents) != n:
-            raise InputError(f"{n} values expected, one for each task, found {len(parents)}", place="parents")
+            raise InputError(f"must have {n} values, one for each task, got {len(parents)}", place="parents")
         children: list[list[int] | None] = [None] * n
         forward = True
         for i, found in enumerate(parents):
             for parent in found:
                 if not 0 <= parent < n:
-                    raise InputError(f"task {self.ids[i]!r} waits for task {parent!r}, which is not there")
+                    raise InputError(f"task {self.ids[i]!r} waits for unknown task {parent!r}")
                 forward = forward and parent < i
                 known = children[parent]
                 if known is None:
@@ -181,7 +179,7 @@ class TaskSet:
                 else:
                     known.append(i)
         found_children = [tuple(found) if found else _NONE for found in children]
-        if not forward:  # else it is in a topological order as it stands
+        if not forward:  # else the rows are in topological order already
             try:
                 topological_order(dict(enumerate(parents)), dict(enumerate(found_children)))
             except InputError as error:
@@ -201,13 +199,13 @@ class TaskSet:
         if isinstance(workflow, TaskSet):
             return workflow
         if not isinstance(workflow, Workflow):
-            raise InputError(f"a Workflow or a TaskSet expected, found {workflow!r}")
+            raise InputError(f"must be a Workflow or a TaskSet, got {workflow!r}")
         tasks = list(workflow)
         row = {task.id: i for i, task in enumerate(tasks)}
         data = {name: d for d, name in enumerate(workflow.files)}
         for task in tasks:
             if task.run is None and task.flop is None and not task.run_on:
-                raise InputError(f"{workflow.name}: no run time is known of task {task.id!r}")
+                raise InputError(f"{workflow.name}: unknown run time of task {task.id!r}")
         return cls(
             [float("nan") if task.run is None else float(task.run) for task in tasks],
             ids=[task.id for task in tasks],
@@ -229,16 +227,16 @@ class TaskSet:
         )
 
     def data_name(self, data: int) -> str:
-        """Return the name of a data object, by its position."""
+        """Return the name of the data object at a position."""
         return f"d{data}" if self.names is None else self.names[data]
 
     def __iter__(self) -> Iterator[Task]:
-        """Yield each task as a value of its own."""
+        """Yield the tasks as :class:`~simmodel.work.task.Task` values."""
         for i in range(len(self)):
             yield self.task(i)
 
     def task(self, i: int) -> Task:
-        """Return one task as a value of its own, by its position."""
+        """Return the task at a position as a :class:`~simmodel.work.task.Task`."""
         run = self.run[i]
         return Task(
             id=self.ids[i],
@@ -255,7 +253,7 @@ class TaskSet:
         )
 
     def workflow(self) -> Workflow:
-        """Return the same tasks as a workflow, with a value for each task and a graph.
+        """Return the workflow of these tasks, with one :class:`~simmodel.work.task.Task` each and a graph.
 
         >>> TaskSet([1.0, 2.0], parents=[(), (0,)]).workflow().critical_path_length()
         3.0
@@ -268,7 +266,7 @@ class TaskSet:
         return self.known_workflow
 
     def summary(self) -> dict[str, Any]:
-        """Return its figures: tasks, data objects, bytes, families, and seconds on the reference processor."""
+        """Return key figures: tasks, data objects, bytes, families, and seconds on the reference processor."""
         return {
             "tasks": len(self),
             "data objects": len(self.sizes),

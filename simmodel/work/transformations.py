@@ -1,4 +1,4 @@
-"""Workloads made of workloads: another load, a part, a selection, several together. None changes what it is given."""
+"""Workloads derived from workloads: scaled, shifted, cut, selected, merged. No function changes its arguments."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ __all__ = ["between", "first", "merge", "offered_load", "scale_load", "select", 
 
 
 def offered_load(workload: Workload, processors: int | None = None) -> float:
-    """Return the share of the machine that the jobs ask for: processor-seconds by processors and span of submissions.
+    """Return the offered load: processor-seconds of the jobs, divided by processors and span of submissions.
 
-    Jobs without a run time count nothing; where the allocated processors are not known, those asked for are taken.
+    Jobs without a run time count as zero; if the allocated processors are unknown, the requested ones count.
 
     Parameters
     ----------
     workload
         the jobs
     processors
-        the size of the machine; default the workload's
+        the size of the machine; default: that of the workload
 
     Raises
     ------
     ValueError
-        the size of the machine is not known, or all jobs are submitted at one instant
+        the size of the machine is unknown, or all jobs are submitted at one instant
 
     >>> jobs = Workload({"submit": [0, 100], "run": [30, 50], "processors": [2, 4]}, processors=4)
     >>> offered_load(jobs)
@@ -38,11 +38,11 @@ def offered_load(workload: Workload, processors: int | None = None) -> float:
     """
     size = processors or workload.processors
     if not size:
-        raise ValueError(f"{workload.name}: processors expected, the workload does not say the size of its machine")
+        raise ValueError(f"{workload.name}: missing processors: the workload does not have the size of its machine")
     submit = workload["submit"]
     span = float(submit.max() - submit.min()) if len(submit) else 0.0
     if not span > 0:
-        raise ValueError(f"{workload.name}: submissions at more than one instant expected")
+        raise ValueError(f"{workload.name}: must have submissions at more than one instant")
     asked = workload.get("requested_processors")
     count = np.maximum(np.where(workload["processors"] > 0, workload["processors"], asked), 0)
     work = np.maximum(np.nan_to_num(workload["run"], nan=0.0, posinf=0.0), 0.0)
@@ -52,44 +52,45 @@ def offered_load(workload: Workload, processors: int | None = None) -> float:
 def scale_load(
     workload: Workload, factor: float | None = None, *, to: float | None = None, processors: int | None = None
 ) -> Workload:
-    """Return the jobs with shorter or longer gaps between them, which makes the load so many times as large.
+    """Return the jobs with the gaps between submissions scaled, so that the offered load changes by a factor.
 
-    Run times and sizes stay as they are, and so does the first submission.
+    Run times, sizes and the first submission stay as they are.
 
     Parameters
     ----------
     workload
         the jobs
     factor
-        load by load before: gaps become ``1 / factor`` as long
+        new load divided by old load: gaps are multiplied by ``1 / factor``
     to
-        instead of a factor: the offered load to reach
+        the offered load to reach, instead of a factor
     processors
-        the size of the machine, for ``to``; default the workload's
+        the size of the machine, for ``to``; default: that of the workload
 
     Raises
     ------
     ValueError
-        neither or both of ``factor`` and ``to``, or one that is not above zero
+        neither or both of ``factor`` and ``to`` are given, or the one given is not above zero
 
     >>> jobs = Workload({"submit": [10, 110], "run": [30, 50], "processors": [2, 4]}, processors=4)
     >>> scale_load(jobs, 2)["submit"], offered_load(scale_load(jobs, to=0.5))
     (array([10., 60.]), 0.5)
     """
     if (factor is None) == (to is None):
-        raise ValueError("factor or to expected, found both or none")
+        raise ValueError("must have either factor or to, got " + ("neither" if to is None else "both"))
     if to is not None:
         factor = to / offered_load(workload, processors)
     assert factor is not None
     if not 0 < factor < np.inf:
-        raise ValueError(f"a load above zero expected, found {factor if to is None else to!r}")
+        name, given = ("factor", factor) if to is None else ("to", to)
+        raise ValueError(f"{name}: must be a finite number > 0, got {given!r}")
     submit = workload["submit"]
     begin = submit.min() if len(submit) else 0.0
     return _moved(workload, begin + (submit - begin) / factor)
 
 
 def shift(workload: Workload, seconds: float) -> Workload:
-    """Return the jobs submitted so many seconds later (or earlier).
+    """Return the jobs submitted the given number of seconds later (earlier if negative).
 
     >>> shift(Workload({"submit": [10, 20], "run": [1, 1], "processors": [1, 1]}), -10)["submit"]
     array([ 0., 10.])
@@ -98,7 +99,7 @@ def shift(workload: Workload, seconds: float) -> Workload:
 
 
 def _moved(workload: Workload, submit: NDArray[np.number]) -> Workload:
-    """Return the jobs with these instants of submission; cancellations move along."""
+    """Return the jobs with these instants of submission; cancellations shift by the same time."""
     columns: dict[str, Any] = {"submit": submit}
     if "cancel" in workload:
         columns["cancel"] = workload["cancel"] + (submit - workload["submit"])
@@ -106,18 +107,18 @@ def _moved(workload: Workload, submit: NDArray[np.number]) -> Workload:
 
 
 def first(workload: Workload, jobs: int) -> Workload:
-    """Return the first so many jobs, in the order of the log.
+    """Return the first ``jobs`` jobs, in the order of the log.
 
     >>> len(first(Workload({"submit": [0, 1], "run": [1, 1], "processors": [1, 1]}), 1))
     1
     """
     if jobs < 0:
-        raise ValueError(f"jobs >= 0 expected, found {jobs}")
+        raise ValueError(f"jobs: must be >= 0, got {jobs!r}")
     return workload.where(slice(jobs))
 
 
 def between(workload: Workload, start: float = -np.inf, end: float = np.inf) -> Workload:
-    """Return the jobs submitted from ``start`` to before ``end``, in s of the log.
+    """Return the jobs submitted from ``start`` until before ``end``, in seconds of the log.
 
     >>> between(Workload({"submit": [0, 5, 9], "run": [1, 1, 1], "processors": [1, 1, 1]}), 5, 9)["submit"]
     array([5.])
@@ -126,21 +127,21 @@ def between(workload: Workload, start: float = -np.inf, end: float = np.inf) -> 
 
 
 def select(workload: Workload, condition: Callable[[Workload], ArrayLike] | None = None, **values: Any) -> Workload:
-    """Return the jobs that fulfil a condition on columns, and whose columns have these values.
+    """Return the jobs that meet a condition and have the given values in the named columns.
 
     Parameters
     ----------
     workload
         the jobs
     condition
-        a function of the workload that gives a mask
+        a function that takes the workload and returns a boolean mask
     values
-        a value, or a list of values, for each of some columns
+        by column: the value, or a list of accepted values
 
     Raises
     ------
     KeyError
-        there is no such column
+        a column is unknown
 
     >>> jobs = Workload({"submit": [0, 5, 9], "run": [1, 2, 3], "processors": [1, 8, 8], "user": [7, 7, 9]})
     >>> select(jobs, lambda jobs: jobs["processors"] > 4, user=7)["run"]
@@ -157,27 +158,28 @@ def select(workload: Workload, condition: Callable[[Workload], ArrayLike] | None
 
 
 def merge(*workloads: Workload, align: bool = False, name: str | None = None, own_users: bool = False) -> Workload:
-    """Return the jobs of several workloads in the order of submission; at one instant, in the order of the workloads.
+    """Return the jobs of several workloads in the order of submission; ties in the order of the workloads.
 
-    Where two jobs have the same number, all are numbered anew from 1, and ``preceding`` with them. A column
-    ``source`` says which workload a job is of. A column that some of them lack is unknown there. The machine's size
-    is the largest.
+    If two jobs have the same number, all jobs are renumbered from 1, ``preceding`` included. The column ``source``
+    names the workload of each job. A column that a workload lacks is filled with unknown values. The size of the
+    machine is the largest of all.
 
     Parameters
     ----------
     workloads
         one or more
     align
-        let each begin at 0 first
+        shift each workload to begin at 0 first
     name
-        the name of the whole; default their names with ``+``
+        name of the merged workload; default: all names joined by ``+``
     own_users
-        write the workload's name before users, groups, queues and partitions, which are else taken to be the same
+        prefix users, groups, queues and partitions with the name of their workload; otherwise equal names mean the
+        same user
 
     Raises
     ------
     ValueError
-        no workload, or some made of jobs that ask for more than columns say
+        no workload is given, or one was made from :class:`~simmodel.work.job.Job` values
 
     >>> one = Workload({"submit": [10, 20], "run": [1, 2], "processors": [1, 1]}, name="one")
     >>> two = Workload({"submit": [15], "run": [3], "processors": [2]}, name="two")
@@ -186,9 +188,9 @@ def merge(*workloads: Workload, align: bool = False, name: str | None = None, ow
     (array([1., 3., 2.]), array([1, 2, 3]), array(['one', 'two', 'one'], dtype='<U3'))
     """
     if not workloads:
-        raise ValueError("at least one workload expected, found none")
+        raise ValueError("workloads: must have at least one")
     if any(each.specs is not None for each in workloads):
-        raise ValueError("workloads of columns expected, found one made of jobs: join their lists of jobs instead")
+        raise ValueError("workloads: cannot merge a workload made from jobs: merge the lists of jobs instead")
     parts = [shift(each, -float(each["submit"].min())) if align and len(each) else each for each in workloads]
     tables: list[dict[str, NDArray[Any]]] = [dict(part.table) for part in parts]
     if own_users:
@@ -215,7 +217,7 @@ def merge(*workloads: Workload, align: bool = False, name: str | None = None, ow
 
 
 def _number(tables: list[dict[str, NDArray[np.generic]]]) -> None:
-    """Where job numbers meet, make them pairs of workload and number, and mark the tables."""
+    """Replace job numbers that collide by pairs of workload and number, and mark the tables."""
     numbers = [number for table in tables for number in table["job"].tolist()]
     if len(set(numbers)) == len(numbers):
         return
@@ -229,7 +231,7 @@ def _number(tables: list[dict[str, NDArray[np.generic]]]) -> None:
 
 
 def _renumbered(columns: dict[str, NDArray[np.generic]], order: NDArray[np.intp]) -> dict[str, NDArray[np.generic]]:
-    """Number jobs in this order; a preceding job that is not there becomes -1."""
+    """Number jobs in this order; an unknown preceding job becomes -1."""
     position = np.empty(len(order), dtype=np.int64)
     position[order] = np.arange(1, len(order) + 1)
     new: Mapping[Any, int] = dict(zip(columns["job"].tolist(), position.tolist(), strict=True))
@@ -240,7 +242,7 @@ def _renumbered(columns: dict[str, NDArray[np.generic]], order: NDArray[np.intp]
 
 
 def _joined(parts: Sequence[NDArray[np.generic] | None], lengths: list[int]) -> NDArray[np.generic]:
-    """Join columns of one name; what a workload lacks is nan, -1 or the empty text, as the others' kind has it."""
+    """Join the columns of one name; missing ones are nan, -1, ``None`` or the empty text, as the type of the others."""
     kinds = {part.dtype.kind for part in parts if part is not None}
     if kinds <= set("iufb"):
         missing: Any = np.nan if "f" in kinds else -1

@@ -1,4 +1,4 @@
-"""Workflows: tasks, what each waits for, and the data that move between them."""
+"""Workflows: tasks, their dependencies, and the data that move between them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ GivenEdge: TypeAlias = "tuple[TaskId, TaskId] | tuple[TaskId, TaskId, float | It
 
 
 class Edge(NamedTuple):
-    """A task that waits for another one, and the data that the first reads of what the second writes."""
+    """A dependency of a child on its parent, with the data that the parent writes and the child reads."""
 
     parent: TaskId
     child: TaskId
@@ -37,32 +37,32 @@ class Edge(NamedTuple):
 class Workflow:
     """A directed acyclic graph of tasks; independent tasks are a workflow without edges.
 
-    Everything that has an order has the order in which tasks, edges and files were given.
+    All sequences keep the order in which tasks, edges and files were given.
 
     Parameters
     ----------
     tasks
-        the tasks, each with an id of its own
+        the tasks, with unique ids
     edges
-        ``(parent, child)`` ids; ``(parent, child, bytes)`` adds a data object named ``parent->child`` that goes from
-        one to the other, ``(parent, child, objects)`` these data objects. ``None``: a task waits for those that write
-        what it reads
+        ``(parent, child)`` ids; ``(parent, child, bytes)`` adds a data object named ``parent->child`` that the parent
+        writes and the child reads, ``(parent, child, objects)`` adds the given ones. ``None``: each task waits for the
+        writers of its inputs
     files
         the data objects that tasks name as inputs and outputs
     name
-        what plots and reports call it
+        its name in plots and reports
     header
-        what its file says of itself
+        metadata of its file
     report
-        what a reader skipped or repaired
+        items that the reader skipped or repaired
     machines, makespan
-        where it was recorded, and the seconds it took there, where known
+        the machines on which it was recorded, and its recorded makespan in seconds, if known
 
     Raises
     ------
     InputError
-        an id occurs twice, an edge or a task names what is not there, an edge is given twice, or tasks wait for each
-        other in a circle (which is named)
+        an id, edge or data object is duplicate, an edge or task names an unknown task or data object, or tasks form a
+        cycle (which the message names)
 
     >>> tasks = [Task(id="a", run=2), Task(id="b", run=3), Task(id="c", run=4), Task(id="d", run=1)]
     >>> diamond = Workflow(tasks, [("a", "b", 100), ("a", "c", 200), ("b", "d"), ("c", "d")], name="diamond")
@@ -92,7 +92,7 @@ class Workflow:
         self.tasks: dict[TaskId, Task] = {}
         for task in tasks:
             if task.id in self.tasks:
-                raise InputError(f"task id {task.id!r} occurs twice")
+                raise InputError(f"duplicate task id {task.id!r}")
             self.tasks[task.id] = task
         self.files: dict[str, DataObject] = {}
         for file in files:
@@ -101,17 +101,17 @@ class Workflow:
             for names, verb in ((task.inputs, "reads"), (task.outputs, "writes")):
                 for each in names:
                     if each not in self.files:
-                        raise InputError(f"task {task.id!r} {verb} {each!r}, which is no file of the workflow")
+                        raise InputError(f"task {task.id!r} {verb} unknown data object {each!r}")
         self._parents: dict[TaskId, list[TaskId]] = {task: [] for task in self.tasks}
         self._children: dict[TaskId, list[TaskId]] = {task: [] for task in self.tasks}
         self._add_edges(self._inferred() if edges is None else edges)
         self.order = topological_order(self._parents, self._children)
-        """The ids in an order in which each comes after its parents; among those free to go, as declared."""
+        """The ids in topological order, parents first; ties in the order of declaration."""
 
     def _add_file(self, file: DataObject) -> None:
         if self.files.setdefault(file.name, file) != file:
             sizes = f"{self.files[file.name].size:g} and {file.size:g} bytes"
-            raise InputError(f"data object {file.name!r} occurs twice, with {sizes}")
+            raise InputError(f"duplicate data object {file.name!r}, with {sizes}")
 
     def _inferred(self) -> list[tuple[TaskId, TaskId]]:
         pairs = [(writer, task.id) for task in self for file in task.inputs for writer in self.writers(file)]
@@ -119,13 +119,13 @@ class Workflow:
 
     def _add_edges(self, edges: Iterable[GivenEdge]) -> None:
         self._pairs: dict[tuple[TaskId, TaskId], None] = {}
-        moved: dict[TaskId, tuple[dict[str, None], dict[str, None]]] = {}  # what tasks read and write
+        moved: dict[TaskId, tuple[dict[str, None], dict[str, None]]] = {}  # names read and written by task
         for parent, child, *rest in edges:
             for end in (parent, child):
                 if end not in self.tasks:
-                    raise InputError(f"edge from {parent!r} to {child!r}: there is no task {end!r}")
+                    raise InputError(f"edge from {parent!r} to {child!r}: unknown task {end!r}")
             if (parent, child) in self._pairs:
-                raise InputError(f"edge from {parent!r} to {child!r} is given twice")
+                raise InputError(f"duplicate edge from {parent!r} to {child!r}")
             self._pairs[parent, child] = None
             self._parents[child].append(parent)
             self._children[parent].append(child)
@@ -141,23 +141,23 @@ class Workflow:
         self.__dict__.pop("_by_file", None)
 
     def _objects(self, parent: TaskId, child: TaskId, given: float | Iterable[DataObject]) -> list[DataObject]:
-        """Take down the data objects of an edge that is given with bytes, or with the objects."""
+        """Register the data objects of an edge that was given with bytes or objects, and return them."""
         if isinstance(given, (int, float, Real)):
             given = [DataObject(f"{parent}->{child}", given)]
             if given[0].name in self.files:
-                raise InputError(f"data object {given[0].name!r} occurs twice; it would be the one of this edge")
+                raise InputError(f"duplicate data object {given[0].name!r}: the edge adds one of this name")
         for each in given:
             self._add_file(each)
         return list(given)
 
     @classmethod
     def from_networkx(cls, graph: nx.DiGraph[TaskId], *, name: str | None = None) -> Workflow:
-        """Return the workflow of a directed graph: nodes with a ``task`` or its fields, edges with ``size`` (bytes).
+        """Return the workflow of a directed graph: nodes have a ``task`` or its fields, edges a ``size`` in bytes.
 
         Raises
         ------
         InputError
-            see :class:`Workflow`
+            as :class:`Workflow`
 
         >>> import networkx as nx
         >>> graph = nx.DiGraph([("a", "b", {"size": 8e6})])
@@ -196,11 +196,11 @@ class Workflow:
         return tuple(self._children[task])
 
     def reads(self, task: TaskId) -> tuple[DataObject, ...]:
-        """Return the data objects that a task reads: its inputs, in their order."""
+        """Return the data objects that a task reads, in the order of its inputs."""
         return tuple(self.files[name] for name in self.tasks[task].inputs)
 
     def writes(self, task: TaskId) -> tuple[DataObject, ...]:
-        """Return the data objects that a task writes: its outputs, in their order."""
+        """Return the data objects that a task writes, in the order of its outputs."""
         return tuple(self.files[name] for name in self.tasks[task].outputs)
 
     @cached_property
@@ -214,7 +214,7 @@ class Workflow:
         return writers, readers
 
     def writers(self, file: str) -> tuple[TaskId, ...]:
-        """Return the ids of the tasks that write a data object; several where a file reuses its name."""
+        """Return the ids of the tasks that write a data object; several tasks may write the same name."""
         return tuple(self._by_file[0][file])
 
     def readers(self, file: str) -> tuple[TaskId, ...]:
@@ -223,16 +223,16 @@ class Workflow:
 
     @property
     def inputs(self) -> tuple[DataObject, ...]:
-        """The data objects that must be there before the workflow starts: read before any other task has written them.
+        """The data objects that must exist before the workflow starts.
 
-        That is: some task reads it, and none of those that it waits for, however far back, writes it.
+        That is, those read by a task of which no ancestor writes them.
         """
         return tuple(
             file for name, file in self.files.items() if any(self._comes_with(r, name) for r in self.readers(name))
         )
 
     def _comes_with(self, reader: TaskId, name: str) -> bool:
-        """Whether none of the tasks before this one writes what it reads."""
+        """Whether no ancestor of the reader writes the data object."""
         writers = {writer for writer in self._by_file[0][name] if writer != reader}
         waiting, seen = ([reader] if writers else []), {reader}
         while waiting:
@@ -246,17 +246,17 @@ class Workflow:
 
     @property
     def outputs(self) -> tuple[DataObject, ...]:
-        """The data objects that remain: written, and read by no task."""
+        """The data objects that are written, and read by no task."""
         return tuple(file for name, file in self.files.items() if self.writers(name) and not self.readers(name))
 
     @property
     def roots(self) -> tuple[TaskId, ...]:
-        """The ids of the tasks that wait for none."""
+        """The ids of the tasks without parents."""
         return tuple(task for task, parents in self._parents.items() if not parents)
 
     @property
     def sinks(self) -> tuple[TaskId, ...]:
-        """The ids of the tasks that none waits for."""
+        """The ids of the tasks without children."""
         return tuple(task for task, children in self._children.items() if not children)
 
     @cached_property
@@ -271,7 +271,7 @@ class Workflow:
         return {pair: tuple(names) for pair, names in found.items()}
 
     def data(self, parent: TaskId, child: TaskId) -> tuple[DataObject, ...]:
-        """Return the data objects that a task writes and its child reads; none for an edge that only orders.
+        """Return the data objects that a task writes and its child reads; empty for a pure precedence edge.
 
         >>> flow = Workflow([Task(id=1), Task(id=2)], [(1, 2, 500)])
         >>> flow.data(1, 2)
@@ -283,14 +283,14 @@ class Workflow:
 
     @cached_property
     def edges(self) -> tuple[Edge, ...]:
-        """All edges in the order in which they were given, with names and bytes of their data."""
+        """All edges in the order in which they were given, with the names and total bytes of their data."""
         sized = ((pair, self._data.get(pair, ())) for pair in self._pairs)
         return tuple(Edge(*pair, names, sum(self.files[name].size for name in names)) for pair, names in sized)
 
     def unlisted(self) -> list[tuple[TaskId, TaskId, str]]:
-        """Return writer, reader and name where a task reads what another writes without waiting for it by an edge.
+        """Return (writer, reader, name) for each task that reads the output of another without an edge from it.
 
-        Files reuse names, so that this is not always a fault of the edges.
+        Files reuse names, so this need not be an error in the edges.
         """
         return [
             (writer, reader, name)
@@ -302,7 +302,7 @@ class Workflow:
 
     @cached_property
     def levels(self) -> tuple[tuple[TaskId, ...], ...]:
-        """The ids by level: the number of edges of the longest path from a root; as declared within a level."""
+        """The ids by level, the number of edges of the longest path from a root; in a level as declared."""
         return levels_of(self.order, self._parents)
 
     def critical_path(
@@ -317,7 +317,7 @@ class Workflow:
         time
             seconds of a task
         transfer
-            seconds of an edge; without it, data move in no time
+            seconds of an edge; default: data move in zero time
 
         >>> tasks = [Task(id="a", run=2), Task(id="b", run=3), Task(id="c", run=4)]
         >>> flow = Workflow(tasks, [("a", "b", 1000), ("a", "c")])
@@ -341,7 +341,7 @@ class Workflow:
         return longest_path(self.order, self._parents, lambda task: time(self.tasks[task]), moved)
 
     def total_work(self, time: Callable[[Task], float] = Task.run_time) -> float:
-        """Return the seconds of all tasks together.
+        """Return the total run time of all tasks in seconds.
 
         >>> Workflow([Task(id=1, run=2), Task(id=2, run=3)]).total_work()
         5
@@ -349,7 +349,7 @@ class Workflow:
         return sum(map(time, self.tasks.values()))
 
     def map(self, change: Callable[[Task], Task], *, data: float = 1.0, name: str | None = None) -> Workflow:
-        """Return the workflow with each task changed, and all sizes multiplied by ``data``; ids and edges stay.
+        """Return the workflow with each task changed and all sizes multiplied by ``data``; ids and edges stay.
 
         >>> import attrs
         >>> flow = Workflow([Task(id=1, run=2), Task(id=2, run=3)], [(1, 2, 500)])
@@ -368,19 +368,19 @@ class Workflow:
             makespan=self.makespan,
         )
         if list(new.tasks) != list(self.tasks):
-            raise ValueError("a changed task must keep its id")
+            raise ValueError("change: must keep the ids of tasks")
         return new
 
     @cached_property
     def graph(self) -> nx.DiGraph[Any]:
-        """The graph, made when first asked for and frozen; see :meth:`to_networkx` for a copy to change."""
+        """The frozen graph, built on first access; :meth:`to_networkx` returns a copy that can be changed."""
         import networkx as nx
 
         frozen: nx.DiGraph[Any] = nx.freeze(self.to_networkx())
         return frozen
 
     def to_networkx(self) -> nx.DiGraph[Any]:
-        """Return a ``networkx.DiGraph``: nodes with their ``task``, edges with names (``data``) and ``size`` in bytes.
+        """Return a ``networkx.DiGraph``: nodes have their ``task``, edges ``data`` (names) and ``size`` in bytes.
 
         >>> graph = Workflow([Task(id="a"), Task(id="b")], [("a", "b", 500)]).to_networkx()
         >>> graph.edges["a", "b"]
@@ -396,7 +396,7 @@ class Workflow:
         return graph
 
     def summary(self) -> dict[str, Any]:
-        """Return its figures: tasks, edges, levels, width, bytes; seconds of work and longest path, where known."""
+        """Return key figures: tasks, edges, levels, width, bytes; work and critical path in seconds, if known."""
         found: dict[str, Any] = {
             "tasks": len(self),
             "edges": len(self._pairs),

@@ -1,4 +1,4 @@
-"""A workload: the jobs of a log, or of a generator, as columns."""
+"""Workloads: the jobs of a log or a generator, as columns."""
 
 from __future__ import annotations
 
@@ -20,40 +20,40 @@ if TYPE_CHECKING:
 
 __all__ = ["COLUMNS", "Report", "Workload"]
 
-# Every column that simmodel gives a meaning, with its type. "job", "submit", "run" and "processors" always exist; any
-# other may be missing, and a reader may add columns of its own. In columns of floats nan means unknown, in columns of
-# integers -1; users, groups, queues and partitions are integers or text, as the log has them.
+# All columns that simmodel interprets. "job", "submit", "run" and "processors" always exist; the others are optional,
+# and a reader may add further columns. Unknown values are nan in columns of floats, -1 in columns of integers; users,
+# groups, queues and partitions are integers or text, as in the log.
 COLUMNS: Mapping[str, str] = {
     "job": "the job's number or name in the log",
-    "submit": "s, the instant of submission, as in the log",
-    "wait": "s, the wait that the log records",
-    "run": "s, the run time that the log records",
+    "submit": "s, instant of submission, as in the log",
+    "wait": "s, recorded wait",
+    "run": "s, recorded run time",
     "processors": "processors allocated",
-    "requested_processors": "processors asked for",
-    "requested": "s, the run time asked for (wall-time limit)",
-    "cpu_time": "s, average CPU time of a processor",
-    "used_memory": "bytes a processor, used",
-    "requested_memory": "bytes a processor, asked for",
+    "requested_processors": "processors requested",
+    "requested": "s, requested time (wall-time limit)",
+    "cpu_time": "s, average CPU time per processor",
+    "used_memory": "bytes used per processor",
+    "requested_memory": "bytes requested per processor",
     "status": "1 completed, 0 failed, 5 cancelled, 2 to 4 parts of a job",
-    "user": "who submitted",
+    "user": "the user who submitted the job",
     "group": "the user's group or account",
-    "executable": "what is run",
+    "executable": "the program",
     "queue": "the queue submitted to",
     "partition": "the partition submitted to",
     "preceding": "the job that must end first",
     "think_time": "s between the end of the preceding job and this submission",
-    "nodes": "nodes asked for, each with cores_per_node cores",
-    "cores_per_node": "cores on each of the nodes",
-    "gpus_per_node": "GPUs on each of the nodes",
-    "memory_per_node": "bytes on each of the nodes",
-    "priority": "higher goes first",
-    "cancel": "s, the instant at which the job is withdrawn or stopped",
+    "nodes": "nodes requested, each with cores_per_node cores",
+    "cores_per_node": "cores per node",
+    "gpus_per_node": "GPUs per node",
+    "memory_per_node": "bytes per node",
+    "priority": "higher first",
+    "cancel": "s, instant at which the job is withdrawn or stopped",
 }
 
 
 @attrs.define
 class Report:
-    """What a reader, a generator or a run skipped, repaired or rejected: counts by reason.
+    """Counts by reason of items that a reader, a generator or a run skipped, repaired or rejected.
 
     >>> report = Report(); report.repaired["requested time missing: run time used"] += 2
     >>> print(report)
@@ -71,7 +71,7 @@ class Report:
         return bool(self.skipped or self.repaired or self.rejected)
 
     def lines(self) -> list[str]:
-        """Return one line for each kind that occurred."""
+        """Return one line for each kind (skipped, repaired, rejected) that occurred."""
         kinds = (("skipped", self.skipped), ("repaired", self.repaired), ("rejected", self.rejected))
         return [
             f"{kind} {sum(counts.values())} ({', '.join(f'{reason} {n}' for reason, n in sorted(counts.items()))})"
@@ -84,23 +84,23 @@ class Report:
 
 
 class Workload:
-    """Jobs as columns, one row a job, in the order of the log.
+    """Jobs as columns, one row per job, in the order of the log.
 
-    The columns are what was recorded or generated: nothing is repaired here. What a simulation makes of them (missing
-    requests, wrong jobs) is counted in the result's report.
+    The columns hold the values recorded or generated, unrepaired. Repairs and rejections by a simulation (missing
+    requests, invalid jobs) are counted in the report of its result.
 
     Parameters
     ----------
     columns
-        names of :data:`COLUMNS` to arrays of one length
+        arrays of equal length, by name; see :data:`COLUMNS`
     name
-        what plots and reports call it
+        its name in plots and reports
     processors
-        the size of the machine it was recorded on, where known
+        the size of the machine on which it was recorded, if known
     header
-        what the file says of itself, in order
+        metadata of the file, in order
     report
-        what the reader skipped
+        items that the reader skipped
 
     >>> workload = Workload({"submit": [0, 5], "run": [10, 10], "processors": [1, 4]}, name="two jobs")
     >>> workload
@@ -121,7 +121,7 @@ class Workload:
         arrays = {key: np.asarray(column) for key, column in columns.items()}
         missing = [key for key in ("submit", "run", "processors") if key not in arrays]
         if missing:
-            raise ValueError(f"columns submit, run and processors expected, {', '.join(missing)} missing")
+            raise ValueError(f"columns: missing {', '.join(missing)}")
         for key in ("submit", "run", "wait", "requested", "cpu_time", "think_time", "cancel"):
             if key in arrays:
                 arrays[key] = arrays[key].astype(np.float64, copy=False)
@@ -132,11 +132,11 @@ class Workload:
         self.processors = processors
         self.header: dict[str, str] = dict(header or {})
         self.report = report or Report()
-        self.specs: Sequence[Job] | None = None  # of a workload made of jobs: they may ask for more than columns say
+        self.specs: Sequence[Job] | None = None  # of a workload made from jobs: they may hold more than the columns
 
     @classmethod
     def from_jobs(cls, jobs: Iterable[Job], *, name: str = "jobs", processors: int | None = None) -> Workload:
-        """Return the workload of these jobs, in their order.
+        """Return the workload of these jobs, in the given order.
 
         >>> from simmodel import Job
         >>> Workload.from_jobs([Job(processors=2, run=10), Job(run=5, submit=3)])["submit"]
@@ -173,7 +173,7 @@ class Workload:
         return self.table.rows()
 
     def get(self, column: str, missing: float = -1) -> NDArray[Any]:
-        """Return a column, or one that is ``missing`` throughout where the workload has it not."""
+        """Return a column, or one filled with ``missing`` if the workload lacks it."""
         return self.table[column] if column in self.table else np.full(len(self), missing)
 
     def replace(self, *, name: str | None = None, processors: int | None = None, **columns: Any) -> Workload:
@@ -188,7 +188,7 @@ class Workload:
         return derived
 
     def where(self, rows: Rows, *, name: str | None = None) -> Workload:
-        """Return the jobs that a boolean mask, a slice or an array of row numbers picks."""
+        """Return the jobs selected by a boolean mask, a slice or an array of row numbers."""
         derived = self._derived(self.table.where(rows), name, None)
         if self.specs is not None:
             derived.specs = [self.specs[row] for row in np.arange(len(self))[rows].tolist()]

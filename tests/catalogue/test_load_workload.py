@@ -139,7 +139,7 @@ def test_options_go_to_the_reader(tmp_path):
         ({"generator": "lublin", "parameters": {"jobs": 5, "classes": ["x"]}}, "parameters: classes: one of batch"),
         ({"generator": "lublin", "parameters": {}}, "parameters: "),
         ({"generator": "lublin", "parameters": {"jobs": 5}, "load": {"too": 1}}, "load.too: unknown key"),
-        ({"generator": "lublin", "parameters": {"jobs": 5}, "load": {"to": -1}}, "load: a load above zero expected"),
+        ({"generator": "lublin", "parameters": {"jobs": 5}, "load": {"to": -1}}, "load: to: must be a finite number"),
         ({"generator": "lublin", "parameters": {"jobs": 50}, "estimates": {"maximum": 1}}, "estimates: a maximum of"),
         ({"generator": "synthetic", "parameters": {"jobs": 5, "gap": {"distribution": "x"}, "run": 1}}, "parameters: "),
         ({"generator": "listed", "parameters": {"jobs": {"submit": [1], "when": [1]}}}, "parameters.jobs.when: "),

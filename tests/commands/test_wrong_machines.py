@@ -147,17 +147,17 @@ def test_what_is_right_runs(platform, workload, tmp_path, capsys) -> None:
         (
             "w.dax",
             changed(DAX, "</adag>", '<child ref="a"><parent ref="b"/></child></adag>'),
-            "w.dax: tasks wait for each other in a circle: a -> b -> a",
+            "w.dax: tasks form a cycle: a -> b -> a",
         ),
-        ("w.json", sst(dependencies=[2]), "w.json: tasks wait for each other in a circle: 1 -> 2 -> 1"),
+        ("w.json", sst(dependencies=[2]), "w.json: tasks form a cycle: 1 -> 2 -> 1"),
         (
             "w.toml",
             changed(TASKS, '"1MB"]', '"1MB"], ["b", "a"]'),
-            "w.toml: tasks wait for each other in a circle: a -> b -> a",
+            "w.toml: tasks form a cycle: a -> b -> a",
         ),
         ("w.dax", changed(DAX, 'id="b"', 'id="a"'), "w.dax, line 3: job id 'a' occurs twice"),
         ("w.json", sst(id=2), "w.json, tasks[1].id: task id 2 occurs twice"),
-        ("w.toml", changed(TASKS, 'id = "b"', 'id = "a"'), "w.toml: task id 'a' occurs twice"),
+        ("w.toml", changed(TASKS, 'id = "b"', 'id = "a"'), "w.toml: duplicate task id 'a'"),
         (
             "w.dax",
             changed(DAX, 'link="output" size="100"', 'link="output" size="-7"'),

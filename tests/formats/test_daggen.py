@@ -85,7 +85,7 @@ def test_dot_as_written_by_others() -> None:
         (TEXT.replace("NODE 4 5", "NODE 4 9"), "line 7", "the id of a node expected as child, found '9'"),
         (TEXT.replace("NODE 4 5", "NODE 4 6"), "line 7", "a COMPUTATION as child of a TRANSFER expected, found node 6"),
         (TEXT.replace("COUNT 6", "COUNT 8"), None, "8 nodes expected as NODE_COUNT says, found 6"),
-        (TEXT.replace("NODE 5 6 COMPUTATION", "NODE 5 1 COMPUTATION"), None, "in a circle: 1 -> 5 -> 1"),
+        (TEXT.replace("NODE 5 6 COMPUTATION", "NODE 5 1 COMPUTATION"), None, "tasks form a cycle: 1 -> 5 -> 1"),
         ("digraph {\n a [size=x] }", "line 2", "a number >= 0 expected as size of node a, found 'x'"),
         ("digraph {\n a [alpha=0] }", "line 2", "expected as size of node a, found none"),
         ("digraph { a [size=1]\n a [size=1] }", "line 2", "node a occurs twice"),
@@ -97,9 +97,9 @@ def test_dot_as_written_by_others() -> None:
         ("digraph {\n a [size=1] } }", "line 2", "the end after '}' expected, found '}'"),
         ("digraph {\n % }", "line 2", "DOT expected, found '% }'"),
         ("NODE_COUNT " + "9" * 5000, "line 1", "this is no task graph of DAGGEN"),
-        ("digraph { 1 [size=1] 01 [size=1] 1 -> 1 }", None, "in a circle: 1 -> 1"),
+        ("digraph { 1 [size=1] 01 [size=1] 1 -> 1 }", None, "tasks form a cycle: 1 -> 1"),
         ("digraph { }", None, "nodes expected, found none"),
-        ("digraph { a [size=1] a -> a }", None, "in a circle: a -> a"),
+        ("digraph { a [size=1] a -> a }", None, "tasks form a cycle: a -> a"),
     ],
 )
 def test_wrong_daggen_is_refused(text, place, said) -> None:

@@ -158,7 +158,7 @@ LAUGHS = """<?xml version="1.0"?>
         ("<adag><job id='a'/>\n<child ref='x'/></adag>", "line 2", "<child> with the id of a job as ref expected"),
         ("<adag><job id='a'/><child ref='a'>\n<parent/></child></adag>", "line 2", "<parent> with the id of a job"),
         ("<adag><job id='a'/>\n<dax id='b'/></adag>", "line 2", "found a workflow inside the workflow"),
-        ("<adag><job id='a'/><child ref='a'><parent ref='a'/></child></adag>", None, "in a circle: a -> a"),
+        ("<adag><job id='a'/><child ref='a'><parent ref='a'/></child></adag>", None, "tasks form a cycle: a -> a"),
     ],
 )
 def test_wrong_dax_is_refused(text, place, said) -> None:

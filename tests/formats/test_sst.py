@@ -48,7 +48,7 @@ def test_sst() -> None:
         ({"tasks": [{**GOOD, "resources": {"gpu": 1}}]}, "tasks[0].resources.gpu", "unknown key"),
         ({"tasks": [{**GOOD, "dependencies": [7]}]}, "tasks[0].dependencies[0]", "the id of a task expected, found 7"),
         ({"tasks": [{**GOOD, "dependencies": [1, 1]}]}, "tasks[0].dependencies[1]", "each dependency once"),
-        ({"tasks": [{**GOOD, "dependencies": [1]}]}, None, "in a circle: 1 -> 1"),
+        ({"tasks": [{**GOOD, "dependencies": [1]}]}, None, "tasks form a cycle: 1 -> 1"),
         ({"tasks": [GOOD], "preemption": "yes"}, "preemption", "true or false expected, found 'yes'"),
     ],
 )

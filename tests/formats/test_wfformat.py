@@ -112,7 +112,7 @@ TASKS = "workflow.specification.tasks"
         ({"workflow__specification__tasks__0__id": 5}, f"{TASKS}[0].id", "text expected, found 5"),
         ({"workflow__specification__tasks__0__id": "b"}, f"{TASKS}[1].id", "task id 'b' occurs twice"),
         ({"workflow__specification__tasks__1__parents": ["x"]}, f"{TASKS}[1].parents[0]", "id of a task .* found 'x'"),
-        ({"workflow__specification__tasks__0__parents": ["b"]}, None, "in a circle: a -> b -> a"),
+        ({"workflow__specification__tasks__0__parents": ["b"]}, None, "tasks form a cycle: a -> b -> a"),
         ({"workflow__specification__files__0__sizeInBytes": -1}, "workflow.specification.files[0].sizeInBytes", ">= 0"),
         (
             {"workflow__execution__tasks__0__runtimeInSeconds": "4"},

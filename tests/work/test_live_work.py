@@ -166,7 +166,7 @@ def test_before_it_is_over_a_job_has_no_value():
     assert not job.triggered
     assert not job.processed
     for name in ("value", "ok"):
-        with pytest.raises(AttributeError, match="is not over"):
+        with pytest.raises(AttributeError, match="has not ended"):
             getattr(job, name)
 
 

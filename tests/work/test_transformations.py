@@ -18,7 +18,7 @@ def workload(**columns):
 def test_the_load_is_the_processor_seconds_by_the_machine_s():
     assert offered_load(workload()) == (2 * 5 + 3 * 7) / (4 * 30)
     assert offered_load(workload(), 8) == (2 * 5 + 3 * 7) / (8 * 30)
-    with pytest.raises(ValueError, match="does not say the size"):
+    with pytest.raises(ValueError, match="does not have the size"):
         offered_load(Workload({"submit": [1, 2], "run": [1, 1], "processors": [1, 1]}))
     with pytest.raises(ValueError, match="more than one instant"):
         offered_load(workload(submit=[1, 1, 1]))
@@ -45,7 +45,7 @@ def test_scale_load():
     assert scaled["submit"].tolist() == [10, 15, 25]
     assert scaled["cancel"][1] == 20  # still five seconds after the submission
     for wrong in ({}, {"factor": 1, "to": 1}, {"factor": 0}, {"to": -1}):
-        with pytest.raises(ValueError, match="expected"):
+        with pytest.raises(ValueError, match=r"must (have|be)"):
             scale_load(log, **wrong)
 
 
@@ -59,9 +59,9 @@ def test_parts_and_selections():
     assert select(log, lambda jobs: jobs["submit"] > 10, queue=["a", "c"])["submit"].tolist() == [40]
     assert shift(log, 5)["submit"].tolist() == [15, 25, 45]
     assert len(log) == 3
-    with pytest.raises(KeyError, match="no column 'account'"):
+    with pytest.raises(KeyError, match="unknown column 'account'"):
         select(log, account=1)
-    with pytest.raises(ValueError, match="jobs >= 0"):
+    with pytest.raises(ValueError, match="jobs: must be >= 0"):
         first(log, -1)
 
 
@@ -92,7 +92,7 @@ def test_merge_numbers_anew_and_keeps_who_precedes_whom():
     aligned = merge(one, two, align=True, own_users=True)
     assert aligned["submit"].tolist() == [0, 0, 10, 15, 30]
     assert aligned["user"].tolist() == ["w:5", "", "w:6", "", ""]
-    with pytest.raises(ValueError, match="at least one workload"):
+    with pytest.raises(ValueError, match="workloads: must have at least one"):
         merge()
 
 

@@ -282,10 +282,10 @@ def test_impossible_work_is_refused_when_it_is_submitted():
 
 def test_what_a_job_cannot_be():
     for options, sentence in (
-        ({"processors": 0, "run": 1}, "processors > 0 expected, found 0"),
-        ({"run": -1}, "run >= 0 expected, found -1"),
-        ({"processors": 1}, "a run time or a body expected"),
-        ({"run": 1, "dependencies": [Dependency(1, think_time=0)], "requested": 0}, "requested > 0 expected, found 0"),
+        ({"processors": 0, "run": 1}, "processors: must be a whole number >= 1, got 0"),
+        ({"run": -1}, "run: must be >= 0, got -1"),
+        ({"processors": 1}, "must have a run time or a body"),
+        ({"run": 1, "dependencies": [Dependency(1, think_time=0)], "requested": 0}, "requested: must be > 0, got 0"),
     ):
         with pytest.raises(ValueError, match=sentence):
             Job(**options)

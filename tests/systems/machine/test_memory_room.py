@@ -267,5 +267,5 @@ def test_no_policy_knows_the_error_before_the_end() -> None:
 
 
 def test_the_same_data_twice_are_refused() -> None:
-    with pytest.raises(InputError, match="reads the same data object twice"):
+    with pytest.raises(InputError, match="reads a data object twice"):
         TaskSet([1.0], inputs=[(0, 0)], outputs=[()], sizes=[1.0])
