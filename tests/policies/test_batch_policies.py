@@ -180,7 +180,7 @@ def test_every_policy_that_is_listed_runs_every_job(name):
 
 def test_same_seed_same_result_in_other_processes():
     program = (
-        "import numpy as np; from batch import run; from simmodel.work.workload import Workload\n"
+        "import numpy as np; from tests.helpers.batch_runs import run; from simmodel.work.workload import Workload\n"
         "rng = np.random.default_rng(5)\n"
         "w = Workload({'submit': rng.integers(0, 900, 400), 'run': rng.integers(0, 90, 400),\n"
         "  'requested': rng.integers(1, 90, 400), 'processors': rng.integers(1, 9, 400),\n"

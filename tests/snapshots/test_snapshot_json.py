@@ -81,7 +81,7 @@ def test_a_snapshot_is_written_to_a_file_and_read_back(tmp_path):
         assert ClusterSnapshot.from_json(str(tmp_path / name)) == snapshot
 
 
-CODE = "from test_snapshot_json import rich; print(rich().digest, rich().expected().digest)"
+CODE = f"from {__name__} import rich; print(rich().digest, rich().expected().digest)"
 
 
 def test_the_digest_is_the_same_in_every_process():
