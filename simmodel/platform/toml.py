@@ -13,21 +13,28 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from numbers import Integral
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import attrs
-from cattrs import Converter
 
+from simmodel.entries import Entries
 from simmodel.errors import InputError, Plain, unknown
-from simmodel.platform.broker import BrokerSpec, Slowdown, SystemSpec
-from simmodel.platform.cluster import ClusterSpec
-from simmodel.platform.machine import MachineSpec
-from simmodel.platform.strict import inside, strict_converter
 from simmodel.platform.units import parse_quantity
+
+if TYPE_CHECKING:
+    from cattrs import Converter
+
+    from simmodel.platform.broker import BrokerSpec, SystemSpec
 
 __all__ = ["KINDS", "from_dict", "read_toml", "to_dict", "write_toml"]
 
-KINDS: dict[str, type[Any]] = {"cluster": ClusterSpec, "machine": MachineSpec, "broker": BrokerSpec}
+KINDS = Entries[type[Any]](
+    {
+        "cluster": "simmodel.platform.cluster:ClusterSpec",
+        "machine": "simmodel.platform.machine:MachineSpec",
+        "broker": "simmodel.platform.broker:BrokerSpec",
+    }
+)
 """What ``kind`` at the top of a document may be, and the class of the spec that it stands for."""
 
 # The units in which a text may give a field; the first that can read it does.
@@ -59,17 +66,18 @@ def to_dict(spec: SystemSpec) -> dict[str, Any]:
     InputError
         where it is not a spec of one of the ``KINDS``
 
+    >>> from simmodel.platform import ClusterSpec
     >>> to_dict(ClusterSpec.simple(16))
     {'kind': 'cluster', 'partitions': [{'processors': 16}]}
     """
-    for kind, cls in KINDS.items():
-        if type(spec) is cls:
-            return {"kind": kind, **_plain(spec)}
+    kind = KINDS.name_of(type(spec))
+    if kind is not None:
+        return {"kind": kind, **_plain(spec)}
     raise InputError(f"a spec of a {' or '.join(KINDS)} expected, found {spec!r}")
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, BrokerSpec):
+    if KINDS.name_of(type(value)) == "broker":
         own = {"name": value.name} if value.name != "broker" else {}
         slow = {"slowdowns": _plain(value.slowdowns)} if value.slowdowns else {}
         return {**own, "places": {name: to_dict(each) for name, each in value.places.items()}, **slow}
@@ -165,6 +173,7 @@ def write_toml(spec: SystemSpec, path: str | Path) -> None:
         where it is not a spec, or the file cannot be written
 
     >>> from tempfile import TemporaryDirectory
+    >>> from simmodel.platform import ClusterSpec
     >>> with TemporaryDirectory() as folder:
     ...     write_toml(ClusterSpec.simple(16), f"{folder}/mine.toml")
     ...     print(Path(folder, "mine.toml").read_text())
@@ -186,13 +195,19 @@ def write_toml(spec: SystemSpec, path: str | Path) -> None:
 
 @cache
 def _converter() -> Converter:
+    from simmodel.platform.broker import BrokerSpec
+    from simmodel.platform.strict import strict_converter
+
     converter = strict_converter(_in_units)
     converter.register_structure_hook(BrokerSpec, lambda value, _: _broker(value, converter))
     return converter
 
 
 def _broker(value: Plain, converter: Converter) -> BrokerSpec:
-    """Return a broker; its places are descriptions of any kind."""
+    """Return the spec of a broker; its places are specs of any kind."""
+    from simmodel.platform.broker import BrokerSpec, Slowdown
+    from simmodel.platform.strict import inside
+
     if not isinstance(value, Mapping):
         raise InputError(f"keys with values expected, found {value!r}")
     values: dict[str, Any] = dict(value)

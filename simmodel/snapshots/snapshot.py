@@ -6,17 +6,19 @@ import gzip
 import hashlib
 import json
 from collections.abc import Mapping
-from functools import cached_property
-from importlib import import_module
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import attrs
 import numpy as np
 
+from simmodel.entries import Entries
 from simmodel.errors import InputError, Plain
-from simmodel.snapshots.codec import read_state, register_state, write_fields
 from simmodel.snapshots.types import Count, Instant, Keyed
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 __all__ = ["PolicyState", "Snapshot", "read_document", "snapshot_of_document"]
 
@@ -37,12 +39,14 @@ class PolicyState:
     asked: bool = False
 
 
-_KINDS: dict[str, str | type[Snapshot]] = {
-    "cluster": "simmodel.snapshots.cluster",
-    "machine": "simmodel.snapshots.machine",
-    "broker": "simmodel.snapshots.broker",
-}
-"""The class of snapshots of each kind of system, or the module that defines it."""
+_KINDS = Entries["type[Snapshot]"](
+    {
+        "cluster": "simmodel.snapshots.cluster:ClusterSnapshot",
+        "machine": "simmodel.snapshots.machine:MachineSnapshot",
+        "broker": "simmodel.snapshots.broker:BrokerSnapshot",
+    }
+)
+"""The class of the snapshots of each kind of system."""
 
 
 @attrs.frozen(kw_only=True, eq=False, slots=False, repr=False)
@@ -183,17 +187,12 @@ def _kind_of(system: Plain) -> type[Snapshot]:
     """Return the class of snapshots of a kind of system."""
     if not isinstance(system, str) or system not in _KINDS:
         raise InputError(f"a system expected ({', '.join(_KINDS)}), found {system!r}", place="system")
-    found = _KINDS[system]
-    if isinstance(found, str):
-        import_module(found)
-        found = _KINDS[system]
-    assert isinstance(found, type)
-    return found
+    return _KINDS[system]
 
 
 def _contents(snapshot: Snapshot) -> dict[str, Any]:
     """Return the fields of a snapshot as plain values: always its name, instant and seed, and what is no default."""
-    return {"name": snapshot.name, "now": snapshot.now, "seed": snapshot.seed, **write_fields(snapshot)}
+    return {"name": snapshot.name, "now": snapshot.now, "seed": snapshot.seed, **_codec().write_fields(snapshot)}
 
 
 def _read_inside(values: Plain) -> Snapshot:
@@ -210,12 +209,18 @@ def _write_inside(snapshot: Snapshot) -> dict[str, Any]:
 
 def _of_values(values: dict[str, Plain], system: Plain) -> Snapshot:
     values.pop("system", None)
-    snapshot = read_state(values, _kind_of(system))
+    snapshot: Snapshot = _codec().read_state(values, _kind_of(system))
     snapshot.check()
     return snapshot
 
 
-register_state(Snapshot, _read_inside, _write_inside)
+@cache
+def _codec() -> ModuleType:
+    """Return the codec, imported when a snapshot is first read or written."""
+    from simmodel.snapshots import codec
+
+    codec.register_state(Snapshot, _read_inside, _write_inside)
+    return codec
 
 
 # ---------------------------------------------------------------------- documents

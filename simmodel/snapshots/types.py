@@ -22,7 +22,6 @@ from typing import (
 import attrs
 from simpy.events import Event
 
-from simmodel.resources.allocation import Allocation
 from simmodel.work import job as jobs
 from simmodel.work.job import Dependency, Job
 
@@ -114,6 +113,8 @@ def is_mapping(kind: Form) -> bool:
 def arms_of(kind: Form) -> tuple[list[Any], list[Any]]:
     """Return those of a union that JSON holds as lists, and the others, without ``None``."""
     arms = [each for each in get_args(kind) if each is not NoneType]
+    from simmodel.resources.allocation import Allocation
+
     lists = [each for each in arms if each is Allocation or get_origin(each) is tuple or is_row(each)]
     return lists, [each for each in arms if each not in lists]
 

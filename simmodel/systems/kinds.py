@@ -6,12 +6,12 @@ A kind is registered once; nothing outside asks which one it deals with.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import attrs
 
+from simmodel.entries import Entries, load
 from simmodel.errors import InputError, unknown
 from simmodel.platform.options import NoOptions, Options
 from simmodel.platform.toml import KINDS as SPECS
@@ -43,11 +43,10 @@ __all__ = [
 ]
 
 _BUILT_IN = {
-    "cluster": "simmodel.systems.cluster.kind",
-    "machine": "simmodel.systems.machine.kind",
-    "broker": "simmodel.systems.broker.kind",
+    "cluster": "simmodel.systems.cluster.kind:CLUSTER",
+    "machine": "simmodel.systems.machine.kind:MACHINE",
+    "broker": "simmodel.systems.broker.kind:BROKER",
 }
-_KINDS: dict[str, Kind] = {}
 
 
 @attrs.frozen(kw_only=True)
@@ -59,7 +58,7 @@ class Kind:
     name
         how descriptions and snapshots give it
     spec, system, snapshot
-        the classes of its description, of the live system and of its snapshot (``None``: it has none)
+        the classes of its spec, of the live system and of its snapshot (or ``"module:Class"``; ``None``: it has none)
     options
         the class of the options that its systems take besides a policy
     inputs
@@ -78,11 +77,16 @@ class Kind:
     name: str
     spec: type[Any]
     system: type[System[Any]]
-    snapshot: type[Snapshot] | None = None
+    snapshot: type[Snapshot] | str | None = None
     options: type[Options] = NoOptions
     inputs: tuple[str, ...] = ()
     policy: str = "fcfs"
     work: Literal["jobs", "tasks"] = "jobs"
+
+    @property
+    def snapshot_class(self) -> type[Snapshot] | None:
+        """The class of the snapshots of its systems, ``None`` if they have none."""
+        return load(self.snapshot)
 
     def read_options(self, values: Mapping[str, Any]) -> Options:
         """Return the options that a user gives by name; raises ``InputError`` where one is not known."""
@@ -145,6 +149,8 @@ class Kind:
         return self.system.from_snapshot(env, snapshot, policy)
 
 
+_KINDS = Entries[Kind](_BUILT_IN)
+
 GivenPolicies: TypeAlias = "PolicyLike | Mapping[str, PolicyLike] | None"
 """The policies of the places below a broker: one for all, or by path."""
 
@@ -162,7 +168,7 @@ def register_kind(kind: Kind) -> Kind:
     ValueError
         where another kind has its name
     """
-    if _KINDS.get(kind.name, kind) is not kind or (kind.name in _BUILT_IN and type(kind) is Kind):
+    if kind.name in _KINDS and _KINDS[kind.name] is not kind:
         raise ValueError(f"kind {kind.name!r} is registered already")
     _KINDS[kind.name] = kind
     SPECS[kind.name] = kind.spec
@@ -175,12 +181,12 @@ def kinds() -> dict[str, Kind]:
     >>> kinds()["machine"].work
     'tasks'
     """
-    return {name: kind_named(name) for name in dict.fromkeys([*_BUILT_IN, *_KINDS])}
+    return dict(_KINDS)
 
 
 def added_kinds() -> list[Kind]:
     """Return the kinds that were registered beside the package's own, without importing those."""
-    return [kind for name, kind in _KINDS.items() if name not in _BUILT_IN]
+    return [_KINDS[name] for name in _KINDS if name not in _BUILT_IN]
 
 
 def kind_named(name: str) -> Kind:
@@ -194,10 +200,8 @@ def kind_named(name: str) -> Kind:
     >>> kind_named("machine").policy
     'hrr'
     """
-    if name not in _KINDS and name in _BUILT_IN:
-        import_module(_BUILT_IN[name])
     if name not in _KINDS:
-        raise unknown("kind", name, dict.fromkeys([*_BUILT_IN, *_KINDS]))
+        raise unknown("kind", name, _KINDS)
     return _KINDS[name]
 
 
@@ -208,10 +212,8 @@ def kind_of(spec: Any) -> Kind | None:
     >>> kind_of(ClusterSpec.simple(4)).name
     'cluster'
     """
-    for name, cls in SPECS.items():
-        if type(spec) is cls:
-            return kind_named(name)
-    return None
+    name = SPECS.name_of(type(spec))
+    return kind_named(name) if name is not None else None
 
 
 def kind_of_snapshot(snapshot: Snapshot) -> Kind:

@@ -7,30 +7,32 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import attrs
 
 from simmodel.errors import InputError, Plain
 from simmodel.systems.system import Live
 from simmodel.work.job import Job
-from simmodel.work.taskset import TaskSet
-from simmodel.work.workflow import Workflow
 from simmodel.work.workload import Workload
 
 if TYPE_CHECKING:
     from simmodel.formats.hetsim_config import HetSimConfig
     from simmodel.platform.machine import MachineSpec
     from simmodel.systems.system import System
+    from simmodel.work.taskset import TaskSet
+    from simmodel.work.workflow import Workflow
 
 __all__ = ["INLINE", "GivenTasks", "GivenWork", "Logs", "Submissions", "Tasks", "read_submissions"]
 
 INLINE = 100_000
 """Jobs or tasks that no file holds, kept in the scenario itself."""
 
-GivenTasks = TaskSet | Workflow | str | Path | Iterable[TaskSet | Workflow | tuple[float, TaskSet | Workflow]]
+GivenTasks: TypeAlias = (
+    "TaskSet | Workflow | str | Path | Iterable[TaskSet | Workflow | tuple[float, TaskSet | Workflow]]"
+)
 GivenJobs = Workload | Job | str | Path | Iterable[Job] | Iterable[Workload | str | Path] | Mapping[str | None, Any]
-GivenWork = GivenJobs | GivenTasks
+GivenWork: TypeAlias = "GivenJobs | GivenTasks"
 """What users may give as a workload: see :func:`~simmodel.runs.simulating.simulate`."""
 
 
@@ -200,6 +202,9 @@ def _tasks(given: GivenWork, seed: int, machine: MachineSpec | None, config: Het
 
         made = _tasks(load_tasks(given, seed, config=config, machine=machine), seed, machine, None)
         return made if config is not None else attrs.evolve(made, source=str(given))
+    from simmodel.work.taskset import TaskSet
+    from simmodel.work.workflow import Workflow
+
     if isinstance(given, (TaskSet, Workflow)):
         return Tasks([(0.0, TaskSet.of(given))])
     if isinstance(given, (Workload, Mapping)):
@@ -244,6 +249,7 @@ def read_submissions(
     InputError
         where it is something else
 
+    >>> from simmodel import TaskSet
     >>> len(read_submissions("tasks", [(5.0, TaskSet([3.0, 4.0]))]))
     2
     """
@@ -258,6 +264,7 @@ def submissions_of_document(what: str, parts: Sequence[Mapping[str, Plain]]) -> 
     InputError
         where the scenario does not hold all of it
 
+    >>> from simmodel import TaskSet
     >>> work = Tasks([(5.0, TaskSet([3.0, float("nan")], run_on=[None, {"gpu": 2}], parents=[(), (0,)]))])
     >>> from simmodel.results.stores import plain
     >>> at, again = submissions_of_document("tasks", plain(work.document()))[0]
@@ -296,6 +303,8 @@ def _set_of(part: Mapping[str, Plain]) -> tuple[float, TaskSet]:
 
 def set_of_columns(part: Mapping[str, Plain]) -> TaskSet:
     """Return the set of tasks of such columns (see :func:`set_columns`)."""
+    from simmodel.work.taskset import TaskSet
+
     columns: dict[str, Any] = {name: part[name] for name in _COLUMNS if name in part}
     columns["run"] = [float("nan") if seconds is None else seconds for seconds in columns["run"]]
     for name in ("implementations", "inputs", "outputs", "parents"):

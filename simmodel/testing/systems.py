@@ -94,13 +94,13 @@ def _check_instant(kind: Kind, part: Simulation, rows: Counter[tuple[str, ...]])
     before = _state(kind, system)
     _ask(system)
     assert _state(kind, system) == before, f"a question changes the {kind.name} at {system.env.now:g} s"
-    snapshot = system.snapshot() if kind.snapshot is not None else None
+    snapshot = system.snapshot() if kind.snapshot_class is not None else None
     part.run()
     assert rows_of(system) == rows, f"a {kind.name} that was asked and copied goes on otherwise"
     if snapshot is None:
         return
     where = f"the snapshot of the {kind.name} at {snapshot.now:g} s"
-    assert type(snapshot) is kind.snapshot, f"{where} is a {type(snapshot).__name__}"
+    assert type(snapshot) is kind.snapshot_class, f"{where} is a {type(snapshot).__name__}"
     read = Snapshot.from_json(snapshot.to_json())
     assert read == snapshot, f"{where} is another one when read from JSON"
     again = start(read)
@@ -112,7 +112,7 @@ def _check_instant(kind: Kind, part: Simulation, rows: Counter[tuple[str, ...]])
 
 
 def _state(kind: Kind, system: System[Live]) -> tuple[Any, ...]:
-    copied = system.snapshot().digest if kind.snapshot is not None else None
+    copied = system.snapshot().digest if kind.snapshot_class is not None else None
     return system.load, system.free, system.version, system.unfinished, list(system.waiting_report()), copied
 
 

@@ -13,6 +13,7 @@ import attrs
 import pytest
 
 from simmodel.cli import main
+from simmodel.entries import Entries
 from simmodel.formats.swf import read_swf
 from simmodel.platform.options import Options
 from simmodel.resources.counts import CountPool
@@ -397,7 +398,7 @@ class SlotSystem(JobSystem):
 def test_a_kind_of_ones_own_and_its_options_are_on_the_command_line(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kinds, "_KINDS", dict(kinds._KINDS))
+    monkeypatch.setattr(kinds, "_KINDS", Entries(dict(kinds._KINDS)))
     monkeypatch.setitem(kinds.SPECS, "slots", Slots)
     kinds.register_kind(kinds.Kind(name="slots", spec=Slots, system=SlotSystem, options=SlotOptions))
     (folder / "own.toml").write_text('kind = "slots"\nslots = 3\n')

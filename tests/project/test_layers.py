@@ -10,7 +10,18 @@ from tests.helpers.package_imports import MODULES, STUBS, imported_modules, impo
 
 # A module imports only from its own row and from rows before it.
 ROWS = (
-    *("errors", "environment", "work", "platform", "resources", "scheduling", "policies", "records", "metrics"),
+    *(
+        "entries",
+        "errors",
+        "environment",
+        "work",
+        "platform",
+        "resources",
+        "scheduling",
+        "policies",
+        "records",
+        "metrics",
+    ),
     *("formats", "generators", "catalogue", "view", "results", "snapshots", "systems", "runs", "futures"),
     *("experiments", "studies", "learn", "twin", "testing", "commands", "cli", "__main__"),
 )

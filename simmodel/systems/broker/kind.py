@@ -12,10 +12,9 @@ from simmodel.errors import InputError, unknown
 from simmodel.platform.broker import BrokerSpec, Slowdowns
 from simmodel.platform.options import BrokerOptions, Options
 from simmodel.scheduling.registry import PolicyLike, unused
-from simmodel.snapshots.broker import BrokerSnapshot
 from simmodel.systems.broker.policies import policies_of_places
 from simmodel.systems.broker.system import Broker
-from simmodel.systems.kinds import Kind, kind_of, register_kind
+from simmodel.systems.kinds import Kind, kind_of
 from simmodel.systems.submissions import read_submissions
 from simmodel.systems.system import System
 
@@ -105,6 +104,8 @@ class BrokerKind(Kind):
         self, env: Environment, snapshot: Snapshot, policy: PolicyLike | None = None, *, policies: GivenPolicies = None
     ) -> System[Any]:
         """Return a broker that goes on from a snapshot; policies are those of its places, by path or one for all."""
+        from simmodel.snapshots.broker import BrokerSnapshot
+
         assert isinstance(snapshot, BrokerSnapshot)
         return Broker.from_snapshot(env, snapshot, policy, policies)
 
@@ -125,14 +126,12 @@ def _default(kind: Kind) -> str:
     return "easy" if kind.name == "cluster" else kind.policy
 
 
-BROKER = register_kind(
-    BrokerKind(
-        name="broker",
-        spec=BrokerSpec,
-        system=Broker,
-        snapshot=BrokerSnapshot,
-        options=BrokerOptions,
-        inputs=("slowdowns",),
-        policy="sgs-t",
-    )
+BROKER = BrokerKind(
+    name="broker",
+    spec=BrokerSpec,
+    system=Broker,
+    snapshot="simmodel.snapshots.broker:BrokerSnapshot",
+    options=BrokerOptions,
+    inputs=("slowdowns",),
+    policy="sgs-t",
 )

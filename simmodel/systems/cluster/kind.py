@@ -12,9 +12,8 @@ import attrs
 from simmodel.errors import InputError
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.platform.options import ClusterOptions
-from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.systems.cluster.system import Cluster
-from simmodel.systems.kinds import Kind, register_kind
+from simmodel.systems.kinds import Kind
 from simmodel.systems.submissions import Logs, read_submissions
 
 if TYPE_CHECKING:
@@ -49,13 +48,11 @@ class ClusterKind(Kind):
         return work, spec if processors is None else spec.with_processors(processors)
 
 
-CLUSTER = register_kind(
-    ClusterKind(
-        name="cluster",
-        spec=ClusterSpec,
-        system=Cluster,
-        snapshot=ClusterSnapshot,
-        options=ClusterOptions,
-        inputs=("processors",),
-    )
+CLUSTER = ClusterKind(
+    name="cluster",
+    spec=ClusterSpec,
+    system=Cluster,
+    snapshot="simmodel.snapshots.cluster:ClusterSnapshot",
+    options=ClusterOptions,
+    inputs=("processors",),
 )

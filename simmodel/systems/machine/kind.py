@@ -12,8 +12,7 @@ import attrs
 from simmodel.formats.hetsim_config import read_hetsim_config
 from simmodel.platform.machine import MachineSpec
 from simmodel.platform.options import MachineOptions
-from simmodel.snapshots.machine import MachineSnapshot
-from simmodel.systems.kinds import Kind, register_kind
+from simmodel.systems.kinds import Kind
 from simmodel.systems.machine.system import Machine
 from simmodel.systems.submissions import read_submissions
 
@@ -41,15 +40,13 @@ class MachineKind(Kind):
         return read_submissions("tasks", given, seed=seed, machine=spec, config=config), spec
 
 
-MACHINE = register_kind(
-    MachineKind(
-        name="machine",
-        spec=MachineSpec,
-        system=Machine,
-        snapshot=MachineSnapshot,
-        options=MachineOptions,
-        inputs=("config",),
-        policy="hrr",
-        work="tasks",
-    )
+MACHINE = MachineKind(
+    name="machine",
+    spec=MachineSpec,
+    system=Machine,
+    snapshot="simmodel.snapshots.machine:MachineSnapshot",
+    options=MachineOptions,
+    inputs=("config",),
+    policy="hrr",
+    work="tasks",
 )
