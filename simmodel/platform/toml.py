@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 import attrs
 
-from simmodel.entries import Entries
 from simmodel.errors import InputError, Plain, unknown
+from simmodel.platform.kinds import KINDS
 from simmodel.platform.units import parse_quantity
 
 if TYPE_CHECKING:
@@ -26,16 +26,7 @@ if TYPE_CHECKING:
 
     from simmodel.platform.broker import BrokerSpec, SystemSpec
 
-__all__ = ["KINDS", "from_dict", "read_toml", "to_dict", "write_toml"]
-
-KINDS = Entries[type[Any]](
-    {
-        "cluster": "simmodel.platform.cluster:ClusterSpec",
-        "machine": "simmodel.platform.machine:MachineSpec",
-        "broker": "simmodel.platform.broker:BrokerSpec",
-    }
-)
-"""What ``kind`` at the top of a document may be, and the class of the spec that it stands for."""
+__all__ = ["from_dict", "read_toml", "to_dict", "write_toml"]
 
 # The units in which a text may give a field; the first that can read it does.
 _UNITS: dict[str, tuple[str, ...]] = {

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from simmodel.entries import Entries
 from simmodel.errors import InputError
 from simmodel.policies.ordering import FCFS, SJF, at_each_place, order
-from simmodel.policies.planning import Conservative, ConservativeKeep
 from simmodel.scheduling.policy_base import Policy
 from simmodel.scheduling.protocol import Decision, Reserve, Start, View
 from simmodel.scheduling.registry import unknown
@@ -190,12 +190,15 @@ def Backfill(
     return BACKFILLS[kind](_order(order), **options)
 
 
-BACKFILLS: dict[str, Callable[..., Any]] = {
-    "none": lambda order: order,
-    "easy": Easy,
-    "conservative": Conservative,
-    "conservative-keep": ConservativeKeep,
-}
+BACKFILLS = Entries[Callable[..., Any]](
+    {
+        "none": lambda order: order,
+        "easy": Easy,
+        "conservative": "simmodel.policies.planning:Conservative",
+        "conservative-keep": "simmodel.policies.planning:ConservativeKeep",
+    }
+)
+"""How jobs overtake, by name: the policy for an order of the queue."""
 
 
 def _order(given: GivenOrder) -> Any:

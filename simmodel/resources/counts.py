@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from heapq import merge
 from typing import TYPE_CHECKING, Any
 
-from simmodel.resources.allocation import Request
 from simmodel.resources.claims import Grant
 from simmodel.resources.pool import Pool
 from simmodel.resources.profile import CountProfile, earliest_from, ends_of
@@ -95,7 +94,11 @@ class CountPool(Pool):
 
     def request_of(self, spec: Job) -> Request | None:
         """Return what the job asks for beyond processors: consumables, GPUs or memory, else ``None``."""
-        return Request.of(spec) if spec.consumables or spec.gpus_per_node or spec.memory_per_node else None
+        if not (spec.consumables or spec.gpus_per_node or spec.memory_per_node):
+            return None
+        from simmodel.resources.allocation import Request
+
+        return Request.of(spec)
 
     def counts(self) -> CountProfile:
         """Return the profile of free processors alone."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from simmodel.resources.allocation import Request
 from simmodel.resources.claims import Claims, Grant
 from simmodel.resources.consumables import Consumables
 from simmodel.resources.profile import CountProfile, Profile
@@ -214,7 +213,11 @@ class Pool(Claims, Windows):
 
     def request_of(self, spec: Job) -> Request | None:
         """Return what the pool must know of a job beyond its processors, or ``None``."""
-        return Request.of(spec) if spec.consumables else None
+        if not spec.consumables:
+            return None
+        from simmodel.resources.allocation import Request
+
+        return Request.of(spec)
 
     def came_free(self) -> None:
         """Serve the claims that wait, and tell the schedulers."""

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 
 import numpy as np
 
 from simmodel.errors import InputError
-from simmodel.platform.broker import BrokerSpec, SystemSpec
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.snapshots.snapshot import Snapshot
 from simmodel.systems.kinds import kind_of, snapshot_in
+
+if TYPE_CHECKING:
+    from simmodel.platform.broker import SystemSpec
 
 __all__ = ["GivenPlatform", "platform_of"]
 
@@ -51,11 +53,15 @@ def platform_of(given: GivenPlatform) -> SystemSpec | Snapshot | None:
         read: SystemSpec = load_platform(given)
         return read
     if isinstance(given, Mapping):
+        from simmodel.platform.broker import BrokerSpec
+
         return BrokerSpec(places={str(name): _place(each) for name, each in given.items()})
     if isinstance(given, Iterable):
         specs = [_place(each) for each in given]
         own = [str(spec.name) for spec in specs]
         names = own if len(set(own)) == len(own) > 1 else [f"c{i}" for i in range(1, len(own) + 1)]
+        from simmodel.platform.broker import BrokerSpec
+
         return BrokerSpec(places=dict(zip(names, specs, strict=True)))
     raise InputError(f"a platform, a number of processors, a name or a path expected, found {given!r}")
 

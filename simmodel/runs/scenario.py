@@ -12,9 +12,7 @@ import attrs
 from simmodel.environment import Environment
 from simmodel.errors import InputError
 from simmodel.platform.options import NoOptions, Options
-from simmodel.platform.toml import from_dict, to_dict
 from simmodel.records.versions import versions
-from simmodel.runs.paths import changed, look_up, parsed
 from simmodel.runs.platforms import GivenPlatform, platform_of
 from simmodel.runs.simulation import Simulation
 from simmodel.scheduling.registry import PolicyLike, unused
@@ -124,6 +122,8 @@ class Scenario:
     # ------------------------------------------------------------------ parts by path
 
     def _path(self, path: str) -> str:
+        from simmodel.runs.paths import parsed
+
         if parsed(path)[0] in _FIELDS:
             return path
         return f"platform{path}" if path.startswith("[") else f"platform.{path}"
@@ -139,6 +139,8 @@ class Scenario:
         InputError
             where the path leads nowhere
         """
+        from simmodel.runs.paths import look_up
+
         return look_up(self, self._path(path))
 
     def evolve(self, changes: Mapping[str, Any] | None = None, /, **fields: Any) -> Scenario:
@@ -152,6 +154,8 @@ class Scenario:
         >>> Scenario(platform=4, workload="probe-4").evolve({"seed": 3, "options.overrun": "continue"}).seed
         3
         """
+        from simmodel.runs.paths import changed
+
         new: Scenario = changed(self, {self._path(path): each for path, each in {**(changes or {}), **fields}.items()})
         return new
 
@@ -169,6 +173,8 @@ class Scenario:
             described: dict[str, Any] = _snapshot_document(snapshot)
         else:
             system, work, spec = self._built()
+            from simmodel.platform.toml import to_dict
+
             described = {"platform": to_dict(spec)}
         simulation = Simulation(system, until=self.until, **options)
         if work is not None:
@@ -268,6 +274,8 @@ def _snapshot_document(snapshot: Snapshot) -> dict[str, Any]:
 
 def _platform_of_document(document: Mapping[str, Any], kind: Kind) -> tuple[Any, Options]:
     if "snapshot" not in document:
+        from simmodel.platform.toml import from_dict
+
         return from_dict(document["platform"]), kind.options.of(document["options"])
     if "format" in document["snapshot"]:
         return snapshot_of_document(document["snapshot"]), NoOptions()

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 from simmodel.environment import quiet_garbage_collector
 from simmodel.errors import InputError
-from simmodel.records.observers import EventRecorder, Progress
 
 if TYPE_CHECKING:
     from simpy.events import Event
 
     from simmodel.environment import Environment
+    from simmodel.records.observers import EventRecorder, Progress
     from simmodel.scheduling.protocol import Decision, View
     from simmodel.snapshots.snapshot import Snapshot
     from simmodel.systems.submissions import Submissions
@@ -86,6 +86,8 @@ class Simulation:
     def _keep_events(self) -> None:
         if self.system.work != "jobs":
             raise InputError("events: rows of state changes of jobs, found tasks, whose instants the result has")
+        from simmodel.records.observers import EventRecorder
+
         self._events = EventRecorder(self.env, list(self.system.places))
         self._events.take_over(self.system.present())
         self.env.observe(self._events)
@@ -93,6 +95,8 @@ class Simulation:
     def submit(self, work: Submissions) -> None:
         """Have work submitted, each part at its instant."""
         if self._wants_bar:
+            from simmodel.records.observers import Progress
+
             self._bar = Progress(self.system.unfinished + len(work), work.title, unit=work.what)
             self.env.observe(self._bar)
         work.submit_to(self.system)

@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterator
 from heapq import merge
 from typing import TYPE_CHECKING, Any, Protocol
 
-from simmodel.scheduling.column_index import ColumnIndex
-
 if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.resources.pool import Pool
@@ -402,7 +400,12 @@ class WaitingQueue:
                 if other == order:  # one index by columns serves both questions
                     self._indexes[kind, order] = index
                     return index
-        index = ColumnIndex(order, self._env) if order.changes else make()
+        if order.changes:
+            from simmodel.scheduling.column_index import ColumnIndex
+
+            index = ColumnIndex(order, self._env)
+        else:
+            index = make()
         for job in self:
             index.add(job)
         self._indexes[kind, order] = index

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from functools import singledispatch
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from simmodel.entries import load
 from simmodel.errors import ImpossibleWork, InputError
 from simmodel.scheduling.protocol import Estimate
 from simmodel.systems.system import Live
@@ -253,15 +253,15 @@ class Destination:
         self.system.cancel(job if job.below is None else job.below)
 
 
-@singledispatch
 def destination_of(system: System[Any], by: EstimateBasis = "requested") -> Destination:
-    """Return a system as a place of a broker; a kind of system may register a class of its own for it.
+    """Return a system as a place of a broker: an instance of its ``destination_class``.
 
     Parameters
     ----------
     system
         any system
     by
-        whether its estimates go by ``"requested"`` or by ``"actual"`` run times
+        whether its estimates use ``"requested"`` or ``"actual"`` run times
     """
-    return Destination(system, by)
+    made: Destination = load(system.destination_class)(system, by)
+    return made

@@ -13,8 +13,8 @@ import attrs
 
 from simmodel.entries import Entries, load
 from simmodel.errors import InputError, unknown
+from simmodel.platform.kinds import KINDS as SPECS
 from simmodel.platform.options import NoOptions, Options
-from simmodel.platform.toml import KINDS as SPECS
 from simmodel.scheduling.policy_base import Decides, Policy
 from simmodel.scheduling.registry import policy
 from simmodel.scheduling.scheduler import check_decides

@@ -107,6 +107,8 @@ class System(Generic[Live]):
 
     kind: ClassVar[str]
     work: Literal["jobs", "tasks"] = "jobs"
+    destination_class: ClassVar[Any] = "simmodel.systems.destination:Destination"
+    """The class, or its ``"module:Class"``, that makes the system a place of a broker."""
     queues = True  # as a place
     timing = Timing()
     rank = 1

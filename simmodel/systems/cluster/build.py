@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING
 
 from simmodel.resources.consumables import Consumables
 from simmodel.resources.counts import CountPool
-from simmodel.resources.nodes import NodePool
 from simmodel.resources.pool import Pool
-from simmodel.systems.cluster.reservations import reserve
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
@@ -30,6 +28,8 @@ def build_pools(env: Environment, spec: ClusterSpec) -> dict[str, Pool]:
     for partition in spec.partitions:
         pools[partition.name] = _pool(env, partition, consumables)
     for reservation in spec.reservations:
+        from simmodel.systems.cluster.reservations import reserve
+
         pools[reservation.name] = reserve(env, reservation, pools[spec.partition(reservation.partition).name])
     return pools
 
@@ -37,6 +37,8 @@ def build_pools(env: Environment, spec: ClusterSpec) -> dict[str, Pool]:
 def _pool(env: Environment, partition: PartitionSpec, consumables: Consumables) -> Pool:
     pool: Pool
     if partition.nodes:
+        from simmodel.resources.nodes import NodePool
+
         pool = NodePool(env, partition.name, partition, consumables)
     else:
         assert partition.processors is not None

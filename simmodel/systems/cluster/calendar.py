@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from simmodel.systems.cluster.reservations import ReservedNodes, ReservedProcessors
-
 if TYPE_CHECKING:
     import numpy as np
 
@@ -76,8 +74,8 @@ class Calendar:
         """Carry out from now on what the description says."""
         spec = self._core.spec
         for pool in self._core.places:
-            if isinstance(pool, (ReservedNodes, ReservedProcessors)):
-                self._reserve(pool)
+            if pool.part_of is not None:
+                self._reserve(pool)  # type: ignore[arg-type]  # only a reservation is part of another pool
         for number in range(len(spec.outages)):
             self._outage(number)
         for number, model in enumerate(spec.failures):

@@ -8,7 +8,7 @@ from simmodel.errors import InputError
 from simmodel.scheduling.protocol import Estimate
 from simmodel.systems.cluster.projection import ProjectedJob
 from simmodel.systems.cluster.system import Cluster
-from simmodel.systems.destination import BrokeredJob, Destination, destination_of
+from simmodel.systems.destination import BrokeredJob, Destination
 from simmodel.work.job import Job, LiveJob
 
 if TYPE_CHECKING:
@@ -124,8 +124,3 @@ class ClusterDestination(Destination):
         self.forecast.adds(job)
         self.handed.append((cluster.take_over(job), job.row))
         return job
-
-
-@destination_of.register(Cluster)
-def _(system: Cluster, by: EstimateBasis = "requested") -> ClusterDestination:
-    return ClusterDestination(system, by)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
+from simmodel.entries import load
 from simmodel.environment import Environment
 from simmodel.errors import ImpossibleWork, InputError
 from simmodel.platform.cluster import ClusterSpec
@@ -17,7 +18,6 @@ from simmodel.systems.cluster.calendar import Calendar
 from simmodel.systems.cluster.core import ClusterCore
 from simmodel.systems.cluster.execution import JobExecution
 from simmodel.systems.cluster.intake import Intake
-from simmodel.systems.cluster.mirrored import MirroredExecution
 from simmodel.systems.cluster.queueing import Queueing
 from simmodel.systems.dependencies import Dependencies
 from simmodel.systems.system import Offers, System, Timing
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from simmodel.work.workload import Workload
 
 __all__ = ["Cluster"]
+
+
+_MIRRORED: Any = "simmodel.systems.cluster.mirrored:MirroredExecution"
 
 
 class Cluster(System[LiveJob]):
@@ -94,6 +97,7 @@ class Cluster(System[LiveJob]):
     """
 
     kind = "cluster"
+    destination_class = "simmodel.systems.cluster.destination:ClusterDestination"
 
     def __init__(
         self,
@@ -130,7 +134,7 @@ class Cluster(System[LiveJob]):
         self.queueing = Queueing(core)
         self.dependencies = Dependencies(self)
         self.intake = Intake(core, self.queueing, self.dependencies, self.cancel, self.over)
-        kind = MirroredExecution if execution == "mirrored" else JobExecution
+        kind: type[JobExecution] = load(_MIRRORED) if execution == "mirrored" else JobExecution
         self.execution = kind(core, self.queueing, self.dependencies, self.over, self.changed)
         self.start = self.execution.start  # type: ignore[method-assign] # the scheduler calls it once a job
         self.view = View(env, self.queueing.waiting, self.places, f"{self.name}.policy")
