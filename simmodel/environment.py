@@ -6,7 +6,6 @@ Any SimPy scenario runs in it unchanged.
 from __future__ import annotations
 
 import gc
-import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from heapq import heapify, heappop, heappush
@@ -342,6 +341,8 @@ class Environment(simpy.Environment):
         """
         stream = self._streams.get(name)
         if stream is None:
+            import hashlib
+
             words = np.frombuffer(hashlib.sha256(name.encode()).digest()[:16], dtype="<u4")
             key = tuple(int(word) for word in words)
             stream = np.random.Generator(np.random.PCG64(np.random.SeedSequence(self.seed, spawn_key=key)))

@@ -7,7 +7,6 @@ the exception of a failed event as ``type(exc)(*exc.args)``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import TypeAlias, TypeVar, dataclass_transform
 
 import attrs
@@ -74,6 +73,8 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
     unknown policy 'esay'; did you mean 'easy'? Known policies: easy, fcfs
     """
     names = list(known)
+    from difflib import get_close_matches
+
     close = get_close_matches(name, names, 1)
     kinds = f"{kind[:-1]}ies" if kind.endswith("cy") else f"{kind}s"
     hint = f"; did you mean {close[0]!r}? Known" if close else "; known"

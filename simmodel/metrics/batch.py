@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simmodel.metrics import fairness
+from simmodel.metrics.names import METRICS
 from simmodel.metrics.statistics import mser
 
 if TYPE_CHECKING:
@@ -32,29 +33,6 @@ __all__ = [
 ]
 
 TAU = 10.0  # s
-
-# What summary() returns, in order: the unit and what it is. The counts of jobs by status come first in it.
-METRICS = {
-    "wait_mean": ("s", "mean wait"),
-    "wait_median": ("s", "median wait"),
-    "wait_p95": ("s", "95th percentile of the wait"),
-    "wait_max": ("s", "longest wait"),
-    "turnaround_mean": ("s", "mean turnaround"),
-    "slowdown_mean": ("", "mean slowdown"),
-    "bounded_slowdown_mean": ("", "mean bounded slowdown"),
-    "bounded_slowdown_median": ("", "median bounded slowdown"),
-    "bounded_slowdown_p95": ("", "95th percentile bounded slowdown"),
-    "per_processor_slowdown_mean": ("", "mean per-processor bounded slowdown"),
-    "utilisation": ("", "utilisation"),
-    "makespan": ("s", "makespan"),
-    "throughput": ("jobs/s", "throughput"),
-    "queue_length_mean": ("jobs", "mean queue length"),
-    "queue_length_max": ("jobs", "longest queue"),
-    "queued_processors_mean": ("processors", "mean of processors waited for"),
-    "wait_std": ("s", "standard deviation of the wait"),
-    "fairness_users": ("", "fairness among users"),
-    "unfairness": ("", "unfairness among jobs"),
-}
 
 
 def _floats(values: ArrayLike) -> NDArray[np.float64]:

@@ -14,6 +14,7 @@ from .cluster import (
     QueueSpec as QueueSpec,
     ReservationSpec as ReservationSpec,
 )
+from .kinds import to_dict as to_dict
 from .machine import (
     ArchitectureSpec as ArchitectureSpec,
     MachineSpec as MachineSpec,
@@ -34,5 +35,5 @@ from .options import (
     NoOptions as NoOptions,
     Options as Options,
 )
-from .toml import from_dict as from_dict, read_toml as read_toml, to_dict as to_dict, write_toml as write_toml
+from .toml import from_dict as from_dict, read_toml as read_toml, write_toml as write_toml
 from .units import parse_quantity as parse_quantity, show_quantity as show_quantity

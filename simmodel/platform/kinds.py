@@ -1,12 +1,20 @@
-"""The kinds of systems that specs describe, by name."""
+"""The kinds of systems that specs describe, by name, and specs as plain values."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
+
+import attrs
 
 from simmodel.entries import Entries
+from simmodel.errors import InputError
 
-__all__ = ["KINDS"]
+if TYPE_CHECKING:
+    from simmodel.platform.broker import SystemSpec
+
+__all__ = ["KINDS", "to_dict"]
 
 KINDS = Entries[type[Any]](
     {
@@ -16,3 +24,42 @@ KINDS = Entries[type[Any]](
     }
 )
 """What ``kind`` at the top of a document may be, and the class of the spec that it stands for."""
+
+
+def to_dict(spec: SystemSpec) -> dict[str, Any]:
+    """Return a spec as plain values that JSON and TOML can hold; what equals the default is left out.
+
+    Raises
+    ------
+    InputError
+        where it is not a spec of one of the ``KINDS``
+
+    >>> from simmodel.platform import ClusterSpec
+    >>> to_dict(ClusterSpec.simple(16))
+    {'kind': 'cluster', 'partitions': [{'processors': 16}]}
+    """
+    kind = KINDS.name_of(type(spec))
+    if kind is not None:
+        return {"kind": kind, **_plain(spec)}
+    raise InputError(f"a spec of a {' or '.join(KINDS)} expected, found {spec!r}")
+
+
+def _plain(value: Any) -> Any:
+    if KINDS.name_of(type(value)) == "broker":
+        own = {"name": value.name} if value.name != "broker" else {}
+        slow = {"slowdowns": _plain(value.slowdowns)} if value.slowdowns else {}
+        return {**own, "places": {name: to_dict(each) for name, each in value.places.items()}, **slow}
+    if attrs.has(type(value)):
+        given = {field.name: (getattr(value, field.name), field.default) for field in attrs.fields(type(value))}
+        return {
+            name: _plain(each)
+            for name, (each, default) in given.items()
+            if each is not None and each != default and each != {}
+        }
+    if isinstance(value, (tuple, list)):
+        return [_plain(each) for each in value]
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, (bool, str)):
+        return value
+    return int(value) if isinstance(value, Integral) else float(value)

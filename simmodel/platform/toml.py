@@ -11,14 +11,11 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
-from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-import attrs
-
 from simmodel.errors import InputError, Plain, unknown
-from simmodel.platform.kinds import KINDS
+from simmodel.platform.kinds import KINDS, to_dict
 from simmodel.platform.units import parse_quantity
 
 if TYPE_CHECKING:
@@ -26,7 +23,7 @@ if TYPE_CHECKING:
 
     from simmodel.platform.broker import BrokerSpec, SystemSpec
 
-__all__ = ["from_dict", "read_toml", "to_dict", "write_toml"]
+__all__ = ["from_dict", "read_toml", "write_toml"]
 
 # The units in which a text may give a field; the first that can read it does.
 _UNITS: dict[str, tuple[str, ...]] = {
@@ -47,45 +44,6 @@ _UNITS: dict[str, tuple[str, ...]] = {
     "mean_time_between_failures": ("s",),
     "mean_time_to_repair": ("s",),
 }
-
-
-def to_dict(spec: SystemSpec) -> dict[str, Any]:
-    """Return a spec as plain values that JSON and TOML can hold; what equals the default is left out.
-
-    Raises
-    ------
-    InputError
-        where it is not a spec of one of the ``KINDS``
-
-    >>> from simmodel.platform import ClusterSpec
-    >>> to_dict(ClusterSpec.simple(16))
-    {'kind': 'cluster', 'partitions': [{'processors': 16}]}
-    """
-    kind = KINDS.name_of(type(spec))
-    if kind is not None:
-        return {"kind": kind, **_plain(spec)}
-    raise InputError(f"a spec of a {' or '.join(KINDS)} expected, found {spec!r}")
-
-
-def _plain(value: Any) -> Any:
-    if KINDS.name_of(type(value)) == "broker":
-        own = {"name": value.name} if value.name != "broker" else {}
-        slow = {"slowdowns": _plain(value.slowdowns)} if value.slowdowns else {}
-        return {**own, "places": {name: to_dict(each) for name, each in value.places.items()}, **slow}
-    if attrs.has(type(value)):
-        given = {field.name: (getattr(value, field.name), field.default) for field in attrs.fields(type(value))}
-        return {
-            name: _plain(each)
-            for name, (each, default) in given.items()
-            if each is not None and each != default and each != {}
-        }
-    if isinstance(value, (tuple, list)):
-        return [_plain(each) for each in value]
-    if isinstance(value, Mapping):
-        return {key: _plain(each) for key, each in value.items()}
-    if isinstance(value, (bool, str)):
-        return value
-    return int(value) if isinstance(value, Integral) else float(value)
 
 
 def from_dict(mapping: Mapping[str, Plain], *, source: str | None = None) -> Any:

@@ -12,7 +12,8 @@ import numpy as np
 
 from simmodel.errors import Plain
 from simmodel.metrics.workflow import MACHINE_METRICS
-from simmodel.platform.toml import from_dict, to_dict
+from simmodel.platform.kinds import to_dict
+from simmodel.platform.toml import from_dict
 from simmodel.records.task_moments import FIRST_COLUMNS, MOMENTS
 from simmodel.records.task_record import TaskRecord
 from simmodel.results.machine_tables import memory_steps, numbers, stored_tables

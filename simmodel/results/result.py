@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from simmodel.errors import Plain
-from simmodel.metrics.batch import METRICS
+from simmodel.metrics.names import METRICS
 from simmodel.records.job_record import FIRST_COLUMNS, JobRecord
 from simmodel.results.stores import Stored, json_text, meta
 from simmodel.work.table import Table

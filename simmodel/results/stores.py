@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import math
-import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -168,6 +166,8 @@ def _with_texts(table: Table) -> Table:
 
 def write_text(path: str | Path, text: str) -> None:
     """Write text to a file, compressed where the path ends in ``.gz``."""
+    import gzip
+
     opener = gzip.open if str(path).endswith(".gz") else open
     with opener(path, "wt", encoding="utf-8") as file:
         file.write(text)
@@ -192,6 +192,8 @@ def _write_sqlite(result: Stored, path: str | Path) -> None:
     if target.exists() and not target.is_file():
         raise InputError("a file to write expected, found a folder or a device", source=str(path))
     target.unlink(missing_ok=True)
+    import sqlite3
+
     connection = sqlite3.connect(target)
     try:
         connection.execute("PRAGMA journal_mode = OFF")

@@ -173,7 +173,7 @@ class Scenario:
             described: dict[str, Any] = _snapshot_document(snapshot)
         else:
             system, work, spec = self._built()
-            from simmodel.platform.toml import to_dict
+            from simmodel.platform.kinds import to_dict
 
             described = {"platform": to_dict(spec)}
         simulation = Simulation(system, until=self.until, **options)

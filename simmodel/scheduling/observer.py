@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from simmodel.environment import hook, is_hook
@@ -64,6 +63,8 @@ class Observer:
         own = {name: each for name, each in vars(cls).items() if callable(each) and not name.startswith("_")}
         Observer.HOOKS.update(name for name, each in own.items() if is_hook(each))
         for name in own.keys() - Observer.HOOKS - _OTHERWISE:
+            from difflib import get_close_matches
+
             if close := get_close_matches(name, sorted(Observer.HOOKS), n=1, cutoff=0.8):
                 raise TypeError(
                     f"{cls.__name__}.{name} is no hook; did you mean {close[0]}? "

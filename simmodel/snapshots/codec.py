@@ -18,9 +18,9 @@ from cattrs import Converter
 
 from simmodel.errors import InputError, Plain, SnapshotError
 from simmodel.platform.broker import SystemSpec
-from simmodel.platform.kinds import KINDS
+from simmodel.platform.kinds import KINDS, to_dict
 from simmodel.platform.strict import inside, made_from, strict_converter
-from simmodel.platform.toml import from_dict, to_dict
+from simmodel.platform.toml import from_dict
 from simmodel.resources.allocation import Allocation
 from simmodel.snapshots.row_columns import Read, RowTable, Write, items
 from simmodel.snapshots.types import (

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import hashlib
-import json
 from collections.abc import Mapping
 from functools import cache, cached_property
 from pathlib import Path
@@ -139,6 +136,8 @@ class Snapshot:
     @cached_property
     def digest(self) -> str:
         """The SHA-256 of the contents, as hexadecimal digits."""
+        import hashlib
+
         return hashlib.sha256(self.to_json().encode()).hexdigest()
 
     def __eq__(self, other: object) -> bool:
@@ -153,6 +152,8 @@ class Snapshot:
 
     def to_json(self, path: str | Path | None = None) -> str:
         """Return the snapshot as JSON; a path: write it there too, compressed where it ends in ``.gz``."""
+        import json
+
         text = json.dumps(self.document(), separators=(",", ":"), allow_nan=False, default=_of_numpy)
         if path is not None:
             from simmodel.results.stores import write_text
@@ -234,6 +235,9 @@ def read_document(given: str | Path) -> tuple[dict[str, Any], str | None]:
     InputError
         where the file is not there, or it is not JSON
     """
+    import gzip
+    import json
+
     content, source = str(given), None
     if isinstance(given, Path) or not content.lstrip().startswith("{"):
         source = content

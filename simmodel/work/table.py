@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gzip
-import html
 from collections.abc import ItemsView, Iterator, KeysView, Mapping, ValuesView
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -113,6 +111,8 @@ class Table:
 
         A file whose name ends in ``.gz`` is compressed.
         """
+        import gzip
+
         opener = gzip.open if str(path).endswith(".gz") else open
         with opener(path, "wt", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
@@ -124,6 +124,8 @@ class Table:
             list(range(self._length)) if self._length <= 20 else [*range(10), *range(self._length - 5, self._length)]
         )
         cells = {name: _texts(column[shown]) for name, column in self._columns.items()}
+        import html
+
         head = "".join(f"<th>{html.escape(name)}</th>" for name in cells)
         body = [
             "<tr>" + "".join(f"<td>{html.escape(str(column[i]))}</td>" for column in cells.values()) + "</tr>"

@@ -7,8 +7,8 @@ import pytest
 from simmodel.catalogue import load_platform, platform_names
 from simmodel.errors import InputError, unknown
 from simmodel.formats.swf import read_swf
+from simmodel.platform import from_dict, to_dict, write_toml
 from simmodel.platform.cluster import ClusterSpec
-from simmodel.platform.toml import from_dict, to_dict, write_toml
 from simmodel.runs.simulating import simulate
 from simmodel.work.job import Job
 from tests.helpers.data_files import data_file

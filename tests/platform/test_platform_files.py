@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from simmodel.errors import InputError
+from simmodel.platform import from_dict, read_toml, to_dict, write_toml
 from simmodel.platform.cluster import (
     ClusterSpec,
     ConsumableSpec,
@@ -19,7 +20,7 @@ from simmodel.platform.cluster import (
     QueueSpec,
     ReservationSpec,
 )
-from simmodel.platform.toml import KINDS, from_dict, read_toml, to_dict, write_toml
+from simmodel.platform.kinds import KINDS
 
 NAMES = st.text(max_size=6)
 COUNTS = st.integers(1, 10**20)

@@ -1,0 +1,28 @@
+"""The metrics of batch systems by name."""
+
+from __future__ import annotations
+
+__all__ = ["METRICS"]
+
+METRICS = {
+    "wait_mean": ("s", "mean wait"),
+    "wait_median": ("s", "median wait"),
+    "wait_p95": ("s", "95th percentile of the wait"),
+    "wait_max": ("s", "longest wait"),
+    "turnaround_mean": ("s", "mean turnaround"),
+    "slowdown_mean": ("", "mean slowdown"),
+    "bounded_slowdown_mean": ("", "mean bounded slowdown"),
+    "bounded_slowdown_median": ("", "median bounded slowdown"),
+    "bounded_slowdown_p95": ("", "95th percentile bounded slowdown"),
+    "per_processor_slowdown_mean": ("", "mean per-processor bounded slowdown"),
+    "utilisation": ("", "utilisation"),
+    "makespan": ("s", "makespan"),
+    "throughput": ("jobs/s", "throughput"),
+    "queue_length_mean": ("jobs", "mean queue length"),
+    "queue_length_max": ("jobs", "longest queue"),
+    "queued_processors_mean": ("processors", "mean of processors waited for"),
+    "wait_std": ("s", "standard deviation of the wait"),
+    "fairness_users": ("", "fairness among users"),
+    "unfairness": ("", "unfairness among jobs"),
+}
+"""The unit of each metric and its name for people, in the order in which results list them."""
