@@ -202,7 +202,7 @@ def _make(text: str, whole: str, **more: str) -> Policy:
     if bracket and not given.endswith(")"):
         raise InputError(f"policy {whole!r}: ')' expected at its end")
     values, options = _parameters(given[:-1]) if bracket else ([], {})
-    known = _known()
+    known = _ENTRIES if name in _ENTRIES else _known()  # what other packages offer is looked up if need be
     first, colon, second = name.partition(":")
     if colon:
         if first in known:
