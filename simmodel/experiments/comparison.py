@@ -18,7 +18,7 @@ from simmodel.metrics.comparison import compare as metrics_table
 from simmodel.metrics.statistics import Interval, mean_interval, paired_difference, replication_seeds
 from simmodel.metrics.tables import html_table, text_table
 from simmodel.records.observers import progress_bar
-from simmodel.results.stores import Stored
+from simmodel.results.stored import Stored
 from simmodel.runs.simulating import simulate
 from simmodel.scheduling.labels import labelled
 from simmodel.scheduling.registry import policy as policy_named

@@ -17,7 +17,8 @@ from simmodel.platform.toml import from_dict
 from simmodel.records.task_moments import FIRST_COLUMNS, MOMENTS
 from simmodel.records.task_record import TaskRecord
 from simmodel.results.machine_tables import memory_steps, numbers, stored_tables
-from simmodel.results.stores import Stored, json_text, meta
+from simmodel.results.stored import Stored
+from simmodel.results.stores import json_text, meta
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:

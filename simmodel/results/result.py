@@ -12,7 +12,7 @@ import numpy as np
 from simmodel.errors import Plain
 from simmodel.metrics.names import METRICS
 from simmodel.records.job_record import FIRST_COLUMNS, JobRecord
-from simmodel.results.stores import Stored, json_text, meta
+from simmodel.results.stored import Stored
 from simmodel.work.table import Table
 from simmodel.work.workload import Report
 
@@ -87,6 +87,8 @@ class Result(Stored, JobRecord):
 
         What is not a number is ``null`` there. Options as of :meth:`metrics`.
         """
+        from simmodel.results.stores import json_text, meta
+
         document = {**meta(self), "metrics": self.metrics(**options)}
         if jobs:
             document["jobs"] = {name: column.tolist() for name, column in self.jobs.items()}

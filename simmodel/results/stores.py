@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,9 +17,9 @@ from simmodel.work.table import Table
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from simmodel.work.workload import Report
+    from simmodel.results.stored import Stored
 
-__all__ = ["LISTS", "Stored", "json_text", "meta", "plain", "pyarrow", "write_text"]
+__all__ = ["LISTS", "json_text", "meta", "plain", "pyarrow", "write_csv", "write_parquet", "write_sqlite", "write_text"]
 
 LISTS = ("nodes", "down")  # columns of tuples; stored as JSON text
 _SQLITE_TYPES = {"f": "REAL", "i": "INTEGER", "u": "INTEGER", "b": "INTEGER"}
@@ -50,74 +50,22 @@ def plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} cannot be stored as JSON: {value!r}")
 
 
-class Stored:
-    """What all results can be asked and stored as; a subclass says which tables it has and what stands beside them.
+def write_csv(result: Stored, folder: str | Path) -> None:
+    """Write one CSV file a table, and ``meta.json``, into a folder."""
+    target = _folder(folder)
+    for name, table in _tables(result).items():
+        table.to_csv(target / f"{name}.csv")
+    write_text(target / "meta.json", json.dumps(meta(result), indent=2) + "\n")
 
-    Attributes
-    ----------
-    METRICS
-        the metrics that are numbers: of each its unit and what it is
-    COUNTS
-        the metrics that say how much work there was
-    """
 
-    METRICS: ClassVar[Mapping[str, tuple[str, str]]]
-    COUNTS: ClassVar[tuple[str, ...]]
-
-    name: str
-    started: float
-    ended: float
-    report: Report
-    decisions: dict[str, float]
-    scenario: dict[str, Any]
-
-    def metrics(self, **options: Any) -> dict[str, Any]:
-        """Return the metrics of the run by name."""
-        raise NotImplementedError
-
-    def metric_text(self, name: str, value: float) -> str:
-        """Return one of the ``METRICS`` with its unit, for people."""
-        raise NotImplementedError
-
-    def numbers(self) -> dict[str, float]:
-        """Return the metrics that are numbers; nan where there is none."""
-        found = self.metrics()
-        return {name: float(found[name]) for name in self.METRICS}
-
-    def stored_tables(self) -> dict[str, Table]:
-        """Return everything that a store keeps as tables."""
-        raise NotImplementedError
-
-    def stored_meta(self) -> dict[str, Any]:
-        """Return what a store keeps beside the tables and what all results have."""
-        raise NotImplementedError
-
-    def to_csv(self, folder: str | Path) -> None:
-        """Write one CSV file a table, and ``meta.json``, into a folder (made where it is missing)."""
-        target = _folder(folder)
-        for name, table in _tables(self).items():
-            table.to_csv(target / f"{name}.csv")
-        write_text(target / "meta.json", json.dumps(meta(self), indent=2) + "\n")
-
-    def to_parquet(self, folder: str | Path) -> None:
-        """Write one Parquet file a table, and ``meta.json``, into a folder.
-
-        Raises ``ImportError`` with what to install where pyarrow is absent.
-        """
-        arrow, parquet = pyarrow()
-        target = _folder(folder)
-        for name, table in _tables(self).items():
-            columns = {key: arrow.array(_uniform(column)) for key, column in table.items()}
-            parquet.write_table(arrow.table(columns), target / f"{name}.parquet", compression="zstd")
-        write_text(target / "meta.json", json.dumps(meta(self), indent=2) + "\n")
-
-    def to_sqlite(self, path: str | Path) -> None:
-        """Write an SQLite database with one table for each of the result's and a table ``meta``, in one transaction.
-
-        A file that exists is replaced. The table meta has a row a key, with JSON as its value. Raises ``InputError``
-        where something that is not a file has this name.
-        """
-        _write_sqlite(self, path)
+def write_parquet(result: Stored, folder: str | Path) -> None:
+    """Write one Parquet file a table, and ``meta.json``, into a folder."""
+    arrow, parquet = pyarrow()
+    target = _folder(folder)
+    for name, table in _tables(result).items():
+        columns = {key: arrow.array(_uniform(column)) for key, column in table.items()}
+        parquet.write_table(arrow.table(columns), target / f"{name}.parquet", compression="zstd")
+    write_text(target / "meta.json", json.dumps(meta(result), indent=2) + "\n")
 
 
 def meta(result: Stored) -> dict[str, Any]:
@@ -187,7 +135,8 @@ def json_text(document: Mapping[str, object], path: str | Path | None = None, *,
     return text
 
 
-def _write_sqlite(result: Stored, path: str | Path) -> None:
+def write_sqlite(result: Stored, path: str | Path) -> None:
+    """Write an SQLite database with a table for each of the result's and a table ``meta``, in one transaction."""
     target = Path(path)
     if target.exists() and not target.is_file():
         raise InputError("a file to write expected, found a folder or a device", source=str(path))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from simmodel.errors import InputError, SnapshotError
@@ -33,6 +32,8 @@ def policy_state(scheduler: Scheduler) -> PolicyState:
     values = scheduler.policy.state()
     if values is not None:
         try:
+            import json
+
             values = json.loads(json.dumps(values))
         except (TypeError, ValueError) as error:
             raise SnapshotError(f"policy {scheduler.policy_name} cannot be copied: {error}") from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -212,4 +211,6 @@ class Workload:
         return f"<Workload {self.name}: {len(self)} jobs{size}>"
 
     def _repr_html_(self) -> str:
+        import html
+
         return f"<p><b>{html.escape(self.name)}</b>: {html.escape(repr(self)[1:-1])}</p>{self.table._repr_html_()}"
