@@ -40,7 +40,7 @@ FLOW = Workflow([Task(id="a", run=10)])
         (lambda: simulate(12, PROBE, until=nan), "until > 0 s, the present instant, expected, found nan"),
         (lambda: simulate(12, PROBE, seed=-1), "seed: a whole number from 0 on, or None, expected, found -1"),
         (lambda: simulate("hetsim-slow", FLOW, seed=1.5), "expected, found 1.5"),
-        (lambda: simulate([16, "hetsim-slow"], PROBE), "places that all run jobs, or tasks, expected"),
+        (lambda: simulate([16, "hetsim-slow"], PROBE), "places: must all run jobs or all run tasks"),
         (lambda: Cluster(Environment(), "theta"), "a number of processors expected, found 'theta'"),
         (lambda: Cluster(Environment(), NODE), "a number of processors expected, found <MachineSpec"),
         (lambda: Cluster(simpy.Environment(), 4), "env: must be a simmodel Environment, got simpy.core.Environment"),

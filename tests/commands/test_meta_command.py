@@ -50,7 +50,7 @@ def test_several_logs_have_their_homes(folder, capsys) -> None:
     ("arguments", "sentence"),
     [
         (["one.swf", "--clusters", "4,x"], "unknown platform 'x'"),
-        (["one.swf", "--clusters", "4,hetsim-slow"], "places that all run jobs, or tasks, expected"),
+        (["one.swf", "--clusters", "4,hetsim-slow"], "places: must all run jobs or all run tasks"),
         (["one.swf", "--clusters", ","], "--clusters: a list with commas expected, found ','"),
         (["one.swf", "--clusters", "4,4", "--slowdowns", "1"], "2 slowdowns expected, one a place, found 1"),
         (["one.swf", "--clusters", "4,4", "--slowdowns", "1,y"], "--slowdowns: a number > 0 expected, found 'y'"),

@@ -1,1 +1,1 @@
-"""Brokers: jobs handed to one of several systems."""
+"""Brokers: systems that hand each job to one of several systems."""

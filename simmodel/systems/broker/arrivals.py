@@ -1,4 +1,4 @@
-"""What comes to a broker: a queue that forgets what is handed over, and sources that submit, each at its instant."""
+"""Arrivals of a broker: its queue, and sources that submit jobs at their instants."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ __all__ = ["BrokerQueue", "Coming", "Later", "Source", "Taker"]
 
 
 class Coming(NamedTuple):
-    """A job, or a set of tasks, that is still to be submitted to a broker.
+    """A job or a set of tasks that is still to be submitted to a broker.
 
-    ``row`` of the record; ``limit`` and ``length``: s, asked for and run where there is no slowdown; ``spec``: of jobs
-    that ask for more than processors and time.
+    ``row``: its row in the record; ``limit`` and ``length``: requested and run time (s) without a slowdown; ``spec``:
+    the full request, only of sets of tasks and of jobs that request more than processors and time.
     """
 
     row: int
@@ -40,7 +40,7 @@ class Coming(NamedTuple):
 
 
 class Taker(Protocol):
-    """What a source submits to: a broker."""
+    """The broker that a source submits to."""
 
     env: Environment
     timing: Timing
@@ -51,16 +51,16 @@ class Taker(Protocol):
         ...
 
     def arrive(self, job: BrokeredJob, /) -> None:
-        """Take in what comes at its instant, or reject it."""
+        """Accept work that arrives at its instant, or reject it."""
         ...
 
     def take_in(self, job: BrokeredJob, /) -> None:
-        """Take in what can run."""
+        """Accept work that can run."""
         ...
 
 
 class BrokerQueue(WaitingQueue):
-    """What waits for a broker: what is handed over joins another queue at once, and is linked there."""
+    """The waiting jobs of a broker; skips jobs handed over meanwhile, whose links then belong to another queue."""
 
     __slots__ = ()
 
@@ -72,14 +72,14 @@ class BrokerQueue(WaitingQueue):
 
 
 class Source(Occurrence):
-    """Submits jobs to a broker; one event an instant, or one a job where each is decided on.
+    """Submits jobs to a broker, with one event per instant, or one per job if the broker decides after each.
 
     Attributes
     ----------
     family
         the dependencies among its jobs
     order
-        where its next submission stands among events: instant (s), priority, number
+        position of its next submission in the event queue: instant (s), priority, number
     """
 
     __slots__ = ("_i", "_jobs", "broker", "family", "order")
@@ -92,7 +92,7 @@ class Source(Occurrence):
         self._push(jobs[0].submit)
 
     def to_come(self) -> list[Coming]:
-        """Return what is still to be submitted."""
+        """Return the jobs still to be submitted."""
         return self._jobs[self._i :]
 
     def _push(self, at: float) -> None:
@@ -127,7 +127,7 @@ class Source(Occurrence):
 
 
 class Later(Source):
-    """Submits one job, or one set of tasks, that somebody has in hand already."""
+    """Submits one job or set of tasks whose live object exists already."""
 
     __slots__ = ("job",)
 

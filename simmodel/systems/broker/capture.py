@@ -1,4 +1,4 @@
-"""From a live broker to its snapshot."""
+"""Capture: the snapshot of a live broker."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _handed(broker: BrokerCore, job: BrokeredJob, family: int) -> Handed:
     )
 
 
-# ---------------------------------------------------------------------- who waits for whom
+# ---------------------------------------------------------------------- dependencies
 
 
 def _waits(broker: BrokerCore) -> Iterator[WaitState]:
@@ -125,7 +125,7 @@ def _waits(broker: BrokerCore) -> Iterator[WaitState]:
 
 
 def _over(broker: BrokerCore, arrivals: Iterable[Iterable[Arriving]]) -> Iterator[OverState]:
-    """Yield the jobs that are over and that one still to arrive names."""
+    """Yield the ended jobs on which arrivals depend."""
     named = dict.fromkeys(
         (each.family, dependency.job)
         for source in arrivals

@@ -1,13 +1,14 @@
-"""What a broker does: it takes work in, hands it to its systems, and follows it there."""
+"""The core of a broker: it accepts work, hands it to its systems and follows it there."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from simmodel.environment import Environment
-from simmodel.errors import ImpossibleWork, InputError
+from simmodel.errors import ImpossibleWork, InputError, unknown
 from simmodel.platform.broker import Slowdowns, read_slowdowns
 from simmodel.scheduling.protocol import Estimate, View
 from simmodel.scheduling.registry import PolicyLike
@@ -29,13 +30,13 @@ if TYPE_CHECKING:
 __all__ = ["BrokerCore"]
 
 Home: TypeAlias = "System[Any] | Destination | str | None"
-"""Where work belongs: a system, or its name."""
+"""The home of work: a system or its name."""
 
 INFINITY = float("inf")
 
 
 class BrokerCore(System[BrokeredJob]):
-    """A broker but for its logs, copies and results: see :class:`~simmodel.systems.broker.system.Broker`."""
+    """A broker without replay, snapshots and results: see :class:`~simmodel.systems.broker.system.Broker`."""
 
     kind = "broker"
     places: tuple[Destination, ...]
@@ -63,7 +64,7 @@ class BrokerCore(System[BrokeredJob]):
         for each in read_slowdowns(list(self.named), slowdowns):
             self.named[each.place].slowdowns[each.home] = each.factor
             if self.work == "tasks" and each.factor != 1.0:
-                raise InputError(f"slowdowns of jobs expected, found one of {each.place}, which runs tasks")
+                raise InputError(f"slowdowns: {each.place} runs tasks; slowdowns apply to jobs only")
         self.queue = BrokerQueue(env)
         self.view = View(env, self.queue, self.places, f"{name}.policy")
         self.view.estimator = self._estimate
@@ -78,7 +79,7 @@ class BrokerCore(System[BrokeredJob]):
         self.sources: list[Source] = []
         self.families: list[Dependencies] = [Dependencies(self)]
         self.handed: dict[BrokeredJob, None] = {}
-        self._below: dict[LiveJob, BrokeredJob] = {}  # those of them for which a system has a live job of its own
+        self._below: dict[LiveJob, BrokeredJob] = {}  # jobs whose system has a separate live job
         self.restored: dict[int, BrokeredJob] = {}
         self._cancellations: dict[BrokeredJob, Call] = {}
         env.observe(self)
@@ -90,40 +91,40 @@ class BrokerCore(System[BrokeredJob]):
     # ------------------------------------------------------------------ submission
 
     def home(self, given: Home) -> Destination | None:
-        """Return the place of a home: given as a name or a system; ``None`` stays ``None``."""
+        """Return the destination that a home (a name or a system) stands for; ``None`` stays ``None``."""
         if given is None or isinstance(given, Destination):
             return given
         name: Any = getattr(given, "name", given)
         found = self.named.get(name)
         if found is None:
-            raise InputError(f"a home among {', '.join(self.named)} expected, found {given!r}")
+            raise unknown("home", str(name), self.named)
         return found
 
     def submit(self, work: Job | TaskSet | Workflow, home: Home = None, *, at: float | None = None) -> BrokeredJob:
-        """Submit work now, whatever the ``submit`` of a job says; it is an event that happens when it is over.
+        """Submit work now, whatever the ``submit`` of a job; return an event that happens when it has ended.
 
         Parameters
         ----------
         work
-            a job; over systems that run tasks, a workflow or a set of tasks, which goes to one of them as a whole
+            a job; for systems that run tasks, a workflow or a set of tasks, which goes to one system as a whole
         home
-            the system it belongs to, or its name
+            its home system, or the name of that
         at
             the instant (s) of its submission; default: now
 
         Raises
         ------
         ImpossibleWork
-            where no system that the policy may choose can ever run it
+            if no system that the policy may choose can ever run it
         InputError
-            where the home is not there
+            if the home is unknown, the work is of the wrong kind, or ``at`` is past
         """
         job = self.live(self._checked(work), self.submitted, self.home(home), self.families[0])
         reason = self._why_nowhere(job)
         if reason is not None:
             raise ImpossibleWork(f"{self.name}: {'job' if self.work == 'jobs' else 'set'} {job.id}: {reason}")
         if at is not None and not self.env.now <= at < INFINITY:
-            raise InputError(f"an instant from {self.env.now:g} s on expected, found {at!r}", place="at")
+            raise InputError(f"must be an instant >= {self.env.now:g} s, got {at!r}", place="at")
         self.submitted += 1
         self._active += 1
         self.ledger.alone.append(job)
@@ -135,16 +136,16 @@ class BrokerCore(System[BrokeredJob]):
         return job
 
     def _checked(self, work: Job | TaskSet | Workflow) -> Job | TaskSet:
-        """Return work of the kind that the systems run."""
+        """Check that work is of the kind that the systems run, and return it; workflows as task sets."""
         if self.work == "tasks" and isinstance(work, TaskSet | Workflow):
             return TaskSet.of(work)
         if self.work == "tasks" or not isinstance(work, Job):
-            expected = "a workflow or a task set" if self.work == "tasks" else "a Job"
-            raise InputError(f"{expected} expected, found {work!r}")
+            expected = "a Workflow or a TaskSet" if self.work == "tasks" else "a Job"
+            raise InputError(f"work: must be {expected}, got {work!r}")
         return work
 
     def live(self, spec: Job | TaskSet, row: int, home: Destination | None, family: Dependencies) -> BrokeredJob:
-        """Return the live work of a row; nothing changes."""
+        """Return the live work of a row; changes nothing."""
         if isinstance(spec, TaskSet):
             tasks = BrokeredSet(row, self.env._now, spec, family)
             tasks.home = home
@@ -158,17 +159,17 @@ class BrokerCore(System[BrokeredJob]):
         return job
 
     def expect(self, jobs: list[Coming], family: Dependencies) -> None:
-        """Have jobs submitted, each at its instant."""
+        """Schedule the submission of jobs, each at its instant."""
         self._active += len(jobs)
         if jobs:
             self.sources.append(Source(self, jobs, family))
 
     def allowed(self, home: Destination | None) -> Sequence[Destination]:
-        """Return the places to which jobs of a home may go."""
+        """Return the places that jobs of a home may be handed to."""
         return self._destinations(home, self.places)
 
     def _why_nowhere(self, job: BrokeredJob) -> str | None:
-        """Say why no system can ever run the job, or ``None``."""
+        """Return why no system can ever run the job, or ``None``."""
         reasons = []
         for place in self.allowed(job.home):
             reason = place.why_not(job)
@@ -178,7 +179,7 @@ class BrokerCore(System[BrokeredJob]):
         return "; ".join(dict.fromkeys(reasons))
 
     def arrive(self, job: BrokeredJob) -> None:
-        """Take in what comes at its instant."""
+        """Accept work that arrives at its instant, or reject it."""
         reason = self._why_nowhere(job)
         if reason is None:
             self.take_in(job)
@@ -193,7 +194,7 @@ class BrokerCore(System[BrokeredJob]):
         self._over(job)
 
     def take_in(self, job: BrokeredJob) -> None:
-        """Have submitted work wait for others, or for the policy."""
+        """Accept submitted work: it waits for its dependencies, or for the policy."""
         spec = job._job
         if spec is not None:
             job.family.know(job)
@@ -206,17 +207,17 @@ class BrokerCore(System[BrokeredJob]):
         self._changed()
 
     def cancel_at(self, job: BrokeredJob, at: float) -> None:
-        """Withdraw or stop a job at an instant (s), unless it was handed over before."""
+        """Cancel a job at an instant (s), unless it has been handed over by then."""
         self._cancellations[job] = self.plan(at, lambda: self.cancel(job))
 
     def eligible(self, job: BrokeredJob) -> None:
-        """Take a job into the queue: all that it had to come after has come."""
+        """Add a blocked job to the queue: all its dependencies are satisfied."""
         if job.state == "blocked":
             self.ledger.eligible[job.row] = float(self.env._now)
             self.queue.add(job)
             self._changed()
 
-    # ------------------------------------------------------------------ what the scheduler asks for
+    # ------------------------------------------------------------------ services for the scheduler
 
     def _estimate(self, _view: View, job: BrokeredJob, place: Destination) -> Estimate:
         estimate = place.estimate(job)
@@ -245,7 +246,7 @@ class BrokerCore(System[BrokeredJob]):
             hook(work, place)
 
     def _stand_for(self, job: BrokeredJob, live: LiveWork) -> None:
-        """Have a job go on as the live work of the system that it was handed to."""
+        """Continue a job as the live work of the system that it was handed to."""
         job.below, job.place = live, job.destination
         job.follow(live)
         if isinstance(live, BrokeredJob):
@@ -266,7 +267,7 @@ class BrokerCore(System[BrokeredJob]):
             self.scheduler.wake()
 
     def go_on(self, job: BrokeredJob, live: LiveWork | None = None) -> None:
-        """Take in a job that was submitted before the broker was: it waits, is blocked, or was handed over as this."""
+        """Adopt a job submitted before the broker was restored: waiting, blocked, or handed over as live work."""
         self._active += 1
         if live is not None:
             assert job.destination is not None
@@ -278,7 +279,7 @@ class BrokerCore(System[BrokeredJob]):
             self.queue.forget_new()
 
     def cancel(self, work: BrokeredJob) -> None:
-        """Withdraw a job that waits, here or in its system, or stop one that runs; one that is over stays as it is."""
+        """Withdraw a waiting job, here or in its system, or stop a running one; an ended job stays as it is."""
         if work.state in OVER:
             return
         if work.destination is not None:
@@ -293,12 +294,12 @@ class BrokerCore(System[BrokeredJob]):
         if work.event is not None:
             work.event.succeed(work)
 
-    # ------------------------------------------------------------------ what happens in the systems
+    # ------------------------------------------------------------------ events in the systems
 
     def _mine(self, live: LiveJob) -> BrokeredJob | None:
-        """Return the broker's job that a live job is, or that stands for it; ``None`` where it is none of this broker.
+        """Return the broker's job that a live job is or represents; ``None`` if it is not a job of this broker.
 
-        What brokers below have taken in they tell themselves.
+        Brokers below report the jobs that they have accepted themselves.
         """
         if type(live) is BrokeredJob:
             return live if live.family.owner is self else None
@@ -308,7 +309,7 @@ class BrokerCore(System[BrokeredJob]):
         return job
 
     def job_started(self, run: Run) -> None:
-        """Let those go that come after the start."""
+        """Release the jobs that wait for this start."""
         job = self._mine(run.job)
         if job is not None and (job.above is not None or job.family.waiting):
             self._started(job)
@@ -321,7 +322,7 @@ class BrokerCore(System[BrokeredJob]):
             _broker(above)._started(above)
 
     def job_ended(self, run: Run, _status: str) -> None:
-        """Let those go that come after the end; what a policy holds back may go now."""
+        """Release the jobs that wait for this end, and wake the scheduler, whose policy may hold jobs back."""
         job = self._mine(run.job)
         if job is not None:
             if run.job.state in OVER:
@@ -338,7 +339,7 @@ class BrokerCore(System[BrokeredJob]):
             self._over(mine)
 
     def job_suspended(self, run: Run) -> None:
-        """Note how the job stands."""
+        """Pass the state of the job on to the brokers above."""
         job = self._mine(run.job)
         if job is not None:
             self._changed_below(job)
@@ -371,7 +372,7 @@ class BrokerCore(System[BrokeredJob]):
             call()
 
     def to_come(self) -> list[ToCome]:
-        """List what is to come of blocked jobs: cancellations and the ends of think times, each with its row."""
+        """List the planned events of blocked jobs: cancellations and ends of think times, each with its row."""
         cancels = [
             call.to_come("cancel", job.row)
             for job, call in self._cancellations.items()
@@ -380,11 +381,11 @@ class BrokerCore(System[BrokeredJob]):
         return cancels + [each for family in self.families for each in family.to_come()]
 
     def plan(self, at: float, call: Callable[[], object]) -> Call:
-        """Call at an instant (s), with the ends of that instant; the occurrence can be withdrawn."""
+        """Schedule a call at an instant (s), at the priority of ends; the call can be withdrawn."""
         return self.env.call_at(at, call, self.timing.ends)
 
     def policies_below(self) -> dict[str, str | None]:
-        """Return the names of the policies of the places, by path; ``None``: given as objects."""
+        """Return the names of the policies of the places, by path; ``None`` for policies given as objects."""
         found: dict[str, str | None] = {}
         for place in self.places:
             found[place.name] = place.system.known_as
@@ -393,19 +394,19 @@ class BrokerCore(System[BrokeredJob]):
 
     @property
     def endless(self) -> bool:
-        """Whether events go on in a system though all work is over."""
+        """Whether a system produces events after all work has ended."""
         return any(place.system.endless for place in self.places)
 
     def waiting_report(self) -> Iterator[str]:
         """Yield one sentence for each job that waits for the broker."""
         for job in self.queue:
             policy = self.scheduler.policy_name
-            yield f"job {job.id} waits since {job.submit:g} for the policy {policy} to choose a cluster"
+            yield f"job {job.id} waits since {job.submit:g} for policy {policy} to choose a place"
         for family in self.families:
             yield from family.waiting_report()
 
     def blocked(self) -> Iterator[BrokeredJob]:
-        """Iterate over the jobs that wait for others."""
+        """Iterate over the jobs that wait for other jobs."""
         for family in self.families:
             yield from family.blocked_jobs()  # type: ignore[misc]
 
@@ -418,39 +419,38 @@ def _broker(job: BrokeredJob) -> BrokerCore:
 
 
 def _check(env: Environment, systems: Sequence[System[Any]]) -> None:
-    """Check that systems can stand under one broker.
+    """Check that a broker can manage systems together.
 
     Raises
     ------
     InputError
-        where there is none, two have one name, or one is in another environment
+        if there is none, two have the same name, some run jobs and some tasks, or one is in another environment
     """
     if not systems:
-        raise InputError("at least one system expected, found none")
-    if len({system.name for system in systems}) != len(systems):
-        raise InputError(f"systems with names that differ expected, found {', '.join(each.name for each in systems)}")
+        raise InputError("systems: must be at least one system, got none")
+    for name, count in Counter(system.name for system in systems).items():
+        if count > 1:
+            raise InputError(f"duplicate system {name!r}")
     for system in systems:
         if system.work != systems[0].work:
             raise InputError(
-                f"systems that all run jobs, or tasks, expected: {systems[0].name} runs {systems[0].work}, "
-                f"{system.name} {system.work}"
+                f"systems: must all run jobs or all run tasks; {systems[0].name} runs {systems[0].work}, "
+                f"{system.name} runs {system.work}"
             )
         if system.env is not env:
-            raise InputError(f"systems in the environment of the broker expected, {system.name} is in another one")
+            raise InputError(f"systems: {system.name} is in another environment than the broker")
 
 
 def _timing(systems: Sequence[System[Any]]) -> Timing:
-    """Return when a broker decides: as those of its systems that decide inside submissions and ends, if there are any.
+    """Return the timing of a broker: that of its systems with ``decide_on="event"``, if any.
 
     Raises
     ------
     InputError
-        where these order the submissions and the ends of an instant differently
+        if those order the submissions and ends of an instant differently
     """
     strict = [system for system in systems if system.timing.by_event]
     for system in strict:
         if system.timing != strict[0].timing:
-            raise InputError(
-                f"one order of submissions and ends expected, {strict[0].name} and {system.name} have two (event_order)"
-            )
+            raise InputError(f"systems: {strict[0].name} and {system.name} differ in event_order")
     return strict[0].timing if strict else Timing()

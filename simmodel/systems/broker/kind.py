@@ -29,39 +29,39 @@ __all__ = ["BROKER", "BrokerKind"]
 
 @attrs.frozen(kw_only=True)
 class BrokerKind(Kind):
-    """The kind of brokers: they run what their places run, and their places take policies and options of their own."""
+    """The kind of brokers: the kind of work is that of the places, and each place has its own policy and options."""
 
     asks = ("places", "systems")
     homes = True
 
     def work_of(self, spec: BrokerSpec) -> Literal["jobs", "tasks"]:
-        """Return what all places run.
+        """Return the kind of work that all places run.
 
         Raises
         ------
         InputError
-            where some run jobs and some tasks
+            if some run jobs and some tasks
         """
         found = {_kind(each).work_of(each): name for name, each in spec.places.items()}
         if len(found) > 1:
             raise InputError(
-                f"places that all run jobs, or tasks, expected: {found['jobs']} runs jobs, {found['tasks']} tasks"
+                f"places: must all run jobs or all run tasks; {found['jobs']} runs jobs, {found['tasks']} runs tasks"
             )
         return next(iter(found))
 
     def read_options(self, values: Mapping[str, Any]) -> Options:
-        """Return the options of the broker, with those of its places."""
+        """Return the options of the broker, including those of its places."""
         return BrokerOptions.of(values)
 
     def option_names(self, spec: BrokerSpec) -> list[str]:
-        """Return the names of the options that a broker, or a place below it, takes."""
+        """Return the names of the options of a broker and of the places below it."""
         below = [name for place in spec.places.values() for name in _kind(place).option_names(place)]
         return list(dict.fromkeys([*BrokerOptions.names()[:-1], *below]))
 
     def read_work(
         self, given: GivenWork, spec: Any, seed: int, inputs: Mapping[str, Any] = MappingProxyType({})
     ) -> tuple[Submissions, Any]:
-        """Return the workloads with their homes, and the broker with the slowdowns that are given."""
+        """Return the workloads with their homes, and the broker spec with the given slowdowns."""
         slowdowns: Slowdowns = inputs.get("slowdowns")
         if slowdowns is not None:
             spec = attrs.evolve(spec, slowdowns=slowdowns)
@@ -77,15 +77,13 @@ class BrokerKind(Kind):
         policies: GivenPolicies = None,
         name: str | None = None,
     ) -> System[Any]:
-        """Return a broker over places that are built from their descriptions, each with its policy and options."""
+        """Return a broker over places built from their specs, each with its policy and options."""
         assert isinstance(options, BrokerOptions)
         kinds = {place: _kind(below) for place, below in spec.places.items()}
         chosen = policies_of_places(policies, kinds)
         missing = [place for place, each in chosen.items() if each == (None, None)]
         if isinstance(policies, Mapping) and missing:
-            raise InputError(
-                f"a policy of each place expected ({', '.join(kinds)}), found none of {', '.join(missing)}"
-            )
+            raise InputError(f"policies: missing {', '.join(missing)}; every place needs a policy")
         known: set[str] = set()
         systems: list[Any] = []
         for place, below in spec.places.items():
@@ -103,7 +101,7 @@ class BrokerKind(Kind):
     def restore(
         self, env: Environment, snapshot: Snapshot, policy: PolicyLike | None = None, *, policies: GivenPolicies = None
     ) -> System[Any]:
-        """Return a broker that goes on from a snapshot; policies are those of its places, by path or one for all."""
+        """Return a broker that continues from a snapshot; ``policies`` of its places: one for all, or by path."""
         from simmodel.snapshots.broker import BrokerSnapshot
 
         assert isinstance(snapshot, BrokerSnapshot)
@@ -113,7 +111,7 @@ class BrokerKind(Kind):
 def _kind(spec: Any) -> Kind:
     found = kind_of(spec)
     if found is None:
-        raise InputError(f"a description of a place expected, found {spec!r}")
+        raise InputError(f"places: must be specs of systems, got {spec!r}")
     return found
 
 
@@ -122,7 +120,7 @@ def _factors(spec: BrokerSpec) -> Slowdowns:
 
 
 def _default(kind: Kind) -> str:
-    """Return the policy of a place that is given none: clusters under brokers backfill, as in the CQSim+ papers."""
+    """Return the default policy of a place: clusters under brokers backfill, as in the CQSim+ papers."""
     return "easy" if kind.name == "cluster" else kind.policy
 
 

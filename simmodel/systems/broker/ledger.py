@@ -1,4 +1,4 @@
-"""What a broker keeps of its jobs for the record."""
+"""The ledger of a broker: data about its jobs that only the broker has, for the record."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 __all__ = ["CARRIED", "Fate", "Ledger"]
 
 CARRIED = ("user", "group", "queue", "partition")
-"""The columns of a workload that the record has too."""
+"""The columns of a workload that are copied to the record."""
 
 
 class Fate(NamedTuple):
-    """What became of a job that went nowhere: its state, the instant (s), and why."""
+    """The final state of a job that was never handed over, the instant (s) and the reason."""
 
     state: str
     at: float
@@ -33,20 +33,20 @@ class Fate(NamedTuple):
 
 
 class Ledger:
-    """What a broker keeps of its jobs beside what happens to them in its systems, all by row.
+    """Data about the jobs of a broker that its systems do not record, by row.
 
     Attributes
     ----------
     tables
-        first row, and what is known of the jobs of a workload from there on
+        for each workload: its first row, and the columns of its jobs
     alone
         jobs submitted one by one
     fates
-        of those that went nowhere
+        of jobs that were never handed over
     eligible
-        the instant (s) at which all had come that a job came after
+        the instant (s) at which all dependencies of a job were satisfied
     expected
-        the estimate of the place that a job went to, where the policy asked
+        the estimate of the destination of a job, if the policy asked for one
     """
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class Ledger:
         self.expected: dict[int, Estimate] = {}
 
     def expect(self, first: int, workload: Workload, prepared: Prepared, home: str) -> None:
-        """Keep what is known of the jobs of a workload, which take the rows from ``first`` on."""
+        """Register the jobs of a workload, which take the rows from ``first`` on."""
         for row, reason in prepared.rejected.items():
             self.fates[first + row] = Fate("rejected", float("nan"), reason)
         columns = {"job": workload["job"], "submit": workload["submit"], "processors": prepared.processors}
@@ -66,7 +66,7 @@ class Ledger:
         self.tables.append((first, Table(columns)))
 
     def submitted(self) -> dict[str, NDArray[Any]]:
-        """Return what is known of all jobs before anything happens to them, in the order of the rows."""
+        """Return the columns known at submission of all jobs, in the order of the rows."""
         parts = list(self.tables)
         for job in self.alone:
             columns = job_columns({}, 0, [job])

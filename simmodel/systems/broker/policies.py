@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from simmodel.errors import InputError
+from simmodel.errors import InputError, unknown
 
 if TYPE_CHECKING:
     from simmodel.scheduling.registry import PolicyLike
@@ -22,19 +22,19 @@ class PlacePolicies(NamedTuple):
 
 
 def policies_of_places(given: GivenPolicies, kinds: Mapping[str, Kind]) -> dict[str, PlacePolicies]:
-    """Return what each place gets of the policies that a user gives.
+    """Return the policies of each place, from those that a user passed.
 
     Parameters
     ----------
     given
-        ``None``; one policy, for every place that is not a broker itself, at any depth; or policies by path
+        ``None``; one policy for every place at any depth that is not a broker; or policies by path
     kinds
         the kind of each place by name
 
     Raises
     ------
     InputError
-        where a path leads to no place
+        if a path leads to no place
 
     >>> from simmodel.systems.kinds import kind_named
     >>> kinds = {"a": kind_named("cluster"), "inner": kind_named("broker")}
@@ -55,7 +55,7 @@ def policies_of_places(given: GivenPolicies, kinds: Mapping[str, Kind]) -> dict[
             continue
         above = [name for name, kind in kinds.items() if kind.homes and str(path).startswith(f"{name}.")]
         if not above:
-            raise InputError(f"policies of places expected ({', '.join(kinds)}), found one of {path!r}")
+            raise InputError(unknown("place", str(path), kinds).message, place="policies")
         name = max(above, key=len)
         below.setdefault(name, {})[str(path)[len(name) + 1 :]] = policy
     return {name: PlacePolicies(own.get(name), below.get(name)) for name in kinds}

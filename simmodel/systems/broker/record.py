@@ -1,4 +1,4 @@
-"""From a broker and its clusters to one result."""
+"""The result of a broker, assembled from its ledger and the results of its systems."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _UNHEARD = "unsubmitted"
 
 
 def broker_result(broker: BrokerCore, name: str) -> BrokerResult:
-    """Return what has happened so far to the jobs of a broker and in its systems."""
+    """Return the result so far of a broker that runs jobs."""
     below = {place.name: place.system.result(place.name) for place in broker.places}
     ledger = broker.ledger
     known = ledger.submitted()
@@ -54,7 +54,7 @@ def broker_result(broker: BrokerCore, name: str) -> BrokerResult:
         destination[here] = place.name
         rest = np.ones(len(jobs), dtype=bool)
         rest[there] = False
-        if rest.any():  # jobs of the system that the broker knows nothing of
+        if rest.any():  # jobs submitted to the system directly
             mine = jobs.where(rest)
             extra = {"origin": [place.name] * len(mine), "destination": [place.name] * len(mine)}
             own.append(
@@ -82,7 +82,7 @@ def broker_result(broker: BrokerCore, name: str) -> BrokerResult:
 
 
 def task_broker_result(broker: BrokerCore, name: str) -> TaskBrokerResult:
-    """Return what has happened so far to the sets of tasks of a broker and in its systems."""
+    """Return the result so far of a broker that runs sets of tasks."""
     places = {place.name: place.system.result(place.name) for place in broker.places}
     jobs: list[Any] = sorted(broker.ledger.alone, key=lambda job: job.row)
     now = broker.env.now
@@ -105,7 +105,7 @@ def task_broker_result(broker: BrokerCore, name: str) -> TaskBrokerResult:
 
 
 def _distinct(jobs: Table) -> NDArray[Any]:
-    """Return the names of the jobs; where two logs number theirs alike, with the home before them."""
+    """Return the names of the jobs, prefixed with their home if names repeat."""
     names = jobs["job"]
     if len(set(names.tolist())) == len(names):
         return names
@@ -120,7 +120,7 @@ def _undelivered(
     end: NDArray[Any],
     reason: NDArray[Any],
 ) -> None:
-    """Say what became of the jobs that were handed to no system."""
+    """Fill in the final state of jobs that were never handed over."""
     handed = np.zeros(len(status), dtype=bool)
     for place in broker.places:
         handed[[row for _, row in place.handed]] = True
@@ -134,7 +134,7 @@ def _called(table: Table, names: dict[str, str]) -> NDArray[Any]:
 
 
 def _runs(result: Result, cluster: str, jobs: Table, names: dict[str, str]) -> Table:
-    """Return the executions in a cluster, by the names that the jobs have in the table of all."""
+    """Return the executions in a cluster, with the job names of the common table."""
     here = np.flatnonzero((jobs["destination"] == cluster) & np.isfinite(jobs["start"]))
     if result.one_run_each:
         here = here[np.argsort(jobs["start"][here], kind="stable")]

@@ -1,4 +1,4 @@
-"""The logs that a broker replays."""
+"""Replay of workloads by a broker."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["replay_workload"]
 
 
 def replay_workload(broker: BrokerCore, workload: Workload, home: Destination | None) -> Prepared:
-    """Have a broker submit the jobs of a workload, all of one home: see :meth:`Broker.replay`."""
+    """Schedule the jobs of a workload, all of one home, on a broker: see :meth:`Broker.replay`."""
     largest = max(place.system.largest for place in broker.allowed(home))
     prepared = prepare(workload, largest, "requested", "continue")
     offers = broker.offers
@@ -39,16 +39,16 @@ def replay_workload(broker: BrokerCore, workload: Workload, home: Destination | 
         if workload.specs is None:
             jobs = ((row, known_here(offers, spec, prepared.report)) for row, spec in jobs)
     broker.expect(list(_coming(workload, prepared, first, home, jobs)), family)
-    broker.report += workload.report + prepared.report  # with what was found in each job
+    broker.report += workload.report + prepared.report  # including the repairs of each job
     return prepared
 
 
 def _coming(
     workload: Workload, prepared: Prepared, first: int, home: Destination | None, jobs: Iterator[tuple[int, Job]] | None
 ) -> Iterator[Coming]:
-    """Return the rows that can run, in order of submission; ``first`` is the row of the first one.
+    """Return the jobs that can run, in order of submission; ``first`` is the row of the first job.
 
-    ``jobs`` where they ask for more than processors and time.
+    ``jobs``: their specs, if they request more than processors and time.
     """
     rows = prepared.rows
     count = len(rows)

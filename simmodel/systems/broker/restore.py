@@ -1,4 +1,4 @@
-"""From a snapshot to a live broker that goes on from there."""
+"""Restore: a live broker that continues from a snapshot."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ B = TypeVar("B", bound="BrokerCore")
 def restore(
     kind: type[B], env: Environment, snapshot: BrokerSnapshot, policy: PolicyLike | None, policies: GivenPolicies
 ) -> B:
-    """Return a broker that goes on where a snapshot was taken: see ``Broker.from_snapshot``."""
+    """Return a broker that continues from a snapshot: see ``Broker.from_snapshot``."""
     check_instant(env, snapshot)
     given = policies_of_places(policies, {place.name: kind_of_snapshot(place) for place in snapshot.places})
     chosen = chosen_policy(snapshot, policy)
@@ -52,7 +52,7 @@ def restore(
 
 
 class _Restored:
-    """Gives a broker the jobs of a snapshot, those of the rows that are not over."""
+    """Restores the jobs of a snapshot in a broker."""
 
     def __init__(self, broker: BrokerCore, snapshot: BrokerSnapshot) -> None:
         self.broker = broker
@@ -64,11 +64,11 @@ class _Restored:
         )
         self.rows = {each.row: row for row, each in enumerate(self.known)}
         if len(self.rows) != len(self.known):
-            raise InputError(f"rows that differ expected, found {len(self.known)} jobs in {len(self.rows)} rows")
+            raise InputError(f"duplicate row: {len(self.known)} jobs in {len(self.rows)} rows")
         self.numbered: dict[str, Mapping[int, Any]] = {place.name: place.system.numbered() for place in broker.places}
 
     def run(self) -> None:
-        """Give the broker the jobs."""
+        """Restore all jobs."""
         broker, snapshot = self.broker, self.snapshot
         broker.submitted = len(self.known)
         if self.known and broker.work == "jobs":
@@ -103,16 +103,16 @@ class _Restored:
             broker.expect([self.coming(each) for each in source], broker.families[source[0].family])
 
     def note(self, job: BrokeredJob) -> None:
-        """Have the record know a set of tasks; jobs are in its table."""
+        """Register a set of tasks in the ledger; jobs are in its table already."""
         if isinstance(job, BrokeredSet):
             self.broker.ledger.alone.append(job)
 
     def adopt(self, each: Handed) -> BrokeredJob:
-        """Take over a job that is in a system."""
+        """Adopt a job that a system has."""
         broker, row = self.broker, self.rows[each.row]
         live = self.numbered.get(each.place, {}).get(each.number)
         if live is None:
-            raise InputError(f"job {each.id}, handed to {each.place} as number {each.number}, is not there")
+            raise InputError(f"handed: job {each.id} is missing in {each.place} (number {each.number})")
         family = broker.families[each.family]
         if isinstance(live, LiveJob) and not isinstance(live, BrokeredSet):
             job = BrokeredJob(each.id, row, each.submit, each.processors, each.asked, each.asked, family)
@@ -129,7 +129,7 @@ class _Restored:
         return job
 
     def coming(self, each: Arriving) -> Coming:
-        """Return a job that is still to come."""
+        """Return a job that is still to arrive."""
         length = each.limit if each.length is None else each.length
         home = self.broker.home(each.home or None)
         numbers = each.submit, each.processors, each.limit, length

@@ -1,4 +1,4 @@
-"""A broker: work goes to one of several systems, each with its own scheduler."""
+"""A broker hands work to one of several systems, each with its own scheduler."""
 
 from __future__ import annotations
 
@@ -36,46 +36,46 @@ __all__ = ["Broker", "Slowdowns"]
 class Broker(BrokerCore):
     """Hands each job to one of several systems, by a policy whose places are the systems.
 
-    The systems are made in the same environment, each with its own scheduler, speed and size: clusters, other brokers,
-    systems of a user's own. They may have jobs of their own besides. What is submitted to the broker is decided on
-    before the systems decide, in the same instant.
+    The systems live in the same environment, each with its own scheduler, speed and size: clusters, machines, other
+    brokers or custom systems. They may also get jobs directly. In each instant the broker decides before its systems
+    do.
 
     Parameters
     ----------
     env
         the environment
     systems
-        the systems, with names that differ, in the order in which ties go to the first
+        the systems, with distinct names; ties go to the first
     policy
         a name, a policy, or a function of a view
     slowdowns
-        what multiplies run and requested times: one number a system, in their order or by name; or by (home,
-        destination), where what is not named is 1
+        factors of run and requested times: one number per system, in order or by name; or by (home, destination);
+        default: 1
     by
-        whether estimates go by ``"requested"`` or by ``"actual"`` run times: see
+        whether estimates use ``"requested"`` or ``"actual"`` run times: see
         :class:`~simmodel.systems.cluster.forecast.Forecast`
     name, rank
-        what reports call it; its turn among schedulers that share an instant, by default before those below it
+        its name in reports; its turn among schedulers that share an instant (default: before those below it)
 
     Attributes
     ----------
     families
-        the dependencies among the jobs that came together: first those submitted one by one
+        the dependencies within each group of jobs: first those submitted one by one, then each workload
     ledger
-        what is kept of the jobs for the record
+        data about the jobs for the record
     sources
-        the logs of which jobs are still to come
+        the sources of jobs still to be submitted
     queue, handed
-        the jobs that wait for the policy; those that were handed over and are not over
+        the jobs that wait for the policy; the jobs that were handed over and have not ended
     restored
-        the jobs that were not over in the snapshot that the broker was made from, by their rows there
+        the unfinished jobs of the snapshot that the broker was restored from, by their rows there
 
-    Observers hear ``job_handed(job, place)`` and ``job_rejected(job, reason)``, and from the systems what these tell.
+    Observers may have ``job_handed(job, place)`` and ``job_rejected(job, reason)``, and the hooks of the systems.
 
     Raises
     ------
     InputError
-        where there is no system, names or slowdowns do not match, or the policy is not known
+        if there is no system, a name is duplicate, slowdowns do not match the systems, or the policy is unknown
 
     >>> from simmodel import Environment
     >>> from simmodel import Cluster
@@ -87,7 +87,7 @@ class Broker(BrokerCore):
     >>> [(job.destination.name, job.started) for job in jobs]
     [('a', 0), ('b', 0), ('b', 0)]
 
-    A broker is a system too, so that brokers stand over brokers:
+    A broker is a system too, so brokers can be nested:
 
     >>> env = Environment()
     >>> inner = Broker(env, [Cluster(env, 4, name="a"), Cluster(env, 4, name="b")], "sgs-t", name="inner")
@@ -99,16 +99,16 @@ class Broker(BrokerCore):
     """
 
     def replay(self, workload: Workload, home: Any = None) -> Prepared:
-        """Submit the jobs of a workload, each at its instant; returns what was repaired and rejected.
+        """Submit the jobs of a workload, each at its instant; return the report of repaired and rejected jobs.
 
-        Jobs that no system can ever run are recorded as rejected and counted. May be called for several workloads.
+        Jobs that no system can ever run are recorded as rejected. May be called for several workloads.
 
         Parameters
         ----------
         workload
             the jobs
         home
-            the system they belong to, or its name
+            their home system, or its name
         """
         if self.work != "jobs":
             return super().replay(workload)
@@ -117,18 +117,18 @@ class Broker(BrokerCore):
     # ------------------------------------------------------------------ as a place
 
     def why_not(self, work: Job | TaskSet | Workflow) -> str | None:
-        """Say why no system that the policy may choose can ever run the work, or ``None``; a pure question."""
+        """Return why no system that the policy may choose can ever run the work, or ``None``; changes nothing."""
         return self._why_nowhere(self.live(self._checked(work), self.submitted, None, self.families[0]))
 
     def estimate(self, work: Job | TaskSet | Workflow, by: EstimateBasis = "requested") -> Estimate:
-        """Return the least of the estimates of the systems, by the end; ties go to the first.
+        """Return the estimate of the system with the earliest finish; ties go to the first.
 
-        The broker's own ``by`` holds, whatever is given here.
+        ``by`` is ignored: the broker's own setting applies.
 
         Raises
         ------
         ImpossibleWork
-            where no system that the policy may choose can ever run it
+            if no system that the policy may choose can ever run it
 
         >>> from simmodel import Environment
         >>> from simmodel import Cluster
@@ -145,20 +145,20 @@ class Broker(BrokerCore):
         return min([place.estimate(job) for place in able], key=lambda estimate: estimate.finish)
 
     def present(self) -> Iterator[BrokeredJob]:
-        """Iterate over the jobs that were submitted and are not over, handed over or not."""
+        """Iterate over the submitted jobs that have not ended, handed over or not."""
         yield from self.handed
         yield from self.queue
         yield from self.blocked()
 
     def all_below(self) -> Iterator[System[Any]]:
-        """Iterate over the systems below this one, those at the bottom first, and last of all this one."""
+        """Iterate over the systems below this one, bottom up, and finally this one."""
         for place in self.places:
             yield from place.system.all_below()
         yield self
 
     @property
     def load(self) -> Load:
-        """The sum of what is free, waits and runs in the systems, and of what waits for the broker."""
+        """The sum of the loads of the systems, plus the jobs that wait for the broker."""
         queue: list[Any] = list(self.queue)
         own = sum(work_units(job.processors, job.limit) for job in queue)
         loads = [Load(0, len(queue), own, 0), *(place.load for place in self.places)]
@@ -166,7 +166,7 @@ class Broker(BrokerCore):
 
     @property
     def offers(self) -> Offers:
-        """What jobs may ask for in any of the systems beside processors and time."""
+        """The requests that at least one system supports, in addition to processors and time."""
         found = [place.system.offers for place in self.places]
         queues = dict.fromkeys(name for each in found for name in each.queues)
         partitions = dict.fromkeys(name for each in found for name in each.partitions)
@@ -174,11 +174,11 @@ class Broker(BrokerCore):
 
     @property
     def largest(self) -> int:
-        """The processors that one job can have at most."""
+        """The largest number of processors that one job can have."""
         return max(place.system.largest for place in self.places)
 
     def settle(self) -> None:
-        """Hand over what waits at once: the estimates of the systems below know only what they have."""
+        """Hand over the waiting jobs at once: estimates of the systems below cover only their own jobs."""
         if not self.scheduler.external:
             self.scheduler.decide()
 
@@ -189,20 +189,20 @@ class Broker(BrokerCore):
     number_of = row_of
 
     def numbered(self) -> Mapping[int, BrokeredJob]:
-        """Return the jobs that are not over by their rows in the snapshot that the broker was made from."""
+        """Return the unfinished jobs by their rows in the snapshot that the broker was restored from."""
         return self.restored
 
     # ------------------------------------------------------------------ snapshots
 
     def snapshot(self) -> BrokerSnapshot:
-        """Return the state of the broker and its systems as a plain value, from which a simulation can go on.
+        """Return the state of the broker and its systems as a plain value, from which a simulation can continue.
 
         Best taken between events, after the decisions of the instant.
 
         Raises
         ------
         SnapshotError
-            where a system cannot be copied, a job is a process, or the memory of the policy is not of plain values
+            if a system cannot be copied, a job has a body, or the state of the policy is not a plain value
 
         >>> from simmodel import Environment
         >>> from simmodel import Cluster
@@ -224,21 +224,22 @@ class Broker(BrokerCore):
         policy: PolicyLike | None = None,
         policies: GivenPolicies = None,
     ) -> Broker:
-        """Return a broker with systems of its own that goes on where a snapshot was taken.
+        """Return a broker with new systems that continues from a snapshot.
 
         Parameters
         ----------
         env
-            an environment whose time is that of the snapshot
+            an environment at the instant of the snapshot
         policy
             of the broker; default: that of the snapshot
         policies
-            of its systems instead of their own: one for all, or by path
+            of its systems: one for all, or by path; default: those of the snapshot
 
         Raises
         ------
         InputError
-            where the time is another, a policy is not known by a name, or the snapshot contradicts itself
+            if the environment is at another instant, a policy of the snapshot was given as an object, or parts of the
+            snapshot do not fit together
 
         >>> from simmodel import Environment
         >>> from simmodel import Cluster
@@ -257,6 +258,6 @@ class Broker(BrokerCore):
     # ------------------------------------------------------------------ results
 
     def result(self, name: str | None = None) -> BrokerResult | TaskBrokerResult:
-        """Return what has happened so far to all jobs and in each system; ``name`` is what tables call it."""
+        """Return the result so far of all jobs and of each system; ``name`` is its name in tables."""
         make = broker_result if self.work == "jobs" else task_broker_result
         return make(self, name or self.scheduler.policy_name)

@@ -1,4 +1,4 @@
-"""Brokers over machines: sets of tasks, cut and continued."""
+"""Brokers over machines: sets of tasks, also cut by a snapshot and continued."""
 
 import numpy as np
 import pytest
@@ -101,14 +101,14 @@ def test_the_estimate_is_when_the_tasks_would_be_done() -> None:
 def test_what_does_not_go_together_is_refused() -> None:
     env = Environment()
     (machine,) = machines(env, "a")
-    with pytest.raises(InputError, match="systems that all run jobs, or tasks, expected: a runs tasks, c jobs"):
+    with pytest.raises(InputError, match="systems: must all run jobs or all run tasks; a runs tasks, c runs jobs"):
         Broker(env, [machine, Cluster(env, 4, name="c")])
-    with pytest.raises(InputError, match="slowdowns of jobs expected, found one of a, which runs tasks"):
+    with pytest.raises(InputError, match="slowdowns: a runs tasks; slowdowns apply to jobs only"):
         Broker(env, [machine], slowdowns=[2])
     broker = Broker(env, [machine])
-    with pytest.raises(InputError, match="a workflow or a task set expected, found Job"):
+    with pytest.raises(InputError, match="work: must be a Workflow or a TaskSet, got Job"):
         broker.submit(Job(run=1))
-    with pytest.raises(InputError, match="a Job expected, found"):
+    with pytest.raises(InputError, match="work: must be a Job, got"):
         Broker(env, [Cluster(env, 4)]).submit(TaskSet([1.0]))
     impossible = TaskSet([1.0], implementations=[("Quantum",)], name="q")
     assert "Quantum" in broker.why_not(impossible)

@@ -1,4 +1,4 @@
-"""Systems of every kind as places of brokers: clusters, systems of jobs of a user's own, and brokers."""
+"""Systems of every kind as places of brokers: clusters, custom systems of jobs, and brokers."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -68,7 +68,7 @@ def test_waiting_cancelling_and_dependencies_reach_through_all_levels() -> None:
         seen.append((env.now, first.state))
         outer.cancel(on_slots)
         seen.append((env.now, on_slots.state))
-        outer.cancel(on_slots)  # over: nothing happens
+        outer.cancel(on_slots)  # it has ended: nothing happens
         yield below & after & started
         seen.append((env.now, below.state, after.started, started.started))
 
@@ -116,7 +116,7 @@ def test_the_estimate_of_a_broker_is_the_least_of_its_places() -> None:
 
 
 def test_questions_change_nothing_also_where_they_raise() -> None:
-    """The policy of the cluster raises while it is simulated: the job is as it was."""
+    """The policy of the cluster raises while it is simulated; the job is unchanged."""
 
     def impatient(view):
         for job in view.waiting:
@@ -203,7 +203,7 @@ def test_wrong_jobs_are_refused_in_one_sentence() -> None:
 
 @pytest.mark.parametrize("policy", ["earliest-finish", EarliestFinish()], ids=["by name", "by class"])
 def test_earliest_finish_chooses_at_every_level(policy: Any) -> None:
-    """The same policy that maps tasks to processors hands jobs to clusters, and to a broker that does the same."""
+    """The policy that maps tasks to processors also hands jobs to clusters, and to a broker with the same policy."""
     machine = simulate("hetsim-slow", TaskSet([30.0, 40.0, 50.0]), policy)
     assert machine.tasks["processor"].tolist() == ["gpu", "fpga", "fpga"]
     env = Environment()
