@@ -1,4 +1,4 @@
-"""Snapshots: the state of a system at one instant as typed values, and their JSON."""
+"""Snapshots: the state of a system at one instant as typed values, read from and written to JSON."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Snapshots of a broker with all its systems, as plain values."""
+"""Snapshots of a broker and its systems, as plain values."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ POLICY = PolicyState(name="sgs-t", known_as="sgs-t")
 
 
 class Arriving(NamedTuple):
-    """A job that a broker has not handed over, or that is still to arrive.
+    """A job that waits for the broker, or that is still to arrive.
 
-    ``limit``: s, requested; ``length``: s that it will run, where that is known; both as on a cluster without a
-    slowdown. ``home``: the name of its cluster; empty: none. ``family``: the number of the jobs it came with, among
-    which those are that it may come after. ``tasks``: the columns of a set of tasks, which stands for a job.
+    ``limit``: requested time (s); ``length``: actual run time (s), if known; both without slowdown. ``home``: the name
+    of its home; empty: none. ``family``: the number of the group of jobs it belongs to, in which its dependencies are
+    looked up. ``tasks``: the columns of the task set, if the work is one.
     """
 
     id: int | str
@@ -46,7 +46,7 @@ class Arriving(NamedTuple):
 
 
 class SlowdownState(NamedTuple):
-    """What multiplies run and requested times at a place, for jobs of a home; empty: of any other."""
+    """The slowdown factor of a place for jobs of a home; an empty ``home``: for all other jobs."""
 
     home: str
     place: str
@@ -54,7 +54,7 @@ class SlowdownState(NamedTuple):
 
 
 class WaitState(NamedTuple):
-    """For whom a blocked job waits: the other's id, its start or its end, the job's row, which dependency it is."""
+    """A pending dependency: the other job, the awaited event, the row of the blocked job, the dependency's index."""
 
     family: Count
     other: int | str
@@ -64,7 +64,7 @@ class WaitState(NamedTuple):
 
 
 class OverState(NamedTuple):
-    """How a job ended that one still to arrive names."""
+    """The final state of an ended job on which an arrival depends."""
 
     family: Count
     job: int | str
@@ -72,7 +72,7 @@ class OverState(NamedTuple):
 
 
 class PlannedState(NamedTuple):
-    """What comes of a blocked job at an instant (s): a think time ends, or it is withdrawn."""
+    """A planned event of a blocked job at an instant (s): the end of a think time, or a cancellation."""
 
     at: Instant
     what: Annotated[str, one_of("eligible", "cancel")]
@@ -80,10 +80,10 @@ class PlannedState(NamedTuple):
 
 
 class Handed(NamedTuple):
-    """A job that was handed over and is not over: its row in the record, its number at its place, as it came.
+    """A job that was handed over and has not ended: its row in the record, its number at its place, its request.
 
-    ``start``, ``end``: s, what was expected of its place, where the policy asked. ``eligible``: s, when all had come
-    that it came after. ``family``: as of :class:`Arriving`.
+    ``start``, ``end``: the estimate of its place (s), if the policy asked for one. ``eligible``: the instant (s) at
+    which all its dependencies were satisfied. ``family``: as in :class:`Arriving`.
     """
 
     row: Count
@@ -103,27 +103,27 @@ class Handed(NamedTuple):
 
 @attrs.frozen(kw_only=True, eq=False, slots=False, repr=False)
 class BrokerSnapshot(Snapshot):
-    """A broker and the systems below it at one instant; beside what all snapshots have:
+    """A broker and the systems below it at one instant, with the fields of all snapshots and:
 
     Parameters
     ----------
     places
         the snapshot of each system below, in the order of the places
     by
-        what estimates go by
+        the run times that estimates use
     slowdowns
-        those that are not 1
+        the slowdown factors other than 1
     waiting, blocked
-        what waits for the policy, in order; what waits for other jobs
+        jobs that wait for the policy, in order; jobs that wait for other jobs
     handed
-        what was handed over and is not over
+        jobs that were handed over and have not ended
     arrivals
-        what is still to arrive, source by source
+        jobs still to arrive, source by source
     waits, over, planned
-        for whom blocked jobs wait; the jobs that are over and that arrivals name; what is to come of blocked jobs
+        pending dependencies of blocked jobs; ended jobs on which arrivals depend; planned events of blocked jobs
 
-    ``simulate(snapshot)`` goes on from it, and so does :meth:`Broker.from_snapshot
-    <simmodel.systems.broker.system.Broker.from_snapshot>`.
+    ``simulate(snapshot)`` and :meth:`Broker.from_snapshot <simmodel.systems.broker.system.Broker.from_snapshot>`
+    continue from it.
     """
 
     system: ClassVar[str] = "broker"
@@ -149,7 +149,7 @@ class BrokerSnapshot(Snapshot):
 
     @property
     def tally(self) -> tuple[int, int]:
-        """How many jobs run and how many wait, here and below."""
+        """The numbers of running and of waiting jobs, here and below."""
         running, waiting = super().tally
         return running, waiting + len(self.waiting) + len(self.blocked)
 
@@ -160,20 +160,20 @@ class BrokerSnapshot(Snapshot):
 
     @property
     def ids(self) -> list[int | str]:
-        """The ids of the jobs that the systems below have, and of those that wait for the policy."""
+        """The ids of the jobs in the systems below and of those that wait for the policy."""
         return [*super().ids, *(job.id for job in self.waiting)]
 
     @property
     def unfinished(self) -> int:
-        """How many jobs it holds, those still to arrive included."""
+        """The number of unfinished jobs, including those still to arrive."""
         return super().unfinished + len(self.waiting) + len(self.blocked) + sum(map(len, self.arrivals))
 
     def reseeded(self) -> BrokerSnapshot:
-        """Return the snapshot without its random streams, and without those of its places."""
+        """Return the snapshot without its random streams and those of its places."""
         return attrs.evolve(self, streams=(), places=tuple(each.reseeded() for each in self.places))
 
     def expected(self, *, actual: bool = False) -> BrokerSnapshot:
-        """Return what a what-if may see, as that of a cluster does, of the broker and of its places."""
+        """Return the part of the snapshot that a what-if may see; see ``ClusterSnapshot.expected``."""
         waiting, blocked = self.waiting, self.blocked
         if not actual:
             waiting, blocked = (tuple(map(_seen, jobs)) for jobs in (waiting, blocked))

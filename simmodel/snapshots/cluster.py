@@ -1,4 +1,4 @@
-"""Snapshots of clusters, and whether the parts of one fit together: a file may have been written by anybody."""
+"""Snapshots of clusters, with a consistency check for those read from files."""
 
 from __future__ import annotations
 
@@ -34,30 +34,30 @@ OPTIONS = ClusterOptions()
 
 @attrs.frozen(kw_only=True, eq=False, slots=False, repr=False)
 class ClusterSnapshot(JobsSnapshot):
-    """A cluster at one instant; beside what all snapshots have (see :class:`~simmodel.snapshots.snapshot.Snapshot`):
+    """A cluster at one instant, with the fields of every :class:`~simmodel.snapshots.snapshot.Snapshot` and:
 
     Parameters
     ----------
     platform, options
-        as built
+        the spec and options of the cluster
     running
-        what runs, place by place, in the order of the starts there
+        running jobs, place by place, in the order of their starts
     waiting, held, blocked
-        what waits, in the order of arrival; what a limit holds; what waits for other jobs
+        waiting jobs, in order of arrival; jobs held by a limit; jobs that wait for other jobs
     new
-        numbers of the waiting jobs that came since the last decision
+        numbers of the waiting jobs that arrived since the last decision
     arrivals
-        what is still to be submitted
+        jobs still to be submitted
     places, consumables
-        what of each place is away; what of each consumable is free
+        unavailable parts of each place; the free amount of each consumable
     waits
-        for whom blocked jobs wait
+        pending dependencies of blocked jobs
     over
-        (id, how it ended) of the jobs that are over and that arrivals name
+        (id, final state) of ended jobs on which arrivals depend
     usage
-        (half-life in s, ((user, processor seconds, processors held, instant), ...)) of each record of consumption
+        (half-life in s, ((user, processor seconds, processors held, instant), ...)) of each usage record
     planned
-        what is to come, in order
+        planned events, in order
     """
 
     system: ClassVar[str] = "cluster"
@@ -86,16 +86,16 @@ class ClusterSnapshot(JobsSnapshot):
 
     @property
     def works(self) -> Iterator[WorkState]:
-        """What has been submitted and is not over: what runs, waits, is held and is blocked."""
+        """The submitted jobs that have not ended: running, waiting, held and blocked."""
         yield from (run.work for run in self.running)
         for works in (self.waiting, self.held, self.blocked):
             yield from works
 
     def expected(self, *, actual: bool = False) -> ClusterSnapshot:
-        """Return what a what-if may see: no arrivals, failures or cancellations to come, and no actual run times.
+        """Return the part that a what-if may see: no future arrivals, failures or cancellations, no actual run times.
 
-        What runs is expected to end when a policy expects it to, and just after now where that is past; what waits is
-        expected to run the time that it is planned with. With ``actual`` run times stay what they are.
+        Running jobs end at their expected end, or just after now if that is past; waiting jobs run for their planned
+        time. With ``actual``, run times are kept.
         """
         parts: dict[str, Any] = {}
         if not actual:
@@ -115,7 +115,7 @@ class ClusterSnapshot(JobsSnapshot):
         return attrs.evolve(seen, submitted=max((work.number for work in seen.works), default=-1) + 1)
 
     def check(self) -> None:
-        """Raise ``InputError``, with its place, where two parts of the snapshot do not fit together."""
+        """Raise ``InputError``, with its place, if parts of the snapshot do not fit together."""
         _Check(self).run()
 
 
@@ -141,7 +141,7 @@ class _Check:
         return InputError(message, place=place)
 
     def run(self) -> None:
-        """Look at all of it."""
+        """Check all parts."""
         self._works()
         self._places()
         self._running()
@@ -163,18 +163,18 @@ class _Check:
         queues = {queue.name for queue in self.snapshot.platform.queues}
         for part, i, work in self._each():
             if work.number in self.known and work.number >= 0:
-                raise self.error(f"numbers that differ expected, found {work.number} twice", f"{part}.number[{i}]")
+                raise self.error(f"duplicate number {work.number}", f"{part}.number[{i}]")
             self.known[work.number] = work
             if (work.submit < now) if part == "arrivals" else (work.submit > now):
-                when = "at or after" if part == "arrivals" else "up to"
-                raise self.error(f"an instant {when} {now:g} s expected, found {work.submit:g}", f"{part}.submit[{i}]")
+                limit = ">=" if part == "arrivals" else "<="
+                raise self.error(f"must be an instant {limit} {now:g} s, got {work.submit:g}", f"{part}.submit[{i}]")
             spec = work.spec
             if spec is not None and spec.queue is not None and queues and str(spec.queue) not in queues:
                 raise self.error(unknown("queue", str(spec.queue), sorted(queues)).message, f"{part}.spec[{i}].queue")
             if part == "held" and (spec is None or spec.queue is None or not queues):
-                raise self.error("a job of a queue expected: only those are held", f"held.spec[{i}]")
+                raise self.error("must name a queue: other jobs cannot be held", f"held.spec[{i}]")
             if part == "blocked" and (spec is None or not spec.dependencies):
-                raise self.error("a job with dependencies expected: only those are blocked", f"blocked.spec[{i}]")
+                raise self.error("must have dependencies: other jobs cannot be blocked", f"blocked.spec[{i}]")
             if work.place not in self.capacity and not (part == "arrivals" and spec is not None and not work.place):
                 raise self.error(unknown("place", work.place, self.capacity).message, f"{part}.place[{i}]")
 
@@ -184,12 +184,12 @@ class _Check:
         for i, run in enumerate(self.snapshot.running):
             place = run.place
             if run.started > now:
-                raise self.error(f"an instant up to {now:g} s expected, found {run.started:g}", f"running.started[{i}]")
+                raise self.error(f"must be an instant <= {now:g} s, got {run.started:g}", f"running.started[{i}]")
             if run.end is not None and run.end < now:
-                raise self.error(f"an instant from {now:g} s on expected, found {run.end:g}", f"running.end[{i}]")
+                raise self.error(f"must be an instant >= {now:g} s, got {run.end:g}", f"running.end[{i}]")
             if (run.held is not None) != (place in self.nodes):
-                expected = f"nodes of {place}" if place in self.nodes else f"no nodes, {place} has none,"
-                raise self.error(f"{expected} expected, found {run.held}", f"running.held[{i}]")
+                expected = f"nodes of {place}" if place in self.nodes else f"None ({place} has no nodes)"
+                raise self.error(f"must be {expected}, got {run.held}", f"running.held[{i}]")
             if run.held is not None:
                 for node in run.held.nodes.tolist():
                     self._node(node, place, f"running.held[{i}]")
@@ -197,13 +197,13 @@ class _Check:
                 used[place] += run.work.processors
                 if used[place] > self.capacity[place]:
                     raise self.error(
-                        f"at most {self.capacity[place]} processors in use on {place} expected, found {used[place]}",
+                        f"must be at most {self.capacity[place]} in total on {place}, got {used[place]}",
                         f"running.processors[{i}]",
                     )
 
     def _node(self, node: int, place: str, where: str) -> None:
         if not 0 <= node < self.nodes[place]:
-            raise self.error(f"a node of {place} (0 to {self.nodes[place] - 1}) expected, found {node}", where)
+            raise self.error(f"must be a node of {place} (0 to {self.nodes[place] - 1}), got {node}", where)
 
     # ------------------------------------------------------------------ places
 
@@ -215,50 +215,51 @@ class _Check:
             identified = state.name in self.nodes
             if state.down and isinstance(state.down, int) == identified:
                 raise self.error(
-                    f"{'nodes' if identified else 'processors'} expected, found {state.down}", f"{where}.down"
+                    f"must be {'nodes' if identified else 'processors'}, got {state.down}", f"{where}.down"
                 )
             for node, _ in () if isinstance(state.down, int) else state.down:
                 self._node(node, state.name, f"{where}.down")
             for j, (_, _, what, _, why) in enumerate(state.windows):
                 if isinstance(what, int) == identified:
-                    found = f"{'nodes' if identified else 'processors'} expected, found {what}"
+                    found = f"must be {'nodes' if identified else 'processors'}, got {what}"
                     raise self.error(found, f"{where}.windows[{j}]")
                 if why and why not in ("maintenance", "not yet open", "closed"):
                     name = why.removeprefix("reservation ")
                     if name not in {each.name for each in self.snapshot.platform.reservations}:
-                        raise self.error(f"what a window is for expected, found {why!r}", f"{where}.windows[{j}]")
+                        expected = "'maintenance', 'not yet open', 'closed' or 'reservation NAME'"
+                        raise self.error(f"must be {expected}, got {why!r}", f"{where}.windows[{j}]")
         names = {each.name for each in self.snapshot.platform.consumables}
         for i, (name, _) in enumerate(self.snapshot.consumables):
             if name not in names:
                 raise self.error(unknown("consumable", name, sorted(names)).message, f"consumables[{i}]")
 
-    # ------------------------------------------------------------------ what names something else
+    # ------------------------------------------------------------------ references
 
     def _references(self) -> None:
         snapshot = self.snapshot
         waiting = {work.number for work in snapshot.waiting}
         for i, number in enumerate(snapshot.new):
             if number not in waiting:
-                raise self.error(f"the number of a waiting job expected, found {number}", f"new[{i}]")
+                raise self.error(f"must be the number of a waiting job, got {number}", f"new[{i}]")
         blocked = {work.number: work for work in snapshot.blocked}
         for i, (_, _, number, which) in enumerate(snapshot.waits):
             spec = blocked[number].spec if number in blocked else None
             if spec is None:
-                raise self.error(f"the number of a blocked job expected, found {number}", f"waits[{i}]")
+                raise self.error(f"must be the number of a blocked job, got {number}", f"waits[{i}]")
             if not which < len(spec.dependencies):
-                raise self.error(f"one of {len(spec.dependencies)} dependencies expected, found {which}", f"waits[{i}]")
+                raise self.error(f"must be a dependency below {len(spec.dependencies)}, got {which}", f"waits[{i}]")
         for name, state in snapshot.streams:
             if not isinstance(state, dict) or state.get("bit_generator") != "PCG64":
-                raise self.error(f"the state of a PCG64 generator expected, found {state!r}", f"streams.{name}")
+                raise self.error(f"must be the state of a PCG64 generator, got {state!r}", f"streams.{name}")
 
     def _planned(self) -> None:
-        """Each thing to come names what is there; what runs ends when it says, and what arrives does so once."""
+        """Check planned events: their references exist, ends match the running jobs, each arrival is planned once."""
         arriving: list[int] = []
         ending: dict[int, float] = {}
         for i, each in enumerate(self.snapshot.planned):
             where = f"planned[{i}]"
             if each.at < self.snapshot.now:
-                raise self.error(f"an instant from {self.snapshot.now:g} s on expected, found {each.at:g}", where)
+                raise self.error(f"must be an instant >= {self.snapshot.now:g} s, got {each.at:g}", where)
             if each.what not in _KINDS:
                 raise self.error(unknown("planned event", each.what, _KINDS).message, where)
             try:
@@ -266,7 +267,7 @@ class _Check:
             except (TypeError, ValueError, IndexError, KeyError):
                 fine = False
             if not fine:
-                raise self.error(f"{each.what!r} and what it is about expected, found {list(each.about)}", where)
+                raise self.error(f"must be valid arguments of {each.what!r}, got {list(each.about)}", where)
             if each.what == "end":
                 ending[each.about[0]] = each.at
             elif each.what == "arrivals":
@@ -275,16 +276,15 @@ class _Check:
                 arriving += each.about
         for row, run in enumerate(self.snapshot.running):
             if ending.get(row) != run.end:
-                found = "none" if row not in ending else f"{ending[row]:g} s"
-                expected = "no end" if run.end is None else f"its end at {run.end:g} s"
-                raise self.error(f"{expected} in what is planned expected, found {found}", f"running.end[{row}]")
+                expected = "None (no end is planned)" if row not in ending else f"the planned end, {ending[row]:g} s"
+                raise self.error(f"must be {expected}, got {run.end}", f"running.end[{row}]")
         if sorted(arriving) != list(range(len(self.snapshot.arrivals))):
             raise self.error(
-                f"each of {len(self.snapshot.arrivals)} arrivals planned once expected, found {len(arriving)} plans",
+                f"must plan each of {len(self.snapshot.arrivals)} arrivals once, got {len(arriving)} plans",
                 "planned",
             )
 
-    # ------------------------------------------------------------------ what can be planned
+    # ------------------------------------------------------------------ kinds of planned events
 
     def _end(self, each: Planned) -> bool:
         (row,) = each.about

@@ -1,8 +1,8 @@
-"""One codec for the states of all systems: typed values to what JSON can hold, and back, each value checked.
+"""The codec for the states of all systems: typed values to JSON values and back; each value read is checked.
 
-An attrs class is an object, whose fields are left out where they equal their default; a ``NamedTuple`` is a list;
-``Columns`` are rows written as an object of columns; ``Keyed`` are pairs written as an object. Infinity is the text
-``"inf"``. Numbers are written so that they are read back as they were.
+An attrs class is an object without the fields that equal their default; a ``NamedTuple`` is a list; ``Columns`` are
+rows written as an object of columns; ``Keyed`` are pairs written as an object. Infinity is the string ``"inf"``.
+Numbers survive the round trip exactly.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ T = TypeVar("T")
 
 
 def read_state(values: Plain, kind: type[T]) -> T:
-    """Return the state of a type that plain values describe.
+    """Return the state of a type from plain values.
 
     Raises
     ------
     InputError
-        where a key is unknown or missing, or a value is not possible; with its path inside the values
+        if a key is unknown or missing, or a value is invalid; with its path inside the values
 
     >>> read_state({"job": 7, "after": "start"}, Job)
     Traceback (most recent call last):
@@ -62,17 +62,17 @@ def read_state(values: Plain, kind: type[T]) -> T:
 
 
 def write_fields(state: attrs.AttrsInstance) -> dict[str, Any]:
-    """Return the fields of an attrs object as plain values, but for those that equal their default."""
+    """Return the fields of an attrs object that differ from their default, as plain values."""
     kind: Any = type(state)
     return _object_writer(kind)(state)
 
 
 def register_state(kind: type[T], read: Callable[[Plain], T], write: Write) -> None:
-    """Have a class read and written by functions of its own."""
+    """Register custom functions that read and write a class."""
     _OWN[kind] = (read, write)
 
 
-# ---------------------------------------------------------------------- classes with a form of their own
+# ---------------------------------------------------------------------- classes with a special form
 
 
 def _read_allocation(value: Plain) -> Allocation:
@@ -86,17 +86,17 @@ def _read_allocation(value: Plain) -> Allocation:
 def _write_job(job: Job) -> dict[str, Any]:
     if job.body is not None:
         raise SnapshotError(f"job {job.id}: work in a generator body cannot be copied")
-    # It is always said for how many processors: the default depends on what else the job asks for.
+    # The number of processors is always written: its default depends on the rest of the request.
     return {"processors": _plain(job.processors), **_object_writer(Job)(job)}
 
 
 def _plain(value: Any) -> Any:
-    """Return a number of numpy's as one of Python's."""
+    """Return a NumPy number as a Python number."""
     return value.item() if hasattr(value, "item") else value
 
 
 def _described(spec: SystemSpec) -> dict[str, Any]:
-    """Return a description as it is once it has been read back: what is a float there is one here."""
+    """Return a spec as plain values in the form they have after a round trip, with floats as floats."""
     return to_dict(from_dict(to_dict(spec)))
 
 
@@ -108,7 +108,7 @@ def _described_once(spec: SystemSpec) -> dict[str, Any]:
 def _write_spec(spec: SystemSpec) -> dict[str, Any]:
     try:
         return _described_once(spec)  # type: ignore[arg-type]
-    except TypeError:  # it holds options, which have no hash
+    except TypeError:  # specs with unhashable options
         return _described(spec)
 
 
@@ -118,9 +118,9 @@ def _is_spec(kind: Form) -> bool:
 
 def _spec_reader(kind: type) -> Read:
     def read(value: Plain, _kind: Form) -> Any:
-        spec = from_dict(value)  # type: ignore[arg-type]  # it says what it expects
+        spec = from_dict(value)  # type: ignore[arg-type]  # it checks the value itself
         if not isinstance(spec, kind):
-            raise InputError(f"a {kind.__name__} expected, found a {type(spec).__name__}", place="kind")
+            raise InputError(f"must be a {kind.__name__}, got a {type(spec).__name__}", place="kind")
         return spec
 
     return read
@@ -168,14 +168,14 @@ def _read_float(value: Plain, _kind: Form) -> float:
     if value == "inf":
         return inf
     if type(value) is not int:
-        raise InputError(f"a number expected, found {value!r}")
+        raise InputError(f"must be a number, got {value!r}")
     return float(value)
 
 
 def _read_literal(value: Plain, kind: Form) -> Any:
     allowed = get_args(kind)
     if value not in allowed or type(value) not in map(type, allowed):
-        raise InputError(f"{' or '.join(map(repr, allowed))} expected, found {value!r}")
+        raise InputError(f"must be {' or '.join(map(repr, allowed))}, got {value!r}")
     return value
 
 
@@ -204,7 +204,7 @@ def _tuple_reader(kind: Form) -> Read:
     def read(value: Plain, _kind: Form) -> tuple[Any, ...]:
         given = items(value)
         if len(given) != len(readers):
-            raise InputError(f"{len(readers)} values expected, found {len(given)}")
+            raise InputError(f"must have {len(readers)} values, got {len(given)}")
         return tuple(_read_each(given, readers))
 
     return read
@@ -219,7 +219,7 @@ def _row_reader(kind: type) -> Read:
     def read(value: Plain, _kind: Form) -> Any:
         given = items(value)
         if len(given) < len(plain) or (len(given) > len(plain) and not rest):
-            raise InputError(f"[{', '.join(each.name for each in fields)}] expected, found {value!r}")
+            raise InputError(f"must be [{', '.join(each.name for each in fields)}], got {value!r}")
         found = []
         for field, each, (one, of) in zip(plain, given, readers, strict=False):
             try:
@@ -237,7 +237,7 @@ def _mapping_reader(kind: Form) -> Read:
 
     def read(value: Plain, _kind: Form) -> dict[str, Any]:
         if not isinstance(value, Mapping):
-            raise InputError(f"keys with values expected, found {value!r}")
+            raise InputError(f"must be a mapping of keys to values, got {value!r}")
         found = {}
         for key, each in value.items():
             try:
@@ -285,14 +285,14 @@ def _annotated_reader(kind: Form) -> Read:
         except InputError:
             found = None
         if found is None or not test(found):
-            raise InputError(f"{expected} expected, found {value!r}")
+            raise InputError(f"must be {expected}, got {value!r}")
         return found
 
     return read
 
 
 # ---------------------------------------------------------------------- writing
-# A writer is a function, or None where values of the type are plain as they are.
+# A writer is a function, or None if values of the type are plain already.
 
 
 @cache

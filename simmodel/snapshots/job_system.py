@@ -1,4 +1,4 @@
-"""Snapshots of systems of jobs: what a small kind of system needs to be copied."""
+"""Snapshots of systems of jobs: the base for small kinds of systems."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ __all__ = ["JobSystemSnapshot"]
 
 @attrs.frozen(kw_only=True, eq=False, slots=False, repr=False)
 class JobSystemSnapshot(JobsSnapshot):
-    """A system of jobs at one instant; beside what all snapshots have:
+    """A system of jobs at one instant, with the fields of all snapshots and those below.
 
-    A kind of system derives its own class: an attrs class like this one that says of which ``system`` it is, the type
-    of its ``platform``, and what the kind has besides.
+    A kind of system derives its own attrs class, which names its ``system``, narrows the type of ``platform`` and adds
+    its own fields.
 
     Parameters
     ----------
     platform
-        the description of the system
+        the spec of the system
     running, waiting
-        what runs, in the order of the starts; what waits, in order
+        running jobs, in the order of their starts; waiting jobs, in order
     arrivals
-        what is still to be submitted
+        jobs still to be submitted
     """
 
     platform: Any
@@ -39,7 +39,7 @@ class JobSystemSnapshot(JobsSnapshot):
         return f"<{type(self).__name__} of {self.name} at {self.now:g} s: {running} running, {waiting} waiting>"
 
     def expected(self, *, actual: bool = False) -> JobSystemSnapshot:
-        """Return what a what-if may see: no arrivals, and expected instead of actual run times."""
+        """Return the part that a what-if may see: no arrivals, and expected instead of actual run times."""
         parts: dict[str, Any] = {}
         if not actual:
             parts["running"] = tuple(run._replace(work=seen_work(run.work), end=None) for run in self.running)

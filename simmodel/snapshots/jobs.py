@@ -1,4 +1,4 @@
-"""The states of jobs, places and plans in a snapshot of a cluster, and what of them a what-if may see."""
+"""The states of jobs, places and planned events in snapshots, and the parts that a what-if may see."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = [
 
 
 class Whole(NamedTuple):
-    """The seconds of a job before it was suspended: requested, expected and, where it is known, that it would run."""
+    """The times (s) of a job before it was suspended: requested, expected and, if known, actual."""
 
     requested: Seconds
     expected: Seconds
@@ -41,12 +41,12 @@ class Whole(NamedTuple):
 
 
 class Past(NamedTuple):
-    """What happened to a job before: only of jobs that were blocked, or whose executions were stopped.
+    """The history of a job that was blocked or whose execution was stopped.
 
-    ``attempts`` before the present one; ``eligible``, ``first_start`` (of a job that started again), ``attempt_start``
-    (of one that was suspended since) and ``last_start`` in s; ``executed`` seconds whose work was not thrown away;
-    ``whole``: its times before it was suspended; ``resumes``: the parts of nodes that it goes on with, ``True`` where
-    only processors count, ``None`` where it starts from the beginning.
+    ``attempts`` before the present one; ``eligible``, ``first_start`` (of a restarted job), ``attempt_start`` (of a job
+    suspended since) and ``last_start`` in s; ``executed``: seconds of work that was kept; ``whole``: its times before
+    it was suspended; ``resumes``: the parts of nodes on which it resumes, ``True`` if nodes are not identified,
+    ``None`` if it restarts.
     """
 
     attempts: Count = 0
@@ -60,11 +60,11 @@ class Past(NamedTuple):
 
 
 class WorkState(NamedTuple):
-    """A job as a snapshot holds it.
+    """The state of a job in a snapshot.
 
-    ``requested``: the seconds that it is planned with; ``expected``: those that it is planned with once it runs;
-    ``duration``: those that it will run, where that is known; ``number``: its place in the order of submission;
-    ``priority`` includes that of its queue and partition; ``spec``: what it was submitted as, where that says more.
+    ``requested``: the planned time (s) while it waits; ``expected``: the planned time once it runs; ``duration``: the
+    actual run time, if known; ``number``: its position in the order of submission; ``priority`` includes that of its
+    queue and partition; ``spec``: the job as submitted, if it has more than these fields.
     """
 
     id: int | str
@@ -83,10 +83,10 @@ class WorkState(NamedTuple):
 
 
 class RunningWork(NamedTuple):
-    """A job that runs: since when, its expected end and, only where it was taken from a simulation, its actual one.
+    """A running job: its start, its expected end and, only in snapshots of simulations, its actual end (s).
 
-    ``held``: the parts of nodes that it holds, where nodes are identified; ``attempt``: from 1 on; ``released``: what
-    it held is given back, though its end is still an event of this instant.
+    ``held``: the parts of nodes that it holds, if nodes are identified; ``attempt``: from 1; ``released``: its
+    processors are free already, although its end is still an event of this instant.
     """
 
     work: WorkState
@@ -99,22 +99,22 @@ class RunningWork(NamedTuple):
 
     @property
     def id(self) -> int | str:
-        """The job."""
+        """The id of the job."""
         return self.work.id
 
     @property
     def place(self) -> str:
-        """Where it runs."""
+        """The name of the place where it runs."""
         return self.work.place
 
     @property
     def nodes(self) -> tuple[int, ...] | None:
-        """The numbers of its nodes, where nodes are identified."""
+        """The numbers of its nodes; ``None`` if nodes are not identified."""
         return None if self.held is None else tuple(self.held.nodes.tolist())
 
 
 class WindowState(NamedTuple):
-    """A time in which part of a place is away: from when until when (s), what, whether it has begun, and for what."""
+    """A window in which part of a place is unavailable: start and end (s), the part, whether it has begun, why."""
 
     start: Instant
     end: float
@@ -125,9 +125,9 @@ class WindowState(NamedTuple):
 
 @attrs.frozen
 class PlaceState:
-    """What of a place is away: ``down`` processors, or ((node, for how many reasons), ...); and its windows.
+    """The unavailable parts of a place: ``down`` processors or ((node, number of reasons), ...), and its windows.
 
-    ``open``: of a reservation, whether what fails of its partition fails here too.
+    ``open``: for a reservation, whether failures of its partition affect it too.
     """
 
     name: str
@@ -137,7 +137,7 @@ class PlaceState:
 
 
 class Wait(NamedTuple):
-    """For whom a blocked job waits: the other's id, its start or its end, the job's number, which dependency it is."""
+    """A pending dependency: the other job, the awaited event, the blocked job's number, the dependency's index."""
 
     other: int | str
     what: Annotated[str, one_of("start", "end")]
@@ -146,7 +146,7 @@ class Wait(NamedTuple):
 
 
 class Planned(NamedTuple):
-    """Something to come at an instant (s); in the order of the snapshot's list where instant and priority are one."""
+    """A planned event at an instant (s); ties of instant and priority keep the order of the snapshot's list."""
 
     at: float
     priority: float
@@ -155,21 +155,21 @@ class Planned(NamedTuple):
 
 
 _WHEN = attrgetter("at", "priority")
-_UNKNOWN = ("end", "arrivals", "submission", "cancel", "down", "fail")  # to a what-if, of what is planned
+_UNKNOWN = ("end", "arrivals", "submission", "cancel", "down", "fail")  # kinds of planned events hidden from a what-if
 
 
 def just_after(instant: float) -> float:
-    """Return the first instant (s) after one."""
+    """Return the next representable instant (s)."""
     return nextafter(instant, inf)
 
 
 def expected_end(now: float, end: float) -> float:
-    """Return when work is expected to end that was expected to end then (s): just after now where that is past."""
+    """Return the expected end (s) as of now: just after now if it is past."""
     return end if end > now else just_after(now)
 
 
 def seen_work(work: WorkState) -> WorkState:
-    """Return a job without what only its end will tell: it runs the time that it is planned with."""
+    """Return a job without its actual run time and outcome: it runs for its planned time."""
     if work.spec is None and work.past is None:
         return work._replace(duration=None, outcome="completed")
     spec, past = work.spec, work.past
@@ -181,13 +181,13 @@ def seen_work(work: WorkState) -> WorkState:
 
 
 def expected_plans(planned: Iterable[Planned], platform: ClusterSpec, now: float, *, actual: bool) -> list[Planned]:
-    """Return what is known to come: windows, the return of what is away, think times, and the policy's own alarms.
+    """Return the planned events that are known in advance: windows, repairs, think times, and alarms of the policy.
 
-    What failed by chance is expected back after the mean time to repair, and fails no more. ``actual``: also the ends
-    of what runs.
+    Parts that failed by chance return after the mean time to repair and do not fail again. With ``actual``, the ends
+    of running jobs are included.
     """
     plans = list(planned)
-    later = {each.about[0] for each in plans if each.what == "down"}  # outages that nobody knows of yet
+    later = {each.about[0] for each in plans if each.what == "down"}  # outages still unknown
     known = [each for each in plans if actual and each.what == "end"]
     for each in plans:
         if each.what in _UNKNOWN or (each.what == "up" and each.about[0] in later):
@@ -200,7 +200,7 @@ def expected_plans(planned: Iterable[Planned], platform: ClusterSpec, now: float
 
 
 class JobsSnapshot(Snapshot):
-    """What the snapshots of systems that run jobs share: which jobs they hold."""
+    """The common base of the snapshots of systems that run jobs."""
 
     running: tuple[RunningWork, ...]
     waiting: tuple[WorkState, ...]
@@ -208,26 +208,26 @@ class JobsSnapshot(Snapshot):
 
     @property
     def works(self) -> Iterator[WorkState]:
-        """What has been submitted and is not over: what runs, then what waits."""
+        """The submitted jobs that have not ended: running jobs, then waiting jobs."""
         yield from (run.work for run in self.running)
         yield from self.waiting
 
     @property
     def ids(self) -> list[int | str]:
-        """The ids of the jobs that have been submitted and are not over."""
+        """The ids of the submitted jobs that have not ended."""
         return [work.id for work in self.works]
 
     @property
     def begun(self) -> set[tuple[int | str, float]]:
-        """The ids of the jobs that run, each with its start (s)."""
+        """The ids of the running jobs, each with its start (s)."""
         return {(run.work.id, run.started) for run in self.running}
 
     @property
     def tally(self) -> tuple[int, int]:
-        """How many jobs run and how many wait."""
+        """The numbers of running and of waiting jobs."""
         return len(self.running), len(self.waiting)
 
     @property
     def unfinished(self) -> int:
-        """How many jobs it holds, those still to arrive included."""
+        """The number of unfinished jobs, including those still to arrive."""
         return sum(1 for _ in self.works) + len(self.arrivals)

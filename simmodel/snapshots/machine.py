@@ -1,4 +1,4 @@
-"""Snapshots of machines: the tasks that are not done, where data lie and move, and what each processor is doing."""
+"""Snapshots of machines: unfinished tasks, locations and transfers of data, and the state of each processor."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ POLICY = PolicyState(name="hrr", known_as="hrr")
 
 @attrs.frozen
 class SetState:
-    """A task set of which tasks are not done: when it was submitted (s), and the reconfiguration times it fixes."""
+    """A task set with unfinished tasks: its submission instant (s) and its fixed reconfiguration times (s)."""
 
     name: str
     at: float
@@ -39,11 +39,12 @@ class SetState:
 
 
 class TaskState(NamedTuple):
-    """A task that is not done, and where it stands; sets, parents, data and places are numbers in the snapshot.
+    """An unfinished task; sets, parents, data and places are given by their numbers in the snapshot.
 
-    ``run``: its nominal seconds, where it has any; ``speeds``: expected seconds by kind of processor; ``error``: of the
-    model, -1 to 1; ``load``: where in the interval of a processor the reconfiguration of a task without a family lies;
-    ``share``: expected seconds in the queue of its processor; ``stamps``: the instants (s) at which its phases began.
+    ``run``: its nominal run time (s), if any; ``speeds``: expected seconds by kind of processor; ``error``: of the
+    model, -1 to 1; ``load``: for a task without a family, the position of its reconfiguration time in the interval of a
+    processor; ``share``: expected seconds in the queue of its processor; ``stamps``: the instants (s) at which its
+    phases began.
     """
 
     id: int | str
@@ -74,7 +75,7 @@ class TaskState(NamedTuple):
 
 
 class DataState(NamedTuple):
-    """Data that lie in pools (``copies``), or that tasks read or write; ``given``: the set still to bring them."""
+    """A data object held in pools (``copies``) or used by tasks; ``given``: the set that has yet to bring it."""
 
     name: str
     size: float
@@ -86,7 +87,7 @@ class DataState(NamedTuple):
 
 @attrs.frozen
 class PoolState:
-    """A memory pool: bytes used now and at most; the data in it, leaving, out of date, awaited, and those that wait."""
+    """A memory pool: bytes used now and at peak; data held, leaving, stale and awaited, and data waiting for room."""
 
     name: str
     used: float = 0.0
@@ -99,7 +100,7 @@ class PoolState:
 
 
 class RunningTaskState(NamedTuple):
-    """A task that a processor works on: since when, and until when it is expected to (s)."""
+    """A task on a processor: its start and its expected end (s)."""
 
     task: Count
     started: Instant
@@ -107,7 +108,7 @@ class RunningTaskState(NamedTuple):
 
 
 class RankedTask(NamedTuple):
-    """A task in a queue by priority: what it is ordered by."""
+    """A task in a queue by priority, with its sort key."""
 
     priority: float
     rank: Count
@@ -116,10 +117,10 @@ class RankedTask(NamedTuple):
 
 @attrs.frozen
 class ProcessorState:
-    """A processor: its queue, the family loaded and the last of its queue (or the task that is one of its own).
+    """A processor: its queue, the loaded family and the last family in the queue (a task number if it has no family).
 
-    ``numbers``: of what was ranked so far; ``queued``: expected seconds in the queue; ``since``, ``until``: s, of what
-    it works on; ``running``: what it works on, where that may be several.
+    ``numbers``: how many tasks were ranked so far; ``queued``: expected seconds in the queue; ``since``, ``until``:
+    start and expected end (s) of the running task; ``running``: the running tasks, if there may be several.
     """
 
     name: str
@@ -136,10 +137,10 @@ class ProcessorState:
 
 @attrs.frozen
 class FlightState:
-    """Data that are to come to a pool, and the task that has to bring them; on their way, once they have a source.
+    """Data bound for a pool, and the task responsible for the transfer; in flight once they have a source.
 
-    ``left``, ``lag``: bytes still to move and s before they do, over links that are shared; ``at``: the instant (s) of
-    their arrival, over links that are not.
+    ``left``, ``lag``: remaining bytes and remaining latency (s), over shared links; ``at``: the arrival instant (s),
+    over links that are not shared.
     """
 
     data: Count
@@ -157,32 +158,32 @@ class FlightState:
 
 @attrs.frozen(kw_only=True, eq=False, slots=False, repr=False)
 class MachineSnapshot(Snapshot):
-    """A machine at one instant; beside what all snapshots have (see :class:`~simmodel.snapshots.snapshot.Snapshot`):
+    """A machine at one instant, with the fields of every :class:`~simmodel.snapshots.snapshot.Snapshot` and:
 
-    Tasks and data are numbered, and everything else speaks of them by their numbers.
+    All other states refer to tasks and data by their numbers.
 
     Parameters
     ----------
     platform, options, stream
-        as built; what its random streams are called
+        the spec and options of the machine; the prefix of its random streams
     sets
-        the task sets of which tasks are not done
+        the task sets with unfinished tasks
     tasks
-        the tasks that are not done
+        the unfinished tasks
     data
-        the data that lie somewhere, or that such tasks read or write
+        the data held in pools or used by these tasks
     pools, places
-        each memory pool and each processor
+        the memory pools; the processors
     flights
-        the data on their way, in the order in which they left
+        the data bound for pools, those in flight first, in the order of departure
     waiting, new
         the tasks without a place, in order, and how many of them came since the last decision
     order
-        the tasks that processors work on, in the order in which what they wait for comes; -1 - d: data d of a set
+        the tasks on processors, in the order of the events that they wait for; -1 - d: initial data d
     loads
-        where in the interval of a processor the reconfiguration of each family lies
+        for each family, the position of its reconfiguration time in the interval of a processor
     alarms
-        instants at which the policy asked to decide
+        instants (s) at which the policy asked to decide
     """
 
     system: ClassVar[str] = "machine"
@@ -214,30 +215,29 @@ class MachineSnapshot(Snapshot):
 
     @property
     def ids(self) -> list[int | str]:
-        """The ids of the tasks that are not done."""
+        """The ids of the unfinished tasks."""
         return [task.id for task in self.tasks]
 
     @property
     def begun(self) -> set[tuple[int | str, float]]:
-        """The ids of the tasks that are on processors, each with the instant (s) since when."""
+        """The ids of the tasks on processors, each with the instant (s) of its first phase."""
         return {(task.id, task.stamps[0]) for task in self.tasks if task.stamps}
 
     @property
     def tally(self) -> tuple[int, int]:
-        """How many tasks are on processors and how many wait."""
+        """The numbers of tasks on processors and of waiting tasks."""
         running = sum(task.stamps is not None for task in self.tasks)
         return running, len(self.tasks) - running
 
     @property
     def unfinished(self) -> int:
-        """How many tasks it holds."""
+        """The number of unfinished tasks."""
         return len(self.tasks)
 
     def expected(self, *, actual: bool = False) -> MachineSnapshot:
-        """Return what a what-if may see: no work to come, and run times without the error of their model.
+        """Return the part that a what-if may see: no future arrivals, and run times without the model error.
 
-        What runs is expected to end when a policy expects it to, and now where that is past. With ``actual`` run times
-        stay what they are.
+        Running tasks end at their expected end, or now if that is past. With ``actual``, run times are kept.
         """
         here = [i for i, task in enumerate(self.tasks) if task.state != "to come"]
         number = {i: k for k, i in enumerate(here)}
@@ -273,7 +273,7 @@ class MachineSnapshot(Snapshot):
         )
 
     def check(self) -> None:
-        """Raise ``InputError``, with its place, where a number names something that is not there."""
+        """Raise ``InputError``, with its place, if a number refers to a missing part."""
         tasks, data = len(self.tasks), len(self.data)
         for i, task in enumerate(self.tasks):
             _check("tasks.set", i, (task.set,), len(self.sets), "task set")
@@ -298,11 +298,11 @@ class MachineSnapshot(Snapshot):
 def _check(name: str, i: int, numbers: tuple[int, ...], count: int, kind: str) -> None:
     for number in numbers:
         if number >= count:
-            raise InputError(f"the number of a {kind}, below {count}, expected, found {number}", place=f"{name}[{i}]")
+            raise InputError(f"must be the number of a {kind}, below {count}, got {number}", place=f"{name}[{i}]")
 
 
 def _renumbered(place: ProcessorState, number: Mapping[int, int]) -> ProcessorState:
-    """Return a processor whose tasks have other numbers."""
+    """Return a processor with its tasks renumbered."""
 
     def family(found: int | str | None) -> int | str | None:
         return number[found] if isinstance(found, int) else found

@@ -16,23 +16,23 @@ from simmodel.snapshots.types import Check, Field, Form, Like, base_of, fields_o
 __all__ = ["Read", "Reader", "RowTable", "Write", "Writer", "items"]
 
 Read = Callable[[Plain, Form], Any]
-"""Plain values, and their type, to a typed value."""
+"""A function from a plain value and its type to a typed value."""
 Write = Callable[[Any], Any]
-"""A typed value to plain values."""
+"""A function from a typed value to a plain value."""
 Reader = Callable[[Form], Read]
 Writer = Callable[[Form], Write | None]
-"""A type to what writes its values; ``None``: they are plain as they are."""
+"""A function from a type to the function that writes its values; ``None``: they are plain already."""
 
 
 def items(value: Plain) -> list[Plain]:
-    """Return a value that is a list."""
+    """Return a value after checking that it is a list."""
     if not isinstance(value, list):
-        raise InputError(f"a list expected, found {value!r}")
+        raise InputError(f"must be a list, got {value!r}")
     return value
 
 
 class Column(NamedTuple):
-    """A column: how its values are read and written, and what stands for one that is left out."""
+    """A column: how its values are read and written, and its default."""
 
     name: str
     kind: Any
@@ -41,7 +41,7 @@ class Column(NamedTuple):
     read: Read
     write: Write | None
     text: bool
-    plain: type[Any] | None  # the type of its values in JSON, where a test is all that reading them takes
+    plain: type[Any] | None  # the type of its values in JSON, if they need no conversion
     test: Callable[[Any], bool] | None
 
     @classmethod
@@ -72,7 +72,7 @@ class Column(NamedTuple):
         try:
             listed = items(given)
             if len(listed) != count:
-                raise InputError(f"{count} values expected, found {len(listed)}")
+                raise InputError(f"must have {count} values, got {len(listed)}")
         except InputError as error:
             raise inside(self.name, error) from None
         plain = self.plain is not None and set(map(type, listed)) == {self.plain}
@@ -87,7 +87,7 @@ class Column(NamedTuple):
             raise inside(place, error) from None
 
     def written(self, values: Sequence[object], first: bool) -> Any:
-        """Return the column as JSON can hold it; the first says how many rows there are."""
+        """Return the column as a JSON value; the first column stays a list, as it determines the number of rows."""
         if self.text and not first and values.count(values[0]) == len(values):
             return values[0]
         if self.plain is float and inf not in values and set(map(type, values)) <= {float, NoneType}:
@@ -100,7 +100,7 @@ def _is_number(value: float) -> bool:
 
 
 class RowTable:
-    """How rows of a ``NamedTuple`` are laid out as columns; those of a field that is one itself lie beside the others.
+    """The layout of ``NamedTuple`` rows as columns; fields that are ``NamedTuple`` values themselves are flattened.
 
     Columns are read in the order of the fields.
     """
@@ -120,9 +120,9 @@ class RowTable:
         return found
 
     def read(self, value: Plain) -> tuple[Any, ...]:
-        """Return the rows of columns."""
+        """Return the rows from an object of columns."""
         if not isinstance(value, Mapping):
-            raise InputError(f"columns with their names expected, found {value!r}")
+            raise InputError(f"must be a mapping of columns, got {value!r}")
         if not value:
             return ()
         names = self.names()
@@ -130,8 +130,10 @@ class RowTable:
             if name not in names:
                 raise inside(name, unknown("column", name, names))
         first = value.get(names[0])
+        if first is None:
+            raise InputError(f"missing column {names[0]!r}")
         if not isinstance(first, list):
-            raise inside(names[0], InputError(f"a list expected, found {'none' if first is None else repr(first)}"))
+            raise inside(names[0], InputError(f"must be a list, got {first!r}"))
         return tuple(self._rows(value, len(first)))
 
     def _rows(self, given: Mapping[str, Plain], count: int) -> list[Any]:
@@ -144,13 +146,13 @@ class RowTable:
             elif each.like is not None:
                 columns[each.name] = columns[each.like]
             elif each.default is attrs.NOTHING:
-                raise inside(each.name, InputError(f"a list of {count} expected, found none"))
+                raise InputError(f"missing column {each.name!r}")
             else:
                 columns[each.name] = [each.default] * count
         return list(map(self.kind._make, zip(*columns.values(), strict=True)))
 
     def write(self, rows: Sequence[tuple[object, ...]]) -> dict[str, Any]:
-        """Return rows as columns."""
+        """Return rows as an object of columns."""
         found: dict[str, Any] = {}
         if not rows:
             return found

@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 
 from simmodel.entries import Entries
-from simmodel.errors import InputError, Plain
+from simmodel.errors import InputError, Plain, unknown
 from simmodel.snapshots.types import Count, Instant, Keyed
 
 if TYPE_CHECKING:
@@ -24,9 +24,9 @@ FORMAT = "simmodel snapshot"
 
 @attrs.frozen
 class PolicyState:
-    """The policy of a system: what results call it, the name it can be made by, and what it remembers.
+    """The policy of a system: its name in results, the name it is made from (``None``: an object), and its state.
 
-    ``due``: a decision is to be made at this instant; ``asked``: the policy asked to be woken, whatever waits.
+    ``due``: a decision is due at this instant; ``asked``: the policy asked to be woken even if no work waits.
     """
 
     name: str
@@ -48,25 +48,25 @@ _KINDS = Entries["type[Snapshot]"](
 
 @attrs.frozen(kw_only=True, eq=False, slots=False, repr=False)
 class Snapshot:
-    """A system at one instant: what the snapshots of all kinds of systems share.
+    """A system at one instant: the common base of the snapshots of all kinds of systems.
 
-    A subclass, an attrs class with typed fields, names the kind of system that it is of as ``system``; it is then read
-    and written like the others.
+    A subclass is an attrs class with typed fields that names its kind of system as ``system``; it is then read and
+    written like the others.
 
     Parameters
     ----------
     name
-        of the system
+        name of the system
     now
-        the instant, in s
+        the instant, s
     seed
-        of its random streams
+        seed of its random streams
     policy
-        the policy and what it remembers
+        the policy and its state
     streams
         random streams by name, with their states
     submitted
-        how many pieces of work have been, or are still to be, submitted: the number of the next one
+        number of jobs or tasks submitted or still to be submitted: the number of the next one
 
     >>> from simmodel import Cluster, Environment
     >>> snapshot = Cluster(Environment(5), 4).snapshot()
@@ -89,47 +89,47 @@ class Snapshot:
         if "system" in vars(cls):
             _KINDS[cls.system] = cls
 
-    # ------------------------------------------------------------------ what a kind may add
+    # ------------------------------------------------------------------ defaults that a kind may override
 
     @property
     def below(self) -> tuple[Snapshot, ...]:
-        """The snapshots of the systems that this one stands over."""
+        """The snapshots of the systems below this one."""
         return ()
 
     @property
     def ids(self) -> list[int | str]:
-        """The ids of the work that has been submitted and is not over, here and below."""
+        """The ids of the submitted work that has not ended, here and below."""
         return [name for each in self.below for name in each.ids]
 
     @property
     def begun(self) -> set[tuple[int | str, float]]:
-        """The ids of what runs, here and below, each with its start (s)."""
+        """The ids of the running work, here and below, each with its start (s)."""
         return {each for below in self.below for each in below.begun}
 
     def expected(self, *, actual: bool = False) -> Self:
-        """Return what a what-if may see: no work to come, and expected instead of actual run times.
+        """Return the part that a what-if may see: no future arrivals, and expected instead of actual run times.
 
-        With ``actual`` run times stay what they are.
+        With ``actual``, run times are kept.
         """
         return attrs.evolve(self, streams=(), seed=0)
 
     @property
     def unfinished(self) -> int:
-        """How many jobs or tasks it holds, those still to arrive included."""
+        """The number of unfinished jobs or tasks, including those still to arrive."""
         return sum(each.unfinished for each in self.below)
 
     @property
     def tally(self) -> tuple[int, int]:
-        """How many jobs or tasks run and how many wait, here and below."""
+        """The numbers of running and of waiting jobs or tasks, here and below."""
         found = [each.tally for each in self.below]
         return sum(running for running, _ in found), sum(waiting for _, waiting in found)
 
     def reseeded(self) -> Self:
-        """Return the snapshot without its random streams: those of another seed begin anew."""
+        """Return the snapshot without its random streams, which then start from another seed."""
         return attrs.evolve(self, streams=())
 
     def check(self) -> None:
-        """Raise ``InputError`` where parts of a snapshot that was read do not fit together."""
+        """Raise ``InputError`` if parts of the snapshot do not fit together."""
 
     # ------------------------------------------------------------------ equality and JSON
 
@@ -147,11 +147,11 @@ class Snapshot:
         return hash(self.digest)
 
     def document(self) -> dict[str, Any]:
-        """Return the contents and what stands before them in a file: format, schema and system."""
+        """Return the document of a snapshot file: format, schema, system and contents."""
         return {"format": FORMAT, "schema": self.schema, "system": self.system, **_contents(self)}
 
     def to_json(self, path: str | Path | None = None) -> str:
-        """Return the snapshot as JSON; a path: write it there too, compressed where it ends in ``.gz``."""
+        """Return the snapshot as JSON; write it to ``path`` if given, compressed if that ends in ``.gz``."""
         import json
 
         text = json.dumps(self.document(), separators=(",", ":"), allow_nan=False, default=_of_numpy)
@@ -163,43 +163,43 @@ class Snapshot:
 
     @classmethod
     def from_json(cls, given: str | Path) -> Self:
-        """Return the snapshot that JSON text, or a file of it, holds.
+        """Return the snapshot from JSON text or a JSON file.
 
         Raises
         ------
         InputError
-            where it is not a snapshot of this kind and schema, or a value in it is not possible
+            if it is not a snapshot of this kind and schema, or a value in it is invalid
         """
         document, source = read_document(given)
         found = snapshot_of_document(document, source)
         if not isinstance(found, cls):
-            raise InputError(f"a snapshot of a {cls.system} expected, found one of a {found.system}", source, "system")
+            raise InputError(f"must be a snapshot of a {cls.system}, got one of a {found.system}", source, "system")
         return found
 
 
 def _of_numpy(value: Any) -> Any:
-    """Return a number of numpy's as one of Python's: users name jobs by them."""
+    """Return a NumPy number, such as a job id, as a Python number."""
     if not isinstance(value, np.generic):
-        raise TypeError(f"plain values expected, found {value!r}")
+        raise TypeError(f"must be a plain value, got {value!r}")
     return value.item()
 
 
 def _kind_of(system: Plain) -> type[Snapshot]:
-    """Return the class of snapshots of a kind of system."""
+    """Return the snapshot class of a kind of system."""
     if not isinstance(system, str) or system not in _KINDS:
-        raise InputError(f"a system expected ({', '.join(_KINDS)}), found {system!r}", place="system")
+        raise InputError(unknown("system", str(system), _KINDS).message, place="system")
     return _KINDS[system]
 
 
 def _contents(snapshot: Snapshot) -> dict[str, Any]:
-    """Return the fields of a snapshot as plain values: always its name, instant and seed, and what is no default."""
+    """Return the fields of a snapshot as plain values: name, instant, seed and all that differ from their default."""
     return {"name": snapshot.name, "now": snapshot.now, "seed": snapshot.seed, **_codec().write_fields(snapshot)}
 
 
 def _read_inside(values: Plain) -> Snapshot:
-    """Return a snapshot inside another one: of a cluster, where it does not say of what."""
+    """Return a nested snapshot; without a ``system`` it is that of a cluster."""
     if not isinstance(values, Mapping):
-        raise InputError(f"keys with values expected, found {values!r}")
+        raise InputError(f"must be a mapping of keys to values, got {values!r}")
     return _of_values(dict(values), values.get("system", "cluster"))
 
 
@@ -228,12 +228,12 @@ def _codec() -> ModuleType:
 
 
 def read_document(given: str | Path) -> tuple[dict[str, Any], str | None]:
-    """Return the document in JSON text, or in a file of it, and the name of the file.
+    """Return the document from JSON text or a JSON file, and the name of the file.
 
     Raises
     ------
     InputError
-        where the file is not there, or it is not JSON
+        if the file does not exist, or the text is not JSON
     """
     import gzip
     import json
@@ -247,33 +247,33 @@ def read_document(given: str | Path) -> tuple[dict[str, Any], str | None]:
         except FileNotFoundError:
             raise InputError("no such file", source) from None
         except (OSError, EOFError, UnicodeDecodeError) as error:
-            raise InputError(f"JSON expected, found what cannot be read: {error}", source) from None
+            raise InputError(f"cannot be read: {error}", source) from None
     try:
         document = json.loads(content)
     except ValueError as error:
-        raise InputError(f"JSON expected: {error}", source) from None
+        raise InputError(f"must be JSON: {error}", source) from None
     if not isinstance(document, dict):
-        raise InputError(f"an object with keys expected, found {type(document).__name__}", source)
+        raise InputError(f"must be a JSON object, got {type(document).__name__}", source)
     return document, source
 
 
 def snapshot_of_document(document: Mapping[str, Plain], source: str | None = None) -> Snapshot:
-    """Return the snapshot of a document, whatever system it is of.
+    """Return the snapshot from a document, of any kind of system.
 
     Raises
     ------
     InputError
-        where it is not a snapshot, or a value in it is not possible
+        if it is not a snapshot, or a value in it is invalid
     """
     values = dict(document)
     form, schema, system = (values.pop(name, None) for name in ("format", "schema", "system"))
     try:
         if form != FORMAT:
-            raise InputError(f"format {FORMAT!r} expected, found {form!r}", place="format")
+            raise InputError(f"must be {FORMAT!r}, got {form!r}", place="format")
         kind = _kind_of(system)
         if schema != kind.schema or type(schema) is not int:
-            older = " of an older version: take it again" if isinstance(schema, int) and schema < kind.schema else ""
-            raise InputError(f"schema {kind.schema} expected, found {schema!r}{older}", place="schema")
+            older = ", an older version" if isinstance(schema, int) and schema < kind.schema else ""
+            raise InputError(f"must be {kind.schema}, got {schema!r}{older}", place="schema")
         return _of_values(values, system)
     except InputError as error:
         raise InputError(error.message, source, error.place) from None

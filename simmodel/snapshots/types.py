@@ -1,4 +1,4 @@
-"""The types that the fields of states have, and what their annotations say: tests of values, and layouts in JSON."""
+"""The types of the fields of states, and their annotations: checks of values and layouts in JSON."""
 
 from __future__ import annotations
 
@@ -51,23 +51,23 @@ __all__ = [
 
 T = TypeVar("T")
 Form: TypeAlias = type | GenericAlias | UnionType
-"""The type of a field: a class, or what is made of classes (``tuple[int, ...]``, ``int | None``)."""
+"""The type of a field: a class, or a type built from classes (``tuple[int, ...]``, ``int | None``)."""
 
 
 class Check(NamedTuple):
-    """A test that a value must pass beside its type, and the words for what is expected."""
+    """A test that a value must pass in addition to its type, and the words for accepted values."""
 
     expected: str
     test: Callable[[Any], bool]
 
 
 def one_of(*words: str) -> Check:
-    """Return the check that a text is one of some words."""
+    """Return the check that a string is one of some words."""
     return Check(" or ".join(map(repr, words)), words.__contains__)
 
 
 class Like(NamedTuple):
-    """Of a column: left out where it equals another one."""
+    """Annotates a column that is omitted if it equals another one."""
 
     column: str
 
@@ -79,39 +79,39 @@ class Layout(NamedTuple):
 
 
 Columns = Annotated[tuple[T, ...], Layout("columns")]
-"""Rows of a ``NamedTuple``, written as columns: a column of defaults is left out, and one of a single text is that."""
+"""Rows of a ``NamedTuple``, written as columns; a column of defaults is omitted, one of equal strings is one string."""
 Keyed = Annotated[tuple[tuple[str, T], ...], Layout("keyed")]
-"""Names with values, in order."""
+"""Pairs of a name and a value, in order, written as an object."""
 Rest = Annotated[T, Layout("rest")]
 """The last field of a row, a tuple: its items follow the other fields."""
-Instant = Annotated[float, Check("an instant in s", isfinite)]
-Seconds = Annotated[float, Check("seconds (0 or more)", (0.0).__le__)]
-Count = Annotated[int, Check("a whole number from 0 on", (0).__le__)]
-Size = Annotated[int, Check("a whole number > 0", (0).__lt__)]
+Instant = Annotated[float, Check("an instant (s)", isfinite)]
+Seconds = Annotated[float, Check("a number >= 0 (s)", (0.0).__le__)]
+Count = Annotated[int, Check("a whole number >= 0", (0).__le__)]
+Size = Annotated[int, Check("a whole number >= 1", (0).__lt__)]
 
 
 def is_row(kind: Form) -> TypeGuard[type]:
-    """Return whether JSON holds values of a type as lists with a place for each field."""
+    """Return whether values of a type are lists in JSON, with one element per field."""
     return kind is Dependency or (isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields"))
 
 
 def is_label(kind: Form) -> bool:
-    """Return whether a type is that of names: numbers or texts."""
+    """Return whether a type is that of names: numbers or strings."""
     return kind in (int | str, int | str | None)
 
 
 def is_union(kind: Form) -> bool:
-    """Return whether a type is one of several, but for names."""
+    """Return whether a type is a union, other than that of names."""
     return get_origin(kind) in (Union, UnionType) and not is_label(kind)
 
 
 def is_mapping(kind: Form) -> bool:
-    """Return whether a type is that of keys with values."""
+    """Return whether a type is a mapping."""
     return get_origin(kind) in (dict, Mapping)
 
 
 def arms_of(kind: Form) -> tuple[list[Any], list[Any]]:
-    """Return those of a union that JSON holds as lists, and the others, without ``None``."""
+    """Return the members of a union that are lists in JSON, and the others, without ``None``."""
     arms = [each for each in get_args(kind) if each is not NoneType]
     from simmodel.resources.allocation import Allocation
 
@@ -120,12 +120,12 @@ def arms_of(kind: Form) -> tuple[list[Any], list[Any]]:
 
 
 def base_of(kind: Form) -> tuple[Any, list[Any]]:
-    """Return a type and what it is annotated with."""
+    """Return a type without its annotations, and these."""
     return (get_args(kind)[0], list(getattr(kind, "__metadata__", ()))) if get_origin(kind) is Annotated else (kind, [])
 
 
 def not_none(kind: Form) -> Any:
-    """Return the type that is not ``None`` of ``X | None``; else the type."""
+    """Return ``X`` for ``X | None``, otherwise the type itself."""
     arms = [each for each in get_args(kind) if each is not NoneType] if is_union(kind) else []
     return arms[0] if len(arms) == 1 else kind
 

@@ -1,4 +1,4 @@
-"""Snapshots worked by hand: what they hold, what they hide, and what is refused."""
+"""Snapshots of clusters worked out by hand: contents, hidden facts, and refused states."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from simmodel.work.workload import Workload
 from tests.helpers.small_snapshots import at
 from tests.helpers.snapshot_cuts import check_cut, check_rows, log_of
 
-# ---------------------------------------------------------------------- order, and what is to come
+# ---------------------------------------------------------------------- order and planned events
 
 
 def test_simultaneous_ends_keep_their_order():
@@ -106,7 +106,7 @@ def test_a_snapshot_inside_an_instant_has_the_decision_still_to_come():
     assert simulate(snapshot).jobs["start"].tolist() == [0]
 
 
-# ---------------------------------------------------------------------- what a what-if may see
+# ---------------------------------------------------------------------- the view of a what-if
 
 
 def test_a_what_if_never_sees_actual_ends():
@@ -262,7 +262,7 @@ def test_another_policy_starts_with_the_usage_of_what_runs():
     assert [start[0] for start in cluster.view.simulate("multifactor").starts] == [3, 2]
 
 
-# ---------------------------------------------------------------------- going on
+# ---------------------------------------------------------------------- continuation
 
 
 def test_a_result_knows_what_happened_before():

@@ -1,4 +1,4 @@
-"""Runs of random clusters and jobs, cut anywhere and continued, are the runs that were not cut."""
+"""Random runs of clusters, cut anywhere and continued, equal the uncut runs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ POLICIES = [
 
 
 class Restart(Restless):
-    """The restless policy, which can say what it remembers."""
+    """The restless policy, with a state that snapshots keep."""
 
     def state(self) -> Any:
         return {"left": self.left, "next": self.next}
@@ -36,13 +36,13 @@ class Restart(Restless):
 
 
 def without_body(job: Job) -> Job:
-    """Return the job without its body: that cannot be copied."""
+    """Return the job without its body, which cannot be copied."""
     return attrs.evolve(job, body=None, run=4.0 if job.run is None else job.run)
 
 
 @st.composite
 def reserved(draw: st.DrawFn, case: Case) -> Case:
-    """Add a reservation, and have some jobs ask for it."""
+    """Add a reservation that some jobs request."""
     if case.way == "log" or draw(st.booleans()):
         return case
     part = draw(st.sampled_from(case.spec.partitions))

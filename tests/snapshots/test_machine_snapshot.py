@@ -1,4 +1,4 @@
-"""Snapshots of machines: a run that is cut goes on as the uncut one, also through JSON and under random machines."""
+"""Snapshots of machines: a cut run continues as the uncut one, also through JSON and on random machines."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def run_to(machine: Machine, at: float) -> None:
 
 
 def assert_goes_on(whole: Any, part: Any) -> None:
-    """Every task that was not done when the run was cut has the same instants as in the uncut run."""
+    """Check that each task unfinished at the cut has the same instants as in the uncut run."""
     position = {str(name): i for i, name in enumerate(whole.tasks["task"].tolist())}
     rows = [position[str(name)] for name in part.tasks["task"].tolist()]
     assert part.tasks["processor"].tolist() == whole.tasks["processor"][rows].tolist()
@@ -176,12 +176,12 @@ def test_a_policy_that_has_no_name_is_given_again() -> None:
 
 
 @pytest.mark.parametrize(("change", "message"), [
-    ({"tasks": None}, "tasks: columns with their names expected, found None"),
-    ({"waiting": [2.9]}, r"waiting\[0\]: a whole number from 0 on expected, found 2.9"),
-    ({"waiting": [7]}, r"waiting\[0\]: the number of a task, below 2, expected, found 7"),
+    ({"tasks": None}, "tasks: must be a mapping of columns, got None"),
+    ({"waiting": [2.9]}, r"waiting\[0\]: must be a whole number >= 0, got 2.9"),
+    ({"waiting": [7]}, r"waiting\[0\]: must be the number of a task, below 2, got 7"),
     ({"new": "many", "colour": 1}, "unknown key 'colour'"),
-    ({"schema": 1}, "schema 2 expected, found 1 of an older version: take it again"),
-    ({"system": "engine"}, "a system expected"),
+    ({"schema": 1}, "schema: must be 2, got 1, an older version"),
+    ({"system": "engine"}, "system: unknown system 'engine'"),
 ])  # fmt: skip
 def test_what_is_no_snapshot(change: dict[str, Any], message: str) -> None:
     document = json.loads(two_tasks().snapshot().to_json()) | change

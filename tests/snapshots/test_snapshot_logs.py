@@ -1,4 +1,4 @@
-"""Real logs, cut and continued: the schedule of the run that was not cut."""
+"""Real logs, cut and continued, have the schedule of the uncut run."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_log_that_is_cut_has_the_schedule_of_the_whole(log, policy, mode):
         cluster.replay(workload)
         return env, cluster
 
-    # Cuts at an instant at which a job is submitted, between two, and when all have been.
+    # Cuts at the instant of a submission, between two submissions, and after the last one.
     cuts = [float(submits[len(submits) // 3]), float(submits[len(submits) // 2]) + 0.5, float(submits.max()) + 1000]
     rows = check_cut(make, policy, cuts)
     assert sum(row[1] == "started" for row in rows) == len(workload)
