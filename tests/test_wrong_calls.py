@@ -41,8 +41,11 @@ FLOW = Workflow([Task(id="a", run=10)])
         (lambda: simulate(12, PROBE, seed=-1), "seed: a whole number from 0 on, or None, expected, found -1"),
         (lambda: simulate("hetsim-slow", FLOW, seed=1.5), "expected, found 1.5"),
         (lambda: simulate([16, "hetsim-slow"], PROBE), "places: must all run jobs or all run tasks"),
-        (lambda: Cluster(Environment(), "theta"), "a number of processors expected, found 'theta'"),
-        (lambda: Cluster(Environment(), NODE), "a number of processors expected, found <MachineSpec"),
+        (
+            lambda: Cluster(Environment(), "theta"),
+            "or a number of processors (load_platform reads names and files), got 'theta'",
+        ),
+        (lambda: Cluster(Environment(), NODE), "got <MachineSpec"),
         (lambda: Cluster(simpy.Environment(), 4), "env: must be a simmodel Environment, got simpy.core.Environment"),
         (lambda: Machine(simpy.Environment(), NODE), "env: must be a simmodel Environment, got simpy.core.Environment"),
         (lambda: Machine(Environment(), 4), "spec: must be a MachineSpec (load_platform reads names and files), got 4"),

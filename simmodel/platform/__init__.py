@@ -1,4 +1,4 @@
-"""Specs: frozen values that describe every resource and system, and the TOML in which they are written."""
+"""Platforms: frozen specs of all resources and systems, and their TOML form."""
 
 import lazy_loader
 

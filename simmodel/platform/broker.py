@@ -1,4 +1,4 @@
-"""The description of a broker: the places that it hands work to, and how much slower each is for whom."""
+"""Specs of brokers: their places, and the slowdown factor of each."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from typing import Any, Protocol
 
 import attrs
 
-from simmodel.errors import InputError
+from simmodel.errors import InputError, unknown
 
 __all__ = ["BrokerSpec", "Slowdown", "Slowdowns", "SystemSpec", "read_slowdowns"]
 
 Slowdowns = Sequence[float] | Mapping[str, float] | Mapping[tuple[str | None, str], float] | None
-"""What multiplies run and requested times: one number a place, in their order or by name; or by (home, destination)."""
+"""Slowdown factors: one number per place, in the order of places or by name; or by (home, destination)."""
 
 
 class SystemSpec(Protocol):
-    """The description of a system, of whatever class its kind registers."""
+    """The spec of a system of any registered kind."""
 
     @property
     def name(self) -> str:
-        """What reports call the system."""
+        """The name of the system in reports."""
         ...
 
 
 @attrs.frozen
 class Slowdown:
-    """What multiplies the run and requested times of work at a place; ``home``: of work that belongs there."""
+    """The factor on run and requested times of work at a place; with ``home``, only of work submitted there."""
 
     place: str
     factor: float
@@ -40,22 +40,22 @@ def _by_name(given: Mapping[str, SystemSpec]) -> dict[str, SystemSpec]:
 
 @attrs.frozen(kw_only=True)
 class BrokerSpec:
-    """A broker over places of any kinds.
+    """A broker over places of any kind.
 
     Parameters
     ----------
     name
-        what reports call it
+        its name in reports
     places
-        the descriptions of the places by name, in the order in which ties go to the first
+        the specs of its places by name; ties between places go to the first
     slowdowns
-        what multiplies run and requested times: one number a place, in their order or by name; or by (home,
-        destination), where what is not named is 1. Kept as :class:`Slowdown` values
+        factors on run and requested times: one number per place, in the order of places or by name; or by (home,
+        destination), by default 1. Stored as :class:`Slowdown` values
 
     Raises
     ------
     InputError
-        where there is no place, numbers and places do not match, or a number is not > 0
+        there is no place, factors and places do not match, or a factor is not > 0
 
     >>> from simmodel.platform import ClusterSpec
     >>> spec = BrokerSpec(places={"a": ClusterSpec.simple(4), "b": ClusterSpec.simple(8)}, slowdowns=[1, 1.5])
@@ -69,17 +69,17 @@ class BrokerSpec:
 
     def __attrs_post_init__(self) -> None:
         if not self.places:
-            raise InputError("places: at least one expected, found none")
+            raise InputError("must not be empty", place="places")
         object.__setattr__(self, "slowdowns", tuple(read_slowdowns(list(self.places), self.slowdowns)))
 
 
 def read_slowdowns(names: list[str], given: Slowdowns | Sequence[Slowdown]) -> list[Slowdown]:
-    """Return what multiplies run and requested times at places of these names, however it is given.
+    """Return the slowdown factors of the places with these names, from any accepted form.
 
     Raises
     ------
     InputError
-        where numbers and places do not match, or one is not > 0
+        factors and places do not match, or a factor is not > 0
 
     >>> read_slowdowns(["a", "b"], {("a", "b"): 2})
     [Slowdown(place='b', factor=2.0, home='a')]
@@ -97,12 +97,14 @@ def read_slowdowns(names: list[str], given: Slowdowns | Sequence[Slowdown]) -> l
         numbers = [each for each in given if not isinstance(each, Slowdown)]
         if numbers:
             if len(numbers) != len(names):
-                raise InputError(f"{len(names)} slowdowns expected, one a place, found {len(numbers)}")
+                raise InputError(
+                    f"must have {len(names)} numbers, one per place, got {len(numbers)}", place="slowdowns"
+                )
             found = [Slowdown(name, factor) for name, factor in zip(names, numbers, strict=True)]
     for each in found:
         for name in (each.home, each.place):
             if name is not None and name not in names:
-                raise InputError(f"slowdowns of places expected ({', '.join(names)}), found one of {name!r}")
+                raise InputError(unknown("place", str(name), names).message, place="slowdowns")
         if isinstance(each.factor, bool) or not (isinstance(each.factor, (int, float)) and 0 < each.factor < inf):
-            raise InputError(f"a slowdown > 0 expected for {each.place}, found {each.factor!r}")
+            raise InputError(f"must be a finite number > 0, got {each.factor!r}", place=f"slowdowns[{each.place!r}]")
     return [attrs.evolve(each, factor=float(each.factor)) for each in found]

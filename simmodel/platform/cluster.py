@@ -1,6 +1,6 @@
-"""Descriptions of clusters: frozen values that say what there is, from which live parts are built.
+"""Specs of clusters: frozen values from which the live parts are built.
 
-Times are seconds, sizes bytes, powers watts.
+Times are in seconds, sizes in bytes, powers in watts.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 import attrs
 
-from simmodel.errors import InputError
+from simmodel.errors import InputError, unknown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,40 +36,32 @@ Placement = Literal["first-fit", "best-fit", "packed"]
 
 def _positive(instance: attrs.AttrsInstance, attribute: attrs.Attribute[_Number], value: _Number) -> None:
     if value is not None and not value > 0:
-        raise InputError(f"{_kind(instance)}: {attribute.name} > 0 expected, found {value!r}", place=attribute.name)
+        raise InputError(f"must be > 0, got {value!r}", place=attribute.name)
 
 
 def _not_negative(instance: attrs.AttrsInstance, attribute: attrs.Attribute[_Number], value: _Number) -> None:
     if value is not None and not value >= 0:
-        raise InputError(f"{_kind(instance)}: {attribute.name} >= 0 expected, found {value!r}", place=attribute.name)
+        raise InputError(f"must be >= 0, got {value!r}", place=attribute.name)
 
 
 def _one_of(*allowed: str | None) -> Check:
     def check(instance: attrs.AttrsInstance, attribute: attrs.Attribute[_Text], value: _Text) -> None:
         if value not in allowed:
             names = ", ".join(str(each) for each in allowed if each is not None)
-            raise InputError(
-                f"{_kind(instance)}: {attribute.name} one of {names} expected, found {value!r}", place=attribute.name
-            )
+            raise InputError(f"must be one of {names}, got {value!r}", place=attribute.name)
 
     return check
 
 
 class Check(Protocol):
-    """A validator of a field that holds a text."""
+    """A validator of a text field."""
 
     def __call__(self, instance: attrs.AttrsInstance, attribute: attrs.Attribute[_Text], value: _Text) -> None:
-        """Raise an error unless the value is one of those allowed."""
+        """Raise an ``InputError`` unless the value is allowed."""
         ...
 
 
-def _kind(instance: attrs.AttrsInstance) -> str:
-    name = getattr(instance, "name", None)
-    kind = type(instance).__name__.removesuffix("Spec").lower()
-    return f"{kind} {name}" if name else kind
-
-
-def _tuple(values: Iterable[Any]) -> tuple[Any, ...]:  # mypy knows no generic converters
+def _tuple(values: Iterable[Any]) -> tuple[Any, ...]:  # mypy does not support generic converters
     return tuple(values)
 
 
@@ -80,11 +72,11 @@ class NodeSpec:
     Parameters
     ----------
     name, count
-        what they are called, with a number behind; how many
+        name of the nodes, to which a number is appended; number of nodes
     cores, gpus, memory
-        of each; memory in bytes, 0 where it is not modelled
+        per node; memory in bytes, 0 if not modelled
     idle_power, load_power
-        W of each, with nothing running and with all cores busy
+        W per node, when idle and when all cores are busy
     """
 
     name: str = "node"
@@ -98,22 +90,22 @@ class NodeSpec:
 
 @attrs.frozen(kw_only=True)
 class PartitionSpec:
-    """A part of a cluster: a place of its scheduler.
+    """A partition of a cluster: a place of its scheduler.
 
     Parameters
     ----------
     processors, nodes
-        exactly one of them: a number of processors of which only the count matters, or identified nodes
+        exactly one of them: a number of interchangeable processors, or identified nodes
     placement
         on identified nodes: ``"first-fit"``, ``"best-fit"`` or ``"packed"``
     exclusive
         whether a job takes whole nodes
     max_processors, max_requested
-        the largest (processors) and longest (s) job that may ask for it
+        limits on the processors and the requested time (s) of a job
     priority
-        of its jobs, added to their own
+        added to the priority of its jobs
     idle_power, load_power
-        W a processor, where nodes are not identified
+        W per processor, if nodes are not identified
 
     >>> PartitionSpec(nodes=[NodeSpec(count=2, cores=16)]).capacity
     32
@@ -133,16 +125,16 @@ class PartitionSpec:
     def __attrs_post_init__(self) -> None:
         if (self.processors is None) == (not self.nodes):
             found = "neither" if self.processors is None else "both"
-            raise InputError(f"{_kind(self)}: processors or nodes expected, found {found}", place="processors")
+            raise InputError(f"must have either processors or nodes, got {found}", place="processors")
 
     @property
     def capacity(self) -> int:
-        """Processors in all."""
+        """Total number of processors."""
         return self.processors if self.processors is not None else sum(node.count * node.cores for node in self.nodes)
 
     @property
     def node_names(self) -> tuple[str, ...]:
-        """The names of its nodes: that of their kind with a number behind, from 0 on for each name.
+        """The names of its nodes: the name of their spec and a number, which counts from 0 for each name.
 
         >>> PartitionSpec(nodes=[NodeSpec(count=2), NodeSpec(name="gpu"), NodeSpec()]).node_names
         ('node0', 'node1', 'gpu0', 'node2')
@@ -156,7 +148,7 @@ class PartitionSpec:
         return tuple(names)
 
     def has_node(self, node: int | str) -> bool:
-        """Whether it has a node of this number (from 0), or of this name: that of a kind with a number behind, from 0.
+        """Whether it has a node with this number (from 0) or this name.
 
         >>> part = PartitionSpec(nodes=[NodeSpec(count=2), NodeSpec(name="gpu"), NodeSpec()])
         >>> [part.has_node(node) for node in (3, 4, "node2", "node3", "gpu0", "gpu")]
@@ -173,22 +165,22 @@ class PartitionSpec:
 
 @attrs.frozen(kw_only=True)
 class QueueSpec:
-    """A queue that jobs are submitted to.
+    """A queue to which jobs are submitted.
 
     Parameters
     ----------
     partition
-        where its jobs run, unless they say otherwise
+        partition of its jobs, unless they name one
     priority
-        added to that of its jobs
+        added to the priority of its jobs
     max_processors, max_requested
-        the largest (processors) and longest (s) job it takes
+        limits on the processors and the requested time (s) of a job
     max_running, max_running_per_user, max_waiting_per_user
-        jobs at once
+        limits on the number of simultaneous jobs
     preemptible
-        whether, and how, its jobs may be preempted: ``"requeue"`` or ``"suspend"``
+        how its jobs may be preempted, ``"requeue"`` or ``"suspend"``; ``None``: not at all
     preempts
-        the queues whose jobs may be preempted for its own
+        the queues whose jobs its own jobs may preempt
     """
 
     name: str
@@ -207,7 +199,7 @@ class QueueSpec:
 
 @attrs.frozen(kw_only=True)
 class ConsumableSpec:
-    """A named amount that jobs take while they run: licences, bytes of burst buffer, bytes/s of I/O bandwidth."""
+    """A named amount of which jobs hold shares while they run: licences, bytes of burst buffer, bytes/s of I/O."""
 
     name: str
     amount: float = attrs.field(validator=_positive)
@@ -215,7 +207,7 @@ class ConsumableSpec:
 
 @attrs.frozen(kw_only=True)
 class _Part:
-    """A part of a partition: so many processors, or named nodes."""
+    """A part of a partition: a number of processors, or named nodes."""
 
     partition: str | None = None
     processors: int | None = attrs.field(default=None, validator=_positive)
@@ -224,24 +216,24 @@ class _Part:
     def __attrs_post_init__(self) -> None:
         if (self.processors is None) == (not self.nodes):
             found = "neither" if self.processors is None else "both"
-            raise InputError(f"{_kind(self)}: processors or nodes expected, found {found}", place="processors")
+            raise InputError(f"must have either processors or nodes, got {found}", place="processors")
 
 
 @attrs.frozen(kw_only=True)
 class OutageSpec(_Part):
-    """Part of a partition is away for a while.
+    """An outage: part of a partition is unavailable from ``at`` to ``until``.
 
     Parameters
     ----------
     at, until
-        s; for ever where ``until`` is infinite
+        begin and end in seconds; ``inf``: no end
     partition
         default: the first
     processors, nodes
-        exactly one of them: how many, or which nodes (numbers from 0, or names such as ``"node3"``)
+        exactly one of them: number of processors, or nodes (numbers from 0, or names such as ``"node3"``)
     kind
-        ``"failure"`` stops the jobs there; ``"maintenance"`` is announced, so that no job starts that would run into
-        it; ``"drain"`` lets running jobs end
+        ``"failure"`` stops the jobs that run there; ``"maintenance"`` is announced, so no job starts that would
+        overlap it; ``"drain"`` lets running jobs end
     """
 
     at: float = attrs.field(validator=_not_negative)
@@ -254,15 +246,15 @@ class OutageSpec(_Part):
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()
         if not self.until > self.at:
-            raise InputError(f"outage: until > at ({self.at:g} s) expected, found {self.until:g}", place="until")
+            raise InputError(f"must be > at ({self.at:g} s), got {self.until:g}", place="until")
 
 
 @attrs.frozen(kw_only=True)
 class ReservationSpec(_Part):
-    """An advance reservation: part of a partition that is a place of its own from ``start`` to ``end`` (s).
+    """An advance reservation: part of a partition that is a separate place from ``start`` to ``end`` (s).
 
-    Jobs that name it as their partition run there; where ``users`` or ``queues`` are given only theirs may. No other
-    job starts that would run into it. Jobs that still run there at its end are stopped.
+    Jobs that name it as their partition run there; if ``users`` or ``queues`` are given, only their jobs may. Other
+    jobs do not start if they would overlap it. Jobs that still run there at its end are stopped.
     """
 
     name: str
@@ -274,23 +266,22 @@ class ReservationSpec(_Part):
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()
         if not self.end > self.start:
-            raise InputError(
-                f"reservation {self.name}: end > start ({self.start:g} s) expected, found {self.end:g}", place="end"
-            )
+            raise InputError(f"must be > start ({self.start:g} s), got {self.end:g}", place="end")
 
 
 @attrs.frozen(kw_only=True)
 class FailureModel:
-    """Failures by chance: each node (or processor, where nodes are not identified) fails and is repaired by itself.
+    """Random failures: nodes (or processors, if nodes are not identified) fail and are repaired independently.
 
     Parameters
     ----------
     partition
         default: the first
     mean_time_between_failures, mean_time_to_repair
-        s, of one node
+        seconds, for one node
     distribution, shape
-        of the time to failure: ``"exponential"``, or ``"weibull"`` with this shape; repairs are exponential
+        distribution of the time to failure: ``"exponential"``, or ``"weibull"`` with this shape; repair times are
+        exponential
 
     >>> import numpy as np
     >>> model = FailureModel(mean_time_between_failures=100, distribution="weibull", shape=0.7)
@@ -315,7 +306,7 @@ class FailureModel:
         return float(rng.exponential(mean))
 
     def draw_time_to_repair(self, rng: np.random.Generator) -> float:
-        """Draw the seconds until it is repaired."""
+        """Draw the seconds until the repair."""
         return float(rng.exponential(self.mean_time_to_repair))
 
 
@@ -326,17 +317,17 @@ class ClusterSpec:
     Parameters
     ----------
     partitions
-        its parts; each is a place of its scheduler
+        its partitions; each is a place of its scheduler
     queues, consumables
-        what jobs are submitted to; what they take besides nodes
+        its queues; the amounts that jobs hold in addition to nodes
     outages, failures, reservations
-        what is away when, by given times or by chance, and what is kept for whom
+        planned and random outages, and advance reservations
     on_failure
-        whether the jobs hit by a failure are submitted again (``"resubmit"``) or lost (``"lose"``)
+        whether jobs stopped by a failure are resubmitted (``"resubmit"``) or lost (``"lose"``)
     default_partition
-        of jobs that name none; default: the first that can ever run the job
+        partition of jobs that name none; default: the first that can ever run the job
     description, source
-        what it is, and where its figures come from
+        a description of the cluster, and the source of its figures
 
     >>> ClusterSpec.simple(16).processors
     16
@@ -356,33 +347,27 @@ class ClusterSpec:
 
     def __attrs_post_init__(self) -> None:
         if not self.partitions:
-            raise InputError(f"cluster {self.name}: at least one partition expected", place="partitions")
+            raise InputError("must not be empty", place="partitions")
         for group in ("partitions", "queues", "consumables", "reservations"):
             seen: dict[str, int] = {}
             for i, each in enumerate(getattr(self, group)):
                 if each.name in seen:
-                    raise InputError(
-                        f"names that differ expected, found {each.name!r} twice", place=f"{group}[{i}].name"
-                    )
+                    raise InputError(f"duplicate name {each.name!r}", place=f"{group}[{i}].name")
                 seen[each.name] = i
-        partitions = {partition.name for partition in self.partitions}
+        partitions = [partition.name for partition in self.partitions]
         if self.default_partition is not None and self.default_partition not in partitions:
-            raise InputError(
-                f"a partition expected ({', '.join(sorted(partitions))}), found {self.default_partition!r}",
-                place="default_partition",
-            )
+            message = unknown("partition", self.default_partition, partitions).message
+            raise InputError(message, place="default_partition")
         for group in ("queues", "outages", "failures", "reservations"):
             for i, each in enumerate(getattr(self, group)):
                 if each.partition is not None and each.partition not in partitions:
-                    raise InputError(
-                        f"a partition expected ({', '.join(sorted(partitions))}), found {each.partition!r}",
-                        place=f"{group}[{i}].partition",
-                    )
+                    message = unknown("partition", each.partition, partitions).message
+                    raise InputError(message, place=f"{group}[{i}].partition")
         self._check_queues()
         for i, reservation in enumerate(self.reservations):
             if reservation.name in partitions:
                 raise InputError(
-                    f"a name that no partition has expected, found {reservation.name!r}",
+                    f"must differ from the names of the partitions, got {reservation.name!r}",
                     place=f"reservations[{i}].name",
                 )
         for group in ("outages", "reservations"):
@@ -391,23 +376,19 @@ class ClusterSpec:
 
     def _check_queues(self) -> None:
         queues = {queue.name: queue for queue in self.queues}
-        known = ", ".join(queues)
         for i, queue in enumerate(self.queues):
             for other in queue.preempts:
                 place = f"queues[{i}].preempts"
                 if other not in queues:
-                    raise InputError(f"a queue expected ({known}), found {other!r}", place=place)
+                    raise InputError(unknown("queue", other, queues).message, place=place)
                 if queues[other].preemptible is None:
-                    raise InputError(f"a queue that is preemptible expected, found {other!r}", place=place)
+                    raise InputError(f"must be a preemptible queue, got {other!r}", place=place)
                 if other == queue.name or queue.name in queues[other].preempts:
-                    raise InputError(
-                        f"a queue that does not preempt {queue.name} expected, found {other!r}", place=place
-                    )
+                    raise InputError(f"must be a queue that does not preempt {queue.name}, got {other!r}", place=place)
         for i, reservation in enumerate(self.reservations):
             for name in reservation.queues:
                 if name not in queues:
-                    found = f"a queue expected ({known or 'there are none'}), found {name!r}"
-                    raise InputError(found, place=f"reservations[{i}].queues")
+                    raise InputError(unknown("queue", name, queues).message, place=f"reservations[{i}].queues")
 
     def _check_part(self, part: OutageSpec | ReservationSpec, place: str) -> None:
         partition = self.partition(part.partition)
@@ -415,52 +396,61 @@ class ClusterSpec:
             if not partition.has_node(node):
                 count = sum(kind.count for kind in partition.nodes)
                 raise InputError(
-                    f"a node of {partition.name} expected (0 to {count - 1}, or a name such as "
-                    f"{partition.nodes[0].name}0), found {node!r}",
+                    f"must be nodes of {partition.name} (0 to {count - 1}, or names such as "
+                    f"{partition.nodes[0].name}0), got {node!r}",
                     place=f"{place}.nodes",
                 )
         if part.processors is not None and partition.nodes:
             raise InputError(
-                f"nodes of {partition.name} expected: its nodes are identified", place=f"{place}.processors"
+                f"must be nodes instead: the nodes of {partition.name} are identified", place=f"{place}.processors"
             )
         if part.nodes and not partition.nodes:
-            raise InputError(f"processors of {partition.name} expected: it has no nodes", place=f"{place}.nodes")
+            raise InputError(
+                f"must be processors instead: {partition.name} has no identified nodes", place=f"{place}.nodes"
+            )
         if part.processors is not None and part.processors > partition.capacity:
             raise InputError(
-                f"at most {partition.capacity} processors of {partition.name} expected, found {part.processors}",
+                f"must be <= {partition.capacity}, the processors of {partition.name}, got {part.processors}",
                 place=f"{place}.processors",
             )
 
     @classmethod
     def simple(cls, processors: int, *, name: str = "cluster") -> ClusterSpec:
-        """Return a cluster of one partition of which only the number of processors counts.
+        """Return a cluster of one partition of interchangeable processors.
 
-        Raises ``InputError`` where that is no whole number > 0.
+        Raises
+        ------
+        InputError
+            ``processors`` is not a whole number > 0
 
         >>> ClusterSpec.simple(16).processors
         16
         """
         given: Any = processors
         if isinstance(given, bool) or not isinstance(given, Integral):
-            raise InputError(
-                "a cluster (load_platform reads names and files) or a number of processors expected, "
-                f"found {processors!r}"
-            )
+            accepted = "a ClusterSpec or a number of processors (load_platform reads names and files)"
+            raise InputError(f"must be {accepted}, got {processors!r}")
         return cls(name=name, partitions=(PartitionSpec(processors=processors),))
 
     @property
     def processors(self) -> int:
-        """Processors in all."""
+        """Total number of processors."""
         return sum(partition.capacity for partition in self.partitions)
 
     def partition(self, name: str | None) -> PartitionSpec:
-        """Return the partition of this name; ``None`` is the first."""
+        """Return the partition with this name; ``None``: the first."""
         if name is None:
             return self.partitions[0]
         return next(partition for partition in self.partitions if partition.name == name)
 
     def with_processors(self, processors: int) -> ClusterSpec:
-        """Return the cluster with another number of processors; raises where that does not say enough of it."""
+        """Return the cluster with another number of processors.
+
+        Raises
+        ------
+        InputError
+            the cluster has several partitions or identified nodes
+        """
         if len(self.partitions) > 1 or self.partitions[0].nodes:
-            raise InputError(f"{self.name} has partitions or nodes: another number of processors does not describe it")
+            raise InputError(f"cannot change the processors of {self.name}: it has several partitions or nodes")
         return attrs.evolve(self, partitions=(attrs.evolve(self.partitions[0], processors=processors),))

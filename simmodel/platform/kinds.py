@@ -1,4 +1,4 @@
-"""The kinds of systems that specs describe, by name, and specs as plain values."""
+"""The kinds of systems with their spec classes, and specs as plain values."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ KINDS = Entries[type[Any]](
         "broker": "simmodel.platform.broker:BrokerSpec",
     }
 )
-"""What ``kind`` at the top of a document may be, and the class of the spec that it stands for."""
+"""The accepted values of the top-level key ``kind``, with their spec classes."""
 
 
 def to_dict(spec: SystemSpec) -> dict[str, Any]:
-    """Return a spec as plain values that JSON and TOML can hold; what equals the default is left out.
+    """Return a spec as plain values for JSON or TOML, without the fields that equal their defaults.
 
     Raises
     ------
     InputError
-        where it is not a spec of one of the ``KINDS``
+        it is not a spec of one of the ``KINDS``
 
     >>> from simmodel.platform import ClusterSpec
     >>> to_dict(ClusterSpec.simple(16))
@@ -41,7 +41,7 @@ def to_dict(spec: SystemSpec) -> dict[str, Any]:
     kind = KINDS.name_of(type(spec))
     if kind is not None:
         return {"kind": kind, **_plain(spec)}
-    raise InputError(f"a spec of a {' or '.join(KINDS)} expected, found {spec!r}")
+    raise InputError(f"must be a spec of a {' or '.join(KINDS)}, got {spec!r}", place="spec")
 
 
 def _plain(value: Any) -> Any:

@@ -1,6 +1,6 @@
-"""Descriptions of machines: processors, the memory pools that they work on, and the links between pools.
+"""Specs of machines: processors, their memory pools, and the links between pools.
 
-Times are seconds, sizes bytes, powers watts; a machine whose times are abstract says so in ``time_unit``.
+Times are in seconds, sizes in bytes, powers in watts; ``time_unit`` names the unit of a machine with abstract times.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from simmodel.platform.network import LinkSpec
 __all__ = ["CPU_CORES", "ArchitectureSpec", "MachineSpec", "MemoryPoolSpec", "ProcessorSpec"]
 
 CPU_CORES = ("CPUCore", "CPU")
-"""The types of processors that are CPU cores: those that set others up."""
+"""The types of processors that are CPU cores, which set up other processors."""
 
 
 Interval = tuple[float, float]
@@ -38,12 +38,8 @@ def _rising(
 ) -> None:
     least, most = value
     if not 0 <= least <= most < inf or (attribute.name == "performance" and not least):
-        above = "above zero" if attribute.name == "performance" else "of zero or more"
-        raise InputError(
-            f"{type(instance).__name__.removesuffix('Spec').lower()} {instance.name}: {attribute.name} as two numbers "
-            f"{above}, the lower one first, expected, found {list(value)}",
-            place=attribute.name,
-        )
+        bound = "> 0" if attribute.name == "performance" else ">= 0"
+        raise InputError(f"must be two numbers {bound} in ascending order, got {list(value)}", place=attribute.name)
 
 
 def _names(value: Iterable[str] | str) -> tuple[str, ...]:
@@ -52,7 +48,7 @@ def _names(value: Iterable[str] | str) -> tuple[str, ...]:
 
 @attrs.frozen(kw_only=True)
 class MemoryPoolSpec:
-    """A memory in which data objects lie, and which processors work on.
+    """A memory pool, which holds the data objects of its processors.
 
     Parameters
     ----------
@@ -61,7 +57,7 @@ class MemoryPoolSpec:
     size
         bytes
     spill
-        the slower pool to which data go that must make room here; ``None``: to the machine's ``home``
+        the slower pool to which data are evicted; ``None``: the ``home`` of the machine
 
     >>> MemoryPoolSpec(name="hbm", size=16e9, spill="host").size
     16000000000.0
@@ -74,17 +70,17 @@ class MemoryPoolSpec:
 
 @attrs.frozen(kw_only=True)
 class ArchitectureSpec:
-    """A kind of processor: how fast it is compared with the reference processor.
+    """A processor architecture, with its performance relative to the reference processor.
 
     Parameters
     ----------
     name
         its name
     performance
-        interval of the factor by which it is faster than the reference; one factor is drawn for each task and
-        architecture, uniformly. One number stands for both ends
+        interval of the speedup over the reference; one factor is drawn uniformly for each task and architecture. A
+        single number is an interval of length zero
     speed
-        flop/s, for tasks of which only the operations are known; ``None``: such tasks cannot run on it
+        flop/s, for tasks whose operations alone are known; ``None``: such tasks cannot run on it
 
     >>> ArchitectureSpec(name="gpu", performance=(1.1, 7.2)).performance
     (1.1, 7.2)
@@ -97,39 +93,40 @@ class ArchitectureSpec:
 
 @attrs.frozen(kw_only=True)
 class ProcessorSpec:
-    """Processors of one kind: each executes the tasks of its own queue.
+    """Processors of one kind, each with its own queue of tasks.
 
     Parameters
     ----------
     name, count
-        what they are called, with a number behind where there are several; how many
+        their name, with a number appended if there are several; their number
     type
-        ``CPUCore``, ``GPU``, ``FPGA``, ``UPMEM`` ...: what tasks name in their implementations
+        ``CPUCore``, ``GPU``, ``FPGA``, ``UPMEM`` ..., as in the implementations of tasks
     architecture, pool
-        names of the machine's architecture and memory pool
+        names of an architecture and a memory pool of the machine
     cores
-        of each: with more than one it runs several tasks at once, each on as many cores as it asks for
+        cores per processor; a processor with several cores runs several tasks simultaneously, each on the cores that
+        it requests
     setup, setup_on
-        seconds that a task must be set up for, and the CPU cores that can do it, the first free one in this order;
-        default: the first CPU core of the machine
+        setup time of a task in seconds, and the CPU cores that can perform the setup (the first free one in this
+        order); default: the first CPU core of the machine
     reconfiguration
         seconds to load a family of tasks that is not loaded; an interval from which each family draws. Default: 0
     dma
-        whether data move without a CPU core
+        whether transfers need no CPU core
     model_error
-        the actual run time is the expected one times a factor from 1 - this to 1 + this
+        e: the actual run time is the expected one times a factor from 1 - e to 1 + e
     overlap
-        whether data are fetched while the processor is still busy with earlier tasks; ``None``: as the machine says
+        whether data are fetched while the processor is busy with earlier tasks; ``None``: the option of the machine
     queue
         ``"fifo"``: in the order of decisions; ``"priority"``: tasks of higher priority first
     preemption
-        whether a task can be stopped: ``"no"``, ``"requeue"`` (it starts again) or ``"suspend"`` (it goes on).
-        With ``queue="priority"`` a task of higher priority stops one of lower priority
+        ``"no"``, ``"requeue"`` (a preempted task starts again) or ``"suspend"`` (it resumes). With
+        ``queue="priority"`` a task of higher priority preempts one of lower priority
     idle_power, load_power
-        W of each, idle and busy
+        W per processor, idle and busy
     model, options
-        the class that runs it, where it is not the ordinary one: a name of the entry points ``simmodel.resources``, or
-        ``module:Class``; and what that class reads of it
+        the class of a custom processor, as a name of the entry points ``simmodel.resources`` or ``module:Class``; and
+        options for that class
 
     >>> ProcessorSpec(name="core", count=8, type="CPUCore", architecture="x86", pool="ram").names
     ('core0', 'core1', 'core2', 'core3', 'core4', 'core5', 'core6', 'core7')
@@ -158,14 +155,11 @@ class ProcessorSpec:
 
     def __attrs_post_init__(self) -> None:
         if self.model_error > 1:
-            raise InputError(
-                f"processor {self.name}: model_error from 0 to 1 expected, found {self.model_error!r}",
-                place="model_error",
-            )
+            raise InputError(f"must be a number from 0 to 1, got {self.model_error!r}", place="model_error")
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What each of them is called."""
+        """The name of each processor."""
         return (self.name,) if self.count == 1 else tuple(f"{self.name}{i}" for i in range(self.count))
 
     @property
@@ -181,21 +175,21 @@ class MachineSpec:
     Parameters
     ----------
     name, description, source
-        what it is called, what it is, and where its figures come from
+        its name, a description, and the source of its figures
     pools, architectures, processors
-        see their classes; names are unlike each other
+        see their classes; names must be unique
     links
         each ``between`` two pools; ``one_way``: only from the first to the second
     home
-        the pool in which data lie before any task has written them; default: that of the first CPU core, or the first
+        the pool of the initial data; default: the pool of the first CPU core, or the first pool
     time_unit
-        what a unit of time stands for, where it is no second
+        the unit of time, if not seconds
 
     Raises
     ------
     InputError
-        a name occurs twice or is unknown, a processor that needs setup has no CPU core for it, or no links lead from
-        one pool with processors to another
+        a name is duplicate or unknown, a processor that needs setup has no CPU core for it, or no links lead from one
+        pool with processors to another
 
     >>> spec = MachineSpec(
     ...     pools=[MemoryPoolSpec(name="ram"), MemoryPoolSpec(name="hbm", size=16e9)],
@@ -221,7 +215,7 @@ class MachineSpec:
         pools = _by_name("pools", [pool.name for pool in self.pools])
         architectures = _by_name("architectures", [each.name for each in self.architectures])
         if not self.processors:
-            raise InputError("at least one processor expected, found none", place="processors")
+            raise InputError("must not be empty", place="processors")
         _by_name("processors", [name for each in self.processors for name in each.names])
         _by_name("links", [link.name for link in self.links])
         cores = [name for each in self.processors if each.is_cpu and each.cores == 1 for name in each.names]
@@ -233,21 +227,19 @@ class MachineSpec:
                 _known("CPU core", name, cores, f"{where}.setup_on")
             if (each.setup or not each.dma) and not cores and not each.is_cpu:
                 raise InputError(
-                    f"a CPU core that sets up {each.name} expected (a processor of type {CPU_CORES[0]}), found none",
+                    f"missing CPU core (processor of type {CPU_CORES[0]}) for the setup of {each.name}",
                     place=where,
                 )
         for i, link in enumerate(self.links):
             if link.between is None:
-                raise InputError(f"link {link.name}: two pools as 'between' expected, found none", place=f"links[{i}]")
+                raise InputError(f"link {link.name}: missing between (two pools)", place=f"links[{i}]")
             for name in link.between:
                 _known("pool", name, pools, f"links[{i}].between")
         for i, pool in enumerate(self.pools):
             if pool.spill is not None:
                 _known("pool", pool.spill, pools, f"pools[{i}].spill")
                 if pool.spill == pool.name:
-                    raise InputError(
-                        f"pool {pool.name}: another pool expected, found itself", place=f"pools[{i}].spill"
-                    )
+                    raise InputError(f"must be another pool, got {pool.spill!r}", place=f"pools[{i}].spill")
         if self.home is None:
             first = next((each for each in self.processors if each.is_cpu), None)
             object.__setattr__(self, "home", first.pool if first is not None else self.pools[0].name)
@@ -262,9 +254,7 @@ class MachineSpec:
             reached = self._reached(source)
             for destination in used:
                 if destination not in reached:
-                    raise InputError(
-                        f"links that lead from pool {source} to pool {destination} expected, found none", place="links"
-                    )
+                    raise InputError(f"missing links from pool {source!r} to pool {destination!r}", place="links")
 
     def _reached(self, source: str) -> set[str]:
         reached, ahead = {source}, [source]
@@ -280,14 +270,14 @@ class MachineSpec:
         return reached
 
     def each_processor(self) -> Iterator[tuple[str, ProcessorSpec]]:
-        """Yield the name and the spec of each single processor, in order."""
+        """Yield the name and the spec of each processor, in order."""
         for spec in self.processors:
             for name in spec.names:
                 yield name, spec
 
     @property
     def types(self) -> tuple[str, ...]:
-        """The types of its processors, each once, in order."""
+        """The distinct types of its processors, in order."""
         return tuple(dict.fromkeys(each.type for each in self.processors))
 
     def __repr__(self) -> str:
@@ -305,7 +295,7 @@ def _by_name(what: str, names: list[str]) -> tuple[str, ...]:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise InputError(f"names unlike each other expected, found {name!r} twice", place=what)
+            raise InputError(f"duplicate name {name!r}", place=what)
         seen.add(name)
     return tuple(names)
 

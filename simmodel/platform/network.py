@@ -1,4 +1,4 @@
-"""What a network is made of: links, routes, and the model by which transfers share bandwidth."""
+"""Specs of networks: links, routes, and the model by which transfers share bandwidth."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from simmodel.errors import InputError
+from simmodel.errors import InputError, unknown
 from simmodel.platform.units import parse_quantity
 
 __all__ = ["MODELS", "LinkSpec", "NetworkSpec", "RouteSpec", "SharingModel", "duplex"]
@@ -18,7 +18,7 @@ SHARINGS = ("shared", "fatpipe")
 
 
 def _as_given(value: str | float) -> float:
-    """Take a quantity as it is; it is read once the name is known, so that an error can say whose it is."""
+    """Return a quantity unparsed; it is parsed once the name is known, for the error message."""
     return value  # type: ignore[return-value]
 
 
@@ -28,7 +28,7 @@ def _pairs(value: Iterable[Sequence[float]]) -> tuple[tuple[float, float], ...]:
 
 def _names(value: Iterable[str]) -> tuple[str, ...]:
     if isinstance(value, str):
-        raise InputError(f"a list of links expected, found the text {value!r}")
+        raise InputError(f"must be a list of links, got {value!r}", place="links")
     return tuple(value)
 
 
@@ -38,40 +38,40 @@ def _places(value: Sequence[str] | None) -> tuple[str, ...] | None:
 
 @attrs.frozen(kw_only=True)
 class LinkSpec:
-    """A link: what it carries at once, how long it takes, and how transfers share it.
+    """A link with a bandwidth and a latency, which transfers share.
 
     Parameters
     ----------
     name
-        its name, unlike any other's
+        its name, unique in the network
     bandwidth
         bytes/s above zero, or a text such as ``"40Gbps"``
     latency
         seconds, or a text such as ``"11.5ms"``
     sharing
-        ``"shared"``: the rates of all transfers together stay within the bandwidth; ``"fatpipe"``: each rate does
+        ``"shared"``: the bandwidth limits the sum of all rates; ``"fatpipe"``: it limits each rate
     reverse
-        the link that carries the other direction, where that is not this one (see :func:`duplex`)
+        the link for the other direction, if not this one (see :func:`duplex`)
     between
-        the two places that it joins, from which routes are found where no table gives them
+        the two places that it joins; routes are derived from them if there is no routing table
     one_way
         whether it leads only from the first of these places to the second
     profile
-        pairs (time in s, bandwidth in bytes/s): the bandwidth from that time on; 0 is a link that is down
+        pairs (time in s, bandwidth in bytes/s): the bandwidth from that time on; 0 means that the link is down
     repeat
-        the seconds after which the profile starts again, where it does
+        period of the profile in seconds; ``None``: it does not repeat
 
     Raises
     ------
     InputError
-        one sentence that names the link
+        a value is invalid
 
     >>> LinkSpec(name="lan", bandwidth="10Gbps", latency="50us").bandwidth
     1250000000.0
     >>> LinkSpec(name="wan", bandwidth="0GBps")
     Traceback (most recent call last):
     ...
-    simmodel.errors.InputError: link wan: a bandwidth above zero expected, found '0GBps'
+    simmodel.errors.InputError: link wan, bandwidth: must be > 0, got '0GBps'
     """
 
     name: str
@@ -87,28 +87,30 @@ class LinkSpec:
     def __attrs_post_init__(self) -> None:
         where = f"link {self.name}"
         if not isinstance(self.name, str) or not self.name:
-            raise InputError(f"a name expected for a link, found {self.name!r}")
-        bandwidth = parse_quantity(self.bandwidth, "B/s", place=where)
+            raise InputError(f"must be the name of a link, got {self.name!r}", place="name")
+        bandwidth = parse_quantity(self.bandwidth, "B/s", place=f"{where}, bandwidth")
         if bandwidth <= 0:
-            raise InputError(f"a bandwidth above zero expected, found {self.bandwidth!r}", place=where)
+            raise InputError(f"must be > 0, got {self.bandwidth!r}", place=f"{where}, bandwidth")
         object.__setattr__(self, "bandwidth", bandwidth)
-        object.__setattr__(self, "latency", parse_quantity(self.latency, "s", place=where))
+        object.__setattr__(self, "latency", parse_quantity(self.latency, "s", place=f"{where}, latency"))
         if self.sharing not in SHARINGS:
-            raise InputError(f"sharing 'shared' or 'fatpipe' expected, found {self.sharing!r}", place=where)
+            raise InputError(f"must be 'shared' or 'fatpipe', got {self.sharing!r}", place=f"{where}, sharing")
         if self.between is not None and len(self.between) != 2:
-            raise InputError(f"two places to join expected, found {self.between!r}", place=where)
+            raise InputError(f"must be two places, got {self.between!r}", place=f"{where}, between")
+        profile = f"{where}, profile"
         points = tuple(
-            (parse_quantity(at, "s", place=where), parse_quantity(value, "B/s", place=where))
+            (parse_quantity(at, "s", place=profile), parse_quantity(value, "B/s", place=profile))
             for at, value in self.profile
         )
         object.__setattr__(self, "profile", points)
         times = [at for at, _ in points]
         if any(later <= earlier for earlier, later in pairwise(times)):
-            raise InputError(f"rising times expected in the profile, found {times}", place=where)
+            raise InputError(f"must have ascending times, got {times}", place=profile)
         if self.repeat is not None:
-            object.__setattr__(self, "repeat", parse_quantity(self.repeat, "s", place=where))
+            repeat = f"{where}, repeat"
+            object.__setattr__(self, "repeat", parse_quantity(self.repeat, "s", place=repeat))
             if not points or self.repeat <= times[-1]:
-                raise InputError(f"a repeat after the profile's last time expected, found {self.repeat}", place=where)
+                raise InputError(f"must be > the last time of the profile, got {self.repeat}", place=repeat)
 
 
 def duplex(
@@ -116,7 +118,7 @@ def duplex(
 ) -> tuple[LinkSpec, LinkSpec]:
     """Return the two links of a split-duplex link, ``name:up`` and ``name:down``, each the other's reverse.
 
-    ``options`` go to both; with ``between=(a, b)`` the first leads from a to b and the second back.
+    ``options`` apply to both; with ``between=(a, b)`` the first leads from a to b and the second back.
 
     >>> [link.name for link in duplex("wan", bandwidth="40Gbps", latency="10ms")]
     ['wan:up', 'wan:down']
@@ -133,7 +135,7 @@ def duplex(
 
 @attrs.frozen(kw_only=True)
 class RouteSpec:
-    """The links that lead from one place to another; ``symmetrical``: and back, in the other order.
+    """The links of the route from one place to another; ``symmetrical``: also of the way back, in reverse order.
 
     >>> RouteSpec(source="CERN", destination="BNL", links=["lhcone", "esnet"]).links
     ('lhcone', 'esnet')
@@ -147,29 +149,29 @@ class RouteSpec:
 
 def _positive(owner: SharingModel, field: attrs.Attribute[float], value: float) -> None:
     if isnan(value) or value <= 0:
-        raise InputError(f"a {field.name} above zero expected, found {value}", place=f"model {owner.name}")
+        raise InputError(f"must be > 0, got {value!r}", place=f"model {owner.name}, {field.name}")
 
 
 @attrs.frozen(kw_only=True)
 class SharingModel:
-    """How transfers share bandwidth: corrections of plain max-min fairness.
+    """A model of how transfers share bandwidth: max-min fairness with corrections.
 
-    A transfer waits ``latency_factor`` * latency of its route; then it moves at ``bandwidth_factor`` * its rate; the
+    A transfer waits ``latency_factor`` * latency of its route; then it proceeds at ``bandwidth_factor`` * its rate. The
     rates are max-min fair with weight 1 / (latency, if ``by_latency``, + sum of ``weight_s`` / bandwidth over the
-    links), or 1 where that sum is zero, and each is at most ``tcp_gamma`` / (2 * latency).
+    links), or 1 if that sum is zero, and each is at most ``tcp_gamma`` / (2 * latency).
 
     Parameters
     ----------
     bandwidth_factor
-        the part of a rate that is payload
+        payload as a share of the rate
     latency_factor
-        what slow start and the like make of the latency
+        factor on the latency, for slow start and similar effects
     by_latency
-        whether a longer way gets less
+        whether routes of higher latency get a smaller share
     weight_s
-        bytes
+        bytes; see above
     tcp_gamma
-        the largest TCP window, bytes
+        maximum TCP window in bytes
 
     Source: P. Velho, L. Schnorr, H. Casanova, A. Legrand, "On the validity of flow-level TCP network models for grid
     and cloud simulations", ACM TOMACS 23(4), 2013.
@@ -194,11 +196,11 @@ class SharingModel:
         penalty = latency if self.by_latency else 0.0
         if self.weight_s:
             penalty += sum(self.weight_s / bandwidth for bandwidth in bandwidths)
-        # Below that, shares would leave the range of floats.
+        # Below this limit, shares would overflow.
         return 1.0 / penalty if penalty > 1e-150 else 1.0
 
     def cap(self, latency: float) -> float:
-        """Return the most that a transfer gets on a route of this latency (s), in bytes/s.
+        """Return the maximum rate of a transfer on a route of this latency (s), in bytes/s.
 
         >>> MODELS["lv08"].cap(0.5)
         4194304.0
@@ -228,7 +230,7 @@ def _model(value: str | SharingModel) -> SharingModel:
     if isinstance(value, SharingModel):
         return value
     if value not in MODELS:
-        raise InputError(f"one of the models {', '.join(MODELS)} expected, found {value!r}")
+        raise unknown("model", str(value), MODELS)
     return MODELS[value]
 
 
@@ -242,23 +244,23 @@ def _route_specs(value: Iterable[RouteSpec]) -> tuple[RouteSpec, ...]:
 
 @attrs.frozen(kw_only=True)
 class NetworkSpec:
-    """Links, the routes over them, and the model by which they are shared.
+    """A network: links, routes, and the model by which transfers share links.
 
     Parameters
     ----------
     links
-        the links, of unlike names
+        the links, with unique names
     routes
-        a routing table; where it is empty, routes are the shortest by latency over what the links join
+        a routing table; if empty, routes are shortest paths by latency over the places that links join
     model
         ``"maxmin"``, ``"cm02"``, ``"lv08"`` or a :class:`SharingModel`
     crosstraffic
-        whether a transfer takes 5 % of its rate on the way back too, for its acknowledgements
+        whether a transfer also takes 5 % of its rate on the way back, for its acknowledgements
 
     Raises
     ------
     InputError
-        where a name is repeated or unknown
+        a name is duplicate or unknown
 
     >>> spec = NetworkSpec(links=[LinkSpec(name="lan", bandwidth="1GBps")], model="lv08")
     >>> spec.model.latency_factor
@@ -266,7 +268,7 @@ class NetworkSpec:
     >>> NetworkSpec(links=[LinkSpec(name="lan", bandwidth=1), LinkSpec(name="lan", bandwidth=2)])
     Traceback (most recent call last):
     ...
-    simmodel.errors.InputError: link lan: links of unlike names expected, found this name twice
+    simmodel.errors.InputError: links: duplicate link 'lan'
     """
 
     links: tuple[LinkSpec, ...] = attrs.field(converter=_link_specs)
@@ -278,11 +280,11 @@ class NetworkSpec:
         known: set[str] = set()
         for link in self.links:
             if link.name in known:
-                raise InputError("links of unlike names expected, found this name twice", place=f"link {link.name}")
+                raise InputError(f"duplicate link {link.name!r}", place="links")
             known.add(link.name)
         for link in self.links:
             if link.reverse is not None and link.reverse not in known:
-                raise InputError(f"a link as reverse expected, found {link.reverse!r}", place=f"link {link.name}")
+                raise InputError(f"unknown link {link.reverse!r}", place=f"link {link.name}, reverse")
         given: set[tuple[str, str]] = set()
         for route in self.routes:
             where = f"route {route.source} to {route.destination}"
@@ -292,26 +294,26 @@ class NetworkSpec:
                 ways.append((route.destination, route.source))
             for way in ways:
                 if way in given:
-                    raise InputError(f"one route from {way[0]} to {way[1]} expected, found two", place=where)
+                    raise InputError(f"duplicate route from {way[0]!r} to {way[1]!r}", place="routes")
                 given.add(way)
 
 
 def check_route(links: Sequence[str], known: Iterable[str], where: str) -> None:
-    """Raise an :class:`InputError` where a route is empty, or names a link that is unknown, or one twice.
+    """Raise an :class:`InputError` if a route is empty, or has an unknown or duplicate link.
 
     >>> check_route(["lan", "wlan"], {"lan"}, "route a to b")
     Traceback (most recent call last):
     ...
-    simmodel.errors.InputError: route a to b: a known link expected, found 'wlan'
+    simmodel.errors.InputError: route a to b: unknown link 'wlan'
     """
     if isinstance(links, str):
-        raise InputError(f"a list of links expected, found the text {links!r}", place=where)
+        raise InputError(f"must be a list of links, got {links!r}", place=where)
     if not links:
-        raise InputError("at least one link expected, found none", place=where)
+        raise InputError("must have at least one link", place=where)
     seen: set[str] = set()
     for name in links:
         if name not in known:
-            raise InputError(f"a known link expected, found {name!r}", place=where)
+            raise InputError(f"unknown link {name!r}", place=where)
         if name in seen:
-            raise InputError(f"each link once expected, found {name!r} twice", place=where)
+            raise InputError(f"duplicate link {name!r}", place=where)
         seen.add(name)

@@ -1,4 +1,4 @@
-"""The options of each kind of system: one typed value, from which signatures, documents and the command line follow."""
+"""The options of each kind of system, as typed values used by signatures, documents and the command line."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ def _choice(default: T, text: str) -> T:
 def _one_of(options: Options, field: attrs.Attribute[T], value: T) -> None:
     allowed = type(options).choices(field.name)
     if value not in allowed:
-        raise InputError(f"{field.name} {' or '.join(map(repr, allowed))} expected, found {value!r}")
+        raise InputError(f"must be {' or '.join(map(repr, allowed))}, got {value!r}", place=field.name)
 
 
 @attrs.frozen(kw_only=True)
 class Options:
-    """What the options of all kinds of system share."""
+    """The base class of the options of a kind of system."""
 
     @classmethod
     def choices(cls, name: str) -> tuple[Any, ...]:
-        """Return the values that an option may have; none where it is not a choice.
+        """Return the accepted values of an option; empty if it is not a choice.
 
         >>> ClusterOptions.choices("overrun"), MachineOptions.choices("decide"), MachineOptions.choices("overlap")
         (('stop', 'continue'), ('ready', 'submit', None), ())
@@ -59,21 +59,21 @@ class Options:
 
     @classmethod
     def takes(cls, name: str) -> bool:
-        """Whether there is an option of this name.
+        """Whether an option of this name exists.
 
-        >>> ClusterOptions.takes("overlap"), BrokerOptions.takes("overlap")  # a broker hands it to its places
+        >>> ClusterOptions.takes("overlap"), BrokerOptions.takes("overlap")  # a broker passes it to its places
         (False, True)
         """
         return name in cls.names()
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Options:
-        """Return the options that values give.
+        """Return the options with these values.
 
         Raises
         ------
         InputError
-            where a name or a value is not possible
+            a name is unknown or a value is invalid
 
         >>> ClusterOptions.of({"overrun": "continue"}).overrun
         'continue'
@@ -99,49 +99,49 @@ class NoOptions(Options):
 
 @attrs.frozen(kw_only=True)
 class ClusterOptions(Options):
-    """The options of a cluster, as :class:`~simmodel.systems.cluster.system.Cluster` takes them."""
+    """The options of a :class:`~simmodel.systems.cluster.system.Cluster`."""
 
-    decide_on: Literal["instant", "event"] = _choice("instant", "decide once an instant (default), or after each event")
+    decide_on: Literal["instant", "event"] = _choice("instant", "decide once per instant (default) or after each event")
     event_order: Literal["submits-first", "ends-first"] = _choice(
-        "submits-first", "inside an instant, with --decide-on event"
+        "submits-first", "order of the events of an instant, with --decide-on event"
     )
     estimates: Literal["requested", "exact", "cqsim"] = _choice(
-        "requested", "what policies plan with: requested times (default), run times, or CQSim's mixture"
+        "requested", "times that policies plan with: requested (default), exact run times, or CQSim's mixture"
     )
-    overrun: Literal["stop", "continue"] = _choice("stop", "what a job does at its requested time (default: stop)")
+    overrun: Literal["stop", "continue"] = _choice("stop", "stop (default) or continue jobs at their requested time")
 
 
 @attrs.frozen(kw_only=True)
 class MachineOptions(Options):
-    """The options of a machine, as :class:`~simmodel.systems.machine.system.Machine` takes them."""
+    """The options of a :class:`~simmodel.systems.machine.system.Machine`."""
 
     decide: Literal["ready", "submit"] | None = _choice(
-        None, "decide when tasks are ready, or when they are submitted (default: as the policy wants)"
+        None, "decide when tasks are ready, or when they are submitted (default: as the policy requires)"
     )
     overlap: bool = _option(False, "fetch data while the processor is busy with earlier tasks")
     transfers: Literal["sequential", "parallel"] = _choice(
-        "sequential", "move what a task reads one after another (default) or at once"
+        "sequential", "transfer the inputs of a task one after another (default) or in parallel"
     )
-    contention: bool = _option(True, "let each transfer have its links alone, as HetSim does")  # --no-contention
+    contention: bool = _option(True, "ignore contention for links, as HetSim does")  # --no-contention
 
 
 @attrs.frozen(kw_only=True)
 class BrokerOptions(Options):
-    """The options of a broker; ``below`` holds those of its places, each handed to the kinds that know it."""
+    """The options of a broker; ``below`` holds those of its places, each passed to the kinds that have it."""
 
     by: Literal["requested", "actual"] = _choice(
-        "requested", "what estimates go by: requested times (default), or actual run times as CQSim+ does"
+        "requested", "times that estimates use: requested (default), or actual run times as in CQSim+"
     )
     below: Mapping[str, Any] = attrs.field(factory=dict)
 
     @classmethod
     def takes(cls, name: str) -> bool:
-        """Whether the broker, or one of its places, may have an option of this name: any."""
+        """Always true: a place of the broker may have an option of any name."""
         return True
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> BrokerOptions:
-        """Return the options that values give; what a broker does not know is for its places."""
+        """Return the options with these values; those that the broker lacks are for its places."""
         own = {name: value for name, value in values.items() if name in ("by", "below")}
         below = {**own.pop("below", {}), **{name: value for name, value in values.items() if name not in cls.names()}}
         return cls(**own, below=below)

@@ -1,6 +1,6 @@
-"""Plain values into typed ones, strictly: nothing is rounded or guessed, and the first wrong value gets one sentence.
+"""Strict conversion of plain values to typed ones: no rounding, no guessing, one error for the first invalid value.
 
-Every hook raises an ``InputError`` whose place is relative to the value that it was given; the one above prefixes it.
+Every hook raises an ``InputError`` whose place is relative to its own value; the hook above adds its prefix.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ Prepare = Callable[[str, Plain], Plain]
 
 
 def strict_converter(prepare: Prepare | None = None, omit: Sequence[str] = ()) -> Converter:
-    """Return a converter that structures attrs classes of numbers, texts, tuples, mappings and other such classes.
+    """Return a converter for attrs classes of numbers, texts, tuples, mappings and other such classes.
 
     Parameters
     ----------
     prepare
-        ``prepare(key, value)``: the value of a key as it is to be structured; default: as it is
+        ``prepare(key, value)`` returns the value of a key before it is converted; default: unchanged
     omit
-        names of fields that plain values never give
+        names of fields that plain values never have
 
     >>> strict_converter().structure("7", int)
     Traceback (most recent call last):
     ...
-    simmodel.errors.InputError: a whole number expected, found '7'
+    simmodel.errors.InputError: must be a whole number, got '7'
     """
     converter = Converter(detailed_validation=True)
     for kind, check in ((str, _text), (bool, _truth), (int, _whole), (float, _number)):
@@ -50,12 +50,12 @@ def strict_converter(prepare: Prepare | None = None, omit: Sequence[str] = ()) -
 
 
 def made_from(origin: object) -> Callable[[Any], bool]:
-    """Return whether a type is made from another: ``tuple[int, ...]`` is from ``tuple``."""
+    """Return a test for types with this origin: that of ``tuple[int, ...]`` is ``tuple``."""
     return lambda cls: get_origin(cls) is origin
 
 
 def inside(outer: str, error: InputError) -> InputError:
-    """Return an error with the path of what it is inside of before its own."""
+    """Return an error whose place is prefixed with the path of the enclosing value."""
     inner = error.place or ""
     return InputError(error.message, place=outer + ("." if inner and not inner.startswith("[") else "") + inner)
 
@@ -70,7 +70,7 @@ def _object_of(
 
     def read(value: Plain, _type: type) -> Any:
         if not isinstance(value, Mapping):
-            raise InputError(f"keys with values expected, found {value!r}")
+            raise InputError(f"must be a mapping, got {value!r}")
         if prepare is not None:
             value = {key: prepare(key, each) for key, each in value.items()}
         try:
@@ -86,7 +86,7 @@ def _list_of(cls: type[tuple[object, ...]], converter: Converter) -> Callable[[P
 
     def read(value: Plain, _type: type) -> tuple[Any, ...]:
         if not isinstance(value, (list, tuple)):
-            raise InputError(f"a list expected, found {value!r}")
+            raise InputError(f"must be a list, got {value!r}")
         found = []
         for position, each in enumerate(value):
             try:
@@ -99,14 +99,14 @@ def _list_of(cls: type[tuple[object, ...]], converter: Converter) -> Callable[[P
 
 
 def _first_error(error: ClassValidationError, keys: list[str]) -> Exception:
-    """Return the error to name of all that an object has; unknown keys come first, as they often explain the others."""
+    """Return the error to report for an object; unknown keys come first, as they often explain the others."""
     found = sorted(error.exceptions, key=lambda each: not isinstance(each, ForbiddenExtraKeysError))[0]
     if isinstance(found, ForbiddenExtraKeysError):
         key = min(str(each) for each in found.extra_fields)
         return inside(key, InputError(unknown("key", key, keys).message))
     notes = [note for note in getattr(found, "__notes__", ()) if isinstance(note, AttributeValidationNote)]
     if notes and isinstance(found, KeyError):
-        return inside(notes[0].name, InputError("a value expected, found none"))
+        return inside(notes[0].name, InputError("missing key"))
     if notes and isinstance(found, InputError):
         return inside(notes[0].name, found)
     return InputError(str(found)) if isinstance(found, ValueError) and not isinstance(found, InputError) else found
@@ -114,43 +114,43 @@ def _first_error(error: ClassValidationError, keys: list[str]) -> Exception:
 
 def _keys(value: Plain, _type: type) -> dict[str, Plain]:
     if not isinstance(value, Mapping):
-        raise InputError(f"keys with values expected, found {value!r}")
+        raise InputError(f"must be a mapping, got {value!r}")
     return dict(value)
 
 
 def _text(value: Plain, _type: type) -> str:
     if not isinstance(value, str):
-        raise InputError(f"a text expected, found {value!r}")
+        raise InputError(f"must be a text, got {value!r}")
     return value
 
 
 def _truth(value: Plain, _type: type) -> bool:
     if not isinstance(value, bool):
-        raise InputError(f"true or false expected, found {value!r}")
+        raise InputError(f"must be true or false, got {value!r}")
     return value
 
 
 def _whole(value: Plain | Integral, _type: type) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise InputError(f"a whole number expected, found {value!r}")
+        raise InputError(f"must be a whole number, got {value!r}")
     return int(value)
 
 
 def _number(value: Plain | Real, _type: type) -> float:
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise InputError(f"a number expected, found {value!r}")
+        raise InputError(f"must be a number, got {value!r}")
     try:
         number = float(value)
     except OverflowError:
-        raise InputError("a number that fits in 64 bits expected, found a larger one") from None
+        raise InputError("must be a number that fits in 64 bits, got a larger one") from None
     if isnan(number):
-        raise InputError(f"a number expected, found {value!r}")
+        raise InputError(f"must be a number, got {value!r}")
     return number
 
 
 def _label(value: Plain | Integral, _type: type) -> int | str:
     if isinstance(value, bool) or not isinstance(value, (str, Integral)):
-        raise InputError(f"a name or a number expected, found {value!r}")
+        raise InputError(f"must be a name or a number, got {value!r}")
     return value if isinstance(value, str) else int(value)
 
 

@@ -1,7 +1,7 @@
-"""Descriptions of platforms as plain values and as TOML files, both ways.
+"""Specs of platforms to and from plain values and TOML files.
 
-The key ``kind`` at the top of a document says what it describes; the other keys are the fields of the spec, and those
-of the specs inside it. Quantities may have units (``memory = "256GB"``, ``max_requested = "24h"``).
+The top-level key ``kind`` names the kind of system; the other keys are the fields of its spec and of the specs inside
+it. Quantities may have units (``memory = "256GB"``, ``max_requested = "24h"``).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["from_dict", "read_toml", "write_toml"]
 
-# The units in which a text may give a field; the first that can read it does.
+# The units accepted for each field, tried in this order.
 _UNITS: dict[str, tuple[str, ...]] = {
     "memory": ("B",),
     "size": ("B",),
@@ -52,14 +52,14 @@ def from_dict(mapping: Mapping[str, Plain], *, source: str | None = None) -> Any
     Parameters
     ----------
     mapping
-        as ``to_dict`` gives it; quantities may be texts with units
+        as ``to_dict`` returns it; quantities may be texts with units
     source
-        the file or document that the values come from, for the message
+        the file or document of the values, for the error message
 
     Raises
     ------
     InputError
-        where a key is unknown or missing, or a value is not possible; with its path inside the document
+        a key is unknown or missing, or a value is invalid; with its path inside the document
 
     >>> spec = from_dict({"kind": "cluster", "partitions": [{"nodes": [{"cores": 16, "memory": "64GB"}]}]})
     >>> spec.processors, spec.partitions[0].nodes[0].memory
@@ -71,11 +71,11 @@ def from_dict(mapping: Mapping[str, Plain], *, source: str | None = None) -> Any
     Known keys: name, count, cores, gpus, memory, idle_power, load_power
     """
     if not isinstance(mapping, Mapping):
-        raise InputError(f"keys with values expected, found {mapping!r}", source)
+        raise InputError(f"must be a mapping, got {mapping!r}", source)
     values = dict(mapping)
     kind = values.pop("kind", None)
     if kind is None:
-        raise InputError(f"a kind expected ({', '.join(KINDS)}), found none", source, "kind")
+        raise InputError(f"missing key; known kinds: {', '.join(KINDS)}", source, "kind")
     if not isinstance(kind, str) or kind not in KINDS:
         raise InputError(unknown("kind", str(kind), KINDS).message, source, "kind")
     try:
@@ -102,24 +102,24 @@ def read_toml(path: str | Path) -> Any:
     except FileNotFoundError:
         raise InputError("no such file", source) from None
     except IsADirectoryError:
-        raise InputError("a file expected, found a folder", source) from None
+        raise InputError("must be a file, got a folder", source) from None
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", source) from None
     except UnicodeDecodeError as error:
-        raise InputError(f"UTF-8 text expected, found byte {error.object[error.start]:#x}", source) from None
+        raise InputError(f"must be UTF-8 text, got byte {error.object[error.start]:#x}", source) from None
     except tomllib.TOMLDecodeError as error:
         match = re.fullmatch(r"(.*) \(at (?:(line \d+), column \d+|end of document)\)", str(error), re.DOTALL)
         message, place = (match[1], match[2] or "end") if match else (str(error), None)
-        raise InputError(f"TOML expected: {message}", source, place) from None
+        raise InputError(f"invalid TOML: {message}", source, place) from None
 
 
 def write_toml(spec: SystemSpec, path: str | Path) -> None:
-    """Write a spec as a TOML file that ``read_toml`` reads back as an equal one.
+    """Write a spec as a TOML file from which ``read_toml`` restores an equal spec.
 
     Raises
     ------
     InputError
-        where it is not a spec, or the file cannot be written
+        it is not a spec, or the file cannot be written
 
     >>> from tempfile import TemporaryDirectory
     >>> from simmodel.platform import ClusterSpec
@@ -139,7 +139,7 @@ def write_toml(spec: SystemSpec, path: str | Path) -> None:
         raise InputError(f"cannot be written: {error.strerror or error}", str(path)) from None
     except UnicodeEncodeError as error:
         found = error.object[error.start : error.end]
-        raise InputError(f"text that UTF-8 can hold expected, found {found!r}", str(path)) from None
+        raise InputError(f"must be text that UTF-8 can encode, got {found!r}", str(path)) from None
 
 
 @cache
@@ -153,12 +153,12 @@ def _converter() -> Converter:
 
 
 def _broker(value: Plain, converter: Converter) -> BrokerSpec:
-    """Return the spec of a broker; its places are specs of any kind."""
+    """Return the spec of a broker, whose places are specs of any kind."""
     from simmodel.platform.broker import BrokerSpec, Slowdown
     from simmodel.platform.strict import inside
 
     if not isinstance(value, Mapping):
-        raise InputError(f"keys with values expected, found {value!r}")
+        raise InputError(f"must be a mapping, got {value!r}")
     values: dict[str, Any] = dict(value)
     for key in values:
         if key not in ("name", "places", "slowdowns"):
@@ -166,7 +166,7 @@ def _broker(value: Plain, converter: Converter) -> BrokerSpec:
     if "name" in values:
         values["name"] = converter.structure(values["name"], str)
     if not isinstance(values.get("places"), Mapping):
-        raise InputError("descriptions by name expected", place="places")
+        raise InputError(f"must be a mapping of names to specs, got {values.get('places')!r}", place="places")
     places = {}
     for name, each in values["places"].items():
         try:
@@ -196,7 +196,7 @@ def _in_units(key: str, value: Plain) -> Plain:
 
 
 def _lines(values: Mapping[str, Plain], path: str) -> Iterator[str]:
-    """Write a table: first its own values, then the tables inside it."""
+    """Yield the lines of a table: its own values, then the tables inside it."""
     tables = {key: value for key, value in values.items() if _is_table(value)}
     yield from (f"{key} = {_value(value)}" for key, value in values.items() if key not in tables)
     for key, value in tables.items():
@@ -216,6 +216,6 @@ def _value(value: Plain) -> str:
         pairs = (f"{_value(str(key))} = {_value(each)}" for key, each in value.items())
         return f"{{ {', '.join(pairs)} }}"
     if isinstance(value, str):
-        # JSON escapes are TOML's too; but TOML wants the delete character escaped, and JSON leaves it.
+        # TOML has the escapes of JSON, but also requires the delete character to be escaped.
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     return str(value).lower() if isinstance(value, bool) else repr(value)

@@ -324,9 +324,9 @@ class Network(Fluid):
         7.0
         """
         found = self._link(link)
-        value = parse_quantity(bandwidth, "B/s", place=f"link {found.name}")
+        value = parse_quantity(bandwidth, "B/s", place=f"link {found.name}, bandwidth")
         if value <= 0:
-            raise InputError(f"a bandwidth above zero expected, found {bandwidth!r}", place=f"link {found.name}")
+            raise InputError(f"must be > 0, got {bandwidth!r}", place=f"link {found.name}, bandwidth")
         found.set_at = self.env._now
         self._change(found, value, found.down)
 

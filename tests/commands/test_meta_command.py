@@ -52,7 +52,7 @@ def test_several_logs_have_their_homes(folder, capsys) -> None:
         (["one.swf", "--clusters", "4,x"], "unknown platform 'x'"),
         (["one.swf", "--clusters", "4,hetsim-slow"], "places: must all run jobs or all run tasks"),
         (["one.swf", "--clusters", ","], "--clusters: a list with commas expected, found ','"),
-        (["one.swf", "--clusters", "4,4", "--slowdowns", "1"], "2 slowdowns expected, one a place, found 1"),
+        (["one.swf", "--clusters", "4,4", "--slowdowns", "1"], "slowdowns: must have 2 numbers, one per place, got 1"),
         (["one.swf", "--clusters", "4,4", "--slowdowns", "1,y"], "--slowdowns: a number > 0 expected, found 'y'"),
         (["one.swf", "--clusters", "4,4", "--broker", "best"], "unknown policy 'best'"),
         (["one.swf", "--clusters", "4,4", "--broker", "siloed"], "a home cluster of each job expected"),

@@ -237,19 +237,19 @@ def test_other_quantities_with_units():
 
 ONE = {"processors": 4}
 MISTAKES = [
-    ({"partitions": [ONE]}, "kind", "a kind expected (cluster, machine, broker"),
+    ({"partitions": [ONE]}, "kind", "missing key; known kinds: cluster, machine, broker"),
     ({"kind": "clustre"}, "kind", "unknown kind 'clustre'; did you mean 'cluster'?"),
     ({"kind": 3}, "kind", "unknown kind '3'"),
-    ({"kind": "cluster"}, "partitions", "a value expected, found none"),
-    ({"kind": "cluster", "partitions": []}, "partitions", "at least one partition expected"),
-    ({"kind": "cluster", "partitions": 4}, "partitions", "a list expected, found 4"),
-    ({"kind": "cluster", "partitions": ONE}, "partitions", "a list expected, found {'processors': 4}"),
-    ({"kind": "cluster", "partitions": [4]}, "partitions[0]", "keys with values expected, found 4"),
+    ({"kind": "cluster"}, "partitions", "missing key"),
+    ({"kind": "cluster", "partitions": []}, "partitions", "must not be empty"),
+    ({"kind": "cluster", "partitions": 4}, "partitions", "must be a list, got 4"),
+    ({"kind": "cluster", "partitions": ONE}, "partitions", "must be a list, got {'processors': 4}"),
+    ({"kind": "cluster", "partitions": [4]}, "partitions[0]", "must be a mapping, got 4"),
     ({"kind": "cluster", "partition": [ONE]}, "partition", "unknown key 'partition'; did you mean 'partitions'?"),
-    ({"kind": "cluster", "partitions": [ONE], "name": 7}, "name", "a text expected, found 7"),
-    ({"kind": "cluster", "partitions": [ONE], "on_failure": "retry"}, "on_failure", "one of resubmit, lose expected"),
-    ({"kind": "cluster", "partitions": [ONE], "on_failure": 1}, "on_failure", "a text expected, found 1"),
-    ({"kind": "cluster", "partitions": [ONE], "queues": [{"name": "q"}, {}]}, "queues[1].name", "a value expected"),
+    ({"kind": "cluster", "partitions": [ONE], "name": 7}, "name", "must be a text, got 7"),
+    ({"kind": "cluster", "partitions": [ONE], "on_failure": "retry"}, "on_failure", "must be one of resubmit, lose"),
+    ({"kind": "cluster", "partitions": [ONE], "on_failure": 1}, "on_failure", "must be a text, got 1"),
+    ({"kind": "cluster", "partitions": [ONE], "queues": [{"name": "q"}, {}]}, "queues[1].name", "missing key"),
     (
         {"kind": "cluster", "partitions": [ONE], "queues": [{"nmae": "q"}]},
         "queues[0].nmae",
@@ -258,12 +258,12 @@ MISTAKES = [
     (
         {"kind": "cluster", "partitions": [ONE], "queues": [{"name": "q", "preempts": "low"}]},
         "queues[0].preempts",
-        "a list expected, found 'low'",
+        "must be a list, got 'low'",
     ),
     (
         {"kind": "cluster", "partitions": [ONE], "queues": [{"name": "q", "preempts": ["low"]}]},
         "queues[0].preempts",
-        "a queue expected (q), found 'low'",
+        "unknown queue 'low'; known queues: q",
     ),
     (
         {
@@ -272,44 +272,44 @@ MISTAKES = [
             "reservations": [{"name": "r", "start": 0, "end": 1, "users": [True]}],
         },
         "reservations[0].users[0]",
-        "a name or a number expected, found True",
+        "must be a name or a number, got True",
     ),
     (
         {"kind": "cluster", "partitions": [ONE], "outages": [{"at": 5, "until": 5, "processors": 1}]},
         "outages[0].until",
-        "until > at (5 s) expected",
+        "must be > at (5 s), got",
     ),
     (
         {"kind": "cluster", "partitions": [ONE], "outages": [{"at": 5, "processors": 5}]},
         "outages[0].processors",
-        "at most 4 processors",
+        "must be <= 4, the processors of batch, got",
     ),
     (
         {"kind": "cluster", "partitions": [ONE], "consumables": [{"name": "buffer", "amount": "5W"}]},
         "consumables[0].amount",
         "a quantity in",
     ),
-    ({"kind": "cluster", "partitions": [ONE, ONE]}, "partitions[1].name", "names that differ expected"),
-    ({"kind": "cluster", "partitions": [{**ONE, "exclusive": 1}]}, "partitions[0].exclusive", "true or false expected"),
+    ({"kind": "cluster", "partitions": [ONE, ONE]}, "partitions[1].name", "duplicate name"),
+    ({"kind": "cluster", "partitions": [{**ONE, "exclusive": 1}]}, "partitions[0].exclusive", "must be true or false"),
     (
         {"kind": "cluster", "partitions": [{}]},
         "partitions[0].processors",
-        "processors or nodes expected, found neither",
+        "must have either processors or nodes, got neither",
     ),
-    ({"kind": "cluster", "partitions": [{"processors": 1.5}]}, "partitions[0].processors", "a whole number expected"),
-    ({"kind": "cluster", "partitions": [{"processors": True}]}, "partitions[0].processors", "a whole number expected"),
-    ({"kind": "cluster", "partitions": [{**ONE, "priority": "high"}]}, "partitions[0].priority", "a number expected"),
-    ({"kind": "cluster", "partitions": [{**ONE, "priority": nan}]}, "partitions[0].priority", "a number expected"),
+    ({"kind": "cluster", "partitions": [{"processors": 1.5}]}, "partitions[0].processors", "must be a whole number"),
+    ({"kind": "cluster", "partitions": [{"processors": True}]}, "partitions[0].processors", "must be a whole number"),
+    ({"kind": "cluster", "partitions": [{**ONE, "priority": "high"}]}, "partitions[0].priority", "must be a number"),
+    ({"kind": "cluster", "partitions": [{**ONE, "priority": nan}]}, "partitions[0].priority", "must be a number"),
     ({"kind": "cluster", "partitions": [{**ONE, "priority": 10**400}]}, "partitions[0].priority", "fits in 64 bits"),
 ]
 NODE_MISTAKES = [
     ({"core": 16}, "core", "unknown key 'core'; did you mean 'cores'? Known keys: name, count, cores,"),
     ({"zzz": 16}, "zzz", "unknown key 'zzz'; known keys: name, count, cores,"),
-    ({"cores": 0}, "cores", "cores > 0 expected, found 0"),
-    ({"cores": "16"}, "cores", "a whole number expected, found '16'"),
-    ({"memory": "64GBps"}, "memory", "a quantity in B such as '64GB' expected, found '64GBps'"),
-    ({"memory": -1}, "memory", "memory >= 0 expected, found -1"),
-    ({"load_power": [1]}, "load_power", "a number expected, found [1]"),
+    ({"cores": 0}, "cores", "must be > 0, got 0"),
+    ({"cores": "16"}, "cores", "must be a whole number, got '16'"),
+    ({"memory": "64GBps"}, "memory", "must be a quantity in B such as '64GB', got '64GBps'"),
+    ({"memory": -1}, "memory", "must be >= 0, got -1"),
+    ({"load_power": [1]}, "load_power", "must be a number, got [1]"),
 ]
 MISTAKES += [
     (
@@ -331,21 +331,21 @@ def test_mistakes_are_named_with_their_place(mapping, place, sentence):
 
 
 def test_only_mappings_and_specs_are_taken():
-    with pytest.raises(InputError, match="keys with values expected, found 7"):
+    with pytest.raises(InputError, match="must be a mapping, got 7"):
         from_dict(7)
-    with pytest.raises(InputError, match=r"a spec of a cluster or machine or broker.* expected, found NodeSpec"):
+    with pytest.raises(InputError, match=r"must be a spec of a cluster or machine or broker.*, got NodeSpec"):
         to_dict(NodeSpec())
 
 
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        (b"", "mine.toml, kind: a kind expected (cluster, machine, broker"),
-        (b'kind = "cluster"\nname = \n', "mine.toml, line 2: TOML expected: Invalid value"),
-        (b'kind = "cluster"\nname = "x', "mine.toml, end: TOML expected: "),
-        (b'kind = "cluster"\nname = "\xff"', "mine.toml: UTF-8 text expected, found byte 0xff"),
+        (b"", "mine.toml, kind: missing key; known kinds: cluster, machine, broker"),
+        (b'kind = "cluster"\nname = \n', "mine.toml, line 2: invalid TOML: Invalid value"),
+        (b'kind = "cluster"\nname = "x', "mine.toml, end: invalid TOML: "),
+        (b'kind = "cluster"\nname = "\xff"', "mine.toml: must be UTF-8 text, got byte 0xff"),
         (b'\xef\xbb\xbfkind = "clusters"', "mine.toml, kind: unknown kind 'clusters'; did you mean 'cluster'?"),
-        (b"; Version: 2.2\n1 0 0 1 1\n", "mine.toml, line 1: TOML expected: "),
+        (b"; Version: 2.2\n1 0 0 1 1\n", "mine.toml, line 1: invalid TOML: "),
     ],
     ids=["empty", "no value", "open quote", "latin-1", "byte order mark", "a log"],
 )
@@ -359,11 +359,11 @@ def test_files_that_are_no_platforms(tmp_path, monkeypatch, text, sentence):
 def test_files_that_cannot_be_read_or_written(tmp_path):
     with pytest.raises(InputError, match=r"missing\.toml: no such file"):
         read_toml(tmp_path / "missing.toml")
-    with pytest.raises(InputError, match="a file expected, found a folder"):
+    with pytest.raises(InputError, match="must be a file, got a folder"):
         read_toml(tmp_path)
     with pytest.raises(InputError, match="cannot be written: No such file"):
         write_toml(ClusterSpec.simple(4), tmp_path / "missing" / "mine.toml")
-    with pytest.raises(InputError, match="text that UTF-8 can hold expected"):
+    with pytest.raises(InputError, match="must be text that UTF-8 can encode"):
         write_toml(ClusterSpec.simple(4, name="\ud800"), tmp_path / "mine.toml")
 
 
@@ -377,29 +377,29 @@ def test_kinds_are_a_table():
         (
             {"outages": [OutageSpec(at=0, nodes=[2])]},
             "outages[0].nodes",
-            "a node of batch expected (0 to 1, or a name such as node0)",
+            "must be nodes of batch (0 to 1, or names such as node0)",
         ),
-        ({"outages": [OutageSpec(at=0, nodes=["node7"])]}, "outages[0].nodes", "found 'node7'"),
-        ({"outages": [OutageSpec(at=0, nodes=[-1])]}, "outages[0].nodes", "found -1"),
+        ({"outages": [OutageSpec(at=0, nodes=["node7"])]}, "outages[0].nodes", "got 'node7'"),
+        ({"outages": [OutageSpec(at=0, nodes=[-1])]}, "outages[0].nodes", "got -1"),
         (
             {"reservations": [ReservationSpec(name="batch", start=0, end=1, nodes=[0])]},
             "reservations[0].name",
-            "a name that no partition has expected, found 'batch'",
+            "must differ from the names of the partitions, got 'batch'",
         ),
         (
             {"reservations": [ReservationSpec(name="r", start=0, end=1, nodes=[0], queues=["q"])]},
             "reservations[0].queues",
-            "a queue expected (there are none), found 'q'",
+            "unknown queue 'q'; known queues: none",
         ),
         (
             {"queues": [QueueSpec(name="a", preempts=["b"]), QueueSpec(name="b")]},
             "queues[0].preempts",
-            "a queue that is preemptible expected, found 'b'",
+            "must be a preemptible queue, got 'b'",
         ),
         (
             {"queues": [QueueSpec(name="a", preemptible="requeue", preempts=["a"])]},
             "queues[0].preempts",
-            "a queue that does not preempt a expected, found 'a'",
+            "must be a queue that does not preempt a, got 'a'",
         ),
         (
             {
@@ -409,7 +409,7 @@ def test_kinds_are_a_table():
                 ]
             },
             "queues[0].preempts",
-            "a queue that does not preempt a expected, found 'b'",
+            "must be a queue that does not preempt a, got 'b'",
         ),
     ],
 )

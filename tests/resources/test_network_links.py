@@ -198,44 +198,44 @@ def test_answers_go_back_by_the_route_of_the_other_direction():
 # ---------------------------------------------------------------------- wrong input
 
 WRONG_LINKS = {
-    "link a: a bandwidth above zero expected, found 0": {"bandwidth": 0},
-    "link a: a finite quantity in B/s, zero or more, expected, found -1": {"bandwidth": -1},
-    "link a: a finite quantity in B/s, zero or more, expected, found nan": {"bandwidth": float("nan")},
-    "link a: a quantity in B/s such as '40Gbps' expected, found 'fast'": {"bandwidth": "fast"},
-    "link a: a finite quantity in s, zero or more, expected, found -0.5": {"latency": -0.5},
-    "link a: sharing 'shared' or 'fatpipe' expected, found 'wide'": {"sharing": "wide"},
-    "link a: two places to join expected, found ('x',)": {"between": ["x"]},
-    "link a: rising times expected in the profile, found [3.0, 3.0]": {"profile": [(3, 1), (3, 2)]},
-    "link a: a repeat after the profile's last time expected, found 3.0": {"profile": [(3, 1)], "repeat": 3},
-    "link a: a repeat after the profile's last time expected, found 9.0": {"repeat": 9},
-    "a name expected for a link, found ''": {"name": ""},
+    "link a, bandwidth: must be > 0, got 0": {"bandwidth": 0},
+    "link a, bandwidth: must be a finite quantity in B/s >= 0, got -1": {"bandwidth": -1},
+    "link a, bandwidth: must be a finite quantity in B/s >= 0, got nan": {"bandwidth": float("nan")},
+    "link a, bandwidth: must be a quantity in B/s such as '40Gbps', got 'fast'": {"bandwidth": "fast"},
+    "link a, latency: must be a finite quantity in s >= 0, got -0.5": {"latency": -0.5},
+    "link a, sharing: must be 'shared' or 'fatpipe', got 'wide'": {"sharing": "wide"},
+    "link a, between: must be two places, got ('x',)": {"between": ["x"]},
+    "link a, profile: must have ascending times, got [3.0, 3.0]": {"profile": [(3, 1), (3, 2)]},
+    "link a, repeat: must be > the last time of the profile, got 3.0": {"profile": [(3, 1)], "repeat": 3},
+    "link a, repeat: must be > the last time of the profile, got 9.0": {"repeat": 9},
+    "name: must be the name of a link, got ''": {"name": ""},
 }
 WRONG_NETWORKS = {
-    "link a: links of unlike names expected, found this name twice": {"links": [link("a"), link("a")]},
-    "link a: a link as reverse expected, found 'z'": {"links": [link("a", reverse="z")]},
-    "route x to y: a known link expected, found 'b'": {"routes": {("x", "y"): ["b"]}},
-    "route x to y: at least one link expected, found none": {"routes": {("x", "y"): []}},
-    "route x to y: each link once expected, found 'a' twice": {"routes": {("x", "y"): ["a", "a"]}},
-    "a list of links expected, found the text 'a'": {"routes": {("x", "y"): "a"}},
-    "route y to x: one route from x to y expected, found two": {
+    "links: duplicate link 'a'": {"links": [link("a"), link("a")]},
+    "link a, reverse: unknown link 'z'": {"links": [link("a", reverse="z")]},
+    "route x to y: unknown link 'b'": {"routes": {("x", "y"): ["b"]}},
+    "route x to y: must have at least one link": {"routes": {("x", "y"): []}},
+    "route x to y: duplicate link 'a'": {"routes": {("x", "y"): ["a", "a"]}},
+    "links: must be a list of links, got 'a'": {"routes": {("x", "y"): "a"}},
+    "routes: duplicate route from 'x' to 'y'": {
         "routes": [
             RouteSpec(source="x", destination="y", links=["a"]),
             RouteSpec(source="y", destination="x", links=["a"], symmetrical=True),
         ]
     },
-    "one of the models maxmin, cm02, lv08 expected, found 'tcp'": {"model": "tcp"},
+    "unknown model 'tcp'; known models: maxmin, cm02, lv08": {"model": "tcp"},
 }
 WRONG_TRANSFERS = {
-    "size of a transfer: a finite quantity in B, zero or more, expected, found -1": {"size": -1},
-    "size of a transfer: a finite quantity in B, zero or more, expected, found nan": {"size": float("nan")},
-    "size of a transfer: a quantity in B such as '64GB' expected, found 'much'": {"size": "much"},
-    "route of a transfer: a known link expected, found 'z'": {"route": ["z"]},
-    "route of a transfer: at least one link expected, found none": {"route": []},
-    "route of a transfer: each link once expected, found 'a' twice": {"route": ["a", "b", "a"]},
-    "route of a transfer: a list of links expected, found the text 'ab'": {"route": "ab"},
+    "size of a transfer: must be a finite quantity in B >= 0, got -1": {"size": -1},
+    "size of a transfer: must be a finite quantity in B >= 0, got nan": {"size": float("nan")},
+    "size of a transfer: must be a quantity in B such as '64GB', got 'much'": {"size": "much"},
+    "route of a transfer: unknown link 'z'": {"route": ["z"]},
+    "route of a transfer: must have at least one link": {"route": []},
+    "route of a transfer: duplicate link 'a'": {"route": ["a", "b", "a"]},
+    "route of a transfer: must be a list of links, got 'ab'": {"route": "ab"},
     "route of a transfer: a route, or a source and a destination expected, found None and None": {"route": None},
     "rate_cap of a transfer: a rate above zero expected, found 0": {"rate_cap": 0},
-    "rate_cap of a transfer: a finite quantity in B/s, zero or more, expected, found nan": {"rate_cap": float("nan")},
+    "rate_cap of a transfer: must be a finite quantity in B/s >= 0, got nan": {"rate_cap": float("nan")},
     "weight of a transfer: a weight above zero expected, found 0": {"weight": 0},
     "weight of a transfer: a weight above zero expected, found nan": {"weight": float("nan")},
     "weight of a transfer: a weight above zero expected, found inf": {"weight": inf},
@@ -273,7 +273,7 @@ def test_wrong_changes():
         with pytest.raises(InputError, match="a link of this network expected, found"):
             change()
     for value in (0, -1, float("nan"), "wide"):
-        with pytest.raises(InputError, match=r"link a: .* expected, found"):
+        with pytest.raises(InputError, match=r"link a.*: must be .*, got"):
             network.set_bandwidth("a", value)
 
 

@@ -223,7 +223,7 @@ def test_paths_that_lead_nowhere_get_one_sentence(path: str, sentence: str) -> N
 
 def test_changes_that_are_not_possible_get_one_sentence() -> None:
     scenario = Scenario.of(4, LOG)
-    with pytest.raises(InputError, match="overrun 'stop' or 'continue' expected"):
+    with pytest.raises(InputError, match="overrun: must be 'stop' or 'continue'"):
         scenario.evolve({"options.overrun": "pause"})
     with pytest.raises(InputError, match="exchanged"):
         scenario.evolve({"platform": 8, "partitions[0].processors": 6})

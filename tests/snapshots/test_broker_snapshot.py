@@ -202,12 +202,12 @@ def change(**changes):
     ("text", "sentence"),
     [
         (lambda: change(surplus=1), "surplus: unknown key 'surplus'"),
-        (lambda: change(places=None), "places: a value expected, found none"),
+        (lambda: change(places=None), "places: missing key"),
         (lambda: change(places=[{"now": "x"}]), r"places\[0\].now: must be an instant \(s\), got 'x'"),
         (lambda: change(handed__number=[1, 2, 3]), "handed.number: must have 4 values, got 3"),
         (lambda: change(handed__row=None), "handed: missing column 'row'"),
         (lambda: change(handed__number=None), "handed: missing column 'number'"),
-        (lambda: change(handed__place=[1, "a", "a", "a"]), r"handed.place\[0\]: a text expected, found 1"),
+        (lambda: change(handed__place=[1, "a", "a", "a"]), r"handed.place\[0\]: must be a text, got 1"),
         (lambda: change(schema=1), "schema: must be 2, got 1, an older version"),
     ],
 )

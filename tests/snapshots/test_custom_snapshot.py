@@ -94,7 +94,7 @@ def test_a_broker_holds_systems_of_any_kind():
     ("held.slots", [1, 0], r"held.slots\[1\]: must be a whole number >= 1, got 0"),
     ("held.colour", [1, 0], "held.colour: unknown column 'colour'"),
     ("lid.until", None, r"lid.until: must be an instant \(s\), got None"),
-    ("lid.tight", 1, "lid.tight: true or false expected, found 1"),
+    ("lid.tight", 1, "lid.tight: must be true or false, got 1"),
     ("lid.colour", 1, "lid.colour: unknown key 'colour'"),
 ])  # fmt: skip
 def test_nothing_is_rounded_or_guessed(path, value, sentence, tmp_path):

@@ -98,7 +98,7 @@ WRONG = {
     "colour": ("red", "colour: unknown key 'colour'"),
     "platform": ({"kind": "cluster", "partitions": [{"processors": 0}]}, r"platform.partitions\[0\].processors: "),
     "options.estimates": ("guess", "options.estimates: must be 'requested' or 'exact' or 'cqsim', got 'guess'"),
-    "policy.due": ("yes", "policy.due: true or false expected, found 'yes'"),
+    "policy.due": ("yes", "policy.due: must be true or false, got 'yes'"),
     "running.started": ([1.0], "running.started: must have 2 values, got 1"),
     "running.started.0": (11.0, r"running.started\[0\]: must be an instant <= 10.25 s, got 11"),
     "running.end.0": (3.0, r"running.end\[0\]: must be an instant >= 10.25 s, got 3"),

@@ -456,11 +456,11 @@ JOB = [Job(run=1)]
         (lambda: LeastLoaded("mass"), "unknown load 'mass'"),
         (lambda: EarliestStart("best"), "unknown tie rule 'best'"),
         (lambda: two(JOB, "siloed(ties=first)"), "policy 'siloed': unknown parameter 'ties'"),
-        (lambda: two(JOB, "sgs-t", slowdowns=(1,)), "2 slowdowns expected, one a place, found 1"),
-        (lambda: two(JOB, "sgs-t", slowdowns={"c": 2}), "slowdowns of places expected \\(a, b\\), found one of 'c'"),
-        (lambda: two(JOB, "sgs-t", slowdowns=(1, 0)), "a slowdown > 0 expected for b, found 0"),
-        (lambda: two(JOB, "sgs-t", by="guess"), "by 'requested' or 'actual' expected"),
-        (lambda: simulate([], JOB), "places: at least one expected, found none"),
+        (lambda: two(JOB, "sgs-t", slowdowns=(1,)), "slowdowns: must have 2 numbers, one per place, got 1"),
+        (lambda: two(JOB, "sgs-t", slowdowns={"c": 2}), "slowdowns: unknown place 'c'; known places: a, b"),
+        (lambda: two(JOB, "sgs-t", slowdowns=(1, 0)), r"slowdowns\['b'\]: must be a finite number > 0, got 0"),
+        (lambda: two(JOB, "sgs-t", by="guess"), "by: must be 'requested' or 'actual'"),
+        (lambda: simulate([], JOB), "places: must not be empty"),
         (lambda: simulate([4, -1], JOB), "a number of processors > 0 expected, found -1"),
         (lambda: simulate({"a": 4}, {"b": JOB}), "by the name of their place expected \\(a\\), found 'b'"),
         (lambda: simulate([4], [JOB, JOB]), "at most 1 workloads expected, one a place, found 2"),
@@ -488,5 +488,5 @@ def test_clusters_that_do_not_go_together_are_refused() -> None:
     broker = Broker(env, [Cluster(env, 4, name="x")])
     with pytest.raises(InputError, match="unknown home 'y'; known homes: x"):
         broker.submit(Job(run=1), home="y")
-    with pytest.raises(InputError, match="found one of 'z'"):
+    with pytest.raises(InputError, match="unknown place 'z'"):
         Broker(env, [Cluster(env, 4, name="x")], slowdowns={("z", "x"): 2})

@@ -92,7 +92,7 @@ OF = {"id": 1, "processors": 2, "requested": 60, "started": 90}
         ({"usage": {"ada": -1}}, "usage.ada: processor seconds >= 0 expected, found -1"),
         ({"usage": {"ada": 1}, "half_life": 0}, "half_life: a half-life > 0 s expected, found 0"),
         ({"policy": "esay"}, "unknown policy 'esay'"),
-        ({"decide_on": "whim"}, "decide_on 'instant' or 'event' expected, found 'whim'"),
+        ({"decide_on": "whim"}, "decide_on: must be 'instant' or 'event', got 'whim'"),
     ],
 )
 def test_wrong_data_gets_one_sentence(given, sentence):

@@ -540,8 +540,8 @@ def test_a_task_goes_only_where_it_fits() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"decide": "later"}, "decide 'ready' or 'submit'"),
-        ({"transfers": "both"}, "transfers 'sequential' or 'parallel'"),
+        ({"decide": "later"}, "decide: must be 'ready' or 'submit'"),
+        ({"transfers": "both"}, "transfers: must be 'sequential' or 'parallel'"),
     ],
 )
 def test_wrong_options(options: dict[str, Any], message: str) -> None:
