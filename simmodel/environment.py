@@ -1,4 +1,4 @@
-"""The environment: SimPy's, with end-of-instant wake-ups, named random streams, observers and a report of who is stuck.
+"""SimPy's environment with end-of-instant callbacks, named random streams, observers and a report of stalled waiters.
 
 Any SimPy scenario runs in it unchanged.
 """
@@ -36,18 +36,18 @@ __all__ = [
     "quiet_garbage_collector",
 ]
 
-# The order inside one instant, as priorities of SimPy's queue: SimPy's own URGENT 0 and NORMAL 1 come first, so that a
-# user's processes act before simmodel's ends, submissions and, last of all, the decisions of the schedulers.
+# The order within one instant, as priorities of SimPy's event queue. SimPy's own URGENT (0) and NORMAL (1) come first:
+# user processes act before simmodel's ends, then come submissions and, last, the decisions of the schedulers.
 END = EventPriority(2)
 SUBMIT = EventPriority(3)
 _BOUND = ("process", "timeout", "event", "all_of", "any_of")
 
 
 class Occurrence:
-    """The least that an environment can fire: callbacks, nothing else (a fifth of the cost of an event).
+    """A minimal event: callbacks and nothing else, at a fifth of the cost of an event.
 
-    A subclass with slots sets ``callbacks`` to a tuple of callables; they get the occurrence itself. It cannot fail,
-    and no process can wait for it.
+    A subclass with slots sets ``callbacks`` to a tuple of callables, which are called with the occurrence. An
+    occurrence cannot fail, and no process can wait for it.
     """
 
     __slots__ = ("callbacks",)
@@ -57,10 +57,10 @@ class Occurrence:
 
 
 class ToCome(NamedTuple):
-    """Something that is planned, as its owner lists it for a snapshot; the first three say in which order things come.
+    """A planned event as its owner lists it for a snapshot; the first three fields define the order of events.
 
-    ``at``: the instant (s); ``priority``: within the instant; ``number``: where instant and priority are one; ``what``
-    it is, and the names and numbers that it is ``about``.
+    ``at``: the instant (s); ``priority``: the order within an instant; ``number``: the order within a priority;
+    ``what``: its kind; ``about``: the names and numbers that identify it.
     """
 
     at: float
@@ -71,9 +71,9 @@ class ToCome(NamedTuple):
 
 
 class Call(Occurrence):
-    """A call to come (see :meth:`Environment.call_at`), at an instant (s).
+    """A call planned for an instant in seconds (see :meth:`Environment.call_at`).
 
-    ``what`` says what it is, as (owner, kind, ...), so that whoever planned it can copy what is to come.
+    ``what`` identifies it as (owner, kind, ...), so that its owner can include it in a snapshot.
     """
 
     __slots__ = ("at", "call", "number", "priority", "what")
@@ -90,11 +90,11 @@ class Call(Occurrence):
 
     @property
     def pending(self) -> bool:
-        """Whether it is still to come."""
+        """Whether it has neither fired nor been withdrawn."""
         return self.callbacks is not None
 
     def to_come(self, what: str, *about: Any) -> ToCome:
-        """Return what its owner says of it in a list of what is to come."""
+        """Return the call as its owner lists it among the planned events of a snapshot."""
         return ToCome(float(self.at), float(self.priority), self.number, what, about)
 
 
@@ -109,18 +109,18 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 def hook(method: F) -> F:
-    """Mark an empty method of a base class as a hook that :meth:`Environment.hooks` skips until it is overridden."""
+    """Mark an empty base class method as a hook, which :meth:`Environment.hooks` skips unless overridden."""
     method.is_hook = True  # type: ignore[attr-defined]
     return method
 
 
 def is_hook(method: object) -> bool:
-    """Whether a method is an empty one that :func:`hook` marked."""
+    """Whether a method is an empty hook, marked by :func:`hook`."""
     return getattr(method, "is_hook", False)
 
 
 def heard(observer: object, name: str) -> Callable[..., object] | None:
-    """Return what an observer does at a hook, ``None`` where it does nothing.
+    """Return an observer's method for a hook, or ``None`` if it does not implement the hook.
 
     >>> class Base:
     ...     @hook
@@ -133,7 +133,7 @@ def heard(observer: object, name: str) -> Callable[..., object] | None:
 
 
 class Waits(Protocol):
-    """Anything that can say who waits for it: one sentence for each waiter."""
+    """A resource that can report who waits for it."""
 
     def waiting_report(self) -> Iterable[str]:
         """Yield one sentence for each waiter: who, for what, since when, and who holds it."""
@@ -141,7 +141,7 @@ class Waits(Protocol):
 
 
 class _WakeUp:
-    """A callback at the end of an instant. It stands beside the event queue, which it would cost twice as much."""
+    """A callback at the end of an instant, kept outside the event queue, which would cost twice as much."""
 
     __slots__ = ("_call", "_env", "_rank", "armed")
 
@@ -152,14 +152,14 @@ class _WakeUp:
         self.armed = False
 
     def __call__(self) -> None:
-        """Ask for the callback at the end of this instant; asking again before it comes changes nothing."""
+        """Request the callback at the end of this instant; repeated requests before it fires have no effect."""
         if not self.armed:
             self.armed = True
             env = self._env
             heappush(env._at_end, (self._rank, next(env._eid), self))
 
     def fire(self) -> None:
-        """Call back."""
+        """Run the callback."""
         self.armed = False
         self._call()
 
@@ -172,7 +172,12 @@ class Environment(simpy.Environment):
     initial_time
         the time at which the simulation starts, in seconds
     seed
-        the seed of all random streams; ``None`` draws one from the operating system (kept in ``env.seed``)
+        the seed of all random streams; ``None`` draws one from the operating system (see ``env.seed``)
+
+    Raises
+    ------
+    InputError
+        the seed is not a whole number >= 0
 
     >>> env = Environment(seed=0)
     >>> def clock(env):
@@ -185,7 +190,7 @@ class Environment(simpy.Environment):
     def __init__(self, initial_time: float = 0, seed: int | None = 0) -> None:
         given: Any = seed
         if given is not None and (not isinstance(given, Integral) or given < 0):
-            raise InputError(f"seed: a whole number from 0 on, or None, expected, found {seed!r}")
+            raise InputError(f"must be a whole number >= 0, or None, got {seed!r}", place="seed")
         self.seed: int = (
             int(seed) if seed is not None else int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
         )
@@ -195,20 +200,21 @@ class Environment(simpy.Environment):
         self._hook_listeners: list[Callable[[], object]] = []
         self._waits: list[Waits] = []
         self._withdrawn = 0
-        self._at_end: list[tuple[int, int, _WakeUp]] = []  # asked for at the end of this instant, a heap
+        self._at_end: list[tuple[int, int, _WakeUp]] = []  # a heap of requested callbacks
         self._leaving = False
         super().__init__(initial_time)
-        # SimPy binds early what stands in type(self) alone; a subclass would pay for each look-up (15 %).
+        # SimPy binds only the event classes in type(self) itself; without this a subclass would be 15 % slower.
         for name in _BOUND:
             setattr(self, name, getattr(self, name))
 
     # ------------------------------------------------------------------ the end of an instant
 
     def at_instant_end(self, call: Callable[[], object], rank: int = 0) -> _WakeUp:
-        """Return a function that asks for ``call()`` after every other event of the instant at which it is called.
+        """Return a function that, when called, requests ``call()`` after all other events of the current instant.
 
-        Asking twice in one instant gives one call; when the call itself brings events of the same instant, asking
-        again gives another. Callers that share an instant are called by ``rank``, then in the order they asked.
+        Repeated requests in one instant result in one call, until it has been made: if the call schedules further
+        events at the same instant, these can request another. Calls of one instant are made by ``rank``, then in the
+        order of their requests.
 
         Parameters
         ----------
@@ -231,9 +237,9 @@ class Environment(simpy.Environment):
         return _WakeUp(self, call, rank)
 
     def leave(self) -> None:
-        """Have :meth:`run` return ``None`` after this callback of :meth:`at_instant_end`; the next ``run`` goes on.
+        """Make :meth:`run` return ``None`` after this callback of :meth:`at_instant_end`; the next ``run`` continues.
 
-        The clock stays, and what else was asked for at the end of this instant is still to come.
+        The clock does not move, and the other callbacks requested at the end of this instant remain pending.
 
         >>> env = Environment()
         >>> decide = env.at_instant_end(env.leave)
@@ -246,7 +252,7 @@ class Environment(simpy.Environment):
         self._leaving = True
 
     def event_at(self, at: float) -> Event:
-        """Return an event that happens at an instant (s) that is not past, to the last digit of it.
+        """Return an event at exactly this instant (s), which must not be past.
 
         >>> env = Environment(initial_time=0.1)
         >>> env.run(env.event_at(0.3)); env.now
@@ -261,9 +267,9 @@ class Environment(simpy.Environment):
     def call_at(
         self, at: float, call: Callable[[], object], priority: float = END, what: tuple[Any, ...] | None = None
     ) -> Call:
-        """Call at an instant (s), or now where that is past; what is returned can be withdrawn.
+        """Schedule ``call()`` at an instant (s), or now if that is past; return the planned call, for :meth:`withdraw`.
 
-        ``what`` is kept with it: (owner, kind, ...), for snapshots.
+        ``what`` identifies the call in snapshots, as (owner, kind, ...).
 
         >>> env = Environment()
         >>> _ = env.call_at(5, lambda: print("called at", env.now)); env.run()
@@ -277,7 +283,7 @@ class Environment(simpy.Environment):
         return planned
 
     def plan(self, occurrence: Occurrence, at: float, priority: float) -> int:
-        """Have an occurrence happen at an instant (s) that is not past; return its number in the order of planning.
+        """Schedule an occurrence at an instant (s) that is not past; return its sequence number.
 
         >>> class Alarm(Occurrence):
         ...     callbacks = (lambda alarm: print("alarm"),)
@@ -289,9 +295,9 @@ class Environment(simpy.Environment):
         return number
 
     def withdraw(self, occurrence: Occurrence | Event) -> None:
-        """Take a scheduled occurrence back: it will not fire, and the clock will not stop at its time.
+        """Withdraw a scheduled occurrence: it does not fire, and the clock does not stop at its time.
 
-        It costs O(1) on average: what was withdrawn is swept out of the queue before it is half of it.
+        The amortised cost is O(1): withdrawn entries are removed from the queue before they make up half of it.
 
         >>> class Alarm(Occurrence):
         ...     callbacks = (print,)
@@ -315,12 +321,12 @@ class Environment(simpy.Environment):
             self._withdrawn -= 1
 
     def peek(self) -> float:
-        """Return the time of the next event, infinity where there is none."""
+        """Return the time of the next event (s), infinity if there are no events."""
         self._skip_withdrawn()
         return self._now if self._at_end else super().peek()
 
     def step(self) -> None:
-        """Process the next event; raises ``simpy.core.EmptySchedule`` where there is none."""
+        """Process the next event; raises ``simpy.core.EmptySchedule`` if there are no events."""
         self._skip_withdrawn()
         if self._at_end and super().peek() > self._now:
             heappop(self._at_end)[2].fire()
@@ -330,9 +336,9 @@ class Environment(simpy.Environment):
     # ------------------------------------------------------------------ random streams
 
     def rng(self, name: str) -> np.random.Generator:
-        """Return the random stream of this name; the same one at each call.
+        """Return the random stream of this name, the same generator at each call.
 
-        Streams are spawned from the seed by name, so that one more stream changes no other.
+        Streams are spawned from the seed by name: an additional stream does not change the others.
 
         >>> a = Environment(seed=0).rng("arrivals").integers(1000, size=3)
         >>> env = Environment(seed=0); _ = env.rng("failures").random(5)
@@ -352,10 +358,10 @@ class Environment(simpy.Environment):
     # ------------------------------------------------------------------ observers
 
     def observe(self, observer: object) -> None:
-        """Add an observer: an object of which each method named like a hook is called when that happens.
+        """Add an observer: each of its methods named like a hook is called when the hook fires.
 
-        Hooks exist for what systems announce: see :class:`~simmodel.scheduling.observer.Observer`, the base class that
-        lists them. Any object with methods of these names will do.
+        :class:`~simmodel.scheduling.observer.Observer`, the base class, documents the hooks of the systems. An observer
+        may be any object that has methods of these names.
 
         >>> class Watch:
         ...     def light_on(self, room): print(room)
@@ -369,14 +375,14 @@ class Environment(simpy.Environment):
             listener()
 
     def unobserve(self, observer: object) -> None:
-        """Remove an observer; raises ``ValueError`` where it is not one."""
+        """Remove an observer; raises ``ValueError`` if it was not added."""
         self._observers.remove(observer)
         self._hooks.clear()
         for listener in self._hook_listeners:
             listener()
 
     def hooks(self, name: str) -> tuple[Callable[..., object], ...]:
-        """Return what observers have for a hook: a tuple that is empty, and false, where nobody listens."""
+        """Return the observers' methods for a hook; an empty tuple if no observer implements it."""
         found = self._hooks.get(name)
         if found is None:
             calls = (heard(observer, name) for observer in self._observers)
@@ -385,22 +391,22 @@ class Environment(simpy.Environment):
         return found
 
     def on_hooks_changed(self, listener: Callable[[], object]) -> None:
-        """Call ``listener()`` now and whenever observers change, so that a system can keep its hooks at hand."""
+        """Call ``listener()`` now and whenever observers change, so that a system can cache its hooks."""
         self._hook_listeners.append(listener)
         listener()
 
     # ------------------------------------------------------------------ who is stuck
 
     def register_waits(self, resource: Waits) -> None:
-        """Have a resource asked who waits for it, when events run out."""
+        """Register a resource to report its waiters if the events run out."""
         self._waits.append(resource)
 
     def waiting_report(self) -> list[str]:
-        """List one sentence for each waiter that the registered resources know."""
+        """Return one sentence for each waiter of the registered resources."""
         return [line for resource in self._waits for line in resource.waiting_report()]
 
     def _stuck_processes(self) -> list[str]:
-        """List the processes of this environment that are alive; found only when asked, so that it costs nothing."""
+        """Describe the live processes of this environment, found through the garbage collector: no bookkeeping."""
         gc.unfreeze()
         alive = [
             thing
@@ -412,15 +418,15 @@ class Environment(simpy.Environment):
     # ------------------------------------------------------------------ the run loop
 
     def run(self, until: float | Event | None = None) -> Any:
-        """Run until an event or a time, or until no events are left; as ``simpy.Environment.run``.
+        """Run until an event or a time, or until no events are left, as ``simpy.Environment.run``.
 
         Raises
         ------
         Stalled
-            events ran out while work waits that a resource of simmodel knows of, or before ``until`` happened (then
-            with the processes that are alive); a ``RuntimeError``, as SimPy raises there
+            events ran out while a resource of simmodel has waiters, or before ``until`` happened (then it lists the
+            live processes too); a ``RuntimeError``, as in SimPy
         """
-        own = until is not None and not hasattr(until, "callbacks")  # live work is an event to type checkers alone
+        own = until is not None and not hasattr(until, "callbacks")  # live work is an Event for type checkers only
         event = cast("Event | None", self._until(cast("float", until)) if own else until)
         if event is not None:
             if event.processed:
@@ -428,7 +434,7 @@ class Environment(simpy.Environment):
             event.callbacks.append(StopSimulation.callback)
         self._leaving = False
         try:
-            if getattr(self.step, "__func__", None) is Environment.step:  # no subclass and nobody's tracing replaced it
+            if getattr(self.step, "__func__", None) is Environment.step:  # step() is not overridden or traced
                 self._loop()
             else:
                 while not self._leaving:
@@ -444,20 +450,20 @@ class Environment(simpy.Environment):
                 message = f'No scheduled events left but "until" event was not triggered: {event}'
                 raise Stalled(message, tuple(waiters)) from None
             if waiters:
-                raise Stalled(f"no events are left at {self._now}, and {len(waiters)} wait:", tuple(waiters)) from None
+                raise Stalled(f"no events left at {self._now}, {len(waiters)} still wait:", tuple(waiters)) from None
         return None
 
     def _forget_stop(self, until: Event, own: bool) -> None:
-        """Take back what would end a run that has been left before its end."""
+        """Remove the stop of a run that :meth:`leave` ended early."""
         if own:
             self.withdraw(until)
         elif until.callbacks is not None:
             until.callbacks.remove(StopSimulation.callback)
 
     def _until(self, instant: float) -> Event:
-        """Return an event that comes before all others of an instant."""
+        """Return an event that precedes all others of an instant."""
         at = instant if isinstance(instant, int) else float(instant)
-        if not at > self._now:  # nor nan
+        if not at > self._now:  # also refuses nan
             raise ValueError(f"until ({at}) must be greater than the current simulation time")
         event = Event(self)
         event._ok = True
@@ -466,7 +472,7 @@ class Environment(simpy.Environment):
         return event
 
     def _loop(self) -> None:
-        # SimPy's step() inlined: the call costs as much as the rest of it.
+        # SimPy's step() inlined: the call would double its cost.
         queue = self._queue
         at_end = self._at_end
         pop = heappop
@@ -498,7 +504,7 @@ class Environment(simpy.Environment):
 
 
 def _describe(event: Event | None) -> str:
-    """Name the event that a process waits for; an event with a ``describe()`` of its own says more."""
+    """Name the event that a process waits for, by its ``describe()`` if it has one."""
     if event is None:
         return "nothing"
     described = getattr(event, "describe", event._desc)
@@ -506,16 +512,16 @@ def _describe(event: Event | None) -> str:
 
 
 class RealtimeEnvironment(Environment):
-    """An environment that keeps pace with the wall clock, as ``simpy.rt.RealtimeEnvironment``.
+    """An environment synchronised with the wall clock, as ``simpy.rt.RealtimeEnvironment``.
 
     Parameters
     ----------
     initial_time, seed
         as for :class:`Environment`
     factor
-        wall-clock seconds for each simulated second
+        wall-clock seconds per simulated second
     strict
-        raise a ``RuntimeError`` where an event comes more than ``factor`` seconds late
+        raise a ``RuntimeError`` if an event is more than ``factor`` seconds late
 
     >>> env = RealtimeEnvironment(factor=0.001)
     >>> _ = env.timeout(5); env.run(); env.now
@@ -531,22 +537,22 @@ class RealtimeEnvironment(Environment):
 
     @property
     def factor(self) -> float:
-        """Wall-clock seconds for each simulated second."""
+        """Wall-clock seconds per simulated second."""
         return self._factor
 
     @property
     def strict(self) -> bool:
-        """Whether an event that comes too late is an error."""
+        """Whether a late event is an error."""
         return self._strict
 
     def sync(self) -> None:
-        """Take the present wall-clock time as the time at which the simulation started."""
+        """Set the wall-clock start of the simulation to the current time."""
         self.real_start = monotonic()
 
     def step(self) -> None:
-        """Process the next event once its wall-clock time has come.
+        """Wait for the wall-clock time of the next event and process it.
 
-        Raises ``RuntimeError`` in strict mode where that time passed more than ``factor`` seconds ago.
+        Raises ``RuntimeError`` in strict mode if that time passed more than ``factor`` seconds ago.
         """
         self._skip_withdrawn()
         if self.peek() == float("inf"):
@@ -561,7 +567,7 @@ class RealtimeEnvironment(Environment):
 
 
 class _Quiet:
-    """How many blocks want the collector quiet, and what it was set to before the first."""
+    """The number of active ``quiet_garbage_collector`` blocks, and the thresholds before the first."""
 
     def __init__(self) -> None:
         self.lock = Lock()
@@ -574,10 +580,10 @@ _quiet = _Quiet()
 
 @contextmanager
 def quiet_garbage_collector() -> Iterator[None]:
-    """Freeze what exists and collect rarely inside the block; a fifth of a large run goes to the collector otherwise.
+    """Freeze the existing objects and collect rarely inside the block; the collector takes a fifth of a large run.
 
-    Both the thresholds and the freeze are undone at the end: of the last, where blocks lie in one another or run in
-    several threads. ``simulate`` uses it; a library user's own loop does not unless asked.
+    The end of the block undoes both; of nested or concurrent blocks, the end of the last. ``simulate`` uses it; user
+    code that calls ``env.run()`` must ask for it.
 
     >>> with quiet_garbage_collector():
     ...     gc.get_threshold()[0]

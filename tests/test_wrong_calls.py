@@ -38,8 +38,8 @@ FLOW = Workflow([Task(id="a", run=10)])
         (lambda: simulate(12, 3), "a workload, jobs, a name or a path expected, found 3"),
         (lambda: simulate(12, PROBE, processors="4"), "a number of processors > 0 expected, found '4'"),
         (lambda: simulate(12, PROBE, until=nan), "until > 0 s, the present instant, expected, found nan"),
-        (lambda: simulate(12, PROBE, seed=-1), "seed: a whole number from 0 on, or None, expected, found -1"),
-        (lambda: simulate("hetsim-slow", FLOW, seed=1.5), "expected, found 1.5"),
+        (lambda: simulate(12, PROBE, seed=-1), "seed: must be a whole number >= 0, or None, got -1"),
+        (lambda: simulate("hetsim-slow", FLOW, seed=1.5), "seed: must be a whole number >= 0, or None, got 1.5"),
         (lambda: simulate([16, "hetsim-slow"], PROBE), "places: must all run jobs or all run tasks"),
         (
             lambda: Cluster(Environment(), "theta"),
