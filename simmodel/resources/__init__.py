@@ -1,4 +1,4 @@
-"""Resources: the live parts of systems, as SimPy processes and events."""
+"""Resources: the live parts of systems, built of SimPy processes and events."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""A wake-up that can be moved."""
+"""A wake-up call that can be rescheduled."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class _Ring(Occurrence):
 
 
 class Alarm:
-    """A wake-up that can be moved: at most one is pending.
+    """A wake-up call that can be rescheduled; at most one is pending.
 
     >>> env = Environment()
     >>> alarm = Alarm(env, lambda: print("woke at", env.now))
@@ -39,7 +39,7 @@ class Alarm:
         self._ring: _Ring | None = None
 
     def set(self, at: float) -> None:
-        """Wake up at a time (s) that is not past, and not at the one asked for before; infinity: not at all."""
+        """Set the wake-up to a time (s) that is not past, replacing any earlier setting; infinity: no wake-up."""
         if at == self.at:
             return
         env = self._env

@@ -1,7 +1,7 @@
-"""Which cores, GPUs and memory of which nodes: pure bookkeeping, with no clock.
+"""Allocation of cores, GPUs and memory of nodes: pure bookkeeping, without a clock.
 
-First fit, best fit: Johnson, "Fast algorithms for bin packing", J. Comput. Syst. Sci. 8(3), 1974; a packed placement is
-what batch systems call "pack" or "least nodes".
+First fit and best fit: Johnson, "Fast algorithms for bin packing", J. Comput. Syst. Sci. 8(3), 1974; batch systems call
+the packed placement "pack" or "least nodes".
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ if TYPE_CHECKING:
 
 __all__ = ["PLACEMENTS", "Allocation", "Need", "NodeTable", "Request"]
 
-AWAY = 2.0**40  # cores that a node lacks while it is away: once for each reason, so that reasons may overlap
-NOT_MODELLED = 2.0**50  # bytes of a node whose memory is not described
+AWAY = 2.0**40  # cores taken from a node that is down, once per reason, so that reasons may overlap
+NOT_MODELLED = 2.0**50  # bytes of a node without specified memory
 
 
 @attrs.frozen(cache_hash=True)
 class Request:
-    """What a job asks of nodes.
+    """A job's request for nodes.
 
     Parameters
     ----------
     processors
-        cores in all; where no nodes are asked for they may stand anywhere, spread as the placement says
+        cores in total; without ``nodes`` they may be on any nodes, chosen by the placement
     nodes
-        so many different nodes, or ``None``
+        number of different nodes, or ``None``
     cores_per_node
-        of each, where nodes are asked for
+        cores of each node, if ``nodes`` is set
     gpus_per_node, memory_per_node
-        of each node that it gets; memory in bytes
+        GPUs and bytes of memory of each node that it gets
     exclusive
-        whether it gets whole nodes: where no nodes are asked for, the fewest that have enough cores
+        whether it gets whole nodes; without ``nodes``, the fewest with enough cores
     consumables
-        what else it takes
+        amounts of consumables, by name
 
     >>> print(Request(16, nodes=2, cores_per_node=8, gpus_per_node=1))
     2 nodes with 8 cores and 1 GPU each
@@ -59,7 +59,7 @@ class Request:
     exclusive: bool = False
     consumables: Mapping[str, float] = attrs.field(factory=dict, eq=False)
     anywhere: bool = attrs.field(init=False, eq=False, repr=False)
-    """Whether it asks for a number of cores and nothing else."""
+    """Whether it is for a number of cores and nothing else."""
 
     @anywhere.default
     def _anywhere_default(self) -> bool:
@@ -67,7 +67,7 @@ class Request:
 
     @classmethod
     def of(cls, job: Job, *, exclusive: bool = False) -> Request:
-        """Return what a job asks for: each node it asks for gives one core at least; whole bytes.
+        """Return the request of a job, with at least one core per node and memory rounded up to whole bytes.
 
         >>> from simmodel import Job
         >>> Request.of(Job(nodes=2, cores_per_node=8, run=1)).processors
@@ -100,7 +100,7 @@ def _count(number: int, word: str) -> str:
 
 
 class Allocation:
-    """Parts of nodes: what a job holds, or exactly what it asks for.
+    """Parts of nodes: held by a job, or requested exactly.
 
     Parameters
     ----------
@@ -126,20 +126,20 @@ class Allocation:
     def of(cls, rows: Iterable[tuple[int, float, float, float]]) -> Allocation:
         """Return the allocation of rows (node, cores, GPUs, bytes of memory).
 
-        Raises ``ValueError`` where a node comes twice, or an amount is negative.
+        Raises ``ValueError`` on a duplicate node or a negative amount.
         """
         given = sorted(rows)
         nodes = np.array([row[0] for row in given], dtype=np.intp)
         amounts = np.array([row[1:] for row in given], dtype=np.float64).reshape(-1, 3).T.copy()
         if (np.diff(nodes) == 0).any():
-            raise ValueError(f"different nodes expected, found {nodes.tolist()}")
+            raise ValueError(f"duplicate node in {nodes.tolist()}")
         if (amounts < 0).any():
-            raise ValueError(f"amounts >= 0 expected, found {given}")
+            raise ValueError(f"amounts must be >= 0, got {given}")
         return cls(nodes, amounts)
 
     @classmethod
     def away(cls, nodes: Iterable[int]) -> Allocation:
-        """Return what is taken of nodes that are away."""
+        """Return the allocation that takes nodes down."""
         numbers = np.array(sorted(nodes), dtype=np.intp)
         amounts = np.zeros((3, len(numbers)))
         away = cls(numbers, amounts)
@@ -162,7 +162,7 @@ class Allocation:
         return f"Allocation.of({list(self.rows)})"
 
     def meets(self, request: Request) -> bool:
-        """Whether it is what a request asks for: no core less or, but for whole nodes, more."""
+        """Whether it satisfies a request, with exactly the requested cores unless nodes are exclusive."""
         cores, gpus, memory = self.amounts
         if not len(self.nodes) or (gpus < request.gpus_per_node).any() or (memory < request.memory_per_node).any():
             return False
@@ -178,22 +178,22 @@ Need = Request | Allocation
 
 
 class NodeTable:
-    """What is free of each node.
+    """The free capacity of each node.
 
     Parameters
     ----------
     capacity
         shape (3, nodes): cores, GPUs and bytes of memory of each
     placement
-        ``"first-fit"``: the nodes of lowest number; ``"best-fit"``: those left with the fewest free cores, then GPUs
-        (cores anywhere: the fullest nodes first); ``"packed"``: partly used nodes first (cores anywhere: the fewest
-        nodes, of equals those partly used, and the last one where it leaves the fewest cores). Ties go to the lower
-        number. Jobs that get whole nodes and ask for cores get the fewest nodes, whatever the placement.
+        ``"first-fit"``: the nodes of lowest number; ``"best-fit"``: the nodes left with the fewest free cores, then
+        GPUs (cores on any nodes: the fullest nodes first); ``"packed"``: partly used nodes first (cores on any nodes:
+        the fewest nodes, among equals the partly used ones, the last one chosen to leave the fewest free cores). Ties
+        go to the lower number. Exclusive requests for cores get the fewest nodes under any placement.
 
     Attributes
     ----------
     free
-        what is free of each, in the shape of ``capacity``; the cores of a node that is away are far below zero
+        the free capacity, of the shape of ``capacity``; the free cores of a node that is down are far below zero
 
     >>> from simmodel.platform import NodeSpec
     >>> table = NodeTable.of([NodeSpec(count=3, cores=4)])
@@ -212,7 +212,7 @@ class NodeTable:
 
     @classmethod
     def of(cls, kinds: Sequence[NodeSpec], placement: str = "first-fit") -> NodeTable:
-        """Return the table of nodes of these kinds, all of it free; there is always enough memory not described."""
+        """Return the table of nodes of these kinds, all free; unspecified memory is unlimited."""
         columns = [(kind.cores, kind.gpus, floor(kind.memory) or NOT_MODELLED) for kind in kinds]
         counts = [kind.count for kind in kinds]
         return cls(np.repeat(np.array(columns, dtype=np.float64).T, counts, axis=1), placement)
@@ -227,34 +227,34 @@ class NodeTable:
 
     @property
     def complete(self) -> bool:
-        """Whether no node is away."""
+        """Whether no node is down."""
         return bool((self.free[0] >= 0).all())
 
     @property
     def cores(self) -> int:
-        """Cores free, on nodes that are not away."""
+        """Free cores on nodes that are up."""
         return int(np.maximum(self.free[0], 0).sum())
 
     def copy(self) -> NodeTable:
-        """Return a table of its own with the same contents."""
+        """Return an independent copy."""
         return self._with(self.free.copy())
 
     def full(self) -> NodeTable:
-        """Return the table with nothing taken and no node away."""
+        """Return the table with nothing taken and all nodes up."""
         return self._with(self.capacity.copy())
 
     def minimum(self, others: Sequence[NodeTable]) -> NodeTable:
-        """Return what is free in this table and the others, node by node."""
+        """Return the capacity that is free in this table and all others, node by node."""
         return self._with(np.minimum.reduce([self.free, *[other.free for other in others]]))
 
-    # ------------------------------------------------------------------ taking and giving back
+    # ------------------------------------------------------------------ changes
 
     def take(self, part: Allocation) -> None:
         """Take parts of nodes; nothing is checked."""
         self.free[:, part.nodes] -= part.amounts
 
     def release(self, part: Allocation) -> None:
-        """Give them back."""
+        """Release parts of nodes."""
         self.free[:, part.nodes] += part.amounts
 
     def add(self, changes: Sequence[tuple[Allocation, int]]) -> None:
@@ -269,13 +269,13 @@ class NodeTable:
             if amount.any():
                 free += np.bincount(nodes, amount, len(self))
 
-    # ------------------------------------------------------------------ questions; none of them changes anything
+    # ------------------------------------------------------------------ questions (pure)
 
     def _suitable(self, request: Request) -> NDArray[np.bool_]:
-        """Nodes that can give what is asked of each."""
+        """Return the mask of nodes that meet the request's needs per node."""
         cores, gpus, memory = self.free
         mask: NDArray[np.bool_] = cores >= (1 if request.nodes is None else request.cores_per_node)
-        if request.exclusive:  # whoever uses a node holds a core of it
+        if request.exclusive:  # every user of a node holds at least one of its cores
             mask &= cores == self.capacity[0]
         if request.gpus_per_node:
             mask &= gpus >= request.gpus_per_node
@@ -284,7 +284,7 @@ class NodeTable:
         return mask
 
     def fits(self, need: Need) -> bool:
-        """Whether that is free."""
+        """Whether the need can be met now."""
         if isinstance(need, Allocation):
             return bool((self.free[:, need.nodes] >= need.amounts).all())
         mask = self._suitable(need)
@@ -293,7 +293,7 @@ class NodeTable:
         return bool(self.free[0] @ mask >= need.processors)
 
     def why_not(self, request: Request, name: str = "the pool") -> str | None:
-        """Say why so much can never be had, or ``None``; the sentence gives the table a name.
+        """Return why the request can never be met, or ``None``; ``name`` is the table's name in the reason.
 
         >>> NodeTable(np.array([[4.0, 4], [0, 2], [0, 0]])).why_not(Request(2, nodes=2, gpus_per_node=1))
         '2 nodes with 1 core and 1 GPU each asked for, the pool has 1 such node'
@@ -307,9 +307,9 @@ class NodeTable:
         return f"{request} asked for, {name} has {int(full.free[0] @ mask)}"
 
     def allocate(self, need: Need) -> Allocation | None:
-        """Return parts of nodes that meet the request, chosen by the placement; ``None`` where too little is free.
+        """Return parts of nodes that meet the need, chosen by the placement, or ``None`` if too little is free.
 
-        Nothing is taken. An allocation asks for exactly its own parts.
+        Nothing is taken. An allocation as the need stands for exactly its own parts.
         """
         if isinstance(need, Allocation):
             return need if self.fits(need) else None
@@ -337,8 +337,8 @@ class NodeTable:
 
 
 # ---------------------------------------------------------------------- placements
-# Each is two functions: nodes asked for, of (table, candidates, what is free of them), give the candidates in order of
-# preference; cores anywhere, of (the same, processors), give the nodes chosen and the cores taken of each.
+# Each is a pair of functions. For requests of nodes: (table, candidates, their free capacity) -> candidates in order of
+# preference. For cores on any nodes: (the same, processors) -> chosen nodes and the cores to take of each.
 
 
 def _by_number(_table: NodeTable, candidates: Numbers, _free: Amounts) -> Numbers:
@@ -374,7 +374,7 @@ def _spread_fullest(_table: NodeTable, candidates: Numbers, free: Amounts, proce
 
 
 def _fewest(table: NodeTable, candidates: Numbers, free: Amounts, processors: int) -> tuple[Numbers, Amounts]:
-    """Use the fewest nodes: the emptiest, and last the one left with the fewest cores, used before if can be."""
+    """Use the fewest nodes: the emptiest first, last the one left with the fewest free cores, preferably a used one."""
     cores = free[0]
     unused = cores == table.capacity[0, candidates]
     order = np.lexsort((unused, -cores))

@@ -1,4 +1,4 @@
-"""Claims: all-or-nothing requests of SimPy processes for a part of a pool."""
+"""Claims: all-or-nothing requests of SimPy processes for capacity of a pool."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ __all__ = ["Claim", "Claims", "Grant", "Lost", "Preempted"]
 
 @attrs.frozen
 class Grant:
-    """What a pool gave: processors, and the nodes they stand on where nodes are identified.
+    """The capacity that a pool granted: processors, and their nodes if nodes are identified.
 
-    ``nodes`` is a tuple of node numbers, or ``None``; ``allocation`` is the pool's own note of it.
+    ``nodes`` is a tuple of node numbers, or ``None``; ``allocation`` is internal to the pool.
     """
 
     processors: int = 0
@@ -36,7 +36,7 @@ class Grant:
 
 @attrs.frozen
 class Lost:
-    """The cause of the interrupt of a claim whose part of a pool failed: of which pool, and since when it held (s)."""
+    """The cause of the interrupt when the capacity of a claim fails: the pool, and when it was granted (s)."""
 
     place: Any
     since: float
@@ -44,16 +44,16 @@ class Lost:
 
 @attrs.frozen
 class Preempted:
-    """The cause of the interrupt of a claim that had to give way: by which claim, and since when it held (s)."""
+    """The cause of the interrupt when a claim is preempted: the preempting claim, and when it was granted (s)."""
 
     by: Any
     since: float
 
 
 class Claim(Event):
-    """An all-or-nothing request for a part of a pool: an event whose value is the grant, and a context manager.
+    """An all-or-nothing request for capacity of a pool: an event whose value is the grant, and a context manager.
 
-    Leaving the block gives everything back, also on an interrupt; a claim that was not yet granted is withdrawn.
+    Leaving the block releases everything, also on an interrupt; a claim not yet granted is withdrawn.
     """
 
     def __init__(self, pool: Claims, job: LiveJob, priority: float, preempt: bool, number: int) -> None:
@@ -68,14 +68,14 @@ class Claim(Event):
         self.grant: Grant | None = None
         self.since: float | None = None
         self.expected_end = float("inf")
-        self.entry: Any = None  # where it stands among what runs
+        self.entry: Any = None  # its entry in the index of running work
 
     def __lt__(self, other: Claim) -> bool:
         return self.key < other.key
 
     @property
     def work(self) -> LiveJob:
-        """What it holds the place for."""
+        """The job that stands for the claim in records and queues."""
         return self.job
 
     @property
@@ -85,19 +85,19 @@ class Claim(Event):
 
     @property
     def started(self) -> float | None:
-        """Since when it is granted, in seconds."""
+        """The instant of the grant, in seconds; ``None`` while it waits."""
         return self.since
 
     def describe(self) -> str:
-        """Say what is claimed, for reports of who is stuck."""
+        """Describe the claim, for the report of stalled waiters."""
         return f"a claim of {self.job.processors} processors of {self.pool.name} since {self.asked:g}"
 
     def release(self) -> None:
-        """Give everything back, or withdraw the claim where it was not granted yet; doing it again changes nothing."""
+        """Release everything, or withdraw the claim if it is not granted yet; repeated calls have no effect."""
         self.pool._release(self)
 
     def lose(self) -> None:
-        """Give everything back because what is held has failed; its process is interrupted with :class:`Lost`."""
+        """Release everything after a failure of the capacity, and interrupt the process with :class:`Lost`."""
         if self not in self.pool.claims_held:
             return
         self.pool._withdraw(self)
@@ -114,9 +114,9 @@ class Claim(Event):
 
 
 class Claims:
-    """The part of a pool that serves claims: by priority, then in order; one that does not fit holds up the rest."""
+    """The part of a pool that serves claims by priority, then in order; one that does not fit holds up the rest."""
 
-    if TYPE_CHECKING:  # what the pool has besides
+    if TYPE_CHECKING:  # the other members of the pool
         env: Environment
         name: str
         free: int
@@ -142,28 +142,28 @@ class Claims:
         duration: float | None = None,
         **request: Any,
     ) -> Claim:
-        """Ask for a part of the pool, all or nothing; the claim is an event and a context manager.
+        """Request capacity of the pool, all or nothing; the claim is an event and a context manager.
 
         Claims are served by priority (higher first), then in order; a claim that does not fit holds up those behind.
 
         Parameters
         ----------
         processors
-            how many, where no nodes are asked for
+            their number, if the claim is not for nodes
         priority
             higher goes first
         preempt
-            whether holders of lower priority are interrupted to make room, the latest first, with :class:`Preempted`
-            as the cause
+            whether to interrupt claims of lower priority to make room, the latest first, with :class:`Preempted` as
+            the cause
         duration
-            seconds it will be held, where that is known; policies that plan reckon with it
+            the expected seconds until release, if known, for policies that plan
         request
-            what else a :class:`~simmodel.work.job.Job` asks for: nodes, gpus_per_node, consumables ...
+            other request fields of :class:`~simmodel.work.job.Job`: nodes, gpus_per_node, consumables ...
 
         Raises
         ------
         ImpossibleWork
-            where the pool can never give that
+            the pool can never grant it
 
         >>> from simmodel import Environment
         >>> from simmodel.resources import CountPool
@@ -197,7 +197,7 @@ class Claims:
         return claim
 
     def serve_claims(self) -> None:
-        """Grant the claims that fit, in their order, up to the first that does not."""
+        """Grant claims in order, up to the first that does not fit."""
         while self.claims_waiting:
             claim = self.claims_waiting[0]
             if not self.fits(claim.job) and not (claim.preempt and self._make_room(claim)):
@@ -211,7 +211,7 @@ class Claims:
             claim.succeed(claim.grant)
 
     def _make_room(self, claim: Claim) -> bool:
-        """Interrupt claims of lower priority, the lowest and latest first, where that makes enough room."""
+        """Interrupt claims of lower priority, the lowest and latest first, if that makes enough room."""
         victims = sorted((held for held in self.claims_held if held.priority < claim.priority), key=lambda c: c.key)
         taken: list[Claim] = []
         while victims and not self.fits(claim.job):
@@ -219,7 +219,7 @@ class Claims:
             taken.append(victim)
             self._withdraw(victim)
         if not self.fits(claim.job):
-            for victim in reversed(taken):  # not enough: as it was
+            for victim in reversed(taken):  # not enough: undo
                 victim.grant = self.take(victim.job, victim.grant.allocation if victim.grant else None)
                 self.running.add(victim, victim.job.processors)
                 self.claims_held.append(victim)
@@ -244,8 +244,8 @@ class Claims:
             self.serve_claims()
 
     def waiting_report(self) -> Iterator[str]:
-        """Yield one sentence for each claim that waits."""
-        holders = ", ".join(str(run.work.id) for run in list(self.running)[:5]) or "nobody"
+        """Yield one sentence for each waiting claim."""
+        holders = ", ".join(str(run.work.id) for run in list(self.running)[:5]) or "no work"
         for claim in self.claims_waiting:
-            who = claim.process.name if claim.process is not None else "somebody"
-            yield f"process {who} waits for {claim.describe()}; {self.free} are free, held by {holders}"
+            who = f"process {claim.process.name}" if claim.process is not None else "a caller outside any process"
+            yield f"{who} waits for {claim.describe()}; {self.free} are free, held by {holders}"

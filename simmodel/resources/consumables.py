@@ -1,4 +1,4 @@
-"""Named amounts that jobs take besides processors."""
+"""Consumables: named amounts that jobs take in addition to processors."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ __all__ = ["Consumables"]
 
 
 class Consumables:
-    """Named amounts that jobs take while they run: licences, bytes of burst buffer, bytes/s of I/O bandwidth.
+    """Named amounts that jobs hold while they run: licences, bytes of burst buffer, bytes/s of I/O bandwidth.
 
-    Amounts need not be whole: what is missing by rounding alone counts as there, and what nobody holds is all there.
+    Amounts may be fractional: comparisons tolerate rounding errors, and a consumable without holders is entirely free.
 
     >>> shared = Consumables({"matlab": 2})
     >>> shared.take({"matlab": 2}); shared.fits({"matlab": 1}), shared.free
@@ -20,12 +20,12 @@ class Consumables:
     def __init__(self, amounts: Mapping[str, float]) -> None:
         self.capacity = dict(amounts)
         self.free = dict(amounts)
-        self.slack = {name: 1e-9 * amount for name, amount in amounts.items()}  # more than rounding ever takes
-        self.version = 0  # one more at each take and give-back
+        self.slack = {name: 1e-9 * amount for name, amount in amounts.items()}  # an upper bound of the rounding error
+        self.version = 0  # incremented by each take and give_back
         self._holders = dict.fromkeys(amounts, 0)
 
     def why_not(self, need: Mapping[str, float]) -> str | None:
-        """Say why so much can never be had, or ``None``."""
+        """Return why the capacity can never satisfy the need, or ``None``."""
         for name, amount in need.items():
             if name not in self.capacity:
                 return f"consumable {name!r} asked for, there are {', '.join(self.capacity) or 'none'}"
@@ -34,18 +34,18 @@ class Consumables:
         return None
 
     def fits(self, need: Mapping[str, float]) -> bool:
-        """Whether so much is free."""
+        """Whether these amounts are free."""
         return all(self.free[name] + self.slack[name] >= amount for name, amount in need.items())
 
     def take(self, need: Mapping[str, float]) -> None:
-        """Take it."""
+        """Take these amounts; nothing is checked."""
         self.version += 1
         for name, amount in need.items():
             self.free[name] -= amount
             self._holders[name] += 1
 
     def give_back(self, need: Mapping[str, float]) -> None:
-        """Give it back."""
+        """Give these amounts back."""
         self.version += 1
         for name, amount in need.items():
             self._holders[name] -= 1

@@ -1,4 +1,4 @@
-"""CPU cores as what setups and transfers hold, first come, first served."""
+"""CPU cores as resources that setups and transfers hold, first come, first served."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["Core", "CoreTicket", "take_core"]
 
 
 class CoreTicket(Event):
-    """A request for one of several CPU cores: it happens when one is its own; its value is that :class:`Core`.
+    """A request for one of several CPU cores: an event whose value is the :class:`Core` granted.
 
-    ``number``: its place in the order of requests.
+    ``number``: its position in the order of requests.
     """
 
     def __init__(self, env: Environment) -> None:
@@ -24,12 +24,12 @@ class CoreTicket(Event):
 
 
 class Core:
-    """A CPU core that one holder has at a time: a task that runs on it, a setup, or a transfer without DMA.
+    """A CPU core with one holder at a time: a task that runs on it, a setup, or a transfer without DMA.
 
     Parameters
     ----------
     name
-        that of its processor
+        the name of its processor
 
     >>> env = Environment()
     >>> core = Core("cpu0")
@@ -49,31 +49,31 @@ class Core:
         self._tickets: deque[CoreTicket] = deque()
 
     def take(self) -> bool:
-        """Take it, if it is free."""
+        """Take the core if it is free; return whether it was."""
         if self.busy:
             return False
         self.busy = True
         return True
 
     def queue(self, env: Environment) -> CoreTicket:
-        """Return a ticket for this core alone."""
+        """Return a ticket for this core only."""
         ticket = CoreTicket(env)
         self._tickets.append(ticket)
         return ticket
 
     def release(self) -> None:
-        """Give it back: to the first of those that wait."""
+        """Release the core to the first waiting ticket."""
         tickets = self._tickets
         while tickets:
             ticket = tickets.popleft()
-            if not ticket.triggered:  # else another core was free first
+            if not ticket.triggered:  # otherwise another core was free first
                 ticket.succeed(self)
                 return
         self.busy = False
 
 
 def take_core(env: Environment, cores: Sequence[Core]) -> Core | CoreTicket:
-    """Return the first of the cores that is free, which is taken now, or else a ticket to wait for."""
+    """Take and return the first free core, or return a ticket to wait for if all are busy."""
     for core in cores:
         if core.take():
             return core

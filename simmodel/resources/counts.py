@@ -1,4 +1,4 @@
-"""Pools of which only the number of free processors counts, and what they will have free when."""
+"""Pools of counted processors, without node identities, and their profiles."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ if TYPE_CHECKING:
 
 __all__ = ["CountPool", "PoolProfile"]
 
-COUNTED = Grant()  # of jobs that hold nothing but a number of processors: their own number says how many
+COUNTED = Grant()  # of all jobs that hold processors only: the job has their number
 
 
 class CountPool(Pool):
-    """A pool of which only the number of free processors counts: the fast kind.
+    """A pool that only counts its free processors: the fast kind.
 
     Parameters
     ----------
     env, name
-        the environment, and what reports call the pool
+        the environment, and the name of the pool in reports
     capacity
         processors
     consumables
-        what jobs may take besides, shared with other pools
+        the consumables that jobs may request, shared with other pools
     """
 
-    _down = 0  # processors that are away, in all
+    _down = 0  # the sum of the processors taken down
 
     @property
     def simple(self) -> bool:
-        """Whether one number says all: no windows and no consumables."""
+        """Whether the number of free processors is the whole state: no windows and no consumables."""
         return not self.windows and not self.consumables.capacity
 
     def why_not(self, job: LiveJob) -> str | None:
-        """Say why the pool can never run the job, or ``None``."""
+        """Return why the pool can never run the job, or ``None``."""
         if job.processors > self.capacity:
             return f"{job.processors} processors asked for, {self.name} has {self.capacity}"
         request = job.request
@@ -54,7 +54,7 @@ class CountPool(Pool):
         return None
 
     def fits(self, job: LiveJob) -> bool:
-        """Whether the job could start now, and run its requested time without running into a window."""
+        """Whether the job could start now and run for its requested time without running into a window."""
         if job.processors > self.free:
             return False
         request = job.request
@@ -68,7 +68,7 @@ class CountPool(Pool):
         return bool(self.profile().fits(job, job.requested) is not None)
 
     def take(self, job: LiveJob, allocation: Allocation | None = None) -> Grant:
-        """Take the processors, and the consumables where the job asks for any."""
+        """Allocate the job's processors and consumables."""
         self.free -= job.processors
         self.version += 1
         if job.request is not None:
@@ -76,16 +76,16 @@ class CountPool(Pool):
         return COUNTED
 
     def give_back(self, job: LiveJob, grant: Grant) -> None:
-        """Give back what the job held."""
+        """Release the job's grant."""
         self.free += job.processors
         self.version += 1
         if job.request is not None:
             self.consumables.give_back(job.request.consumables)
 
     def earliest(self, job: LiveJob) -> tuple[float, int]:
-        """Return when enough processors are free by the expected ends (s), and how many more then.
+        """Return when the job fits, by the expected ends (s), and the processors left free at its start.
 
-        Reckons with processors alone; a pool with windows or consumables is planned with :meth:`profile`.
+        Considers processors only; plan on a pool with windows or consumables with :meth:`profile`.
         """
         missing = job.processors - self.free
         if missing <= 0:
@@ -93,7 +93,7 @@ class CountPool(Pool):
         return self.running.when_free(missing, self.env.now)
 
     def request_of(self, spec: Job) -> Request | None:
-        """Return what the job asks for beyond processors: consumables, GPUs or memory, else ``None``."""
+        """Return the job's request beyond processors (consumables, GPUs or memory), or ``None``."""
         if not (spec.consumables or spec.gpus_per_node or spec.memory_per_node):
             return None
         from simmodel.resources.allocation import Request
@@ -101,7 +101,7 @@ class CountPool(Pool):
         return Request.of(spec)
 
     def counts(self) -> CountProfile:
-        """Return the profile of free processors alone."""
+        """Return the profile of the free processors."""
         windows = self.windows
         if not windows:
             return CountProfile(self.env.now, self.free, ends_of(self.running))
@@ -114,10 +114,10 @@ class CountPool(Pool):
         )
 
     def profile(self) -> PoolProfile:
-        """Return what will be free when: processors, and each consumable."""
+        """Return the free processors and consumables over time."""
         return PoolProfile(self.env.now, {"": self.counts(), **self.consumable_profiles()})
 
-    # ------------------------------------------------------------------ parts that go and come
+    # ------------------------------------------------------------------ processors that go down and come up
 
     @property
     def units(self) -> range:
@@ -125,7 +125,7 @@ class CountPool(Pool):
         return range(self.capacity)
 
     def unit(self, number: int) -> int:
-        """Return one processor: which one is not known."""
+        """Return the number of processors in a unit: 1."""
         return 1
 
     def units_of(self, part: OutageSpec | ReservationSpec) -> int:
@@ -134,19 +134,19 @@ class CountPool(Pool):
 
     @property
     def away(self) -> int:
-        """The processors that are down, in all; more than there are where several reasons take the same."""
+        """The sum of the processors taken down; exceeds the capacity if several reasons overlap."""
         return self._down
 
     def take_away(self, away: int) -> None:
-        """Take as many processors down."""
+        """Set the processors that are down."""
         self._set_down(away)
 
     def take_down(self, what: int) -> None:
-        """Take processors away; those in use are missed as soon as they come free."""
+        """Take processors down; those in use go as soon as they come free."""
         self._set_down(self._down + what)
 
     def bring_up(self, what: int) -> None:
-        """Bring processors back."""
+        """Bring processors up."""
         self._set_down(self._down - what)
         self.came_free()
 
@@ -158,7 +158,7 @@ class CountPool(Pool):
         self.version += 1
 
     def hit_by(self, what: int, rng: np.random.Generator) -> list[Run]:
-        """Return the executions that hold one of so many processors drawn among those that were up."""
+        """Return the executions that hold one of ``what`` processors drawn among those that were up."""
         runs = sorted(self.running.entries(), key=lambda entry: entry[1])
         busy = sum(entry[2] for entry in runs)
         there = max(min(self.capacity, self.capacity - self._down + what), busy, what)
@@ -175,7 +175,7 @@ class CountPool(Pool):
         return hit
 
     def in_the_way(self, what: int) -> list[Run]:
-        """Return the executions that started last, until what is left is enough for the others."""
+        """Return the executions that started last, as many as must stop for the others to fit."""
         missing = min(-self.free, what)
         hit = []
         for _, _, processors, run in sorted(self.running.entries(), key=lambda entry: -entry[1]):
@@ -187,7 +187,7 @@ class CountPool(Pool):
 
 
 class PoolProfile:
-    """What a pool has free when, as a policy plans with it: processors and consumables together."""
+    """The free processors and consumables of a pool over time, for policies that plan."""
 
     __slots__ = ("_now", "_parts")
 
@@ -202,11 +202,11 @@ class PoolProfile:
                 yield self._parts[name], amount
 
     def fits(self, job: LiveJob, duration: float) -> Any:
-        """Return what to start the job with now, or ``None`` where it does not fit for so many seconds."""
+        """Return a grant to start the job with now, or ``None`` if it does not fit for ``duration`` seconds."""
         return COUNTED if all(part.fits(need, duration) for part, need in self._needs(job)) else None
 
     def earliest(self, job: LiveJob, duration: float, not_before: float = -float("inf")) -> tuple[float, Any]:
-        """Return the earliest instant (s) at which the job fits for so many seconds, and what to start it with."""
+        """Return the earliest instant (s) at which the job fits for ``duration`` seconds, and its grant then."""
         needs = list(self._needs(job))
         if len(needs) == 1 and not_before <= self._now:
             return needs[0][0].earliest(needs[0][1], duration), COUNTED
@@ -218,16 +218,16 @@ class PoolProfile:
             at = found
 
     def take(self, job: LiveJob, at: float, duration: float, _allocation: Allocation | None = None) -> None:
-        """Plan the job from an instant on for so many seconds."""
+        """Plan the job from an instant on for ``duration`` seconds."""
         for part, need in self._needs(job):
             part.take(need, at, duration)
 
     def renew(self, job: LiveJob, at: float, duration: float, _allocation: Allocation | None = None) -> None:
-        """Plan again what an earlier decision planned."""
+        """Repeat an earlier plan."""
         self.take(job, at, duration)
 
     def make_room(self, job: LiveJob, duration: float, planned: LiveJob) -> Any:
-        """Return ``None``: where processors only count, planned work cannot move to others."""
+        """Return ``None``: counted processors are alike, so planned work cannot move to others."""
         return None
 
     def instant(self, at: float) -> float:
@@ -235,6 +235,6 @@ class PoolProfile:
         return min(part.instant(at) for part in self._parts.values()) if at < float("inf") else at
 
     def give_back(self, job: LiveJob, at: float, duration: float, _allocation: Allocation | None = None) -> None:
-        """Undo ``take``."""
+        """Undo :meth:`take`."""
         for part, need in self._needs(job):
             part.give_back(need, at, duration)

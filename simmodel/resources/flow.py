@@ -1,9 +1,9 @@
 """Flows, and the bundles in which they share one virtual time.
 
-Flows that always have the same level (same channels, same cap) form a bundle with one virtual time: what a flow of
-weight 1 would have got since the bundle began. A flow ends when that clock reaches the mark that it was given at its
-start, so a change of rates touches the bundle, not its flows. Clock and marks are kept in two floats each: small flows
-keep their digits on clocks that ran for long.
+Flows that always have the same level (same channels, same cap) form a bundle with one virtual clock: the progress of a
+flow of weight 1 since the bundle began. A flow ends when the clock reaches the mark set at its start, so a change of
+rates updates the bundle, not its flows. Clock and marks are pairs of floats: small flows keep their precision on
+clocks that have run for long.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["Bundle", "Cancelled", "Carrier", "Flow"]
 
 @_error
 class Cancelled(SimmodelError):
-    """A flow was given up by ``cancel`` while somebody waited for it; ``done`` of ``size`` had been moved.
+    """A flow was cancelled while a process waited for it, with ``done`` of ``size`` completed.
 
     >>> raise Cancelled("transfer 1 was cancelled", done=3.0, size=10.0)
     Traceback (most recent call last):
@@ -38,46 +38,46 @@ class Cancelled(SimmodelError):
 
 
 class Carrier(Protocol):
-    """What a flow asks of the resource that it moves in; a :class:`~simmodel.resources.fluid.Fluid` is one."""
+    """The interface of a resource that carries flows, such as :class:`~simmodel.resources.fluid.Fluid`."""
 
     env: Environment
     kind: str
     unit: str
 
     def settle(self) -> None:
-        """Bring all rates up to date."""
+        """Update all rates."""
         ...
 
     def take_out(self, flow: Flow) -> None:
-        """Stop a flow wherever it is, keeping what is left of it."""
+        """Stop a flow in any phase, keeping its remaining size."""
         ...
 
     def go_on(self, flow: Flow) -> None:
-        """Let a flow move on that was stopped, or start one."""
+        """Start a flow, or continue one that was stopped."""
         ...
 
     def let_go(self, flow: Flow) -> None:
-        """Forget a flow that is over, and tell who waits for it."""
+        """Remove an ended flow and wake the processes that wait for it."""
         ...
 
 
 class Bundle(Group):
-    """Flows that have one level in common.
+    """Flows that share one level.
 
     Parameters
     ----------
     uses
-        the shared channels, each with how many times a rate it takes there
+        the shared channels, each with its factor (load = factor * rate)
     pipes
-        the capacities that bound each rate by itself
+        the capacities that bound each rate separately
     cap
-        the most that one rate may be
+        the upper bound of each rate
     unit
-        the weight of each flow where cap or pipes bind (then it is the same for all)
+        the weight of each flow if cap or pipes bind (then it is the same for all)
     scale
-        what the weight of a flow is multiplied by (the model's weight of a route)
+        the factor on the weights of the flows (the model's weight of a route)
     number
-        what ties between bundles are broken by
+        the tie-breaker between bundles
 
     >>> Bundle([(Channel("link", 100.0), 1.0)], cap=30.0, unit=2.0).ceiling
     15.0
@@ -120,18 +120,18 @@ class Bundle(Group):
         self.owner: Any = None
         self.number = number
         self.pipe_entry = (self, 1.0)
-        # The sum of the flows' weights and what rounding has cut off it.
+        # The sum of the flows' weights, and its rounding error.
         self.weight = self.rest = 0.0
-        # Flows by the mark at which they end; entries of flows that left stay until they come up.
+        # Flows by the mark at which they end; entries of removed flows stay until they reach the top.
         self.heap: list[tuple[float, float, int, Flow]] = []
-        # The virtual time at the instant ``_since``, and how fast it runs.
+        # The virtual time at the instant ``since``, and its speed.
         self.high = self.low = self.speed = 0.0
         self.since = 0.0
-        self.due = nan  # when the next flow ends; not a number while that is not settled
+        self.due = nan  # when the next flow ends; nan until settled
         self.fit()
 
     def fit(self) -> None:
-        """Take the ceiling from the cap and the pipes as they are."""
+        """Compute the ceiling from the current cap and pipes."""
         most = self.cap
         for pipe in self.pipes:
             if pipe.capacity < most:
@@ -139,7 +139,7 @@ class Bundle(Group):
         self.ceiling = most / (self.unit * self.scale)
 
     def advance(self, now: float) -> None:
-        """Bring the virtual time to ``now``."""
+        """Advance the virtual time to ``now``."""
         passed = now - self.since
         if passed > 0:
             self.since = now
@@ -153,7 +153,7 @@ class Bundle(Group):
         self.high = total
 
     def mark(self, step: float) -> tuple[float, float]:
-        """Return the virtual time ``step`` ahead, in two floats."""
+        """Return the virtual time ``step`` ahead, as a pair of floats."""
         high = self.high
         total = high + step
         part = total - high
@@ -162,7 +162,7 @@ class Bundle(Group):
         return top, rest - (top - total)
 
     def weigh(self, weight: float) -> None:
-        """Add a weight (or take a negative one away), keeping what rounding cuts off."""
+        """Add a weight, which may be negative, with compensated summation."""
         total = self.weight + weight
         part = total - self.weight
         self.rest += (self.weight - (total - part)) + (weight - part)
@@ -180,11 +180,11 @@ class Bundle(Group):
 
 
 class Flow(Event):
-    """Work under way: an event that happens when all of it is done.
+    """Work in flight: an event that happens when it is complete.
 
-    Leaving a ``with`` block around it cancels what is not done, also on an interrupt. ``status`` is ``"waiting"``
-    (a latency), ``"moving"``, ``"paused"``, ``"done"`` or ``"cancelled"``; ``start`` and ``end`` are in s. While it
-    moves, it has an ``entry`` in a ``bundle``; ``kept`` is what was left when it last stood still.
+    Leaving a ``with`` block around it cancels the remaining work, also on an interrupt. ``status`` is ``"waiting"``
+    (in its latency), ``"moving"``, ``"paused"``, ``"done"`` or ``"cancelled"``; ``start`` and ``end`` are in s. While
+    moving, it has an ``entry`` in a ``bundle``; ``kept`` is the work left when it last stopped.
 
     >>> from simmodel.resources import Host
     >>> env = Environment()
@@ -220,7 +220,7 @@ class Flow(Event):
 
     @property
     def left(self) -> float:
-        """What is left to do, at this instant."""
+        """The remaining work at this instant."""
         bundle, entry = self.bundle, self.entry
         if bundle is None or entry is None:
             return self.kept
@@ -230,19 +230,19 @@ class Flow(Event):
 
     @property
     def done(self) -> float:
-        """What has been done, at this instant."""
+        """The work done by this instant."""
         return self.size - self.left
 
     @property
     def rate(self) -> float:
-        """How fast it moves at this instant, per second; zero while it waits, pauses or is over."""
+        """The rate at this instant, per second; zero while it waits, is paused or has ended."""
         if self.bundle is None:
             return 0.0
         self.fluid.settle()
         return self.bundle.speed * self.weight
 
     def cancel(self) -> float:
-        """Give it up, and return what has been done; who waits for it gets :class:`Cancelled`. No effect when over."""
+        """Cancel it and return the work done; waiting processes get :class:`Cancelled`. No effect once it has ended."""
         if self.end is None:
             self.fluid.take_out(self)
             self.status = "cancelled"
@@ -254,7 +254,7 @@ class Flow(Event):
         return self.done
 
     def finish(self) -> None:
-        """End it: nothing of it is left."""
+        """End it as done."""
         self.kept = 0.0
         self.entry = self.bundle = None
         self.end = self.env._now
@@ -264,19 +264,19 @@ class Flow(Event):
         self.fluid.let_go(self)
 
     def pause(self) -> float:
-        """Hold it, keeping what has been done, which is returned; no effect while paused or when over."""
+        """Pause it and return the work done, which is kept; no effect while paused or once it has ended."""
         if self.end is None and self.status != "paused":
             self.fluid.take_out(self)
             self.status = "paused"
         return self.done
 
     def resume(self) -> None:
-        """Go on where :meth:`pause` held it."""
+        """Continue after :meth:`pause`."""
         if self.status == "paused":
             self.fluid.go_on(self)
 
     def describe(self) -> str:
-        """Say what it is and how far it is."""
+        """Describe the flow and its progress."""
         return f"{self._title()}, {self.done:g} of {self.size:g} {self.fluid.unit} done, {self.status}"
 
     def _title(self) -> str:

@@ -1,6 +1,6 @@
-"""Work that flows at shared rates, and one pending wake-up for all that is under way.
+"""Resources with flows at shared rates, and a single pending wake-up for all of them.
 
-A network's transfers and a host's computations are flows; this is what both resources have in common.
+The transfers of a network and the computations of a host are flows; this is the common part of both resources.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ _ROUNDING = 4.5e-16  # two steps between floats
 
 
 class Fluid:
-    """A resource of channels that flows share: the common part of :class:`Network` and :class:`Host`.
+    """A resource with channels that flows share: the base class of :class:`Network` and :class:`Host`.
 
-    A flow's start or end is announced to the solver at once and solved for when the instant is over, so that many
-    changes of one instant cost one solution. Due times of bundles wait in a calendar of the resource's own; the
-    environment's queue holds one wake-up, for the first of them.
+    Starts and ends of flows are announced to the solver at once and solved at the end of the instant, so that all
+    changes of an instant cost one solution. The due times of bundles are in the resource's own calendar; the event
+    queue of the environment has one wake-up, for the first of them.
 
     Parameters
     ----------
     env
         the environment
     progress
-        the part of a rate that is payload
+        the share of a rate that is payload
 
     >>> fluid = Fluid(Environment())
     >>> list(fluid.waiting_report())
@@ -47,7 +47,7 @@ class Fluid:
 
     def __init__(self, env: Environment, progress: float = 1.0) -> None:
         self.env = env
-        self._progress = progress  # the part of a rate that is payload
+        self._progress = progress  # the share of a rate that is payload
         self._sharing = Sharing()
         self._calendar: list[tuple[float, int, Bundle]] = []
         self._alarm = Alarm(env, self._due)
@@ -68,21 +68,21 @@ class Fluid:
         self._on_load = self.env.hooks(f"{self.carrier}_load_changed")
 
     def waiting_report(self) -> Iterator[str]:
-        """Yield one sentence for each flow that is under way or paused, for a report of who is stuck."""
+        """Yield one sentence for each flow that has not ended, for the report of stalled waiters."""
         for flow in self._under_way:
             yield f"{flow.describe()} since {flow.start:g}{self._why_stuck(flow)}"
 
     def _why_stuck(self, flow: Flow) -> str:
         return ""
 
-    # ------------------------------------------------------------------ flows come and go
+    # ------------------------------------------------------------------ flows start and end
 
     def _next_number(self) -> int:
         self._numbers += 1
         return self._numbers
 
     def _enter(self, flow: Flow, bundle: Bundle) -> None:
-        """Let a flow with something left move from now on."""
+        """Let a flow with remaining work move from now on."""
         now = self.env._now
         if bundle.count:
             bundle.advance(now)
@@ -114,7 +114,7 @@ class Fluid:
         self._sharing.join(bundle)
 
     def _less(self, bundle: Bundle, count: int) -> None:
-        """Take flows out of a bundle, after their weights."""
+        """Remove flows from a bundle, after their weights."""
         bundle.due = nan
         bundle.count -= count
         if bundle.count:
@@ -132,13 +132,13 @@ class Fluid:
         self._last_out(bundle)
 
     def _first_in(self, bundle: Bundle) -> None:
-        """Hear that a bundle gets its first flow."""
+        """React to the first flow of a bundle."""
 
     def _last_out(self, bundle: Bundle) -> None:
-        """Hear that a bundle has lost its last flow."""
+        """React to the end of the last flow of a bundle."""
 
     def take_out(self, flow: Flow) -> None:
-        """Take a flow out wherever it is, keeping what is left of it."""
+        """Stop a flow in any phase, keeping its remaining size."""
         flow.kept = flow.left
         bundle = flow.bundle
         flow.entry = flow.bundle = None
@@ -148,11 +148,11 @@ class Fluid:
             self._settle_at_end()
 
     def go_on(self, flow: Flow) -> None:
-        """Let a flow move on that was stopped, or start one."""
+        """Start a flow, or continue one that was stopped."""
         raise NotImplementedError
 
     def let_go(self, flow: Flow) -> None:
-        """Tell who waits; where nobody does, the event has happened without passing through the queue."""
+        """Remove an ended flow and trigger its event; without callbacks it does not pass through the event queue."""
         del self._under_way[flow]
         for call in self._on_end:
             call(flow)
@@ -173,7 +173,7 @@ class Fluid:
             due, _, bundle = heappop(calendar)
             if bundle.due != due:
                 continue
-            # The head ends now, so this is what the virtual time is, without rounding.
+            # The head ends now, so its mark is the virtual time, without rounding.
             top, rest, _, flow = bundle.head()
             bundle.high = top
             bundle.low = rest
@@ -202,7 +202,7 @@ class Fluid:
         self._settle_soon()
 
     def _settle_soon(self) -> None:
-        """Settle now, or at the end of the instant where it may bring more changes."""
+        """Settle now, or at the end of the instant if it has further events."""
         queue = self.env._queue
         if queue and queue[0][0] <= self.env._now:
             self._settle_at_end()
@@ -210,7 +210,7 @@ class Fluid:
             self.settle()
 
     def settle(self) -> None:
-        """Bring all rates and due times up to date; done by itself when an instant ends, and when a rate is read."""
+        """Update all rates and due times; happens automatically at the end of an instant and when a rate is read."""
         calendar = self._calendar
         if self._sharing.waiting or self._pipes_touched:
             now = self.env._now
@@ -255,7 +255,7 @@ class Fluid:
                 call(channel)
 
     def _capacity_changed(self, channel: Channel, shared: bool) -> None:
-        """Solve again for a channel whose capacity has changed."""
+        """Announce that the capacity of a channel has changed."""
         if shared:
             self._sharing.refit(channel)
         else:
@@ -266,7 +266,7 @@ class Fluid:
         self._settle_at_end()
 
     def _rescale(self, bundle: Bundle, scale: float) -> None:
-        """Solve again for a bundle whose weights are multiplied by another scale."""
+        """Announce that the scale of a bundle's weights has changed."""
         bundle.scale = scale
         bundle.fit()
         if bundle.count:

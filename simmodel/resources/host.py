@@ -1,4 +1,4 @@
-"""A host whose cores more tasks share than it has: the same solver, with the cores as the link."""
+"""Hosts whose cores are time-shared by any number of computations; the solver of networks, with the cores as link."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Executed", "Execution", "Host"]
 
 
 class Executed(NamedTuple):
-    """What an execution is worth when it is done: when it was asked for and done (s), and its flop.
+    """The value of a completed execution: its start and end (s), and its flop.
 
     >>> Executed(start=0.0, end=10.0, flop=1e9).end
     10.0
@@ -28,10 +28,9 @@ class Executed(NamedTuple):
 
 
 class Execution(Flow):
-    """A computation under way: an event that happens when its last operation is done; its value is :class:`Executed`.
+    """A computation in flight: an event that happens when its last operation is done; its value is :class:`Executed`.
 
-    ``cancel()``, ``pause()``, ``resume()`` and a ``with`` block work as those of a transfer; its ``weight`` is its
-    priority.
+    ``cancel()``, ``pause()``, ``resume()`` and a ``with`` block work as for a transfer; its ``weight`` is its priority.
 
     >>> env = Environment(); execution = Host(env, 100.0).execute(1000.0)
     >>> env.run(until=4); execution.flop_done, execution.rate
@@ -40,7 +39,7 @@ class Execution(Flow):
 
     @property
     def flop_done(self) -> float:
-        """Operations done until now."""
+        """Operations done so far."""
         return self.done
 
     def _result(self) -> Executed:
@@ -48,7 +47,7 @@ class Execution(Flow):
 
 
 class Host(Fluid):
-    """Cores that tasks share in time: each task has at most one core, and a share by its priority.
+    """Time-shared cores: each computation gets a share by its priority, at most one core.
 
     Parameters
     ----------
@@ -57,16 +56,16 @@ class Host(Fluid):
     speed
         flop/s of one core, or a text such as ``"1Gf"``
     cores
-        how many there are
+        their number
     name
         its name
 
     Raises
     ------
     InputError
-        where the speed is not above zero or there is no core
+        the speed is not > 0, or the cores are not a whole number >= 1
 
-    Observers may have ``execution_started(execution)``, ``execution_ended(execution)`` and
+    Its hooks for observers are ``execution_started(execution)``, ``execution_ended(execution)`` and
     ``host_load_changed(channel)``, with the host's name, capacity and load (flop/s).
 
     >>> env = Environment()
@@ -83,7 +82,7 @@ class Host(Fluid):
     def __init__(self, env: Environment, speed: float | str, cores: int = 1, name: str = "host") -> None:
         self.name = name
         if cores != int(cores) or cores < 1:
-            raise InputError(f"a number of cores, 1 or more, expected, found {cores!r}", place=f"host {name}")
+            raise InputError(f"must be a whole number >= 1, got {cores!r}", place=f"host {name}, cores")
         self.cores = int(cores)
         self.speed = self._read_speed(speed)
         self.channel = Channel(name, self.speed * self.cores)
@@ -91,25 +90,25 @@ class Host(Fluid):
         super().__init__(env)
 
     def _read_speed(self, speed: float | str) -> float:
-        value = parse_quantity(speed, "flop/s", place=f"host {self.name}")
+        value = parse_quantity(speed, "flop/s", place=f"host {self.name}, speed")
         if value <= 0:
-            raise InputError(f"a speed above zero expected, found {speed!r}", place=f"host {self.name}")
+            raise InputError(f"must be > 0, got {speed!r}", place=f"host {self.name}, speed")
         return value
 
     def execute(self, flop: float | str, *, priority: float = 1.0) -> Execution:
-        """Start a computation, and return the event of its end.
+        """Start a computation and return the event of its end.
 
         Parameters
         ----------
         flop
             operations, or a text such as ``"2Gf"``
         priority
-            above zero: its share against others'
+            > 0: its share relative to others
 
         Raises
         ------
         InputError
-            where one of these is wrong
+            a value is out of range or not a quantity
 
         >>> env = Environment(); host = Host(env, 100.0)
         >>> low, high = host.execute(1000), host.execute(750, priority=3)
@@ -118,7 +117,7 @@ class Host(Fluid):
         """
         size = parse_quantity(flop, "flop", place=f"execution on host {self.name}")
         if not 0 < priority < inf:
-            raise InputError(f"a priority above zero expected, found {priority!r}", place=f"host {self.name}")
+            raise InputError(f"must be finite and > 0, got {priority!r}", place=f"host {self.name}, priority")
         execution = Execution(self, self._next_number(), size, float(priority))
         self._under_way[execution] = None
         for call in self._on_start:
@@ -128,7 +127,7 @@ class Host(Fluid):
         return execution
 
     def go_on(self, flow: Flow) -> None:
-        """Let a computation take its share of the cores."""
+        """Start a computation, or continue one that was paused."""
         if not flow.kept:
             flow.finish()
             return
@@ -141,11 +140,11 @@ class Host(Fluid):
         self._settle_at_end()
 
     def _last_out(self, bundle: Bundle) -> None:
-        # Priorities may be anything: do not keep them all.
+        # The number of different priorities is unbounded: drop empty bundles.
         del self._bundles[bundle.unit]
 
     def set_speed(self, speed: float | str) -> None:
-        """Change the speed of the cores from now on (flop/s, above zero).
+        """Change the speed of the cores from now on (flop/s, > 0).
 
         >>> env = Environment(); host = Host(env, 100.0); execution = host.execute(1000)
         >>> env.run(until=5); host.set_speed("250f"); env.run(); env.now

@@ -1,4 +1,4 @@
-"""Links as they are now, and the routes over them."""
+"""Live links, and the routes over them."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from simmodel.resources.sharing import Channel
 
 __all__ = ["Link", "Route", "profile_at"]
 
-CROSSTRAFFIC = 0.05  # the part of a rate that goes back as acknowledgements (SimGrid's)
+CROSSTRAFFIC = 0.05  # the share of a rate that returns as acknowledgements, as in SimGrid
 
 
 class Link(Channel):
-    """A link as it is now.
+    """A live link.
 
-    ``bandwidth`` is in bytes/s, ``capacity`` the same or 0 while it is down, ``load`` the sum of the rates over it
-    (kept up to date for shared links, and for fatpipes where an observer listens).
+    ``bandwidth`` is in bytes/s; ``capacity`` is the bandwidth, or 0 while the link is down; ``load`` is the sum of the
+    rates over it (maintained for shared links, and for fatpipes if an observer listens).
 
     >>> Link(LinkSpec(name="wan", bandwidth="1GBps"))
     <Link wan of 1e+09 B/s, 0 used>
@@ -42,14 +42,14 @@ class Link(Channel):
 
 
 class Route:
-    """The links that some transfers take, and the bundles of those transfers.
+    """A sequence of links, and the bundles of the transfers over it.
 
     Parameters
     ----------
     links, back
-        the links of the way, and those on which answers come back
+        the links of the route, and those of the way back for crosstraffic
     model
-        what makes wait (s), weight and cap (bytes/s) of the latency
+        computes wait (s), weight and cap (bytes/s) from the latency
 
     >>> link = Link(LinkSpec(name="wan", bandwidth=100.0, latency=2.0))
     >>> Route([link], [], SharingModel(name="slow start", latency_factor=1.5)).wait
@@ -66,23 +66,23 @@ class Route:
         for link in back:
             factors[link] = factors.get(link, 0.0) + CROSSTRAFFIC
         self.uses = tuple((link, factor) for link, factor in factors.items() if link.spec.sharing == "shared")
-        # A fatpipe on the way back alone would bind at 20 times its bandwidth: that is left out.
+        # A fatpipe on the way back only would bind at 20 times its bandwidth: ignored.
         self.pipes = tuple(link for link in links if link.spec.sharing == "fatpipe")
         self.changing = tuple(link for link in factors if link.spec.profile)
         self.cap = model.cap(self.latency)
-        self.payload = model.bandwidth_factor  # the part of a rate
+        self.payload = model.bandwidth_factor  # the share of a rate that is payload
         self.scale = 1.0
         self.bundles: dict[tuple[float, float], Bundle] = {}
         self.plain: Bundle | None = None
 
     def alone(self, cap: float) -> float:
-        """Return how fast a transfer moves bytes with all links to itself, bytes/s."""
+        """Return the rate of a transfer on otherwise idle links, in bytes/s."""
         bounds = [link.capacity / factor for link, factor in self.uses] + [pipe.capacity for pipe in self.pipes]
         return self.payload * min([cap, self.cap, *bounds])
 
 
 def profile_at(spec: LinkSpec, now: float) -> tuple[float, float, float]:
-    """Return since when (s) a link's profile has which bandwidth (bytes/s), and when it changes next.
+    """Return the last change of a link's profile (s), the bandwidth since then (bytes/s), and the next change (s).
 
     >>> link = LinkSpec(name="wan", bandwidth=10, profile=[(8, 2), (18, 10)], repeat=24)
     >>> profile_at(link, 3), profile_at(link, 20), profile_at(link, 30)
@@ -92,7 +92,7 @@ def profile_at(spec: LinkSpec, now: float) -> tuple[float, float, float]:
     begin = 0.0
     after = inf if spec.repeat is None else spec.repeat + spec.profile[0][0]
     if spec.repeat is not None and now >= spec.repeat:
-        # The same products now and when the next change was foretold: a wake-up never finds itself early.
+        # The same products as when this change was announced as the next one: a wake-up is never early by rounding.
         period = int(now / spec.repeat)
         period += (period + 1) * spec.repeat <= now
         period -= period * spec.repeat > now

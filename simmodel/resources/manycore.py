@@ -1,4 +1,4 @@
-"""Processors with many cores, which run several tasks at once, each on as many cores as it asks for."""
+"""Processors with several cores, which run several tasks at once."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from simmodel.work.livetask import LiveTask
 
 __all__ = ["ManyCores"]
 
-_ROUNDING = 1e-9  # of sums of parts of cores
+_ROUNDING = 1e-9  # error of sums of fractional cores
 
 
 class ManyCores(Processor):
-    """A processor with several cores: tasks begin in the order of its queue, each as soon as its cores are free.
+    """A processor with several cores: tasks start in queue order, each as soon as its cores are free.
 
-    The first that does not fit holds up those behind it. Where its platform allows preemption, a task of higher
-    priority stops tasks of lower priority, the lowest and latest first, if that makes it fit.
+    The first that does not fit holds up those behind it. If the platform allows preemption, a task of higher priority
+    stops tasks of lower priority, the lowest and latest first, provided that this makes it fit.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -30,27 +30,27 @@ class ManyCores(Processor):
 
     @property
     def free(self) -> Any:
-        """Cores that nothing runs on."""
+        """Idle cores."""
         return self._free
 
     def fits(self, task: LiveTask) -> bool:
-        """Return whether the task would begin now."""
+        """Return whether the task would start now."""
         return not self._queue and not self._ranked and task.cores <= self._free + _ROUNDING and self.can_run(task)
 
     @property
     def available(self) -> float:
-        """The instant (s) from which it is expected to have nothing to do, with its cores shared evenly."""
+        """The instant (s) from which it is expected to be idle, if its cores are loaded evenly."""
         now = self.env._now
         left = sum(max(0.0, run.expected_end - now) * task.cores for task, run in self._running.items())
         return now + (left + self._queued) / self.capacity
 
     def entries(self) -> list[tuple[float, int, float, RunningTask]]:
-        """Return expected end, position, cores and run of each task that runs, ordered by expected end."""
+        """Return (expected end, position, cores, run) of each running task, ordered by expected end."""
         found = [(run.expected_end, self.index, task.cores, run) for task, run in self._running.items()]
         return sorted(found, key=lambda entry: entry[:2])
 
     def run(self) -> Phase:
-        """Let tasks begin, each as a process of its own: the process of the queue."""
+        """Start tasks in queue order, each in its own process: the process of the queue."""
         while True:
             task = self._head()
             if task is None or task.cores > self._free + _ROUNDING:
@@ -63,7 +63,7 @@ class ManyCores(Processor):
             self.go_on(task)
 
     def go_on(self, task: LiveTask) -> None:
-        """Let a task begin, or go on where a snapshot found it."""
+        """Start a task, or continue one restored from a snapshot."""
         self._processes[task] = Process(self.env, self._one(task))
 
     def process_of(self, task: LiveTask) -> Process:
@@ -71,7 +71,7 @@ class ManyCores(Processor):
         return self._processes[task]
 
     def restore(self, state: QueueState) -> None:
-        """Have to do what another one had."""
+        """Take over the state of another processor."""
         super().restore(state)
         for run in state.running:
             self._running[run.work] = run._replace(place=self)
@@ -85,11 +85,11 @@ class ManyCores(Processor):
         self.wake()
 
     def _at(self, at: float) -> Event:
-        """Return an event at an instant: its tasks need a timer each."""
+        """Return an event at an instant: each of its tasks needs its own timer."""
         return self.env.event_at(at)
 
     def put(self, task: LiveTask) -> None:
-        """Take a task into the queue: a blocked one waits there, and so do those behind it."""
+        """Queue a task; a blocked task waits in the queue and holds up those behind it."""
         before = self._queued
         super().put(task)
         task.share *= task.cores  # core seconds

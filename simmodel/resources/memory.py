@@ -1,10 +1,9 @@
-"""A memory pool: which data lie in it, who uses them, and what goes when room is needed.
+"""Memory pools: the data in them, their users, and eviction.
 
-A task takes at once all that it needs: room for what it reads and writes, and for its own memory. What it reads and
-writes is in use from then until it is done; what it writes is there for others once it is done. Data that nobody uses
-stay until room is needed; then the least recently used goes first. A copy that is not the last one, or that nobody will
-read any more, is forgotten; the last copy of data that somebody will read, and of results, is moved to a slower pool
-first.
+A task reserves all its memory at once: for its inputs, its outputs and its own working memory. Inputs and outputs are
+in use until the task is done; then the outputs are available to others. Unused data stay until room is needed; the
+least recently used are evicted first. A copy that is not the last one, or that no task will read any more, is dropped;
+the last copy of data that will still be read, and of results, is first moved to a slower pool.
 """
 
 from __future__ import annotations
@@ -28,19 +27,19 @@ __all__ = ["DataArrival", "MemoryPool", "RoomClaim", "nearest"]
 
 
 class DataArrival(Event):
-    """Data on their way to a pool, where room is kept for them: it happens when they are there."""
+    """Data on their way to a pool with room reserved for them: an event that happens on their arrival."""
 
     def __init__(self, env: Environment) -> None:
         super().__init__(env)
         self.users = 0
         self.under_way = False
-        self.stale = False  # the data have been written anew since they left
-        self.owner: LiveTask | None = None  # the task that has to bring them
-        self.flight: Any = None  # how they come, once they are on their way
+        self.stale = False  # the data were rewritten after they left
+        self.owner: LiveTask | None = None  # the task that must bring them
+        self.flight: Any = None  # their transfer, once started
 
 
 class RoomClaim(Event):
-    """A task that waits for room: it happens when it has it; its value are the data that it must bring."""
+    """A task's request for room: an event that happens when granted; its value is the data that it must bring."""
 
     def __init__(self, env: Environment, task: LiveTask) -> None:
         super().__init__(env)
@@ -48,35 +47,35 @@ class RoomClaim(Event):
 
 
 class MemoryPool:
-    """A memory in which data lie.
+    """A memory that holds data objects.
 
     Parameters
     ----------
     env
         the environment
     spec
-        its name, size and the pool that takes what must go
+        its name, its size and the pool to which it spills
 
     Attributes
     ----------
     name, size
-        its name, and bytes in all
+        its name, and its size in bytes
     used, peak
-        bytes taken now, and the most that they ever were
+        bytes in use now, and at most so far
     held
-        the data in it, the least recently used first, and how many use each now
+        the data in it, least recently used first, with the number of users of each
     arriving, leaving
-        the data on their way to it, and those that move out
+        the data on their way to it, and those being moved out
     writing
-        the data that are being written here and are not here yet, and how many tasks write each
+        the data being written here but not here yet, with the number of tasks that write each
     awaited
-        the data that tasks in queues will have brought
+        the data that queued tasks will bring
     takers
-        number of tasks that have taken what they need
+        the number of tasks with reserved memory
     claims
-        the tasks that wait for room, in turn
+        the tasks that wait for room, in order
     changed
-        what is called when bytes are given back or data come out of use, while somebody waits for room
+        called when bytes are freed or data come out of use, while a task waits for room
     index
         its position in the machine
 
@@ -103,7 +102,7 @@ class MemoryPool:
         self.leaving: dict[LiveData, None] = {}
         self.writing: dict[LiveData, int] = {}
         self.awaited: dict[LiveData, None] = {}
-        self.stale: dict[LiveData, None] = {}  # copies in use of data that have been written anew
+        self.stale: dict[LiveData, None] = {}  # copies still in use of data that were rewritten
         self.takers = 0
         self.claims: deque[RoomClaim] = deque()
         self.changed: Callable[[], None] | None = None
@@ -117,14 +116,14 @@ class MemoryPool:
 
     @property
     def free(self) -> float:
-        """Bytes that nothing has taken."""
+        """Free bytes."""
         return self.size - self.used
 
     def steps(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the instants (s) at which the use changed, and the bytes used from then on."""
         found = np.array(self._steps).reshape(-1, 2)
         times, used = found[:, 0], found[:, 1]
-        last = np.append(times[1:] != times[:-1], True)  # of one instant, what it came to
+        last = np.append(times[1:] != times[:-1], True)  # the last value of each instant
         return times[last], used[last]
 
     # ------------------------------------------------------------------ bytes
@@ -142,13 +141,13 @@ class MemoryPool:
             self.changed()
 
     def room_for(self, amount: float) -> bool:
-        """Return whether so many bytes are free, up to the rounding of sums."""
+        """Return whether ``amount`` bytes are free, up to rounding errors."""
         return self.used + amount <= self.size * (1 + 1e-12)
 
     # ------------------------------------------------------------------ tasks
 
     def needs(self, task: LiveTask) -> float:
-        """Return the bytes that a task would still have to take here: for data that are not here, and its own."""
+        """Return the bytes that a task would have to reserve here: for missing data, and its own memory."""
         need = task.memory
         held, arriving = self.held, self.arriving
         for data in task.inputs:
@@ -160,9 +159,9 @@ class MemoryPool:
         return need
 
     def take(self, task: LiveTask) -> tuple[LiveData, ...] | list[LiveData] | None:
-        """Take what a task needs; return the data that must still be brought, or ``None`` where there is no room.
+        """Reserve a task's memory; return the data that the caller must bring, or ``None`` if there is no room.
 
-        The data are in use from now on, those on their way included; those returned are the caller's to bring.
+        All its data are in use from now on, including those on their way.
         """
         held = self.held
         writing = self.writing
@@ -207,7 +206,7 @@ class MemoryPool:
         return missing
 
     def take_again(self, task: LiveTask) -> None:
-        """Have a task use what it had taken when a snapshot was made; the bytes are counted there."""
+        """Restore a task's use of its data from a snapshot, whose bytes in use already include them."""
         self.takers += 1
         for data in task.inputs:
             if data in self.held:
@@ -226,13 +225,13 @@ class MemoryPool:
                 data.coming = self
 
     def set_used(self, used: float, peak: float) -> None:
-        """Begin to count from so many bytes used."""
+        """Set the bytes in use and their peak."""
         self.used = used
         self.peak = peak
         self._steps = array("d", (self.env._now, used))
 
     def give_back(self, task: LiveTask, done: bool) -> None:
-        """Take a task's data out of use; what it has written is there now, where it is done, and else its room goes."""
+        """Release a task's memory; its outputs become available if it is done, otherwise their room is freed."""
         held = self.held
         self.takers -= 1
         for data in task.inputs:
@@ -255,7 +254,7 @@ class MemoryPool:
             self.changed()
 
     def _end_writing(self, data: LiveData, done: bool) -> None:
-        """One of those that write data here is done, or was stopped."""
+        """Note that a task writing data here is done, or was stopped."""
         writers = self.writing[data] - 1
         if not done:
             if writers:
@@ -267,7 +266,7 @@ class MemoryPool:
             return
         del self.writing[data]
         held = self.held
-        if data in held:  # a copy of what it was before has come meanwhile: it is written over
+        if data in held:  # an old copy has arrived meanwhile: overwritten
             held[data] += writers
             self._remove(data.size)
             return
@@ -281,13 +280,13 @@ class MemoryPool:
     # ------------------------------------------------------------------ data
 
     def put(self, data: LiveData) -> None:
-        """Have data lie here, which nobody uses yet."""
+        """Place unused data here."""
         self._add(data.size)
         self.held[data] = 0
         data.copies += (self,)
 
     def land(self, data: LiveData) -> None:
-        """Have data lie here, from outside, whose bytes were taken like those of a task."""
+        """Place data from outside here; their bytes were reserved as for a task."""
         self.takers -= 1
         self.held[data] = 0
         data.copies = (self,)
@@ -295,13 +294,13 @@ class MemoryPool:
             self.changed()
 
     def expect(self, data: LiveData) -> DataArrival:
-        """Keep room for data that are about to come, and that nobody here waits for yet."""
+        """Reserve room for data about to come that no task here waits for yet."""
         self._add(data.size)
         self.arriving[data] = arrival = DataArrival(self.env)
         return arrival
 
     def arrived(self, data: LiveData) -> None:
-        """The data are here."""
+        """Note the arrival of data."""
         arrival = self.arriving.pop(data)
         self.awaited.pop(data, None)
         if data in self.held:  # written here meanwhile
@@ -315,18 +314,18 @@ class MemoryPool:
             self.changed()
 
     def forget(self, data: LiveData) -> None:
-        """Let a copy go that nobody uses."""
+        """Drop an unused copy."""
         del self.held[data]
         self.awaited.pop(data, None)
         data.copies = tuple(pool for pool in data.copies if pool is not self)
         self._remove(data.size)
 
     def use(self, data: LiveData) -> None:
-        """Keep a copy from going while it is read from outside."""
+        """Protect a copy from eviction while it is read from outside."""
         self.held[data] += 1
 
     def unuse(self, data: LiveData) -> None:
-        """End what :meth:`use` began."""
+        """End the protection of :meth:`use`."""
         self.held[data] -= 1
         if self.stale:
             self._forget_stale()
@@ -334,7 +333,7 @@ class MemoryPool:
             self.changed()
 
     def written_elsewhere(self, data: LiveData) -> None:
-        """The data have been written anew in another pool: what is here, or comes here, is of old."""
+        """Mark copies here, or on their way here, as stale: the data were rewritten in another pool."""
         arrival = self.arriving.get(data)
         if arrival is not None and arrival.under_way:
             arrival.stale = True
@@ -348,7 +347,7 @@ class MemoryPool:
             self.forget(data)
 
     def turn_away(self, data: LiveData) -> None:
-        """Give the room back of data that came, and that nobody wants as they are."""
+        """Free the room of data that arrived stale."""
         arrival = self.arriving.pop(data)
         self.awaited.pop(data, None)
         self._remove(data.size)
@@ -357,12 +356,12 @@ class MemoryPool:
     # ------------------------------------------------------------------ room
 
     def unused(self) -> Iterator[LiveData]:
-        """Iterate over data that nobody uses and that stay, the least recently used first."""
+        """Iterate over unused data that are not leaving, least recently used first."""
         leaving = self.leaving
         return (data for data, users in self.held.items() if not users and data not in leaving)
 
     def forget_unneeded(self, amount: float, keep: Collection[LiveData] = ()) -> None:
-        """Forget what need not be kept, the least recently used first, until so many bytes are free."""
+        """Drop data that need not be kept, least recently used first, until ``amount`` bytes are free."""
         lacking = self.used + amount - self.size * (1 + 1e-12)
         if lacking <= 0:
             return
@@ -377,7 +376,7 @@ class MemoryPool:
             self.forget(data)
 
     def must_move(self, data: LiveData) -> bool:
-        """Return whether this is the last copy of data that are still wanted."""
+        """Return whether this is the last copy of data that are still needed."""
         if not data.readers and not data.kept:
             return False
         if len(data.copies) == 1:
@@ -386,12 +385,12 @@ class MemoryPool:
 
 
 def nearest(pools: Sequence[MemoryPool], cost: Sequence[float]) -> MemoryPool:
-    """Return the pool from which bytes come soonest; the first of those that are equal.
+    """Return the pool with the lowest cost, the first of equal ones.
 
     Parameters
     ----------
     cost
-        seconds from each pool, by its index
+        seconds to transfer from each pool, by its index
     """
     best = pools[0]
     for pool in pools:

@@ -1,7 +1,7 @@
-"""The network: transfers that share the bandwidth of links.
+"""Networks: transfers that share the bandwidth of links.
 
-A transfer waits the latency of its route, using no bandwidth; then it has a rate by weighted max-min fairness. Rates
-change only when a transfer starts or ends or a link changes.
+A transfer first waits for the latency of its route, without using bandwidth; then it has a rate by weighted max-min
+fairness. Rates change only when a transfer starts or ends or a link changes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from math import inf
 from typing import TYPE_CHECKING, TypeVar
 
 from simmodel.environment import Environment
-from simmodel.errors import InputError
+from simmodel.errors import InputError, unknown
 from simmodel.platform.network import LinkSpec, NetworkSpec, RouteSpec, SharingModel, check_route
 from simmodel.platform.units import parse_quantity
 from simmodel.resources.alarm import Alarm
@@ -31,32 +31,33 @@ __all__ = ["Delivery", "Link", "Network", "Transfer"]
 
 
 class Network(Fluid):
-    """Links whose bandwidth transfers share.
+    """A network of links whose bandwidth is shared by transfers.
 
     Parameters
     ----------
     env
         the environment
     links
-        the links, or a :class:`NetworkSpec` with everything
+        the links, or a complete :class:`NetworkSpec`
     model
         ``"maxmin"``, ``"cm02"``, ``"lv08"`` or a :class:`SharingModel`
     crosstraffic
-        whether a transfer takes 5 % of its rate on the way back: on the links named as ``reverse`` of its links, or
-        on the same ones
+        whether a transfer takes 5 % of its rate on the way back: on the ``reverse`` links of its links, or on the same
+        links
     routes
         a routing table: :class:`RouteSpec` values, or a mapping of (source, destination) to names of links
     graph
-        a ``networkx`` graph whose edges name their link as ``link``; without it, of what the links are ``between``.
-        Without a table, routes are its shortest paths by latency, then by number of links, then by order of links
+        a ``networkx`` graph whose edges have the name of their link as ``link``; default: built from the ends
+        (``between``) of the links. Without a table, routes are its shortest paths by latency; ties go to the fewest
+        links, then to the order of the links
 
     Raises
     ------
     InputError
-        where a link or a route is wrong
+        an invalid link or route
 
-    Observers may have ``transfer_started(transfer)``, ``transfer_ended(transfer)``, ``link_changed(link)`` (bandwidth
-    or down) and ``link_load_changed(link)``.
+    Its hooks for observers are ``transfer_started(transfer)``, ``transfer_ended(transfer)``, ``link_changed(link)``
+    (bandwidth or down) and ``link_load_changed(link)``.
 
     >>> env = Environment()
     >>> network = Network(env, [LinkSpec(name="wan", bandwidth="1Gbps", latency="10ms")])
@@ -93,7 +94,7 @@ class Network(Fluid):
         self._router = Router(spec, graph)
         self._by_links: dict[object, Route] = {}
         self._by_ends: dict[object, Route] = {}
-        # Transfers in their latency, by when it is over.
+        # Transfers in their latency, by its end.
         self._lags: list[tuple[float, int, Transfer]] = []
         self._lag_alarm = Alarm(env, self._lag_over)
         for link in self.links.values():
@@ -118,26 +119,26 @@ class Network(Fluid):
         weight: float = 1.0,
         lag: float | None = None,
     ) -> Transfer:
-        """Start to move bytes, and return the event of their arrival.
+        """Start to move bytes and return the event of their arrival.
 
         Parameters
         ----------
         size
             bytes, or a text such as ``"64GB"``
         route
-            the names of the links; without it, the route from ``source`` to ``destination``. Inside one place there
-            is no link to take: that costs no time
+            the names of the links; default: the route from ``source`` to ``destination``, which is empty and takes no
+            time within one place
         rate_cap
-            the most bytes/s that it may take of a link
+            the upper bound of the bandwidth that it takes, bytes/s
         weight
-            above zero: its share against others', times the model's weight of the route
+            > 0: its share relative to others, multiplied by the model's weight of the route
         lag
             seconds until it takes bandwidth; default: the latency of the route, by the model
 
         Raises
         ------
         InputError
-            where one of these is wrong, or no route leads there
+            an invalid argument, or no route
 
         >>> env = Environment()
         >>> network = Network(env, [LinkSpec(name="wan", bandwidth="100MBps", between=("CERN", "BNL"))])
@@ -158,9 +159,9 @@ class Network(Fluid):
         if rate_cap is not None:
             cap = parse_quantity(rate_cap, "B/s", place="rate_cap of a transfer")
             if cap <= 0:
-                raise InputError(f"a rate above zero expected, found {rate_cap!r}", place="rate_cap of a transfer")
+                raise InputError(f"must be > 0, got {rate_cap!r}", place="rate_cap of a transfer")
         if weight != 1.0 and not 0 < weight < inf:
-            raise InputError(f"a weight above zero expected, found {weight!r}", place="weight of a transfer")
+            raise InputError(f"must be finite and > 0, got {weight!r}", place="weight of a transfer")
         self._numbers = number = self._numbers + 1
         transfer = Transfer(self, number, size, weight, way, cap)
         if lag is not None:
@@ -177,7 +178,7 @@ class Network(Fluid):
         return transfer
 
     def go_on(self, flow: Flow) -> None:
-        """Let a transfer wait what is left of its latency, then move."""
+        """Start a transfer, or continue one that was paused: the rest of its latency, then its bytes."""
         transfer: Transfer = flow  # type: ignore[assignment]
         wait = transfer.wait
         if wait > 0:
@@ -194,7 +195,7 @@ class Network(Fluid):
             self._settle_at_end()
 
     def _move(self, transfer: Transfer) -> None:
-        """Let a transfer whose latency is over take bandwidth."""
+        """Let a transfer take bandwidth, after its latency."""
         route = transfer.way
         if not transfer.kept or not route.links:
             transfer.finish()
@@ -224,7 +225,7 @@ class Network(Fluid):
         self._lag_alarm.set(lags[0][0] if lags else inf)
 
     def take_out(self, flow: Flow) -> None:
-        """Stop a transfer wherever it is, also in its latency, keeping what is left of it."""
+        """Stop a transfer in any phase, including its latency, keeping its remaining bytes."""
         transfer: Transfer = flow  # type: ignore[assignment]
         if transfer.wait_entry is not None:
             transfer.wait_entry = None
@@ -240,7 +241,7 @@ class Network(Fluid):
     # ------------------------------------------------------------------ routes
 
     def route(self, source: Hashable, destination: Hashable) -> tuple[str, ...]:
-        """Return the names of the links from one place to another; raises :class:`InputError` where there is no way.
+        """Return the names of the links from one place to another; raises :class:`InputError` if there is no route.
 
         >>> links = [LinkSpec(name="x", bandwidth=1, latency=1, between=("a", "b")),
         ...          LinkSpec(name="y", bandwidth=1, latency=1, between=("b", "c")),
@@ -253,7 +254,7 @@ class Network(Fluid):
     def _route_between(self, source: Hashable, destination: Hashable) -> Route:
         if source is None or destination is None:
             raise InputError(
-                f"a route, or a source and a destination expected, found {source!r} and {destination!r}",
+                f"missing: needs a route, or source and destination, got {source!r} and {destination!r}",
                 place="route of a transfer",
             )
         forth = self._router.route(source, destination)
@@ -306,7 +307,9 @@ class Network(Fluid):
     def _link(self, link: str | Link) -> Link:
         found = self.links.get(link) if isinstance(link, str) else link
         if found is None or self.links.get(found.name) is not found:
-            raise InputError(f"a link of this network expected, found {link!r}")
+            if isinstance(link, str):
+                raise unknown("link", link, self.links)
+            raise InputError(f"must be a link of this network, got {link!r}", place="link")
         return found
 
     def set_bandwidth(self, link: str | Link, bandwidth: float | str) -> None:
@@ -315,7 +318,7 @@ class Network(Fluid):
         Parameters
         ----------
         bandwidth
-            bytes/s above zero; :meth:`fail` takes a link down
+            bytes/s, > 0; :meth:`fail` takes a link down
 
         >>> env = Environment()
         >>> network = Network(env, [LinkSpec(name="wan", bandwidth=100.0)])
@@ -331,7 +334,7 @@ class Network(Fluid):
         self._change(found, value, found.down)
 
     def fail(self, link: str | Link) -> None:
-        """Take a link down: transfers over it stand still until :meth:`restore`, or may be cancelled.
+        """Take a link down: transfers over it stall until :meth:`restore` or until they are cancelled.
 
         >>> env = Environment()
         >>> network = Network(env, [LinkSpec(name="wan", bandwidth=100.0)])
@@ -343,7 +346,7 @@ class Network(Fluid):
         self._change(found, found.bandwidth, True)
 
     def restore(self, link: str | Link) -> None:
-        """Bring a link back that is down."""
+        """Bring a link back up."""
         found = self._link(link)
         self._change(found, found.bandwidth, False)
 
@@ -385,7 +388,7 @@ class Network(Fluid):
     def _last_out(self, bundle: Bundle) -> None:
         route: Route = bundle.owner
         if bundle is not route.plain:
-            # Caps and weights may be anything: do not keep them all.
+            # The number of different caps and weights is unbounded: drop empty bundles.
             del route.bundles[bundle.cap, bundle.unit]
         for link in route.changing:
             link.used_by -= 1
@@ -393,18 +396,18 @@ class Network(Fluid):
                 link.alarm.set(inf)
 
     def _follow_profile(self, link: Link) -> None:
-        """Take the bandwidth of now, and wake up for the next one; only while the link is used."""
+        """Set the current bandwidth, and the alarm for the next change while the link is used."""
         after = self._look_up_profile(link)
         if link.alarm is not None and link.used_by:
             link.alarm.set(after)
 
     def _look_up_profile(self, link: Link) -> float:
-        """Set the bandwidth that the profile has now; return when it changes next."""
+        """Set the profile's current bandwidth; return the instant of its next change."""
         last, value, after = profile_at(link.spec, self.env._now)
         if last > link.set_at:
             self._change(link, value, link.down)
         return after
 
     def under_way(self) -> Iterator[Transfer]:
-        """Iterate over the transfers that are not over, in the order in which they began."""
+        """Iterate over the transfers in flight, in the order of their starts."""
         return iter(self._under_way)  # type: ignore[arg-type]

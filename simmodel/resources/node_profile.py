@@ -1,4 +1,4 @@
-"""What will be free of each node when: a step function from now on, into which jobs are planned."""
+"""The free capacity of each node over time: a step function from now on, into which jobs are planned."""
 
 from __future__ import annotations
 
@@ -19,40 +19,40 @@ INFINITY = float("inf")
 
 
 class _Step:
-    """From an instant on: what comes free and what goes then, and what is free after that."""
+    """One step: the changes at an instant, and the free capacity from then on."""
 
     __slots__ = ("answers", "at", "changes", "cores", "falls", "table")
 
     def __init__(self, at: float, cores: int) -> None:
         self.at = at
-        self.cores = cores  # not more than these are free; exactly these where no node is ever away
-        self.answers: dict[Need, bool] = {}  # what fits, as far as anybody asked
-        self.changes: list[tuple[Allocation, int]] = []  # 1 comes free, -1 goes
-        self.falls = False  # whether anything goes
-        self.table: NodeTable | None = None  # made when it is looked at
+        self.cores = cores  # an upper bound of the free cores; exact if no node is ever away
+        self.answers: dict[Need, bool] = {}  # cached answers of fits()
+        self.changes: list[tuple[Allocation, int]] = []  # 1: comes free, -1: is taken
+        self.falls = False  # whether anything is taken
+        self.table: NodeTable | None = None  # built on demand
 
 
 class NodeProfile:
-    """What is free of each node over time, and of each consumable.
+    """The free capacity of each node and of each consumable over time.
 
-    What is planned stays on its nodes all the while. A search looks at few of the steps: in a stretch in which nodes
-    only come free what fits once fits from then on, so that its first step that fits is found by halving.
+    A planned job stays on its nodes for its whole duration. A search looks at few steps: while nodes only come free, a
+    request that fits continues to fit, so the first step at which it does is found by bisection.
 
     Parameters
     ----------
     now
         the instant at which the profile begins, in seconds
     table
-        what is free now
+        the free capacity now
     ends
-        (instant in s, allocation) that come free, in order of time; who is past its expected end is expected to end
-        just after now
+        (instant in s, allocation) of running work, ordered by time; work past its expected end is expected to end just
+        after now
     windows
-        (start, end, allocation) in seconds that are away for a while; from ``None``: away already
+        (start, end, allocation) of absences, in seconds; start ``None``: already away
     need_of
-        what a job asks for
+        returns the need of a job
     consumables
-        what is free of them, by name
+        the profiles of the consumables, by name
 
     >>> import numpy as np
     >>> from types import SimpleNamespace
@@ -101,24 +101,24 @@ class NodeProfile:
             step.changes.append((part, 1))
             step.cores += part.processors
         for start, end, part in windows:
-            # Whose end has come without a sign of it is expected back just after now.
+            # A window past its end that is still away is expected to end just after now.
             self._away(start, max(end, soon), part, int(table.capacity[0, part.nodes].sum()))
 
-    # ------------------------------------------------------------------ what planners ask
+    # ------------------------------------------------------------------ questions of planners
 
     def fits(self, job: LiveJob, duration: float) -> Allocation | None:
-        """Return what to start the job with now, or ``None`` where it does not fit for so many seconds."""
+        """Return an allocation to start the job with now, or ``None`` if it does not fit for ``duration`` seconds."""
         return self._from(job, self._now, duration)
 
     def make_room(self, job: LiveJob, duration: float, planned: LiveJob) -> Allocation | None:
-        """Return what to start the job with now where planned work can do with other nodes, at its instant.
+        """Return an allocation to start the job with now, moving planned work to other nodes at its planned instant.
 
-        Its plan is moved; ``None``, and nothing has changed, where it would have to start later.
+        Return ``None``, with nothing changed, if the planned work would have to start later.
         """
         at, span, allocation = self._taken[planned]
         past = self._now + duration > at
         if past and self._steps[self._index(at)].cores < self._need_of(job).processors:
-            return None  # not enough beside the planned work, wherever that is
+            return None  # too few cores beside the planned work, on any nodes
         self.give_back(planned, at, span)
         found = self._from(job, self._now, duration)
         if found is not None:
@@ -130,18 +130,18 @@ class NodeProfile:
         return found
 
     def _from(self, job: LiveJob, at: float, duration: float) -> Allocation | None:
-        """Return what the job can have from an instant on for so many seconds."""
+        """Return an allocation for the job from an instant on for ``duration`` seconds, or ``None``."""
         if any(earliest_from(part, amount, duration, at) != at for part, amount in self._amounts(job)):
             return None
         return self._on(self._need_of(job), at, duration)
 
     def _on(self, need: Need, at: float, duration: float) -> Allocation | None:
-        """Return parts of nodes that are free from an instant on for so many seconds."""
+        """Return parts of nodes that are free from an instant on for ``duration`` seconds, or ``None``."""
         found = self._through(need, self._index(at), self.instant(at) + duration)
         return found if isinstance(found, Allocation) else None
 
     def earliest(self, job: LiveJob, duration: float, not_before: float = -INFINITY) -> tuple[float, Allocation | None]:
-        """Return the earliest instant (s) at which the job fits for so many seconds, and what to start it with."""
+        """Return the earliest instant (s) at which the job fits for ``duration`` seconds, and its allocation then."""
         amounts = list(self._amounts(job))
         need = self._need_of(job)
         at = max(self._now, not_before)
@@ -155,7 +155,7 @@ class NodeProfile:
             at = later
 
     def take(self, job: LiveJob, at: float, duration: float, allocation: Allocation | None = None) -> None:
-        """Plan the job from an instant on for so many seconds; without an allocation, where it fits then."""
+        """Plan the job from an instant on for ``duration`` seconds; without an allocation, on nodes free then."""
         for part, amount in self._amounts(job):
             part.take(amount, at, duration)
         if allocation is None:
@@ -165,14 +165,11 @@ class NodeProfile:
             self._change(allocation, at, self._end(at, duration), -1)
 
     def renew(self, job: LiveJob, at: float, duration: float, allocation: Allocation) -> None:
-        """Plan again what an earlier decision planned: on other nodes where those are not free any more.
-
-        Where nothing is free then, the job is planned on no node at all.
-        """
+        """Repeat an earlier plan, on other nodes if its own are no longer free then, on no nodes if none fit."""
         self.take(job, at, duration, self._on(allocation, at, duration))
 
     def give_back(self, job: LiveJob, at: float, duration: float, _allocation: Allocation | None = None) -> None:
-        """Undo ``take``."""
+        """Undo :meth:`take`."""
         for part, amount in self._amounts(job):
             part.give_back(amount, at, duration)
         _, _, allocation = self._taken.pop(job)
@@ -180,11 +177,11 @@ class NodeProfile:
             self._change(allocation, at, self._end(at, duration), 1)
 
     def instant(self, at: float) -> float:
-        """Return the instant of a planned start: a step just after an instant is that instant."""
+        """Return the instant of a planned start; a step just after an instant counts as that instant."""
         return self._just_after.get(at, at)
 
     def cores(self, at: float) -> int:
-        """Return the number of cores that are free at an instant (s)."""
+        """Return the free cores at an instant (s)."""
         return self._table(self._index(at)).cores
 
     # ------------------------------------------------------------------ steps
@@ -206,7 +203,7 @@ class NodeProfile:
         return max(bisect_right(self._steps, at, key=_instant_of) - 1, 0)
 
     def _step(self, at: float) -> int:
-        """Return the number of the step at an instant, made where there is none."""
+        """Return the index of the step at an instant, inserted if necessary."""
         i = bisect_left(self._steps, at, key=_instant_of)
         if i == len(self._steps) or self._steps[i].at != at:
             self._steps.insert(i, _Step(at, self._steps[i - 1].cores))
@@ -246,7 +243,7 @@ class NodeProfile:
                     step.table.add([(part, 1)])
 
     def _table(self, i: int) -> NodeTable:
-        """Return what is free from a step on."""
+        """Return the free capacity from a step on."""
         steps = self._steps
         table = steps[i].table
         if table is None:
@@ -288,7 +285,7 @@ class NodeProfile:
         return INFINITY, None
 
     def _first(self, need: Need, low: int, stop: int) -> int:
-        """Return the first step from ``low`` on at which it fits, where nodes only come free before ``stop``."""
+        """Return the first step in ``low`` to ``stop`` at which it fits; nodes only come free between them."""
         if self._fits_at(need, low):
             return low
         if low + 1 == stop or not self._fits_at(need, stop - 1):
@@ -303,7 +300,7 @@ class NodeProfile:
         return high
 
     def _through(self, need: Need, i: int, end: float) -> Allocation | int:
-        """Return parts that are free from a step to an instant, or the next step at which to look for them."""
+        """Return an allocation free from a step until an instant, or the next step at which to search."""
         steps = self._steps
         if not self._fits_at(need, i):
             return i + 1
@@ -313,7 +310,7 @@ class NodeProfile:
                 break
             if steps[j].falls:
                 if not self._fits_at(need, j):
-                    return j  # whoever starts before runs into it
+                    return j  # any earlier start runs into it
                 falls.append(j)
         table = self._table(i)
         if falls:

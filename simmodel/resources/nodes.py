@@ -1,4 +1,4 @@
-"""Pools of identified nodes: cores, GPUs and memory of each, shared by jobs or handed out whole."""
+"""Pools of identified nodes: cores, GPUs and memory of each node, shared by jobs or allocated whole."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ __all__ = ["NodePool"]
 class NodePool(Pool):
     """A pool of identified nodes; capacity, free and up count cores.
 
-    Jobs ask for cores anywhere, or for nodes with cores, GPUs and memory each; the partition says how nodes are chosen
-    and whether jobs get whole nodes. A job that was suspended goes on with the very parts of nodes that it had, and
-    waits until they are free. What is down is not ``free``; work that runs on it goes on unless somebody stops it.
+    Jobs request cores anywhere, or nodes with cores, GPUs and memory each; the partition defines the placement and
+    whether jobs get whole nodes. A suspended job resumes on the same parts of the same nodes and waits until they are
+    free. Nodes that are down are not ``free``; work that runs on them continues unless it is stopped.
 
     Parameters
     ----------
     env, name
-        the environment, and what reports call the pool
+        the environment, and the name of the pool in reports
     partition
         its nodes, their placement, and whether jobs get whole nodes
     consumables
-        what jobs may take besides, shared with other pools
+        the consumables that jobs may request, shared with other pools
     nodes
-        names of the nodes, in order; default: the name of their kind with a number behind, from 0 for each name
+        names of the nodes, in order; default: the name of their kind and a number, from 0 for each kind
 
     Attributes
     ----------
     nodes
-        names of the nodes; everywhere else nodes are numbers, places in this list
+        names of the nodes; elsewhere, nodes are numbers, positions in this list
     table
-        what is free of each; to be looked at only
+        the free capacity of each node; read-only
     spec
         the partition
 
@@ -72,13 +72,13 @@ class NodePool(Pool):
         self.table = NodeTable.of(partition.nodes, partition.placement)
         self._times_down = [0] * len(self.nodes)
         self._plain: dict[int, Request] = {}
-        # Answers for the present state:
+        # Cached answers for the current state:
         self._fitting: dict[tuple[Any, int], bool] = {}
         self._kept_clear: dict[int, NodeTable] = {}
 
     @property
     def idle_power(self) -> float:
-        """Watts of a node of the first kind with nothing running."""
+        """Watts of an idle node of the first kind."""
         return self.spec.nodes[0].idle_power
 
     @property
@@ -94,18 +94,18 @@ class NodePool(Pool):
     # ------------------------------------------------------------------ questions
 
     def request_of(self, spec: Job) -> Request:
-        """Return what a job asks of the pool."""
+        """Return the request of a job."""
         return Request.of(spec, exclusive=self.spec.exclusive)
 
     def need_of(self, job: LiveJob) -> Need:
-        """Return what a job has to get: the parts of nodes that it had, where it was suspended."""
+        """Return the request of a live job, or the parts of nodes that it must get back if it was suspended."""
         if job.past is not None and job.past.resumes:
             held: Allocation = job.past.resumes.allocation
             return held
         return self.request_for(job)
 
     def request_for(self, job: LiveJob) -> Request:
-        """Return what a live job asks of the pool."""
+        """Return the request of a live job."""
         if job.request is not None:
             request: Request = job.request
             return request
@@ -115,17 +115,17 @@ class NodePool(Pool):
         return plain
 
     def why_not(self, job: LiveJob) -> str | None:
-        """Say why the pool can never run the job, or ``None``."""
+        """Return why the pool can never run the job, or ``None``."""
         request = self.request_for(job)
         return self.table.why_not(request, self.name) or self.consumables.why_not(request.consumables)
 
     def _ahead(self, job: LiveJob) -> int:
-        """Return how many windows are still to come and begin before the job would end."""
+        """Return the number of future windows that begin before the job would end."""
         end = self.env.now + job.requested
         return sum(not window.begun and window.start < end for window in self.windows)
 
     def _clear(self, ahead: int) -> NodeTable:
-        """Return what is free, without the nodes of the next windows."""
+        """Return the free capacity without the nodes of the next ``ahead`` windows."""
         if not ahead:
             return self.table
         table = self._kept_clear.get(ahead)
@@ -137,7 +137,7 @@ class NodePool(Pool):
         return table
 
     def fits(self, job: LiveJob) -> bool:
-        """Whether the job could start now, and run its requested time on nodes that no window takes from it."""
+        """Whether the job could start now and run for its requested time on nodes that no window takes."""
         if job.processors > self.free:
             return False
         need = self.need_of(job)
@@ -148,7 +148,7 @@ class NodePool(Pool):
         return fits and (job.request is None or self.consumables.fits(job.request.consumables))
 
     def accepts(self, job: LiveJob, allocation: Allocation | None) -> bool:
-        """Whether the job could start now with exactly this allocation, and the allocation is what it asks for."""
+        """Whether the job could start now with exactly this allocation, and it meets the job's request."""
         if not isinstance(allocation, Allocation):
             return False
         need = self.need_of(job)
@@ -162,11 +162,11 @@ class NodePool(Pool):
         )
 
     def allocate(self, job: LiveJob) -> Allocation | None:
-        """Return the parts of nodes that the job would get now, or ``None``; nothing is taken."""
+        """Return the allocation that the job would get now, or ``None``; nothing is taken."""
         return self._clear(self._ahead(job)).allocate(self.need_of(job)) if self.fits(job) else None
 
     def earliest(self, job: LiveJob) -> tuple[float, int]:
-        """Return when the job fits by the expected ends and the windows (s), and how many more cores are free then."""
+        """Return when the job fits, by the expected ends and the windows (s), and the cores left free at its start."""
         profile = self.profile()
         at, allocation = profile.earliest(job, job.requested)
         if allocation is None:
@@ -174,27 +174,27 @@ class NodePool(Pool):
         return profile.instant(at), profile.cores(at) - allocation.processors
 
     def profile(self) -> NodeProfile:
-        """Return what will be free of each node when, and of each consumable."""
+        """Return the free capacity of each node and of each consumable over time."""
         windows = [(None if each.begun else each.start, each.end, Allocation.away(each.what)) for each in self.windows]
         ends = ((end, run.grant.allocation) for end, _, _, run in self.running.entries())
         return NodeProfile(
             self.env.now, self.table, ends, windows, need_of=self.need_of, consumables=self.consumable_profiles()
         )
 
-    # ------------------------------------------------------------------ taking and giving back
+    # ------------------------------------------------------------------ allocation
 
     def take(self, job: LiveJob, allocation: Allocation | None = None) -> Grant:
-        """Take what the job asks for; without an allocation, where the placement says.
+        """Allocate the job's request; without an allocation, on the nodes that the placement chooses.
 
         Raises
         ------
         ValueError
-            where it does not fit
+            the job does not fit
         """
         if allocation is None:
             allocation = self._clear(self._ahead(job)).allocate(self.need_of(job))
             if allocation is None:
-                raise ValueError(f"{self.name}: a job that fits expected, found {job}")
+                raise ValueError(f"cannot allocate {job} on {self.name}: it does not fit")
         self.table.take(allocation)
         if job.request is not None:
             self.consumables.take(job.request.consumables)
@@ -202,20 +202,20 @@ class NodePool(Pool):
         return Grant(allocation.processors, tuple(allocation.nodes.tolist()), allocation)
 
     def give_back(self, job: LiveJob, grant: Grant) -> None:
-        """Give back what the job held."""
+        """Release the job's grant."""
         self.table.release(grant.allocation)
         if job.request is not None:
             self.consumables.give_back(job.request.consumables)
         self.altered()
 
     def altered(self) -> None:
-        """Note that what was known of the pool no longer holds."""
+        """Invalidate cached answers after a change."""
         self.version += 1
         self.free = self.table.cores
         self._fitting.clear()
         self._kept_clear.clear()
 
-    # ------------------------------------------------------------------ nodes that go and come
+    # ------------------------------------------------------------------ nodes that go down and come up
 
     @property
     def units(self) -> range:
@@ -232,42 +232,43 @@ class NodePool(Pool):
         Raises
         ------
         InputError
-            where one is not there, or comes twice
+            an unknown or duplicate node
         """
         numbers = {name: number for number, name in enumerate(self.nodes)}
         found = [self.number_of(node, numbers) for node in part.nodes]
-        if len(set(found)) < len(found):
-            raise InputError(f"different nodes of {self.name} expected, found {', '.join(map(str, part.nodes))}")
+        for number in found:
+            if found.count(number) > 1:
+                raise InputError(f"duplicate node {self.nodes[number]!r} of {self.name}")
         return tuple(sorted(found))
 
     def number_of(self, node: int | str, numbers: dict[str, int]) -> int:
-        """Return the number of a node that is named, or numbered; ``numbers`` are those of all names."""
+        """Return the number of a node given by name or number; ``numbers`` maps all names to numbers."""
         number = numbers.get(node) if isinstance(node, str) else node
         if number is None or not 0 <= number < len(self.nodes):
             raise InputError(
-                f"a node of {self.name} expected ({self.nodes[0]} to {self.nodes[-1]}, or 0 to {len(self.nodes) - 1}), "
-                f"found {node!r}"
+                f"unknown node {node!r} of {self.name}; known nodes: {self.nodes[0]} to {self.nodes[-1]}, "
+                f"or 0 to {len(self.nodes) - 1}"
             )
         return number
 
     @property
     def away(self) -> tuple[tuple[int, int], ...]:
-        """The nodes that are down, each with the number of reasons."""
+        """The nodes that are down, each with its number of reasons."""
         return tuple((node, times) for node, times in enumerate(self._times_down) if times)
 
     def take_away(self, away: Sequence[tuple[int, int]]) -> None:
-        """Take the same nodes down, for as many reasons."""
+        """Take the nodes down, each for its number of reasons."""
         for reason in range(max((times for _, times in away), default=0)):
             self.take_down([node for node, times in away if times > reason])
 
     def take_down(self, what: Sequence[int]) -> None:
-        """Take nodes away: they take no new work, what runs there goes on."""
+        """Take nodes down: they get no new work, running work continues."""
         self._count_down(what, 1)
         self.table.take(Allocation.away(what))
         self.altered()
 
     def bring_up(self, what: Sequence[int]) -> None:
-        """Bring nodes back; one that was taken away for several reasons comes back with the last of them."""
+        """Bring nodes up; a node that is down for several reasons comes up when the last of them ends."""
         self._count_down(what, -1)
         self.table.release(Allocation.away(what))
         self.altered()

@@ -1,9 +1,9 @@
-"""A processor in memory as an example of a processor of one's own: its data must be scattered before it can work.
+"""A processing-in-memory rank, an example of a custom processor: data are scattered over its banks before use.
 
-The ranks of UPMEM's memory are 64 small processors, each beside a bank of its own. What comes from the host lies in one
-piece, byte by byte over all chips; before a task can read it, a CPU core cuts it up and hands every bank its part. [J.
-Gomez-Luna, I. El Hajj, I. Fernandez, C. Giannoula, G. F. Oliveira, O. Mutlu, "Benchmarking a new paradigm: experimental
-analysis and characterization of a real processing-in-memory system", IEEE Access 10, 2022.]
+A rank of UPMEM's memory has 64 small processors, each next to its own bank. Data from the host are interleaved byte by
+byte over all chips; before a task can read them, a CPU core splits them and gives every bank its part. [J. Gomez-Luna,
+I. El Hajj, I. Fernandez, C. Giannoula, G. F. Oliveira, O. Mutlu, "Benchmarking a new paradigm: experimental analysis
+and characterization of a real processing-in-memory system", IEEE Access 10, 2022.]
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from simpy.events import Timeout
 
-from simmodel.errors import InputError
+from simmodel.errors import InputError, unknown
 from simmodel.platform.units import parse_quantity
 from simmodel.resources.cores import CoreTicket, take_core
 from simmodel.resources.processor import Data, Phase, Processor
@@ -22,14 +22,14 @@ __all__ = ["PIMRank"]
 
 
 class PIMRank(Processor):
-    """A rank of memory with processors in it: what a task reads is scattered over its banks first, once.
+    """A rank of memory with processors in it: the inputs of a task are first scattered over its banks, once.
 
-    It differs from other processors in its transfer phase alone. What it wrote itself lies as it wants it; data that
-    were evicted, and come again, are scattered again. A platform names it as its ``model``; ``options`` say what
-    scattering costs:
+    Only its transfer phase differs from other processors. Its own outputs are already scattered; data that were
+    evicted and return are scattered again. A platform selects it by ``model``; its ``options`` are the cost of
+    scattering:
 
-    - ``scatter``: bytes/s at which a CPU core cuts data up, or a text such as ``"4GB/s"``; it holds the core meanwhile
-    - ``start``: seconds for each object besides; default 0
+    - ``scatter``: bytes/s at which a CPU core, held meanwhile, scatters data, or a text such as ``"4GB/s"``
+    - ``start``: additional seconds per data object; default 0
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class PIMRank(Processor):
     Raises
     ------
     InputError
-        an option is missing, unknown or no quantity
+        an option is missing, unknown or not a quantity
 
     >>> from simmodel import Environment
     >>> from simmodel.platform import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
@@ -67,19 +67,19 @@ class PIMRank(Processor):
         given = dict(self.spec.options)
         where = f"options of processor {self.spec.name}"
         if "scatter" not in given:
-            raise InputError("scatter (bytes/s) expected, found none", place=where)
+            raise InputError("missing scatter (bytes/s)", place=where)
         self._scatter = parse_quantity(given.pop("scatter"), "B/s", place=f"{where}: scatter")
         self._start = parse_quantity(given.pop("start", 0.0), "s", place=f"{where}: start")
         if not self._scatter > 0:
-            raise InputError(f"scatter above zero expected, found {self.spec.options['scatter']!r}", place=where)
+            raise InputError(f"must be > 0, got {self.spec.options['scatter']!r}", place=f"{where}: scatter")
         if given:
-            raise InputError(f"options scatter and start expected, found {next(iter(given))!r}", place=where)
+            raise InputError(unknown("option", next(iter(given)), ("scatter", "start")).message, place=where)
         self._scattered: dict[Any, None] = {}
 
     def transfer(self, task: LiveTask, missing: Data) -> Phase:
-        """Bring what a task reads, as others do, and scatter what is not scattered yet."""
+        """Bring the inputs of a task, then scatter those that are not scattered yet."""
         yield from super().transfer(task, missing)
-        for data in missing:  # it comes in one piece, whatever was here before
+        for data in missing:  # new copies arrive unscattered
             self._scattered.pop(data, None)
         whole = [data for data in task.inputs if data not in self._scattered]
         self._scattered.update(dict.fromkeys((*whole, *task.outputs)))

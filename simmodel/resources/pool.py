@@ -1,4 +1,4 @@
-"""Pools of nodes: what a batch scheduler hands out, claimed all at once or not at all."""
+"""Pools: the processors or nodes that a batch scheduler allocates, all or nothing."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ __all__ = ["Pool"]
 
 
 class Pool(Claims, Windows):
-    """What pools of every kind share: claims, the executions in them, and windows in which part of them is away.
+    """The base class of pools: claims, running executions, and windows in which a part of the pool is away.
 
     Attributes
     ----------
     name
-        what reports call it
+        its name in reports
     capacity, free, up
-        processors in all, free now, and not down (``free`` is negative while what is down is still in use)
+        processors in total, free now, and not down (``free`` is negative while down processors are still in use)
     version
-        one more at each take and give-back
+        incremented by each take and give_back
     running
         executions ordered by expected end
     claims_waiting, claims_held
-        claims not yet granted, in the order in which they are served; and those granted
+        claims not yet granted, in serving order; and granted claims
     windows
-        announced in advance: no work that would run into one starts (see :meth:`announce`)
+        announced absences of a part of the pool: no work that would run into one starts (see :meth:`announce`)
     units
-        what can fail by itself: the numbers of nodes, or of processors where nodes are not identified
+        the numbers of the units that fail independently: nodes, or processors if nodes are not identified
     """
 
     queues = False
@@ -52,15 +52,15 @@ class Pool(Claims, Windows):
         self.free = capacity
         self.up = capacity
         self.version = 0
-        self.priority = 0.0  # of jobs that wait for it
+        self.priority = 0.0  # added to that of the jobs that wait for it
         self.max_processors: int | None = None
         self.max_requested: float | None = None
         self.running = RunningIndex()
         self.windows = []
-        self.spec: Any = None  # the partition it was made of
-        self.part_of: Pool | None = None  # the pool that a reservation is part of
+        self.spec: Any = None  # its partition
+        self.part_of: Pool | None = None  # of the pool of a reservation: the pool that it belongs to
         self.consumables = consumables or Consumables({})
-        self.changed: list[Any] = []  # called when something comes free or goes: the schedulers that use the pool
+        self.changed: list[Any] = []  # called when capacity comes free or goes: the schedulers that use the pool
         self.claims_waiting = []
         self.claims_held = []
         env.register_waits(self)
@@ -68,15 +68,15 @@ class Pool(Claims, Windows):
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}: {self.free} of {self.capacity} processors free>"
 
-    # ------------------------------------------------------------------ what a kind of pool says
+    # ------------------------------------------------------------------ defined by each kind of pool
 
     @property
     def simple(self) -> bool:
-        """Whether one number says all: no windows, no consumables, no identified nodes."""
+        """Whether the number of free processors is the whole state: no windows, consumables or identified nodes."""
         return False
 
     def why_not(self, job: LiveJob) -> str | None:
-        """Say why the pool can never run the job, or ``None``."""
+        """Return why the pool can never run the job, or ``None``."""
         raise NotImplementedError
 
     def fits(self, job: LiveJob) -> bool:
@@ -88,10 +88,10 @@ class Pool(Claims, Windows):
         return self.fits(job)
 
     def fits_without(self, job: LiveJob, runs: Iterable[Run]) -> bool:
-        """Whether the job could start now if these executions were not there; everything is as before afterwards."""
+        """Whether the job could start now without these executions; the state of the pool is restored afterwards."""
         version = self.version
         gone = list(runs)
-        planned = bool(self.windows)  # then what runs counts too, not only what is free
+        planned = bool(self.windows)  # then fits() looks at running work too
         for run in gone:
             self.give_back(run.work, run.grant)
             if planned:
@@ -105,83 +105,83 @@ class Pool(Claims, Windows):
         return fits
 
     def take(self, job: LiveJob, allocation: Allocation | None = None) -> Grant:
-        """Take what the job asks for."""
+        """Allocate the job's request."""
         raise NotImplementedError
 
     def give_back(self, job: LiveJob, grant: Grant) -> None:
-        """Give back what a job held."""
+        """Release a job's grant."""
         raise NotImplementedError
 
     def profile(self) -> Profile:
-        """Return what will be free when, by the expected ends of what runs and the windows announced."""
+        """Return the free capacity over time, from the expected ends of running work and the announced windows."""
         raise NotImplementedError
 
     def earliest(self, job: LiveJob) -> tuple[float, int]:
-        """Return when the job fits by the expected ends (s), and how many more processors are free then."""
+        """Return when the job fits, by the expected ends (s), and the processors left free at its start."""
         raise NotImplementedError
 
     def counts(self) -> CountProfile:
-        """Return the profile of processors alone, of a pool that is :attr:`simple`."""
+        """Return the profile of the processors of a pool that is :attr:`simple`."""
         raise NotImplementedError
 
-    # ------------------------------------------------------------------ parts that go and come
+    # ------------------------------------------------------------------ parts that go down and come up
 
     @property
     def units(self) -> range:
-        """The numbers of what can fail by itself."""
+        """The numbers of the units that fail independently."""
         raise NotImplementedError
 
     def unit(self, number: int) -> Any:
-        """Return what :meth:`take_down` takes for one unit."""
+        """Return one unit as the argument of :meth:`take_down`."""
         raise NotImplementedError
 
     def units_of(self, part: OutageSpec | ReservationSpec) -> Any:
-        """Return what :meth:`take_down` takes for the part that an outage or a reservation names.
+        """Return the part that an outage or a reservation names, as the argument of :meth:`take_down`.
 
         Raises
         ------
         InputError
-            where it names nodes that are not there
+            an unknown or duplicate node
         """
         raise NotImplementedError
 
     def take_down(self, what: Any) -> None:
-        """Take a part away: it takes no new work, what runs there goes on. What is taken twice must come back twice."""
+        """Take a part down: it gets no new work, running work continues; each take_down needs its own bring_up."""
         raise NotImplementedError
 
     def bring_up(self, what: Any) -> None:
-        """Bring back a part that was taken away."""
+        """Bring a part back up."""
         raise NotImplementedError
 
     def hit_by(self, what: Any, rng: np.random.Generator) -> list[Run]:
-        """Return the executions, in the order of their starts, that a failure of a part stops.
+        """Return the executions that a failure of a part stops, ordered by their starts; called once it is down.
 
-        Asked once the part is down. Where only counts are known, what fails is drawn from ``rng`` among all that was
-        up, so that busy processors are hit in proportion.
+        A pool without identified nodes draws the failed processors from ``rng`` among all that were up, so that busy
+        processors are hit in proportion.
         """
         raise NotImplementedError
 
     def in_the_way(self, what: Any) -> list[Run]:
-        """Return the executions that hold a part that is down and must be empty, the latest first."""
+        """Return the executions to stop to empty a part that is down, the latest first."""
         raise NotImplementedError
 
     @property
     def away(self) -> Any:
-        """What is down, as a value: a number of processors, or ((node, for how many reasons), ...)."""
+        """The capacity that is down, as a value: a number of processors, or ((node, number of reasons), ...)."""
         raise NotImplementedError
 
     def take_away(self, away: Any) -> None:
-        """Take down what :attr:`away` says of another pool like this one."""
+        """Take down the capacity in :attr:`away` of another pool of the same spec."""
         raise NotImplementedError
 
     def altered(self) -> None:
-        """Note that what was known of the pool no longer holds."""
+        """Invalidate cached answers after a change."""
         self.version += 1
 
     # ------------------------------------------------------------------ shared
 
     def consumable_profiles(self) -> dict[str, CountProfile]:
-        """Return what is free of each consumable when, by the expected ends of what runs here."""
+        """Return the free amount of each consumable over time, from the expected ends of running work."""
         profiles = {}
         for name, free in self.consumables.free.items():
             ends = (
@@ -194,7 +194,7 @@ class Pool(Claims, Windows):
         return profiles
 
     def limits_why_not(self, job: LiveJob) -> str | None:
-        """Say which limit of the place the job breaks, or ``None``."""
+        """Return which limit of the pool the job exceeds, or ``None``."""
         if self.max_processors is not None and job.processors > self.max_processors:
             return f"{job.processors} processors asked for, {self.name} allows {self.max_processors}"
         if self.max_requested is not None and job.requested > self.max_requested:
@@ -207,12 +207,12 @@ class Pool(Claims, Windows):
 
     @property
     def backlog(self) -> float:
-        """Processor seconds that what runs is still expected to take."""
+        """The expected remaining work of running executions, in processor seconds."""
         now = self.env.now
         return sum((max(end, now) - now) * processors for end, _, processors, _ in self.running.entries())
 
     def request_of(self, spec: Job) -> Request | None:
-        """Return what the pool must know of a job beyond its processors, or ``None``."""
+        """Return a job's request beyond processors, or ``None``."""
         if not spec.consumables:
             return None
         from simmodel.resources.allocation import Request
@@ -220,7 +220,7 @@ class Pool(Claims, Windows):
         return Request.of(spec)
 
     def came_free(self) -> None:
-        """Serve the claims that wait, and tell the schedulers."""
+        """Serve the waiting claims and wake the schedulers, after capacity came free."""
         if self.claims_waiting:
             self.serve_claims()
         for call in self.changed:

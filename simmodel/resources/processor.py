@@ -1,7 +1,7 @@
 """Processors: each is one process with a queue of tasks, which it takes through their phases.
 
-A processor of one's own is a subclass that overrides one of the phases, each a generator: :meth:`Processor.setup`,
-:meth:`~Processor.reconfigure`, :meth:`~Processor.transfer`, :meth:`~Processor.execute`. The platform names it as its
+A custom processor is a subclass that overrides one or more phases, which are generators: :meth:`Processor.setup`,
+:meth:`~Processor.reconfigure`, :meth:`~Processor.transfer`, :meth:`~Processor.execute`. The platform selects it by
 ``model``.
 """
 
@@ -47,10 +47,10 @@ class Processor(TaskPlace):
     ) -> None:
         super().__init__(services, name, spec, pool, index, kind)
         self.core = Core(name) if spec.is_cpu and spec.cores == 1 else None
-        self.setup_cores: Sequence[Core] = ()  # those that set it up
+        self.setup_cores: Sequence[Core] = ()  # the cores that run its setups
         self.overlap = bool(spec.overlap)
-        self._stoppable: dict[LiveTask, Any] = {}  # executing tasks, and the processes that run them
-        self._timer = Event(self.env)  # one for all phases of fixed length: nobody else waits for it
+        self._stoppable: dict[LiveTask, Any] = {}  # executing tasks and their processes
+        self._timer = Event(self.env)  # reused for all phases of fixed length: no other process waits for it
         self._timer._ok = True
         self._timer._value = None
         own = type(self)
@@ -63,17 +63,17 @@ class Processor(TaskPlace):
         self.process: Process | None = None
 
     def begin(self) -> None:
-        """Begin to work, unless it has."""
+        """Start its process, if not started yet."""
         if self.process is None:
             self.process = Process(self.env, self.run())
 
     def go_on(self, task: LiveTask) -> None:
-        """Begin in the middle of a task, where a snapshot found it."""
+        """Start in the middle of a task, in the phase of a snapshot."""
         self.current = task
         self.begin()
 
     def inside_own_phase(self, task: LiveTask) -> str | None:
-        """Return the name of the phase that a task is in, where the class of the processor has rewritten it."""
+        """Return the name of the task's current phase if the processor's class overrides it, else ``None``."""
         own = {
             2: ("setup", self._plain_setup),
             3: ("reconfigure", self._plain_reconfiguration),
@@ -95,14 +95,14 @@ class Processor(TaskPlace):
     # ------------------------------------------------------------------ the process
 
     def run(self) -> Phase:
-        """Take one task after the other through its phases: the process."""
+        """Take tasks through their phases, one after another: the process."""
         env = self.env
         queue = self._queue
         if self.current is not None:
             yield from self.serve(self.current)
             self.current = None
         while True:
-            # What _head() says, at hand for the ordinary queue.
+            # _head(), inlined for the ordinary queue.
             if self._ranked if self._by_priority else queue and not queue[0].missing:
                 self.current = task = self._pop()
                 yield from self.serve(task)
@@ -112,7 +112,7 @@ class Processor(TaskPlace):
                 yield event
 
     def serve(self, task: LiveTask) -> Phase:
-        """Take a task through its phases; one that a snapshot found in the middle of them goes on there."""
+        """Take a task through its phases; a task restored from a snapshot continues in its current phase."""
         env = self.env
         services = self.services
         now = env._now
@@ -166,9 +166,9 @@ class Processor(TaskPlace):
         if self.spec.model_error:
             seconds *= 1.0 + self.spec.model_error * task._error
         until = stamps[6] + seconds
-        if met == 7 and until < now:  # found by a snapshot that expected it to be over
+        if met == 7 and until < now:  # restored from a snapshot, past its expected end
             until = now
-        self._until = stamps[6] + task.speeds[self.kind]  # as expected: what is known before its end
+        self._until = stamps[6] + task.speeds[self.kind]  # the expectation, without model error
         done = True
         if self._plain:
             yield self._at(until)
@@ -186,7 +186,7 @@ class Processor(TaskPlace):
             services.finished(task, self, stamps)
 
     def _set_up(self, task: LiveTask, stamps: list[float]) -> Phase:
-        """Have a CPU core set a task up."""
+        """Set a task up on a CPU core."""
         env = self.env
         core = task.core
         if len(stamps) == 1:
@@ -206,12 +206,12 @@ class Processor(TaskPlace):
             self.services.held_core(core, task, "setup", stamps[1])
 
     def _still_missing(self, task: LiveTask) -> Data:
-        """Return what a task that a snapshot found in its transfer phase has yet to bring, or is bringing."""
+        """Return the data that a task restored in its transfer phase still has to bring, or is bringing."""
         arriving = self.pool.arriving
         return [data for data in task.inputs if data in arriving and arriving[data].owner is task]
 
     def _at(self, at: float) -> Event:
-        """Return the processor's own timer, set to an instant: a timeout for half the price."""
+        """Return the processor's own timer, set to an instant, at half the cost of a timeout."""
         env = self.env
         timer = self._timer
         timer.callbacks = []
@@ -221,7 +221,7 @@ class Processor(TaskPlace):
     # ------------------------------------------------------------------ the phases
 
     def setup(self, task: LiveTask) -> Phase:
-        """Set a task up; a CPU core is held meanwhile."""
+        """Set a task up, while a CPU core is held."""
         yield Timeout(self.env, self.spec.setup)
 
     def reconfigure(self, task: LiveTask) -> Phase:
@@ -229,12 +229,12 @@ class Processor(TaskPlace):
         yield Timeout(self.env, self.services.reconfiguration_time(self.spec, task))
 
     def transfer(self, task: LiveTask, missing: Data) -> Phase:
-        """Bring what a task reads to the pool, where room for it is kept.
+        """Bring the inputs of a task to the pool, which has room reserved for them.
 
         Parameters
         ----------
         missing
-            the data to bring, in their order; others that it reads are there, or on their way for somebody else
+            the data to bring, in order; its other inputs are in the pool, or on their way for another task
         """
         pool = self.pool
         bring = self.services.mover.bring
@@ -262,24 +262,24 @@ class Processor(TaskPlace):
                 yield arrival
 
     def execute(self, task: LiveTask, seconds: float) -> Phase:
-        """Run a task, whose data are in the pool.
+        """Run a task whose data are in the pool.
 
         Parameters
         ----------
         seconds
-            how long it runs, model error included
+            its run time, including the model error
         """
         yield Timeout(self.env, seconds)
 
     # ------------------------------------------------------------------ preemption
 
     def _execute_until_stopped(self, task: LiveTask, seconds: float, since: float) -> Generator[Event, Any, bool]:
-        """Run a task that may be stopped, since an instant; return whether it came to its end."""
+        """Run a preemptible task that started at ``since``; return whether it completed."""
         left = seconds * (1.0 - task.done_share)
         self._until = since + task.speeds[self.kind] * (1.0 - task.done_share)
         self._stoppable[task] = self.env.active_process
         try:
-            if self._plain_execution and since < self.env._now:  # found in the middle of it
+            if self._plain_execution and since < self.env._now:  # restored in the middle of it
                 yield self.env.event_at(max(since + left, self.env._now))
             else:
                 yield from self.execute(task, left)
@@ -298,20 +298,20 @@ class Processor(TaskPlace):
         return True
 
     def why_not_stop(self, task: LiveTask) -> str | None:
-        """Say why a running task cannot be stopped now, or ``None``."""
+        """Return why a running task cannot be stopped now, or ``None``."""
         if self.spec.preemption == "no":
-            return f"{self.name} does not let tasks be stopped (preemption = 'no')"
-        return None if task in self._stoppable else "the task does not execute yet"
+            return f"{self.name} does not allow preemption (preemption = 'no')"
+        return None if task in self._stoppable else "the task is not executing yet"
 
     def stop(self, task: LiveTask, mode: str, goes_back: bool) -> None:
-        """Stop a task that executes; one that is not so far yet, or is being stopped, goes on.
+        """Stop an executing task; no effect if it is not executing yet or is already being stopped.
 
         Parameters
         ----------
         mode
-            ``"suspend"``: what is done stays done; ``"requeue"``: it starts again
+            ``"suspend"``: it keeps the work done; ``"requeue"``: it starts again
         goes_back
-            whether it goes back to the scheduler; else it stays in this queue
+            whether it returns to the scheduler; otherwise it stays in this queue
         """
         process = self._stoppable.get(task)
         if process is not None and task.state == "running":

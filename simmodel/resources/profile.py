@@ -1,4 +1,4 @@
-"""What will be free when: a step function from now on, into which jobs are planned."""
+"""The free capacity of a pool over time: a step function from now on, into which jobs are planned."""
 
 from __future__ import annotations
 
@@ -17,55 +17,55 @@ INFINITY = float("inf")
 
 
 class Profile(Protocol):
-    """What a pool of any kind will have free when, as a policy plans with it; ``pool.profile()`` makes one.
+    """The free capacity of a pool of any kind over time, for policies that plan; made by ``pool.profile()``.
 
-    Instants and durations are in seconds. What a job is started with (an allocation of nodes, or nothing but the number
-    of its processors) is for the pool to know: a planner hands it on as it got it.
+    Instants and durations are in seconds. Allocations (of nodes, or just a number of processors) are opaque to the
+    planner, which passes them on unchanged.
     """
 
     def fits(self, job: LiveJob, duration: float, /) -> Any:
-        """Return what to start the job with now, or ``None`` where it does not fit for so many seconds."""
+        """Return an allocation to start the job with now, or ``None`` if it does not fit for ``duration`` seconds."""
         ...
 
     def earliest(self, job: LiveJob, duration: float, not_before: float = ..., /) -> tuple[float, Any]:
-        """Return the earliest instant at which the job fits for so many seconds, and what to start it with."""
+        """Return the earliest instant at which the job fits for ``duration`` seconds, and its allocation then."""
         ...
 
     def take(self, job: LiveJob, at: float, duration: float, allocation: Any = None, /) -> None:
-        """Plan the job from an instant on for so many seconds."""
+        """Plan the job from an instant on for ``duration`` seconds."""
         ...
 
     def renew(self, job: LiveJob, at: float, duration: float, allocation: Any, /) -> None:
-        """Plan again what an earlier decision planned."""
+        """Repeat an earlier plan."""
         ...
 
     def give_back(self, job: LiveJob, at: float, duration: float, allocation: Any = None, /) -> None:
-        """Undo ``take``."""
+        """Undo :meth:`take`."""
         ...
 
     def make_room(self, job: LiveJob, duration: float, planned: LiveJob, /) -> Any:
-        """Return what to start the job with now where planned work can do with other nodes, to which it is moved."""
+        """Return an allocation to start the job with now, moving planned work to other nodes, or ``None``."""
         ...
 
     def instant(self, at: float, /) -> float:
-        """Return the instant of a planned start: a step just after an instant is that instant."""
+        """Return the instant of a planned start; a step just after an instant counts as that instant."""
         ...
 
 
 class CountProfile:
-    """Free amounts over time, one whole number (or several: processors, then consumables) a step.
+    """A free amount (of processors or of a consumable) over time.
 
     Parameters
     ----------
     now
         the instant at which the profile begins, in seconds
     free
-        what is free now
+        the amount free now
     ends
-        (instant in seconds, processors) that come free, in order of time; who is past its expected end is expected to
-        end just after now: what it holds is not free yet
+        (instant in seconds, processors) of running work, ordered by time; work past its expected end is expected to end
+        just after now: its processors are not free yet
     windows
-        (start, end, processors) in seconds that are taken away for a while
+        (start, end, processors) of absences, in seconds
 
     >>> profile = CountProfile(0, 2, [(10, 3)])
     >>> profile.earliest(4, 5), profile.earliest(1, 100)
@@ -105,13 +105,13 @@ class CountProfile:
                 self.take(processors, begin, end - begin)
 
     def _after(self, instant: float) -> float:
-        """Return the step just after an instant, which is the same instant to everybody outside the profile."""
+        """Return the step just after an instant, which outside the profile counts as the same instant."""
         step = nextafter(instant, INFINITY)
         self._just_after[step] = self.instant(instant)
         return step
 
     def instant(self, at: float) -> float:
-        """Return the instant of a step: a step just after an instant is that instant."""
+        """Return the instant of a step; a step just after an instant counts as that instant."""
         return self._just_after.get(at, at)
 
     def steps(self) -> list[tuple[float, int]]:
@@ -119,7 +119,7 @@ class CountProfile:
         return list(zip(self.times, self.free, strict=True))
 
     def earliest(self, need: int, duration: float) -> float:
-        """Return the earliest instant from which so many stay free for so many seconds; infinite where never."""
+        """Return the earliest instant from which ``need`` stays free for ``duration`` seconds; infinite if never."""
         times, free, after = self.times, self.free, self._just_after
         last = len(times)
         i = 0
@@ -139,7 +139,7 @@ class CountProfile:
         return INFINITY
 
     def fits(self, need: int, duration: float) -> bool:
-        """Whether so many are free from now on for so many seconds."""
+        """Whether ``need`` is free from now on for ``duration`` seconds."""
         free = self.free
         if free[0] < need:
             return False
@@ -153,9 +153,9 @@ class CountProfile:
         return True
 
     def take(self, need: int, start: float, duration: float) -> None:
-        """Take so many away from ``start`` on for so many seconds; ``start`` lies within the profile.
+        """Take ``need`` from ``start`` on, which is within the profile, for ``duration`` seconds.
 
-        What takes no time is there for the instant: whoever comes after it comes just after.
+        A duration of zero takes it for the instant: it is free again just after.
         """
         times, free = self.times, self.free
         i = bisect_right(times, start) - 1
@@ -173,11 +173,11 @@ class CountProfile:
             free.insert(i, free[i - 1] + need)
 
     def give_back(self, need: int, start: float, duration: float) -> None:
-        """Undo ``take``."""
+        """Undo :meth:`take`."""
         self.take(-need, start, duration)
 
     def advance(self, now: float) -> None:
-        """Drop what lies before ``now``."""
+        """Drop the steps before ``now``."""
         i = bisect_right(self.times, now) - 1
         if i > 0:
             del self.times[:i], self.free[:i]
@@ -186,13 +186,13 @@ class CountProfile:
 
 
 def ends_of(running: RunningIndex) -> Iterable[tuple[float, int]]:
-    """Yield (expected end, processors) of what runs, in order."""
+    """Yield (expected end, processors) of running work, in order."""
     for entry in running.entries():
         yield entry[0], entry[2]
 
 
 def earliest_from(part: CountProfile, need: float, duration: float, at: float) -> float:
-    """Return the earliest instant not before ``at`` (s) from which so much stays free for so many seconds."""
+    """Return the earliest instant (s) from ``at`` on from which ``need`` stays free for ``duration`` seconds."""
     times, free = part.times, part.free
     candidates = [at, *(time for time in times if time > at)]
     for start in candidates:

@@ -1,4 +1,4 @@
-"""Routes between places: from a table, or the shortest by latency over a graph."""
+"""Routes between places of a network: from a table, or shortest paths by latency in a graph."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ class Router:
     Parameters
     ----------
     spec
-        links, and the routing table where there is one
+        the links, and the routing table if any
     graph
-        a ``networkx`` graph (directed or not) whose edges have a ``link``, the name of one; without it, one is made
-        of what the links are ``between``
+        a ``networkx`` graph (directed or not) whose edges have the name of their link as ``link``; default: built from
+        the ends (``between``) of the links
 
     Raises
     ------
     InputError
-        where an edge names no link of the network
+        an edge names an unknown link
 
     >>> from simmodel.platform import LinkSpec
     >>> links = [LinkSpec(name=a + b, bandwidth=1, latency=1, between=(a, b)) for a, b in ("xy", "yz")]
@@ -55,7 +55,7 @@ class Router:
             self._build()
 
     def route(self, source: Hashable, destination: Hashable) -> tuple[str, ...]:
-        """Return the names of the links from one place to another; none inside one place."""
+        """Return the names of the links from one place to another; empty within one place."""
         found = self._table.get((source, destination))
         if found is not None:
             return found
@@ -64,10 +64,10 @@ class Router:
         self._known(self._places, source, destination)
         if source == destination:
             return ()
-        raise InputError(f"a route expected, the table has none from {source} to {destination}")
+        raise InputError(f"no route from {source} to {destination} in the routing table")
 
     def route_back(self, source: Hashable, destination: Hashable) -> tuple[str, ...]:
-        """Return the links that answers take: the route of the other direction, or this one's links in other order."""
+        """Return the links of the way back: the route of the other direction, or this one's links reversed."""
         if self._table and (destination, source) not in self._table:
             forth = self.route(source, destination)
             return tuple(self._links[name][1].reverse or name for name in reversed(forth))
@@ -76,7 +76,7 @@ class Router:
     def _known(self, places: Container[Hashable], *asked: Hashable) -> None:
         for place in asked:
             if place not in places:
-                raise InputError(f"a place of this network expected, found {place!r}")
+                raise InputError(f"unknown place {place!r}")
 
     def _build(self) -> nx.MultiDiGraph[Hashable]:
         import networkx as nx
@@ -88,7 +88,7 @@ class Router:
             for a, b, name in self._given.edges(data="link"):
                 if name not in self._links:
                     raise InputError(
-                        f"a link of this network as 'link' expected, found {name!r}", place=f"edge {a}-{b}"
+                        f"'link' must be the name of a link of the network, got {name!r}", place=f"edge {a}-{b}"
                     )
                 self._join(graph, a, b, name, self._given.is_directed())
         else:
@@ -106,7 +106,7 @@ class Router:
             graph.add_edge(b, a, key=name, latency=link.latency, place=place)
 
     def _shortest(self, source: Hashable, destination: Hashable) -> tuple[str, ...]:
-        """Find the path of least latency, of those the one of fewest links, of those the first in order of links."""
+        """Find the path of least latency; ties go to the fewest links, then to the order of the links."""
         import networkx as nx
 
         graph = self._graph if self._graph is not None else self._build()
@@ -116,8 +116,8 @@ class Router:
             distances = nx.single_source_dijkstra_path_length(graph, source, weight="latency")
             self._distances[source] = distances
         if destination not in distances:
-            raise InputError(f"a route expected, no links lead from {source} to {destination}")
-        # Breadth first over the edges that lie on paths of least latency.
+            raise InputError(f"no route from {source} to {destination}")
+        # Breadth first over the edges on paths of least latency.
         reached: dict[Hashable, tuple[Hashable, str]] = {}
         ahead = deque([source])
         while destination not in reached and destination != source:

@@ -1,4 +1,4 @@
-"""The executions of a place in the order of their expected ends."""
+"""An index of the executions of a place by expected end."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ Entry = tuple[float, int, int, Any]  # expected end, start number, processors, r
 
 
 class Held(Protocol):
-    """What an index knows of an execution: when it is expected to end (s), and where it stands in the index."""
+    """An execution in an index: its expected end (s) and its entry."""
 
     expected_end: float
     entry: Any
 
 
 class RunningIndex:
-    """Executions sorted by expected end, then by start; with sums, so that the earliest free time is found fast.
+    """Executions sorted by expected end, then by start, with sums of processors for a fast search.
 
-    The entries stand in blocks of at most 96 with the sum of their processors, so that adding, removing and looking
-    for the time at which so many processors are free cost about the square root of the number that runs.
+    The entries are in blocks of at most 96, each with the sum of its processors: adding, removing and finding the time
+    at which a number of processors is free cost about the square root of the number of executions.
     """
 
     __slots__ = ("_blocks", "_count", "_lasts", "_left", "_size", "_sums")
 
     def __init__(self) -> None:
         self._blocks: list[list[Entry]] = [[]]
-        self._lasts: list[Entry] = []  # of each block but the last one: its greatest entry
+        self._lasts: list[Entry] = []  # the greatest entry of each block except the last
         self._sums: list[int] = [0]
         self._size = 0
         self._count = 0
-        self._left: WorkLeft | None = None  # once somebody asked
+        self._left: WorkLeft | None = None  # created on first use
 
     def __len__(self) -> int:
         return self._size
@@ -51,10 +51,10 @@ class RunningIndex:
             yield from block
 
     def add(self, run: Held, processors: int) -> None:
-        """Add an execution that holds so many processors."""
+        """Add an execution with its number of processors."""
         number = self._count = self._count + 1
         entry = (run.expected_end, number, processors, run)
-        run.entry = entry  # where it stands, for remove()
+        run.entry = entry  # for remove()
         self._size += 1
         if self._left is not None:
             self._left.add(*entry[:3])
@@ -77,7 +77,7 @@ class RunningIndex:
         self._sums.insert(i + 1, moved)
 
     def remove(self, run: Held) -> None:
-        """Remove an execution that is in the index."""
+        """Remove an execution of the index."""
         entry = run.entry
         run.entry = None
         self._size -= 1
@@ -94,16 +94,16 @@ class RunningIndex:
 
     @property
     def left(self) -> WorkLeft:
-        """The expected work of what runs; kept at each start and end from the first question on."""
+        """The expected remaining work; maintained from its first use on."""
         if self._left is None:
             self._left = WorkLeft(self.entries())
         return self._left
 
     def when_free(self, missing: int, now: float) -> tuple[float, int]:
-        """Return the instant (s) at which so many more processors are free, and how many more than that.
+        """Return the instant (s) at which ``missing`` more processors are free, and the surplus then.
 
-        Whoever is past its expected end is expected to end now; all that end at the instant count.
-        Where too little ever comes free the instant is infinite.
+        Executions past their expected end are expected to end now; all ends at the instant count. The instant is
+        infinite if too few processors ever come free.
         """
         gathered = 0
         blocks, sums = self._blocks, self._sums

@@ -1,4 +1,4 @@
-"""What processors are mounted on: what a machine does for them."""
+"""The services that a machine provides to its processors."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ STAMPS = (
     "start",
     "end",
 )
-"""The instants of a task on its processor, in order; how many of them there are says which phase it is in."""
+"""The instants of a task on its processor, in order; the number recorded so far identifies its phase."""
 
 
 class Moved(NamedTuple):
-    """Data that went from one pool to another: bytes, and from when until when (s)."""
+    """A data movement between memory pools: bytes, start and end (s)."""
 
     object: str
     bytes: float
@@ -42,40 +42,40 @@ class Moved(NamedTuple):
 
 
 class Room(Protocol):
-    """What makes room in pools for tasks that wait for it."""
+    """Makes room in memory pools for waiting tasks."""
 
     def claim(self, pool: MemoryPool, task: LiveTask) -> Event:
-        """Let a task wait for room; the event happens when it has it, with the data that it must bring."""
+        """Queue a task for room; the value of the event is the list of data that the task must bring."""
         ...
 
 
 class Mover(Protocol):
-    """What moves data between the pools of a machine."""
+    """Moves data between the memory pools of a machine."""
 
     parallel: bool
 
     @property
     def room(self) -> Room:
-        """What makes room in the pools."""
+        """The service that makes room in the pools."""
         ...
 
     def bring(self, data: LiveData, pool: MemoryPool, task: LiveTask | None, cause: str) -> Event:
-        """Start to move data to a pool that keeps room for them; return the event of their arrival."""
+        """Start to move data to a pool with room reserved for them; return the event of their arrival."""
         ...
 
     def transfer_time(self, data: LiveData, pool: MemoryPool) -> float:
-        """Return the seconds to move data to a pool, with the links to themselves; 0 where they are there."""
+        """Return the seconds to move data to a pool over otherwise idle links; 0 if they are already there."""
         ...
 
 
 class ProcessorServices(Protocol):
-    """What a processor is mounted on: a machine."""
+    """The machine of a processor."""
 
     env: Environment
 
     @property
     def mover(self) -> Mover:
-        """What moves data between its pools."""
+        """The service that moves data between its pools."""
         ...
 
     def reconfiguration_time(self, spec: ProcessorSpec, task: LiveTask) -> float:
@@ -83,13 +83,13 @@ class ProcessorServices(Protocol):
         ...
 
     def held_core(self, core: Core, task: LiveTask, what: str, since: float) -> None:
-        """Take down who held a CPU core without running on it."""
+        """Record which task held a CPU core without running on it."""
         ...
 
     def finished(self, task: LiveTask, processor: Any, stamps: list[float]) -> None:
-        """A task is done."""
+        """Report that a task is done."""
         ...
 
     def stopped(self, task: LiveTask, processor: Any, goes_back: bool) -> None:
-        """A task was stopped before its end."""
+        """Report that a task was stopped before its end."""
         ...

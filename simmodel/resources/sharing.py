@@ -1,13 +1,13 @@
-"""Weighted max-min fair sharing: the full progressive filling, and one that solves only what a change can reach.
+"""Weighted max-min fair sharing: full progressive filling, and an incremental solver.
 
-All rates rise together, each in proportion to its weight, until a capacity is used up or a rate meets its cap; those
-rates stay, the others rise on. The common height is called the *level*: rate = weight * level. The result is the one
-allocation in which no rate can grow without taking from one that is not larger for its weight.
+All rates rise together, each in proportion to its weight, until a capacity is used up or a rate reaches its cap; those
+rates are then fixed and the others continue to rise. The common height is the *level*: rate = weight * level. The
+result is the unique allocation in which no rate can grow without reducing one that is not larger for its weight.
 
 Sources: D. Bertsekas, R. Gallager, "Data Networks", 2nd ed., section 6.5.2 (progressive filling); H. Casanova et al.,
 "Versatile, scalable, and accurate simulation of distributed applications and platforms", JPDC 74(10), 2014 (weights and
 partial invalidation in SimGrid); J. Ros-Giralt et al., "On the bottleneck structure of congestion-controlled networks",
-SIGMETRICS 2020 (what a change reaches).
+SIGMETRICS 2020 (the reach of a change).
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ def max_min_rates(
     weights: Sequence[float] | None = None,
     caps: Sequence[float] | None = None,
 ) -> list[float]:
-    """Return the max-min fair rates by a full progressive filling; plain and slow, the judge of the fast one.
+    """Return the max-min fair rates by full progressive filling: simple and slow, the reference for :class:`Sharing`.
 
     Parameters
     ----------
     capacities
-        what the rates that use a resource may sum up to, by its name (bytes/s)
+        the capacity of each resource, by name (bytes/s)
     routes
-        for each rate the resources that it uses: names, or a mapping of names to how many times its rate it takes there
+        for each rate, the resources that it uses: names, or a mapping of names to factors (load = factor * rate)
     weights
-        for each rate its weight, 1 where not given
+        the weight of each rate; default: 1
     caps
-        for each rate the most that it may be (bytes/s), infinity where not given
+        the upper bound of each rate (bytes/s); default: infinity
 
     >>> max_min_rates({"backbone": 60, "access": 10}, [["access", "backbone"], ["backbone"], ["backbone"]])
     [10.0, 25.0, 25.0]
@@ -65,7 +65,7 @@ def max_min_rates(
 
 
 class Channel:
-    """A capacity that is divided: a shared link, the cores of a host.
+    """A shared capacity: a link, or the cores of a host.
 
     >>> Channel("backbone", 60.0)
     <Channel backbone of 60.0, 0.0 used>
@@ -92,8 +92,8 @@ class Channel:
         self.saturated = False
         self.users: list[tuple[Group, float]] = []
         self._mark = 0
-        # While filling: capacity left, weight and number of the rates that still rise, and their weight at first;
-        # whether there are rates that stay as they are.
+        # While filling: capacity left; weight and number of the rising rates, and their initial weight; whether the
+        # channel also has users outside the part that is solved.
         self._room = self._weight = self._start = 0.0
         self._count = 0
         self._outside = False
@@ -103,12 +103,12 @@ class Channel:
 
 
 class Group:
-    """Rates that use the same channels under the same cap, so that they have one level in common.
+    """Rates with the same channels and the same cap, which therefore share one level.
 
     Parameters
     ----------
     uses
-        the channels, each with how many times a rate it takes there (1, but for traffic in the other direction)
+        the channels, each with its factor (load = factor * rate; 1 except for traffic in the reverse direction)
     demand
         the sum of the weights of the rates
     ceiling
@@ -131,15 +131,15 @@ class Group:
 
 
 class Sharing:
-    """Max-min fair levels of groups, kept right by solving only what a change can reach.
+    """Max-min fair levels of groups, updated by solving only the groups that a change can reach.
 
-    Announce changes with :meth:`join`, :meth:`leave`, :meth:`grow`, :meth:`shrink`, :meth:`refit` and
-    :meth:`refit_group`, in any number; then :meth:`solve` once.
+    Announce any number of changes with :meth:`join`, :meth:`leave`, :meth:`grow`, :meth:`shrink`, :meth:`refit` and
+    :meth:`refit_group`; then call :meth:`solve` once.
 
-    Two facts bound the work. Progressive filling goes upwards: below the level at which a changed channel first
-    behaves otherwise, nothing differs, so groups below that level (the *floor*) keep theirs. And a channel with room
-    left holds nobody back, so a change passes only through saturated channels; one that fills up in the new solution
-    and has users above its level is added and the part solved again.
+    Two facts bound the work. Progressive filling proceeds upwards: nothing differs below the lowest level at which a
+    changed channel behaves differently, so groups below that level (the *floor*) keep theirs. And a channel with spare
+    capacity limits no group, so a change spreads only through saturated channels; if a channel becomes saturated in
+    the new solution and has users above its level, it is added and the larger part is solved again.
 
     >>> backbone, access = Channel("backbone", 60.0), Channel("access", 10.0)
     >>> near, far = Group(((backbone, 1.0),), 2.0), Group(((access, 1.0), (backbone, 1.0)), 1.0)
@@ -160,12 +160,12 @@ class Sharing:
 
     @property
     def waiting(self) -> bool:
-        """Whether changes were announced that are not solved yet."""
+        """Whether announced changes are not solved yet."""
         return bool(self._changed or self._seeds)
 
     def join(self, group: Group) -> None:
         """Add a group, with a demand above zero."""
-        # Until it is solved a new group counts as risen to its ceiling.
+        # Until solved, a new group counts as at its ceiling.
         group.level = group.ceiling
         self._changed[group] = None
         for channel, entry in group._entries:
@@ -173,7 +173,7 @@ class Sharing:
             self._seeds[channel] = None
 
     def leave(self, group: Group) -> None:
-        """Take a group away; its level counts as zero from now on."""
+        """Remove a group and set its level to zero."""
         if group.level < self._floor:
             self._floor = group.level
         self._changed.pop(group, None)
@@ -183,30 +183,30 @@ class Sharing:
         group.level = 0.0
 
     def grow(self, group: Group) -> None:
-        """Say that the demand of a group has grown."""
+        """Announce that the demand of a group has grown."""
         self._changed[group] = None
         for channel, _ in group.uses:
             self._seeds[channel] = None
 
     def shrink(self, group: Group) -> None:
-        """Say that the demand of a group has shrunk."""
+        """Announce that the demand of a group has shrunk."""
         if group.level < self._floor:
             self._floor = group.level
         self.grow(group)
 
     def refit(self, channel: Channel) -> None:
-        """Say that the capacity of a channel changed."""
+        """Announce that the capacity of a channel has changed."""
         self._floor = 0.0
         self._seeds[channel] = None
 
     def refit_group(self, group: Group) -> None:
-        """Say that the ceiling of a group changed, or its demand in whichever way."""
+        """Announce that the ceiling of a group has changed, or its demand in either direction."""
         self._floor = 0.0
         self.grow(group)
-        group.level = group.ceiling  # until it is solved, as for a new group
+        group.level = group.ceiling  # until solved, as for a new group
 
     def solve(self) -> tuple[list[Group], list[Channel]]:
-        """Bring all levels up to date; return the groups and the channels that may have changed, each once."""
+        """Update all levels; return the groups and the channels that may have changed, each once."""
         mark = self._mark = self._mark + 1
         floor = self._floor
         touched = list(self._seeds)
@@ -218,7 +218,7 @@ class Sharing:
                 spreading.append(channel)
                 if level < floor:
                     floor = level
-        # Equal levels that differ by rounding belong together; taking in too many is never wrong.
+        # Levels that differ only by rounding belong together; solving for too many groups is never wrong.
         floor *= 1 - 1e-9
         groups: list[Group] = []
         while spreading:
@@ -244,9 +244,9 @@ class Sharing:
 
 
 def _level_of_change(channel: Channel) -> float | None:
-    """Find from which level on a changed channel holds its users back; infinity: only as much as it did until now.
+    """Return the level from which a changed channel limits its users; infinity: no more than before.
 
-    None: it did not and does not. The users' old levels count as the most that they can use.
+    ``None``: it did not limit them before and does not now. Users are assumed to need at most their old levels.
     """
     capacity = channel.capacity
     users = channel.users
@@ -255,7 +255,7 @@ def _level_of_change(channel: Channel) -> float | None:
         total += factor * user.demand * user.level
     if total <= capacity * (1 + 1e-12):
         return inf if channel.saturated else None
-    # Water-filling of this channel alone: those whose old level is below the mean leave their rest to the others.
+    # Water-filling of this channel alone: users below the mean level leave the rest of their share to the others.
     above = users
     while True:
         weight = 0.0
@@ -272,7 +272,7 @@ def _level_of_change(channel: Channel) -> float | None:
 
 
 def _spread(spreading: list[Channel], groups: list[Group], touched: list[Channel], mark: int, floor: float) -> None:
-    """Collect the groups that a change at the spreading channels reaches, and the channels that those groups use."""
+    """Collect the groups that a change of the spreading channels reaches, and the channels of those groups."""
     for channel in spreading:
         for group, _ in channel.users:
             if group._mark != mark and group.level >= floor:
@@ -287,13 +287,13 @@ def _spread(spreading: list[Channel], groups: list[Group], touched: list[Channel
 
 
 def _fill(groups: list[Group], touched: list[Channel], mark: int) -> list[tuple[Channel, float]]:
-    """Fill the marked groups up, the others keeping what they have.
+    """Fill the marked groups; the others keep their levels.
 
-    Return the channels that held marked groups back and have others too, each with the level at which it did.
+    Return the channels that limited marked groups and have other users too, each with its limiting level.
 
-    This is the inner loop of every network simulation, hence the many names of its own. Channels wait in a heap by
-    the level at which they would be used up. That level only rises while groups are fixed below it, so an entry that
-    is out of date is found when it comes up.
+    This is the inner loop of every network simulation, hence the local names. Channels are in a heap by the level at
+    which they would be used up. Fixing groups below that level only raises it, so an outdated entry is recognised
+    when it reaches the top.
     """
     if len(groups) == 1:
         return _fill_one(groups[0])
@@ -365,7 +365,7 @@ def _fix(group: Group, level: float) -> None:
 
 
 def _fill_one(group: Group) -> list[tuple[Channel, float]]:
-    """Fill a single group up."""
+    """Fill a single group."""
     lowest = group.ceiling
     top: Channel | None = None
     demand = group.demand
@@ -385,7 +385,7 @@ def _fill_one(group: Group) -> list[tuple[Channel, float]]:
 
 
 def _sum_again(channel: Channel, mark: int) -> None:
-    """Sum the rising weights of a channel anew, where subtracting has left too few digits."""
+    """Sum the rising weights of a channel again once subtraction has lost too many digits."""
     channel._weight = channel._start = fsum(
         factor * user.demand for user, factor in channel.users if user._mark == mark and user.level < 0
     )

@@ -1,4 +1,4 @@
-"""The queue of a processor, and what policies may ask of it."""
+"""The queue of a processor, and its view by policies."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ from simmodel.work.livetask import LiveTask
 __all__ = ["Family", "QueueState", "RunningTask", "TaskPlace"]
 
 Family = str | LiveTask | None
-"""What tasks of one kind are called, which a processor need not be reconfigured between; or the only task of its kind.
-"""
+"""The family of a task: no reconfiguration between tasks of one family; a task without a family is its own."""
 
 
 class RunningTask(NamedTuple):
-    """A task that a processor works on: since when, and until when it is expected to (s)."""
+    """A running task: its processor, its start and its expected end (s)."""
 
     work: LiveTask
     place: Any
@@ -32,12 +31,12 @@ class RunningTask(NamedTuple):
 
 
 class QueueState(NamedTuple):
-    """What a processor has to do, and what it is doing: what goes on needs, where a copy of it is made.
+    """The queued and running work of a processor, for snapshots.
 
-    ``queue``, ``ranked``: the tasks in its queue, and those of a queue by priority with what they are ordered by;
-    ``numbers``: how many were ranked so far; ``queued``: expected seconds in the queue; ``since``, ``until``: s, of
-    what it works on; ``loaded``, ``last_family``: the family it has, and that of the end of its queue; ``running``:
-    what it works on.
+    ``queue``: the queued tasks in order; ``ranked``: the ready tasks of a priority queue with their sort keys;
+    ``numbers``: tasks ranked so far; ``queued``: expected seconds of work in the queue; ``since``, ``until``: start and
+    expected end of the current task (s); ``loaded``, ``last_family``: the family loaded, and that of the last task in
+    the queue; ``running``: the running tasks.
     """
 
     queue: Sequence[LiveTask]
@@ -52,18 +51,18 @@ class QueueState(NamedTuple):
 
 
 class TaskPlace:
-    """A place that takes tasks into a queue: in the order of decisions, or by priority.
+    """A place with a queue of tasks, ordered by decision or by priority.
 
     Parameters
     ----------
     services
         the machine
     name, spec
-        what it is called and what it is
+        its name and spec
     pool
-        the memory that it works on
+        its memory pool
     index, kind
-        its position among the machine's places, and the column of ``LiveTask.speeds`` that holds for it
+        its position among the machine's places, and its column of ``LiveTask.speeds``
     """
 
     queues = True
@@ -91,27 +90,27 @@ class TaskPlace:
         self.current: LiveTask | None = None
         self.reconfigures = spec.reconfiguration[1] > 0
         self.loaded: Family = None
-        self.last_family: Family = None  # of the queue: what will be loaded when it is empty
+        self.last_family: Family = None  # of the queue: the family loaded once it is empty
         self._queue: deque[LiveTask] = deque()
-        self._ranked: list[tuple[float, int, LiveTask]] = []  # of queue="priority": those that are ready
+        self._ranked: list[tuple[float, int, LiveTask]] = []  # of queue="priority": the ready tasks
         self._numbers = 0
         self._by_priority = spec.queue == "priority"
         self._since = 0.0
-        self._until = 0.0  # when what it does now is expected to end
+        self._until = 0.0  # expected end of the current task
         self._queued = 0.0  # expected seconds in the queue
         self._sleep: Event | None = None
         self._sets_up = spec.setup > 0
 
-    # ------------------------------------------------------------------ what policies ask
+    # ------------------------------------------------------------------ questions of policies
 
     @property
     def waiting(self) -> list[LiveTask]:
-        """The tasks in its queue, in the order in which it takes them; of a queue by priority the ready ones first."""
+        """The queued tasks in serving order; a priority queue has the ready ones first."""
         return [entry[2] for entry in self._ranked] + list(self._queue)
 
     @property
     def free(self) -> int:
-        """Cores that nothing runs on: 1 or 0."""
+        """Idle cores: 1 or 0."""
         return int(self.current is None)
 
     def can_run(self, task: LiveTask) -> bool:
@@ -119,31 +118,31 @@ class TaskPlace:
         return task.speeds[self.kind] < inf
 
     def why_not(self, task: LiveTask) -> str | None:
-        """Say why it can never run the task, or ``None``."""
+        """Return why it can never run the task, or ``None``."""
         return None if task.speeds[self.kind] < inf else f"no processor like {self.name} ({self.type}) can run it"
 
     def fits(self, task: LiveTask) -> bool:
-        """Return whether the task would begin now."""
+        """Return whether the task would start now."""
         return self.current is None and not self._queue and not self._ranked and task.speeds[self.kind] < inf
 
     def expected_run(self, task: LiveTask) -> float:
-        """Return the seconds that the task is expected to run here."""
+        """Return the expected run time of the task here, in seconds."""
         return task.speeds[self.kind]
 
     def expected_setup(self, task: LiveTask) -> float:
-        """Return the seconds of setup, and of reconfiguration unless what is loaded last is the task's family."""
+        """Return the seconds of setup, plus reconfiguration unless the queue ends with the task's family."""
         seconds = self.spec.setup
         if self.reconfigures and task.family != self.last_family:
             seconds += self.services.reconfiguration_time(self.spec, task)
         return seconds
 
     def expected_transfer(self, task: LiveTask, *, behind: bool = False) -> float:
-        """Return the seconds to bring what the task reads and is not here yet, one after another or at once.
+        """Return the seconds to transfer the task's missing inputs, one after another or in parallel.
 
         Parameters
         ----------
         behind
-            whether to leave out what tasks in the queues of this memory will have brought before
+            whether to leave out data that tasks already queued on this memory pool will bring
         """
         awaited = self.pool.awaited if behind else ()
         times = [self.services.mover.transfer_time(data, self.pool) for data in task.inputs if data not in awaited]
@@ -151,30 +150,30 @@ class TaskPlace:
 
     @property
     def available(self) -> float:
-        """The instant (s) from which it is expected to have nothing to do."""
+        """The instant (s) from which it is expected to be idle."""
         return max(self.env._now, self._until) + self._queued
 
     @property
     def backlog(self) -> float:
-        """The expected seconds of work that it has."""
+        """The expected seconds of its remaining and queued work."""
         return self.available - self.env._now
 
     @property
     def running(self) -> TaskPlace:
-        """What runs here, for :attr:`simmodel.scheduling.protocol.View.running`."""
+        """The running work, for :attr:`simmodel.scheduling.protocol.View.running`."""
         return self
 
     def entries(self) -> list[tuple[float, int, float, RunningTask]]:
-        """Return expected end, position, cores and run of each task that runs."""
+        """Return (expected end, position, cores, run) of each running task."""
         task = self.current
         if task is None:
             return []
         return [(self._until, self.index, 1, RunningTask(task, self, self._since, self._until))]
 
-    # ------------------------------------------------------------------ its queue
+    # ------------------------------------------------------------------ the queue
 
     def state(self) -> QueueState:
-        """Return what it has to do."""
+        """Return its queued and running work."""
         return QueueState(
             tuple(self._queue),
             tuple(self._ranked),
@@ -188,7 +187,7 @@ class TaskPlace:
         )
 
     def restore(self, state: QueueState) -> None:
-        """Have to do what another one had."""
+        """Take over the state of another processor."""
         self._queue.extend(state.queue)
         self._ranked += state.ranked
         self._numbers, self._queued = state.numbers, state.queued
@@ -196,7 +195,7 @@ class TaskPlace:
         self.loaded, self.last_family = state.loaded, state.last_family
 
     def put(self, task: LiveTask) -> None:
-        """Take a task into the queue: a blocked one waits there, and so do those behind it."""
+        """Queue a task; a blocked task waits in the queue and holds up those behind it."""
         share = task.speeds[self.kind]
         if self._sets_up or self.reconfigures:
             share += self.expected_setup(task)
@@ -218,7 +217,7 @@ class TaskPlace:
             self.wake()
 
     def remove(self, task: LiveTask) -> None:
-        """Take a task that has not begun out of the queue; those behind it may go on."""
+        """Remove a task that has not started from the queue; it no longer holds up those behind it."""
         self._ranked = [entry for entry in self._ranked if entry[2] is not task]
         if task in self._queue:
             self._queue.remove(task)
@@ -238,13 +237,13 @@ class TaskPlace:
             self._make_room_by_stopping(task)
 
     def _make_room_by_stopping(self, task: LiveTask) -> None:
-        """Stop what runs, if the task goes before it."""
+        """Stop the running task if the new one has priority over it."""
         running = self.current
         if running is not None and running.priority < task.priority:
             self.stop(running, self.spec.preemption, goes_back=False)
 
     def task_ready(self, task: LiveTask) -> None:
-        """A task of its queue need not wait for others any more."""
+        """Note that a queued task is ready: its parents are done."""
         if self._by_priority:
             self._queue.remove(task)
             self._rank(task)
@@ -252,13 +251,13 @@ class TaskPlace:
             self.wake()
 
     def wake(self) -> None:
-        """Let the process look at its queue."""
+        """Wake the process to look at its queue."""
         event, self._sleep = self._sleep, None
         if event is not None:
             event.succeed()
 
     def _head(self) -> LiveTask | None:
-        """Return the task whose turn it is, or ``None`` where there is none or it is blocked."""
+        """Return the next task, or ``None`` if the queue is empty or its head is blocked."""
         if self._by_priority:
             return self._ranked[0][2] if self._ranked else None
         queue = self._queue
@@ -273,5 +272,5 @@ class TaskPlace:
         return task
 
     def stop(self, task: LiveTask, mode: str, goes_back: bool) -> None:
-        """Stop a task that executes."""
+        """Stop an executing task."""
         raise NotImplementedError

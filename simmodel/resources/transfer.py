@@ -1,4 +1,4 @@
-"""A transfer: bytes on their way, as an event."""
+"""Transfers: bytes in flight, as events."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Delivery", "Transfer"]
 
 
 class Delivery(NamedTuple):
-    """What a transfer is worth when it is done: when it was asked for and done (s), and how many bytes it moved.
+    """The value of a completed transfer: its start and end (s), and the bytes moved.
 
     >>> Delivery(start=0.0, end=2.5, bytes=100.0).end
     2.5
@@ -25,10 +25,10 @@ class Delivery(NamedTuple):
 
 
 class Transfer(Flow):
-    """Bytes on their way: an event that happens when the last one is sent; its value is a :class:`Delivery`.
+    """Bytes in flight: an event that happens when the last byte is sent; its value is a :class:`Delivery`.
 
-    It works in conditions. A process that is interrupted while it waits for it leaves it going; ``cancel()`` gives it
-    up and ``pause()`` holds it until ``resume()``, each keeping what has been moved (``bytes_done``).
+    It can be used in conditions. It continues if a process waiting for it is interrupted; ``cancel()`` ends it and
+    ``pause()`` stops it until ``resume()``, both keeping the bytes moved so far (``bytes_done``).
 
     >>> from simmodel import Environment
     >>> from simmodel.platform import LinkSpec
@@ -49,17 +49,17 @@ class Transfer(Flow):
         self.destination: Hashable = None
         self.rate_cap = cap
         self.way = route
-        self.wait = route.wait  # what is left of the latency, or the instant at which it is over
+        self.wait = route.wait  # the remaining latency, or the instant at which it ends
         self.wait_entry: object = None
 
     @property
     def lag(self) -> float:
-        """Seconds of its latency that are left."""
+        """The remaining seconds of its latency."""
         return self.wait - self.env._now if self.wait_entry is not None else self.wait
 
     @property
     def bytes_done(self) -> float:
-        """Bytes moved until now."""
+        """Bytes moved so far."""
         return self.done
 
     @property
@@ -69,7 +69,7 @@ class Transfer(Flow):
 
     @property
     def alone(self) -> float:
-        """How long it would take with the links as they are to itself, in seconds; infinity where one is down."""
+        """Its duration in seconds on otherwise idle links in their current state; infinity if one is down."""
         if not self.size or not self.way.links:
             return self.way.wait
         rate = self.way.alone(self.rate_cap)

@@ -1,4 +1,4 @@
-"""Windows: parts of a pool that are away for a while, announced in advance."""
+"""Windows: announced absences of a part of a pool."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 __all__ = ["CALENDAR", "CapacityWindow", "Windows"]
 
-CALENDAR = END + 0.5  # in an instant: after its ends, before its submissions
+CALENDAR = END + 0.5  # within an instant: after its ends, before its submissions
 
 
 class CapacityWindow:
-    """Part of a pool is away from ``start`` to ``end`` (s): ``what`` is processors, or a tuple of nodes.
+    """An absence of a part of a pool from ``start`` to ``end`` (s): ``what`` is processors, or a tuple of nodes.
 
-    ``begun`` says that it is away already; ``tell`` and ``why`` as :meth:`Windows.announce` takes them.
+    ``begun``: whether the part is already away; ``tell`` and ``why``: see :meth:`Windows.announce`.
     """
 
     __slots__ = ("begun", "calls", "end", "start", "tell", "what", "why")
@@ -33,7 +33,7 @@ class CapacityWindow:
         self.tell = tell
         self.why = why
         self.begun = False
-        self.calls: dict[str, Call] = {}  # what is planned of it, by what that is
+        self.calls: dict[str, Call] = {}  # its planned calls, by kind
 
     def __lt__(self, other: CapacityWindow) -> bool:
         return (self.start, self.end) < (other.start, other.end)
@@ -60,7 +60,7 @@ class _Owner(Protocol):
 
 
 class Windows:
-    """What a pool does about windows; ``windows`` are those that are not over, by start."""
+    """A pool's handling of windows; ``windows`` are the current and future ones, by start."""
 
     windows: list[CapacityWindow]
     calendar_priority = CALENDAR
@@ -75,19 +75,19 @@ class Windows:
     ) -> CapacityWindow | None:
         """Announce that part of the pool will be away from ``start`` to ``end`` (s).
 
-        No work starts that would run into it. Work that is there all the same when it begins (it runs on past its
-        expected end) goes on.
+        No work that would run into the window starts. Work that still runs when it begins, past its expected end,
+        continues.
 
         Parameters
         ----------
         start, end
-            seconds; ``end`` may be infinite; a start that is past is now, a window that is over is ignored
+            seconds; ``end`` may be infinite; a past start means now, a window in the past is ignored
         what
-            a number of processors, or a tuple of nodes where nodes are identified (see ``units_of``)
+            a number of processors, or a tuple of nodes if nodes are identified (see ``units_of``)
         tell
             called with ``True`` once the part is away, and with ``False`` once it is back
         why
-            what it is for; by this name a snapshot finds ``tell`` again
+            its purpose; a snapshot finds ``tell`` again by this name
 
         >>> from simmodel import Environment
         >>> from simmodel.resources import CountPool
@@ -116,7 +116,7 @@ class Windows:
         return window
 
     def plan_window(self: _Owner, window: CapacityWindow, what: str, at: float) -> None:
-        """Plan that a window begins, is over, or is told of (``begin``, ``over``, ``told``) at an instant (s)."""
+        """Plan the ``begin``, ``over`` or ``told`` call of a window at an instant (s)."""
 
         def begin() -> None:
             window.begun = True
@@ -139,7 +139,7 @@ class Windows:
         window.calls[what] = self.env.call_at(at, call, self.calendar_priority)
 
     def to_come(self: _Owner) -> list[ToCome]:
-        """List what is planned of the windows, each by its place in the list of them."""
+        """List the planned calls of the windows, each by the index of its window."""
         return [
             call.to_come(what, self.name, number)
             for number, window in enumerate(self.windows)

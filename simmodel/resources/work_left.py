@@ -1,4 +1,4 @@
-"""The expected work of what runs, kept in integers as it starts and ends."""
+"""The expected remaining work of executions, maintained in integers."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from typing import Any
 __all__ = ["UNIT", "WorkLeft"]
 
 UNIT = 2**20
-"""Units of a second: sums of whole units are the same in every order."""
+"""Units per second: integer sums do not depend on their order."""
 
 
 class WorkLeft:
-    """Processor seconds that what runs is expected to take from an instant on, in units of 2^-20.
+    """The expected remaining work of executions from an instant on, in units of 2^-20 processor seconds.
 
-    What is past its expected end, or has none, counts zero. A start or an end costs O(log n), a question O(1) on
-    average.
+    Executions past their expected end, or without one, count zero. A start or an end costs O(log n), a question O(1)
+    amortised.
 
     Parameters
     ----------
     entries
-        what runs already: (expected end in s, number, processors, anything)
+        the current executions: (expected end in s, number, processors, anything)
 
     Attributes
     ----------
     endless
-        how many have no end
+        the number of executions without an end
 
     >>> left = WorkLeft([(10.0, 1, 2, None)])
     >>> left.add(20.0, 2, 1)
@@ -46,7 +46,7 @@ class WorkLeft:
         heapify(self._ends)
 
     def add(self, end: float, number: int, processors: int) -> None:
-        """Count what starts."""
+        """Add an execution."""
         if end == inf:
             self.endless += 1
             return
@@ -57,7 +57,7 @@ class WorkLeft:
         heappush(self._ends, (end, number))
 
     def remove(self, end: float, number: int) -> None:
-        """Count what ends."""
+        """Remove an execution."""
         if end == inf:
             self.endless -= 1
             return
@@ -66,7 +66,7 @@ class WorkLeft:
         self._processors -= processors
 
     def at(self, now: float) -> int:
-        """Return what is left at an instant (s), which is not before that of an earlier question."""
+        """Return the work left at an instant (s); instants must not decrease from call to call."""
         ends = self._ends
         while ends and (ends[0][0] <= now or ends[0][1] not in self._of):
             end, number = heappop(ends)

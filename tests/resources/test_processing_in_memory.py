@@ -91,9 +91,12 @@ def test_start_counts_for_each_object() -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"start": 1}, "options of processor rank: scatter (bytes/s) expected, found none"),
-        ({"scatter": 0.0}, "options of processor rank: scatter above zero expected, found 0.0"),
-        ({"scatter": 1, "gather": 2}, "options of processor rank: options scatter and start expected, found 'gather'"),
+        ({"start": 1}, "options of processor rank: missing scatter (bytes/s)"),
+        ({"scatter": 0.0}, "options of processor rank: scatter: must be > 0, got 0.0"),
+        (
+            {"scatter": 1, "gather": 2},
+            "options of processor rank: unknown option 'gather'; did you mean 'scatter'?",
+        ),
         ({"scatter": "fast"}, "options of processor rank: scatter"),
     ],
 )

@@ -411,7 +411,7 @@ def test_a_policy_stops_a_task_where_the_place_allows_it() -> None:
     machine = Machine(env, small_machine(), policy)
     machine.submit(TaskSet([10.0], ids=["low"]))
     machine.submit(TaskSet([3.0], ids=["high"], priority=[1]), at=4)
-    with pytest.raises(PolicyError, match="does not let tasks be stopped"):
+    with pytest.raises(PolicyError, match="does not allow preemption"):
         env.run()
 
 
