@@ -11,7 +11,9 @@ from .mapping import (
     RoundRobin as RoundRobin,
     Share as Share,
 )
-from .ordering import Multifactor as Multifactor, Order as Order, order as order
+from .multifactor import Multifactor as Multifactor
+from .ordering import Order as Order
+from .orders import order as order
 from .placement import BestFit as BestFit
 from .planners import (
     CPOP as CPOP,

@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from simmodel.entries import Entries
 from simmodel.errors import InputError
-from simmodel.policies.ordering import FCFS, SJF, at_each_place, order
+from simmodel.policies.ordering import FCFS, SJF, at_each_place
+from simmodel.policies.orders import order
 from simmodel.scheduling.policy_base import Policy
 from simmodel.scheduling.protocol import Decision, Reserve, Start, View
 from simmodel.scheduling.registry import unknown
 
 if TYPE_CHECKING:
-    from simmodel.policies.ordering import GivenOrder, Order
+    from simmodel.policies.ordering import Order
+    from simmodel.policies.orders import GivenOrder
     from simmodel.resources.pool import Pool
     from simmodel.work.job import LiveJob
 

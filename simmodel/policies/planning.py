@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from simmodel.policies.ordering import FCFS, at_each_place, order as order_named, start_heads
+from simmodel.policies.ordering import FCFS, at_each_place, start_heads
+from simmodel.policies.orders import order as order_named
 from simmodel.resources.allocation import Allocation
 from simmodel.resources.counts import COUNTED
 from simmodel.scheduling.policy_base import Policy
 from simmodel.scheduling.protocol import Decision, Reserve, Start, View
 
 if TYPE_CHECKING:
-    from simmodel.policies.ordering import GivenOrder
+    from simmodel.policies.orders import GivenOrder
     from simmodel.resources.pool import Pool
     from simmodel.resources.profile import CountProfile
     from simmodel.scheduling.waiting import WaitingQueue

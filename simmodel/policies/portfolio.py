@@ -14,7 +14,9 @@ import numpy as np
 
 from simmodel.errors import InputError, PolicyError
 from simmodel.policies.backfilling import Easy
-from simmodel.policies.ordering import FCFS, ORDERS, Multifactor, Order
+from simmodel.policies.multifactor import Multifactor
+from simmodel.policies.ordering import FCFS, Order
+from simmodel.policies.orders import ORDERS
 from simmodel.policies.placement import BestFit
 from simmodel.policies.planning import Conservative, ConservativeKeep
 from simmodel.policies.window import Window

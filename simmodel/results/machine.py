@@ -18,7 +18,7 @@ from simmodel.records.task_moments import FIRST_COLUMNS, MOMENTS
 from simmodel.records.task_record import TaskRecord
 from simmodel.results.machine_tables import memory_steps, numbers, stored_tables
 from simmodel.results.stored import Stored
-from simmodel.results.stores import json_text, meta
+from simmodel.results.stores import json_text
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ class MachineResult(Stored, TaskRecord):
 
         What is not a number is ``null`` there.
         """
-        document = {**meta(self), "metrics": self.metrics()}
+        document = {**self.meta(), "metrics": self.metrics()}
         if tasks:
             document["tables"] = {
                 name: {key: column.tolist() for key, column in table.items()}

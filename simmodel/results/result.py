@@ -87,9 +87,9 @@ class Result(Stored, JobRecord):
 
         What is not a number is ``null`` there. Options as of :meth:`metrics`.
         """
-        from simmodel.results.stores import json_text, meta
+        from simmodel.results.stores import json_text
 
-        document = {**meta(self), "metrics": self.metrics(**options)}
+        document = {**self.meta(), "metrics": self.metrics(**options)}
         if jobs:
             document["jobs"] = {name: column.tolist() for name, column in self.jobs.items()}
         return json_text(document, path, compact=jobs)

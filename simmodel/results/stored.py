@@ -55,11 +55,34 @@ class Stored:
         """Return what a store keeps beside the tables and what all results have."""
         raise NotImplementedError
 
+    def meta(self) -> dict[str, Any]:
+        """Return what a store keeps beside the tables, ready for JSON; ``scenario`` repeats the run."""
+        from simmodel.records.versions import versions
+        from simmodel.results.stores import plain
+
+        document: dict[str, Any] = plain(
+            {
+                "simmodel": versions()["simmodel"],
+                "name": self.name,
+                **self.stored_meta(),
+                "started": self.started,
+                "ended": self.ended,
+                "report": {
+                    "skipped": self.report.skipped,
+                    "repaired": self.report.repaired,
+                    "rejected": self.report.rejected,
+                },
+                "decisions": self.decisions,
+                "scenario": self.scenario,
+            }
+        )
+        return document
+
     def to_csv(self, folder: str | Path) -> None:
         """Write one CSV file a table, and ``meta.json``, into a folder (made where it is missing)."""
         from simmodel.results.stores import write_csv
 
-        write_csv(self, folder)
+        write_csv(self.stored_tables(), self.meta(), folder)
 
     def to_parquet(self, folder: str | Path) -> None:
         """Write one Parquet file a table, and ``meta.json``, into a folder.
@@ -68,7 +91,7 @@ class Stored:
         """
         from simmodel.results.stores import write_parquet
 
-        write_parquet(self, folder)
+        write_parquet(self.stored_tables(), self.meta(), folder)
 
     def to_sqlite(self, path: str | Path) -> None:
         """Write an SQLite database with one table for each of the result's and a table ``meta``, in one transaction.
@@ -78,4 +101,4 @@ class Stored:
         """
         from simmodel.results.stores import write_sqlite
 
-        write_sqlite(self, path)
+        write_sqlite(self.stored_tables(), self.meta(), path)

@@ -6,22 +6,21 @@ import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from simmodel.errors import InputError
-from simmodel.records.versions import versions
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from simmodel.results.stored import Stored
-
-__all__ = ["LISTS", "json_text", "meta", "plain", "pyarrow", "write_csv", "write_parquet", "write_sqlite", "write_text"]
+__all__ = ["LISTS", "json_text", "plain", "pyarrow", "write_csv", "write_parquet", "write_sqlite", "write_text"]
 
 LISTS = ("nodes", "down")  # columns of tuples; stored as JSON text
+Tables: TypeAlias = Mapping[str, Table]
+Meta: TypeAlias = Mapping[str, Any]
 _SQLITE_TYPES = {"f": "REAL", "i": "INTEGER", "u": "INTEGER", "b": "INTEGER"}
 
 
@@ -50,48 +49,27 @@ def plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} cannot be stored as JSON: {value!r}")
 
 
-def write_csv(result: Stored, folder: str | Path) -> None:
+def write_csv(tables: Tables, meta: Meta, folder: str | Path) -> None:
     """Write one CSV file a table, and ``meta.json``, into a folder."""
     target = _folder(folder)
-    for name, table in _tables(result).items():
+    for name, table in _flat(tables).items():
         table.to_csv(target / f"{name}.csv")
-    write_text(target / "meta.json", json.dumps(meta(result), indent=2) + "\n")
+    write_text(target / "meta.json", json.dumps(meta, indent=2) + "\n")
 
 
-def write_parquet(result: Stored, folder: str | Path) -> None:
+def write_parquet(tables: Tables, meta: Meta, folder: str | Path) -> None:
     """Write one Parquet file a table, and ``meta.json``, into a folder."""
     arrow, parquet = pyarrow()
     target = _folder(folder)
-    for name, table in _tables(result).items():
+    for name, table in _flat(tables).items():
         columns = {key: arrow.array(_uniform(column)) for key, column in table.items()}
         parquet.write_table(arrow.table(columns), target / f"{name}.parquet", compression="zstd")
-    write_text(target / "meta.json", json.dumps(meta(result), indent=2) + "\n")
+    write_text(target / "meta.json", json.dumps(meta, indent=2) + "\n")
 
 
-def meta(result: Stored) -> dict[str, Any]:
-    """Return what a stored result keeps beside its tables, ready for JSON; ``scenario`` repeats the run."""
-    document: dict[str, Any] = plain(
-        {
-            "simmodel": versions()["simmodel"],
-            "name": result.name,
-            **result.stored_meta(),
-            "started": result.started,
-            "ended": result.ended,
-            "report": {
-                "skipped": result.report.skipped,
-                "repaired": result.report.repaired,
-                "rejected": result.report.rejected,
-            },
-            "decisions": result.decisions,
-            "scenario": result.scenario,
-        }
-    )
-    return document
-
-
-def _tables(result: Stored) -> dict[str, Table]:
-    """Return the tables of a result, with columns of tuples as JSON text."""
-    return {name: _with_texts(table) for name, table in result.stored_tables().items()}
+def _flat(tables: Tables) -> dict[str, Table]:
+    """Return the tables with columns of tuples as JSON text."""
+    return {name: _with_texts(table) for name, table in tables.items()}
 
 
 def _folder(folder: str | Path) -> Path:
@@ -135,7 +113,7 @@ def json_text(document: Mapping[str, object], path: str | Path | None = None, *,
     return text
 
 
-def write_sqlite(result: Stored, path: str | Path) -> None:
+def write_sqlite(tables: Tables, meta: Meta, path: str | Path) -> None:
     """Write an SQLite database with a table for each of the result's and a table ``meta``, in one transaction."""
     target = Path(path)
     if target.exists() and not target.is_file():
@@ -149,7 +127,7 @@ def write_sqlite(result: Stored, path: str | Path) -> None:
         connection.execute("PRAGMA synchronous = OFF")
         with connection:
             connection.execute("BEGIN")
-            for name, table in _tables(result).items():
+            for name, table in _flat(tables).items():
                 kinds = [_SQLITE_TYPES.get(column.dtype.kind, "") for column in table.values()]
                 columns = ", ".join(f'"{key}" {kind}'.rstrip() for key, kind in zip(table.names, kinds, strict=True))
                 connection.execute(f'CREATE TABLE "{name}" ({columns})')
@@ -157,7 +135,7 @@ def write_sqlite(result: Stored, path: str | Path) -> None:
                 rows = zip(*(column.tolist() for column in table.values()), strict=True)
                 connection.executemany(f'INSERT INTO "{name}" VALUES ({marks})', rows)
             connection.execute("CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT)")
-            pairs = [(key, json.dumps(value)) for key, value in meta(result).items()]
+            pairs = [(key, json.dumps(value)) for key, value in meta.items()]
             connection.executemany("INSERT INTO meta VALUES (?, ?)", pairs)
     finally:
         connection.close()

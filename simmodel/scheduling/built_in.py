@@ -27,7 +27,10 @@ BUILT_IN: dict[str, tuple[str, str]] = {
     "f2": (_ORDERS + "F2", "sqrt(requested) x processors + 25600 log10(submit); no backfilling"),
     "f3": (_ORDERS + "F3", "requested x processors + 6860000 log10(submit); no backfilling"),
     "f4": (_ORDERS + "F4", "requested x sqrt(processors) + 530000 log10(submit); no backfilling"),
-    "multifactor": (_ORDERS + "Multifactor", "weighted age, size and fair share by user; no backfilling"),
+    "multifactor": (
+        "simmodel.policies.multifactor:Multifactor",
+        "weighted age, size and fair share by user; no backfilling",
+    ),
     "easy": (_BACKFILLING + "Easy", "EASY backfilling: the head of the queue has a promised start"),
     "easy-sjbf": (_BACKFILLING + "Easy(candidates=sjf)", "EASY, the shortest candidates first"),
     "conservative": (

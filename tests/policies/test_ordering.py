@@ -9,7 +9,9 @@ from hypothesis import given, strategies as st
 
 from simmodel.environment import Environment
 from simmodel.policies import Backfill
-from simmodel.policies.ordering import ORDERS, Multifactor, Order, order
+from simmodel.policies.multifactor import Multifactor
+from simmodel.policies.ordering import Order
+from simmodel.policies.orders import ORDERS, order
 from simmodel.runs.simulating import simulate
 from simmodel.scheduling.column_index import ColumnIndex
 from simmodel.scheduling.registry import policy

@@ -30,6 +30,7 @@ def test_every_hook_that_is_announced_is_documented() -> None:
 def test_the_packages_own_observers_take_what_is_announced(kind: type[Observer]) -> None:
     own = [name for name in Observer.HOOKS if name in vars(kind)]
     assert own
+    kind.check_names()
     for name in own:
         assert len(inspect.signature(vars(kind)[name]).parameters) == len(
             inspect.signature(getattr(Observer, name)).parameters

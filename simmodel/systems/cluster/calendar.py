@@ -55,7 +55,7 @@ class Calendar:
         self._dependencies = dependencies
         self._cancel = cancel
         self._env = core.env
-        self._priority = core.end_priority + 0.5
+        self._priority = core.calendar_priority
         self.endless = bool(core.spec.failures)
         self._reserved: dict[Pool, list[Any]] = {}
         self._coming: dict[Call, tuple[str, tuple[Any, ...]]] = {}
@@ -67,8 +67,6 @@ class Calendar:
             "repair": self._repair,
             "back": self._back,
         }
-        for pool in core.places:
-            pool.calendar_priority = self._priority
 
     def begin(self) -> None:
         """Carry out from now on what the description says."""

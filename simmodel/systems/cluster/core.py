@@ -45,7 +45,7 @@ class ClusterCore:
         its places by name, in order, and the one where there is only one
     by_event, submits_first
         whether each event brings a decision; whether submissions come before ends then
-    end_priority, submit_priority
+    end_priority, submit_priority, calendar_priority
         the turns of ends and submissions in an instant
     usages
         records of what users consume
@@ -71,6 +71,7 @@ class ClusterCore:
         self.by_event = options.decide_on == "event"
         self.submits_first = self.by_event and options.event_order == "submits-first"
         self.end_priority = SUBMIT if self.submits_first else END
+        self.calendar_priority = self.end_priority + 0.5
         self.submit_priority = END if self.submits_first else SUBMIT
         self.usages: list[Usage] = []
         self.recorder: object = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from simmodel.entries import load
@@ -14,7 +15,6 @@ from simmodel.records.recorder import JobRecorder
 from simmodel.scheduling.protocol import Estimate, Load, View
 from simmodel.scheduling.registry import PolicyLike
 from simmodel.scheduling.scheduler import Handler, Scheduler
-from simmodel.systems.cluster.calendar import Calendar
 from simmodel.systems.cluster.core import ClusterCore
 from simmodel.systems.cluster.execution import JobExecution
 from simmodel.systems.cluster.intake import Intake
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from simmodel.results.result import Result
     from simmodel.scheduling.usage import Usage
     from simmodel.snapshots.cluster import ClusterSnapshot
+    from simmodel.systems.cluster.calendar import Calendar
     from simmodel.systems.cluster.forecast import Forecast
     from simmodel.systems.system import EstimateBasis
     from simmodel.work.workload import Workload
@@ -150,9 +151,18 @@ class Cluster(System[LiveJob]):
         self._find_out_when_to_decide()
         env.register_waits(self)
         self.scheduler.policy.attach(self)
-        self.calendar = Calendar(core, self.execution, self.dependencies, self.cancel)
-        if begin:
+        for pool in core.places:
+            pool.calendar_priority = core.calendar_priority
+        spec = self.spec
+        if begin and (spec.outages or spec.failures or spec.reservations):
             self.calendar.begin()
+
+    @cached_property
+    def calendar(self) -> Calendar:
+        """What carries out its outages, failures and reservations."""
+        from simmodel.systems.cluster.calendar import Calendar
+
+        return Calendar(self.core, self.execution, self.dependencies, self.cancel)
 
     def _find_out_when_to_decide(self) -> None:
         core, scheduler = self.core, self.scheduler
@@ -358,7 +368,7 @@ class Cluster(System[LiveJob]):
     @property
     def endless(self) -> bool:
         """Whether events go on though all jobs are over: failures, outages, reservations."""
-        return self.calendar.endless or bool(self.spec.outages or self.spec.reservations)
+        return bool(self.spec.failures) or bool(self.spec.outages or self.spec.reservations)
 
     def present(self) -> Iterator[LiveJob]:
         """Yield the jobs that were submitted and are not over: running, waiting, held by a limit, blocked."""

@@ -1,0 +1,119 @@
+"""The multifactor order: age, size and fair share, as in the priority plug-in of Slurm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+import attrs
+import numpy as np
+
+from simmodel.policies.ordering import at_each_place, start_heads
+from simmodel.scheduling.policy_base import Policy
+from simmodel.scheduling.protocol import Decision, View
+from simmodel.scheduling.usage import Usage
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from simmodel.scheduling.column_index import ColumnIndex
+    from simmodel.scheduling.protocol import Place
+    from simmodel.work.job import LiveJob
+
+__all__ = ["Multifactor"]
+
+
+class KeepsUsage(Protocol):
+    """A system that keeps what users consume."""
+
+    @property
+    def places(self) -> Sequence[Place]:
+        """Where work can start."""
+        ...
+
+    def keep_usage(self, usage: Usage) -> None:
+        """Keep the consumption of users in this record from now on."""
+        ...
+
+
+@attrs.define(eq=False)
+class Multifactor(Policy):
+    """The weighted sum of age, size and fair share, each 0 to 1, that Slurm's priority plug-in uses.
+
+    Parameters
+    ----------
+    age, size, fair_share
+        weights
+    max_age
+        seconds of waiting at which the age factor is 1
+    small_first
+        whether the size factor favours few processors instead of many
+    half_life
+        seconds after which half of a user's consumption is forgotten
+    shares
+        of users, any positive scale; a user not named has 1
+
+    The fair-share factor of a user is 2^(-(the user's part of all usage) / (the user's part of all shares)).
+
+    >>> Multifactor(age=1000, fair_share=10000).changes
+    True
+    """
+
+    decides = "jobs"
+
+    age: float = 1000.0
+    size: float = 1000.0
+    fair_share: float = 10000.0
+    max_age: float = 7 * 86400.0
+    small_first: bool = False
+    half_life: float = 7 * 86400.0
+    shares: dict[Any, float] = attrs.field(factory=dict)
+    name: str = "multifactor"
+    description: str = "weighted age, size and fair share by user"
+    changes: bool = attrs.field(default=True, init=False)
+    capacity: float = attrs.field(default=1.0, init=False)
+    usage: Usage = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.usage = Usage(self.half_life)
+
+    def attach(self, system: KeepsUsage) -> None:
+        """Have the system keep the usage of users from now on."""
+        self.capacity = float(max(place.capacity for place in system.places))
+        system.keep_usage(self.usage)
+
+    def factors(self, users: Iterable[int | str | None], now: float) -> list[float]:
+        """Return the fair-share factor of each of these users, 0 to 1, at an instant (s)."""
+        shares = {**dict.fromkeys(self.usage.users(), 1.0), **self.shares}
+        everybody, used = sum(shares.values()), self.usage.total(now)
+        found = []
+        for user in users:
+            mine = shares.get(user)
+            part = 1.0 / (everybody + 1.0) if mine is None else mine / everybody
+            found.append(float(2.0 ** (-self.usage.of(user, now) / used / part)) if used > 0 else 1.0)
+        return found
+
+    def key(self, job: LiveJob, now: float) -> float:
+        """Return the negative priority of a job at an instant (s)."""
+        size = job.processors / self.capacity
+        return -(
+            self.age * min((now - job.submit) / self.max_age, 1.0)
+            + self.size * (1.0 - size if self.small_first else size)
+            + self.fair_share * self.factors((job.user,), now)[0]
+        )
+
+    def scores(self, now: float, columns: ColumnIndex) -> NDArray[np.float64]:
+        """Return the keys of all waiting jobs, an array of shape (jobs,)."""
+        size = columns.processors / self.capacity
+        factors = np.array(self.factors(columns.users, now))
+        keys: NDArray[np.float64] = -(
+            self.age * np.minimum((now - columns.submit) / self.max_age, 1.0)
+            + self.size * (1.0 - size if self.small_first else size)
+            + self.fair_share * factors[columns.user]
+        )
+        return keys
+
+    def decide(self, view: View, /) -> Iterable[Decision]:
+        """Start jobs in order, at each place, until the first that does not fit."""
+        return at_each_place(view, partial(start_heads, self))
