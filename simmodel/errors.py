@@ -6,7 +6,8 @@ the exception of a failed event as ``type(exc)(*exc.args)``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TypeAlias, TypeVar, dataclass_transform
 
 import attrs
@@ -129,3 +130,50 @@ class Stalled(SimmodelError, RuntimeError):
 @_error
 class SnapshotError(SimmodelError):
     """A state cannot be copied, such as that of a user's generator."""
+
+
+# ---------------------------------------------------------------------- optional dependencies
+
+
+@_error
+class MissingExtra(SimmodelError, ImportError):
+    """An optional dependency is not installed; the sentence names the extra that brings it."""
+
+
+EXTRAS: Mapping[str, str] = {
+    "matplotlib": "plot",
+    "tqdm": "plot",
+    "pandas": "tables",
+    "pyarrow": "tables",
+    "dask": "scale",
+    "distributed": "scale",
+}
+"""The extra of each optional dependency."""
+
+
+def missing_extra(module: str) -> MissingExtra:
+    """Return the error for an optional dependency that is not installed.
+
+    >>> print(missing_extra("pandas"))
+    pandas is not installed: pip install 'simmodel[tables]'
+    """
+    return MissingExtra(f"{module} is not installed: pip install 'simmodel[{EXTRAS[module]}]'")
+
+
+@contextmanager
+def optional_imports() -> Iterator[None]:
+    """Turn a failed import of an optional dependency into a :class:`MissingExtra`.
+
+    >>> with optional_imports():
+    ...     raise ModuleNotFoundError("No module named 'pyarrow.parquet'", name="pyarrow.parquet")
+    Traceback (most recent call last):
+    ...
+    simmodel.errors.MissingExtra: pyarrow is not installed: pip install 'simmodel[tables]'
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        module = (error.name or "").partition(".")[0]
+        if module not in EXTRAS:
+            raise
+        raise missing_extra(module) from None

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from simmodel.commands.options import add_kind_options, kind_options, options_of, platform_for
-from simmodel.errors import InputError
+from simmodel.errors import InputError, missing_extra
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -238,4 +238,4 @@ def needs(module: str, option: str) -> None:
     from importlib.util import find_spec
 
     if find_spec(module) is None:
-        raise InputError(f"{option} needs {module}: pip install 'simmodel[notebook]'")
+        raise InputError(str(missing_extra(module)), place=option)

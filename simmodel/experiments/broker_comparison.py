@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from simmodel.runs.platforms import GivenPlatform
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.systems.submissions import GivenWork
+    from simmodel.view.style import Size
 
 __all__ = ["BrokerComparison", "compare_brokers", "inner_jobs"]
 
@@ -268,20 +269,26 @@ class BrokerComparison:
             document["moved"] = {label: list(self.moved(label).rows()) for label in self.results if label != "siloed"}
         return json_text(document, path)
 
-    def plot(self) -> Figure:
-        """Draw mean waits by size and by walltime, and how busy each cluster was under the first and last broker."""
-        import matplotlib.pyplot as plt
+    def plot(self, *, title: str | None = None, figsize: Size | None = None) -> Figure:
+        """Draw mean waits by size and by walltime, and the utilisation of the clusters under the first and last broker.
 
+        Parameters
+        ----------
+        title, figsize
+            title of the page; width and height of the figure, inches
+        """
         from simmodel.view.broker_plots import means_by_bin, weeks
+        from simmodel.view.style import figure
 
         results = list(self.results.values())
-        figure, grid = plt.subplots(2, 2, figsize=(12, 6.6), layout="constrained")
+        fig = figure((12, 6.6), figsize, title)
+        grid = fig.subplots(2, 2)
         for ax, what in zip(grid[0], BINNED, strict=True):
             means_by_bin(results, by=what, bins=self.bins.get(what), ax=ax)
             ax.tick_params(axis="x", labelrotation=20)
         weeks(results[0], ax=grid[1][0])
         weeks(results[-1], ax=grid[1][1], value="utilisation" if len(results) > 1 else "handed")
-        return figure
+        return fig
 
     def __repr__(self) -> str:
         return f"<BrokerComparison of {', '.join(self.results)}>"

@@ -15,6 +15,7 @@ import attrs
 import numpy as np
 
 from simmodel.metrics.comparison import compare as metrics_table
+from simmodel.metrics.names import TAU, Cut
 from simmodel.metrics.statistics import Interval, mean_interval, paired_difference, replication_seeds
 from simmodel.metrics.tables import html_table, text_table
 from simmodel.records.observers import progress_bar
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from simmodel.runs.platforms import GivenPlatform
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.systems.submissions import GivenWork
+    from simmodel.view.style import Size
 
 __all__ = ["Comparison", "Replications", "compare", "labelled_policies", "map_calls", "numbers_of", "replicate"]
 
@@ -136,25 +138,66 @@ class Comparison:
         """One row a result, one column a metric (the results' ``METRICS``)."""
         return metrics_table(self.results)
 
-    def metrics(self, metrics: Sequence[str] | None = None, **options: Any) -> Table:
-        """Return the table of some metrics; options (warmup ...) as of the results' ``metrics()``."""
-        return metrics_table(self.results, metrics, **options)
+    def metrics(
+        self,
+        metrics: Sequence[str] | None = None,
+        *,
+        warmup: Cut = None,
+        cooldown: Cut = None,
+        tau: float = TAU,
+    ) -> Table:
+        """Return one row per result, one column per metric; see :func:`simmodel.metrics.comparison.compare`.
 
-    def plot(self, **options: Any) -> Figure:
-        """Draw metrics as bars; options as of :func:`simmodel.view.plots.comparison`."""
+        Parameters
+        ----------
+        metrics
+            names; default: all
+        warmup, cooldown, tau
+            of metrics of jobs, as of :func:`simmodel.metrics.batch.summary`
+        """
+        return metrics_table(self.results, metrics, warmup=warmup, cooldown=cooldown, tau=tau)
+
+    def plot(
+        self,
+        metrics: Sequence[str] | None = None,
+        *,
+        warmup: Cut = None,
+        cooldown: Cut = None,
+        tau: float = TAU,
+        title: str | None = None,
+        figsize: Size | None = None,
+    ) -> Figure:
+        """Draw metrics as bars; see :func:`simmodel.view.plots.comparison`."""
         from simmodel.view.plots import comparison
 
-        return comparison(self.results, **options)
+        return comparison(
+            self.results,
+            metrics=metrics,
+            warmup=warmup,
+            cooldown=cooldown,
+            tau=tau,
+            title=title,
+            figsize=figsize,
+        )
 
-    def summary(self, metrics: Sequence[str] | None = None, **options: Any) -> str:
-        """Return a table of text, for people: one line a result."""
-        return "\n".join(text_table(self._cells(metrics, **options)))
+    def summary(
+        self,
+        metrics: Sequence[str] | None = None,
+        *,
+        warmup: Cut = None,
+        cooldown: Cut = None,
+        tau: float = TAU,
+    ) -> str:
+        """Return a table of text, one line per result; parameters as of :meth:`metrics`."""
+        return "\n".join(text_table(self._texts(metrics, warmup, cooldown, tau)))
 
-    def _cells(self, metrics: Sequence[str] | None = None, **options: Any) -> list[list[str]]:
-        """The head and the rows of a table of text; metrics that no result has are left out."""
+    def _texts(
+        self, metrics: Sequence[str] | None = None, warmup: Cut = None, cooldown: Cut = None, tau: float = TAU
+    ) -> list[list[str]]:
+        """Return the head and the rows of a table of text; metrics without a value are left out."""
         first = self.results[0]
         wanted = [name for name in SHOWN if name in first.METRICS] if metrics is None else metrics
-        table = metrics_table(self.results, wanted, **options)
+        table = metrics_table(self.results, wanted, warmup=warmup, cooldown=cooldown, tau=tau)
         known = [name for name in wanted if np.isfinite(table[name].astype(np.float64)).any()]
         head = ["", *(SHOWN.get(name, first.METRICS[name][1]) for name in known)]
         return [
@@ -163,7 +206,7 @@ class Comparison:
         ]
 
     def _repr_html_(self) -> str:
-        return html_table(self._cells())
+        return html_table(self._texts())
 
     def __getitem__(self, name: str) -> Any:
         for result in self.results:

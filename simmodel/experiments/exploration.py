@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from simmodel.runs.platforms import GivenPlatform
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.systems.submissions import GivenWork
+    from simmodel.view.style import Size
 
 __all__ = ["Exploration", "explore"]
 
@@ -297,11 +298,18 @@ class Exploration:
         left = sum(name in _AXES for name in rows[0])
         return "\n".join(text_table(rows, left))
 
-    def plot(self, metrics: Sequence[str] | None = None, **options: Any) -> Figure:
-        """Draw means with their intervals; options as of :func:`simmodel.view.explore_plots.exploration`."""
+    def plot(
+        self,
+        metrics: Sequence[str] | None = None,
+        *,
+        log: bool = False,
+        title: str | None = None,
+        figsize: Size | None = None,
+    ) -> Figure:
+        """Draw means with their intervals; see :func:`simmodel.view.explore_plots.exploration`."""
         from simmodel.view.explore_plots import exploration
 
-        return exploration(self, metrics, **options)
+        return exploration(self, metrics, log=log, title=title, figsize=figsize)
 
     def _repr_html_(self) -> str:
         head, *rows = ([html.escape(text) for text in row] for row in self._cells(None))

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from simmodel.runs.platforms import GivenPlatform
     from simmodel.systems.submissions import GivenWork
+    from simmodel.view.style import Size
     from simmodel.work.workload import Workload
 
 __all__ = ["PortfolioComparison", "PortfolioReplications", "compare_portfolio", "replicate_portfolio"]
@@ -135,11 +136,11 @@ class PortfolioComparison:
         rows = list(self.table.rows())
         return {"objective": str(self.objective), "axes": list(self.chart.axes), "runs": rows}
 
-    def plot(self) -> Figure:
+    def plot(self, *, title: str | None = None, figsize: Size | None = None) -> Figure:
         """Draw scores over time, jobs started by each policy, and the radar chart, on one page."""
         from simmodel.view.radar import portfolio_page
 
-        return portfolio_page(self.portfolio, self.chart)
+        return portfolio_page(self.portfolio, self.chart, title=title, figsize=figsize)
 
     def __repr__(self) -> str:
         return f"<PortfolioComparison: {', '.join(self.names)}>"

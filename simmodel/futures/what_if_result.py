@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
+    from simmodel.view.style import Size
+
 __all__ = ["WhatIf", "scored"]
 
 _SHOWN = ("wait_mean", "wait_max", "bounded_slowdown_mean", "utilisation")  # tables hold all measures
@@ -168,11 +170,17 @@ class WhatIf:
         table = f"<table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>"
         return f"<div>{html.escape(_title(self))}</div>{table}{notes}"
 
-    def plot(self, **options: Any) -> Figure:
-        """Draw the measures as bars; options as of :func:`simmodel.view.whatif_plots.outcomes`."""
+    def plot(
+        self,
+        measures: Sequence[str] = ("wait_mean", "wait_max", "bounded_slowdown_mean", "utilisation"),
+        *,
+        title: str | None = None,
+        figsize: Size | None = None,
+    ) -> Figure:
+        """Draw the measures as bars; see :func:`simmodel.view.whatif_plots.outcomes`."""
         from simmodel.view.whatif_plots import outcomes
 
-        return outcomes(self, **options)
+        return outcomes(self, measures, title=title, figsize=figsize)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the futures themselves as plain values, as JSON can hold them but for nan."""

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from simmodel.errors import InputError, unknown
 from simmodel.metrics import fairness
-from simmodel.metrics.names import METRICS
+from simmodel.metrics.names import METRICS, TAU, Cut
 from simmodel.metrics.statistics import mser
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "METRICS",
     "TAU",
+    "Cut",
     "bounded_slowdown",
     "job_values",
     "per_processor_slowdown",
@@ -32,7 +34,7 @@ __all__ = [
     "window",
 ]
 
-TAU = 10.0  # s
+_VALUES = ("wait", "turnaround", "slowdown", "bounded_slowdown", "per_processor_slowdown")
 
 
 def _floats(values: ArrayLike) -> NDArray[np.float64]:
@@ -119,8 +121,8 @@ def job_values(result: JobRecord, value: str, tau: float = TAU) -> NDArray[np.fl
 
     Raises
     ------
-    KeyError
-        where the value is neither
+    InputError
+        if there is no such value or column of numbers
 
     >>> from simmodel.records import JobRecord
     >>> result = JobRecord(jobs={"submit": [0, 0], "start": [0, 10], "end": [10, 30], "processors": [4, 2]})
@@ -136,10 +138,13 @@ def job_values(result: JobRecord, value: str, tau: float = TAU) -> NDArray[np.fl
         return bounded_slowdown(jobs["wait"], jobs["run"], tau)
     if value == "per_processor_slowdown":
         return per_processor_slowdown(jobs["wait"], jobs["run"], jobs["processors"], tau)
+    if value not in jobs or jobs[value].dtype.kind not in "fiub":
+        numeric = [name for name, column in jobs.items() if column.dtype.kind in "fiub"]
+        raise unknown("value", value, dict.fromkeys([*_VALUES, *numeric]))
     return jobs[value].astype(np.float64)
 
 
-def _seconds(cut: float | str | None, span: float, name: str) -> float:
+def _seconds(cut: Cut, span: float, name: str) -> float:
     """Return a cut as seconds: a number of seconds, or a share of the span such as ``"10%"``."""
     if cut is None:
         return 0.0
@@ -149,16 +154,14 @@ def _seconds(cut: float | str | None, span: float, name: str) -> float:
         except ValueError:
             share = float("nan")
         if not 0 <= share < 1:
-            raise ValueError(f'{name}: seconds or a share such as "10%" expected, found {cut!r}')
+            raise InputError(f'must be seconds or a share such as "10%", got {cut!r}', place=name)
         return share * span
     if not cut >= 0:
-        raise ValueError(f"{name}: at least 0 s expected, found {cut!r}")
+        raise InputError(f"must be >= 0 s, got {cut!r}", place=name)
     return float(cut)
 
 
-def window(
-    result: JobRecord, warmup: float | str | None = None, cooldown: float | str | None = None
-) -> tuple[float, float]:
+def window(result: JobRecord, warmup: Cut = None, cooldown: Cut = None) -> tuple[float, float]:
     """Return the part of a run that metrics look at: the first and last instant in s.
 
     Without a cut it is the whole run. With one it begins so long after the first submission and ends so long before
@@ -188,15 +191,15 @@ def window(
         low = first + _seconds(warmup, last - first, "warmup")
     high = last - _seconds(cooldown, last - first, "cooldown") if cooldown is not None else result.ended
     if low > high:
-        raise ValueError(f"warm-up and cool-down leave nothing of {last - first:g} s of submissions")
+        raise InputError(f"warmup and cooldown leave nothing of {last - first:g} s of submissions")
     return low, high
 
 
 def summary(
     result: JobRecord,
     *,
-    warmup: float | str | None = None,
-    cooldown: float | str | None = None,
+    warmup: Cut = None,
+    cooldown: Cut = None,
     tau: float = TAU,
 ) -> dict[str, Any]:
     """Return the metrics of a run, as plain numbers: counts of jobs, then all of :data:`METRICS` in their units.

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from simmodel.errors import InputError
 from simmodel.metrics.batch import TAU, job_values
-from simmodel.work.table import Table
+from simmodel.work.table import Table, distinct
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,7 +43,8 @@ def _statistic(statistic: Statistic) -> Callable[[NDArray[np.float64]], float]:
         "std": np.std,
     }
     if statistic not in known:
-        raise ValueError(f"statistic {', '.join(known)}, p0 to p100 or a function expected, found {statistic!r}")
+        accepted = f"{', '.join(known)}, p0 to p100 or a function"
+        raise InputError(f"must be one of {accepted}, got {statistic!r}", place="statistic")
     return known[statistic]
 
 
@@ -86,12 +88,12 @@ def binned(
     """
     if bins is None:
         if by not in BINS:
-            raise ValueError(f"bins expected for {by!r}; only {' and '.join(BINS)} have bins of their own")
+            raise InputError(f"missing bins for {by!r}; only {' and '.join(BINS)} have default bins")
         edges = np.array(BINS[by])
     else:
         edges = np.asarray(bins, dtype=np.float64)
     if len(edges) < 2 or not (np.diff(edges) > 0).all():
-        raise ValueError(f"at least two increasing edges of bins expected, found {list(edges)}")
+        raise InputError(f"must be two or more increasing edges, got {edges.tolist()}", place="bins")
     function = _statistic(statistic)
     counted = result.counted
     keys = job_values(result, by, tau)[counted]
@@ -142,7 +144,7 @@ def grouped(
     {'user': 'bob', 'jobs': 1, 'processor_seconds': 7.0, 'wait': 2.0}
     """
     counted, function = result.counted, _statistic(statistic)
-    names, which = np.unique(result.jobs[by][counted], return_inverse=True)
+    names, which = distinct(result.jobs[by][counted])
     jobs = np.bincount(which, minlength=len(names))
     order, splits = np.argsort(which, kind="stable"), np.cumsum(jobs)[:-1]
     work = (result.jobs["run"] * result.jobs["processors"])[counted]

@@ -1,4 +1,4 @@
-"""Metrics of several results side by side, of whatever work they are."""
+"""Metrics of several results side by side, of jobs or of tasks."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from simmodel.errors import unknown
-from simmodel.metrics.batch import METRICS
+from simmodel.errors import InputError, unknown
+from simmodel.metrics.batch import METRICS, TAU, Cut, summary
 from simmodel.metrics.workflow import MACHINE_METRICS
+from simmodel.records.job_record import JobRecord
 from simmodel.work.table import Table
 
 __all__ = ["METRICS_OF", "Measured", "compare"]
 
 METRICS_OF: Mapping[str, Mapping[str, tuple[str, str]]] = {"jobs": METRICS, "tasks": MACHINE_METRICS}
-"""The numbers that are measured, by what a system runs: of each its unit and what it is."""
+"""The metrics that are numbers, by the kind of work: unit and label of each."""
 
 
 class Measured(Protocol):
     """A result with metrics.
 
-    ``METRICS``: those that are numbers, each with its unit and what it is; ``COUNTS``: those that say how much work
-    there was; :meth:`metric_text`: one with its unit, for people.
+    ``METRICS``: those that are numbers, each with its unit and label; ``COUNTS``: those that count the work;
+    :meth:`metric_text`: one with its unit, for people.
     """
 
     METRICS: ClassVar[Mapping[str, tuple[str, str]]]
@@ -33,7 +34,7 @@ class Measured(Protocol):
         """What tables call it."""
         ...
 
-    def metrics(self, **options: Any) -> dict[str, Any]:
+    def metrics(self) -> dict[str, Any]:
         """Return the metrics by name."""
         ...
 
@@ -42,22 +43,29 @@ class Measured(Protocol):
         ...
 
 
-def compare(results: Sequence[Measured], metrics: Sequence[str] | None = None, **options: Any) -> Table:
-    """Return a table with one row a result: ``result``, its counts, and one column a metric.
+def compare(
+    results: Sequence[Measured],
+    metrics: Sequence[str] | None = None,
+    *,
+    warmup: Cut = None,
+    cooldown: Cut = None,
+    tau: float = TAU,
+) -> Table:
+    """Return a table with one row per result: ``result``, its counts, and one column per metric.
 
     Parameters
     ----------
     results
-        what to compare: at least one, all of one kind of work
+        at least one, all of one kind of work
     metrics
-        which of their ``METRICS``; default: all
-    options
-        as of their ``metrics()``
+        names of their ``METRICS``; default: all
+    warmup, cooldown, tau
+        of metrics of jobs, as of :func:`simmodel.metrics.batch.summary`
 
     Raises
     ------
     InputError
-        a metric is unknown
+        if a metric is unknown, or metrics of tasks get an option of metrics of jobs
 
     >>> from simmodel import Result
     >>> jobs = {"submit": [0], "start": [2], "end": [9], "processors": [1]}
@@ -71,6 +79,14 @@ def compare(results: Sequence[Measured], metrics: Sequence[str] | None = None, *
     for name in wanted:
         if name not in known:
             raise unknown("metric", name, known)
-    found = [result.metrics(**options) for result in results]
+    found = [_metrics(result, warmup, cooldown, tau) for result in results]
     columns = {name: np.array([each[name] for each in found]) for name in (*results[0].COUNTS, *wanted)}
     return Table({"result": np.array([result.name for result in results], dtype=str), **columns})
+
+
+def _metrics(result: Measured, warmup: Cut, cooldown: Cut, tau: float) -> dict[str, Any]:
+    if (warmup, cooldown, tau) == (None, None, TAU):
+        return result.metrics()
+    if not isinstance(result, JobRecord):
+        raise InputError("warmup, cooldown and tau are options of metrics of jobs, not of tasks", source=result.name)
+    return summary(result, warmup=warmup, cooldown=cooldown, tau=tau)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from simmodel.records.steps import Steps
+from simmodel.work.table import distinct, rows_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -42,7 +43,7 @@ def users(result: JobRecord, values: NDArray[np.float64], counted: NDArray[np.bo
     """
     if "user" not in result.jobs or not len(values):
         return float("nan")
-    _, which = np.unique(result.jobs["user"][counted], return_inverse=True)
+    _, which = distinct(result.jobs["user"][counted])
     return jain(np.bincount(which, weights=values) / np.bincount(which))
 
 
@@ -83,8 +84,7 @@ def _received(result: JobRecord) -> NDArray[np.float64]:
     """Processor-seconds that each job had, in all its executions."""
     runs = result.runs
     end = np.where(np.isnan(runs["end"]), result.ended, runs["end"])
-    ids, first = np.unique(result.jobs["job"], return_index=True)
-    row = first[np.searchsorted(ids, runs["job"])]
+    row = rows_of(result.jobs["job"], runs["job"])
     work = np.asarray((end - runs["start"]) * runs["processors"], dtype=np.float64)
     return np.bincount(row, weights=work, minlength=len(result.jobs)).astype(np.float64)
 

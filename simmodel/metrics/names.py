@@ -1,8 +1,15 @@
-"""The metrics of batch systems by name."""
+"""The metrics of batch systems by name, and the types and defaults of their options."""
 
 from __future__ import annotations
 
-__all__ = ["METRICS"]
+from typing import TypeAlias
+
+__all__ = ["METRICS", "TAU", "Cut"]
+
+TAU = 10.0
+"""Default bound of bounded slowdowns, s."""
+Cut: TypeAlias = float | str | None
+"""A cut at an end of a run: seconds, a share such as ``"10%"``, or a rule (``"mser-5"``)."""
 
 METRICS = {
     "wait_mean": ("s", "mean wait"),

@@ -42,6 +42,7 @@ __all__ = [
     "kiviat",
     "kiviat_area",
     "measured",
+    "not_a_portfolio",
     "objective",
     "started_shares",
 ]
@@ -93,13 +94,23 @@ def final_scores(results: Sequence[JobRecord], of: ObjectiveLike = "schedtwin") 
     return goal.scores([measured(result, goal.measures, tau=goal.tau) for result in results])
 
 
+def not_a_portfolio(result: JobRecord) -> InputError:
+    """Return the error for a result without the choices of a portfolio.
+
+    >>> from simmodel.records import JobRecord
+    >>> print(not_a_portfolio(JobRecord(name="easy", jobs={"submit": [], "start": [], "end": [], "processors": []})))
+    easy: must be a run under a portfolio of policies
+    """
+    return InputError("must be a run under a portfolio of policies", source=result.name)
+
+
 def started_shares(result: JobRecord) -> Table:
     """Return how many jobs each policy of a portfolio started: ``policy, jobs, share``, most first.
 
     Raises
     ------
     InputError
-        where the run was none of a portfolio
+        if the run was not under a portfolio
 
     >>> from simmodel.records import JobRecord
     >>> jobs = {"submit": [0, 0, 0, 0], "start": [0, 1, 2, float("nan")], "end": [9, 9, 9, float("nan")]}
@@ -109,7 +120,7 @@ def started_shares(result: JobRecord) -> Table:
     {'policy': 'wfp', 'jobs': 1, 'share': 0.3333333333333333}
     """
     if "started_by" not in result.jobs:
-        raise InputError(f"{result.name}: a run under a portfolio expected; no policy is said to have started its jobs")
+        raise not_a_portfolio(result)
     names, counts = np.unique(result.jobs["started_by"].astype(str), return_counts=True)
     names, counts = names[names != ""], counts[names != ""]
     order = np.argsort(-counts, kind="stable")
@@ -136,7 +147,7 @@ def kiviat_area(radii: ArrayLike) -> float:
     """
     values = np.asarray(radii, dtype=np.float64)
     if len(values) < 3:
-        raise ValueError(f"three axes or more expected, found {len(values)}")
+        raise InputError(f"must be three or more, got {len(values)}", place="radii")
     return float(math.sin(2 * math.pi / len(values)) / 2 * (values * np.roll(values, -1)).sum())
 
 
@@ -196,8 +207,8 @@ def kiviat(
 
     Raises
     ------
-    ValueError
-        where there are fewer than two results or three axes
+    InputError
+        if there are fewer than two results or three axes
 
     >>> from simmodel.records import JobRecord
     >>> results = [
@@ -208,9 +219,9 @@ def kiviat(
     [2.0, 0.5, 0.0]
     """
     if len(results) < 2:
-        raise ValueError(f"two results or more to compare expected, found {len(results)}")
+        raise InputError(f"must be two or more, got {len(results)}", place="results")
     if len(axes) < 3:
-        raise ValueError(f"three axes or more expected, found {len(axes)}")
+        raise InputError(f"must be three or more, got {len(axes)}", place="axes")
     goal = Objective([(name, 1.0) for name in axes])
     found = [measured(result, axes, tau=tau) for result in results]
     values = np.array([[each[name] for name in axes] for each in found], dtype=np.float64)

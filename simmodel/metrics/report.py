@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from simmodel.metrics.batch import METRICS, summary
+from simmodel.metrics.batch import METRICS, TAU, Cut, summary
 from simmodel.metrics.tables import text_table
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def metric_rows(metrics: dict[str, Any]) -> list[tuple[str, str]]:
     return rows
 
 
-def summary_text(result: JobRecord, **options: Any) -> str:
+def summary_text(result: JobRecord, *, warmup: Cut = None, cooldown: Cut = None, tau: float = TAU) -> str:
     """Return the metrics of a run as a table of text; options as of :func:`~simmodel.metrics.batch.summary`.
 
     >>> from simmodel.records import JobRecord
@@ -74,7 +74,7 @@ def summary_text(result: JobRecord, **options: Any) -> str:
     two jobs on 4 processors
       jobs         ...
     """
-    metrics = summary(result, **options)
+    metrics = summary(result, warmup=warmup, cooldown=cooldown, tau=tau)
     rows = metric_rows(metrics)
     if result.decisions.get("count"):
         count, mean = result.decisions["count"], result.decisions.get("mean", math.nan)

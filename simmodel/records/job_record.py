@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
+from simmodel.errors import unknown
 from simmodel.records.steps import Steps
-from simmodel.work.table import Columns, Table
+from simmodel.work.table import Columns, Table, rows_of
 from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
@@ -165,7 +166,11 @@ class JobRecord:
         return self.runs if place is None else self.runs.where(self.runs["place"] == place)
 
     def busy(self, place: str | None = None) -> Steps:
-        """Return the number of busy processors over time, of all places or of one."""
+        """Return the number of busy processors over time, of all places or of one; ``InputError`` if it is unknown."""
+        if place is not None:
+            known = dict.fromkeys([*self.places["place"].tolist(), *self.runs["place"].tolist()])
+            if place not in known:
+                raise unknown("place", place, known)
         runs = self._part(place)
         start, end = runs["start"], np.where(np.isnan(runs["end"]), self.ended, runs["end"])
         amount = runs["processors"]
@@ -175,13 +180,12 @@ class JobRecord:
 
     def capacity(self, place: str | None = None) -> Steps:
         """Return the number of processors that were up over time, of all places or of one."""
-        total: Steps | None = None
+        if place is not None and place not in (known := self.places["place"].tolist()):
+            raise unknown("place", place, known)
+        total = Steps([self.started], [0.0], self.ended)
         for name, size in zip(self.places["place"].tolist(), self.places["processors"].tolist(), strict=True):
             if place in (None, name):
-                steps = self._capacity(name, size)
-                total = steps if total is None else total + steps
-        if total is None:
-            raise ValueError(f"no place {place!r}; there are {', '.join(self.places['place'].tolist())}")
+                total += self._capacity(name, size)
         return total
 
     def _capacity(self, place: str, size: float) -> Steps:
@@ -219,8 +223,7 @@ class JobRecord:
 
     def _queued_again(self, runs: Table) -> Iterator[tuple[NDArray[np.float64], NDArray[np.int64], int]]:
         """Yield the instants at which interrupted jobs enter or leave the queue again, their rows, and +1 or -1."""
-        ids, first_row = np.unique(self.jobs["job"], return_index=True)
-        row = first_row[np.searchsorted(ids, runs["job"])]
+        row = rows_of(self.jobs["job"], runs["job"])
         back = np.isin(runs["status"], AGAIN)
         attempt = runs["attempt"].astype(np.int64)
         _, first = np.unique(row * (attempt.max() + 1) + attempt, return_index=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from simmodel.errors import optional_imports
 from simmodel.scheduling.observer import Observer
 from simmodel.work.table import Table
 
@@ -240,12 +241,10 @@ class _NoBar:
         """Do nothing."""
 
 
-def _tqdm(total: int | None, **options: Any) -> Bar:
-    try:
+def _tqdm(total: int | None, unit: str, name: str | None = None) -> Bar:
+    with optional_imports():
         from tqdm.auto import tqdm
-    except ImportError:
-        raise ImportError("a progress bar needs tqdm: pip install 'simmodel[notebook]'") from None
-    bar: Bar = tqdm(total=total, **options)
+    bar: Bar = tqdm(total=total, unit=unit, desc=name, mininterval=0.1)
     return bar
 
 
@@ -255,13 +254,13 @@ def progress_bar(total: int, unit: str, wanted: bool = True) -> Iterator[Bar]:
 
     Raises
     ------
-    ImportError
-        where tqdm is not installed
+    MissingExtra
+        if tqdm is not installed
 
     >>> with progress_bar(2, "run", wanted=False) as bar:
     ...     bar.update(2)
     """
-    bar = _tqdm(total, unit=unit) if wanted else _NoBar()
+    bar = _tqdm(total, unit) if wanted else _NoBar()
     try:
         yield bar
     finally:
@@ -284,7 +283,7 @@ class Progress(Observer):
 
     Raises
     ------
-    ImportError
+    MissingExtra
         where tqdm is not installed and no bar is given
 
     >>> class Bar:
@@ -300,7 +299,7 @@ class Progress(Observer):
     def __init__(
         self, total: int | None = None, name: str = "jobs", *, unit: str = "jobs", bar: Bar | None = None
     ) -> None:
-        self._bar = _tqdm(total, desc=name, unit=f" {unit}", mininterval=0.1) if bar is None else bar
+        self._bar = _tqdm(total, f" {unit}", name) if bar is None else bar
         self._new = 0
         self._next = monotonic() + 0.1
 

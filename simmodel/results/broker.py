@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 
+from simmodel.metrics.names import TAU, Cut
 from simmodel.records.broker_record import BrokerRecord
 from simmodel.results.result import Result
 
@@ -55,15 +56,15 @@ class BrokerResult(Result, BrokerRecord):
 
         return by_cluster(self)
 
-    def summary(self, **options: Any) -> str:
-        """Return the metrics of all jobs, then a line for each cluster, as text; options as of :meth:`metrics`."""
+    def summary(self, *, warmup: Cut = None, cooldown: Cut = None, tau: float = TAU) -> str:
+        """Return the metrics of all jobs and a line per cluster as text; parameters as of :meth:`metrics`."""
         from simmodel.metrics.brokered import cluster_lines
 
-        return "\n".join([super().summary(**options), *cluster_lines(self)])
+        return "\n".join([super().summary(warmup=warmup, cooldown=cooldown, tau=tau), *cluster_lines(self)])
 
     @cached_property
     def plot(self) -> BrokerPlots:
-        """Pictures of the run: those of every result, and ``.weekly()``, ``.flows()`` and so on."""
+        """Plots of the run: those of every result, and ``.weekly()``, ``.flows()`` and ``.clusters()``."""
         from simmodel.view.broker_plots import BrokerPlots
 
         return BrokerPlots(self)

@@ -17,6 +17,7 @@ import numpy as np
 from simmodel.errors import InputError, Plain
 from simmodel.results.machine import MachineResult
 from simmodel.results.result import Result
+from simmodel.results.stored import Common
 from simmodel.results.stores import LISTS, pyarrow
 from simmodel.work.table import Table
 from simmodel.work.workload import Report
@@ -67,8 +68,15 @@ def load_result(path: str | Path) -> Result | MachineResult:
         raise InputError(f"a table of {main} expected, found none", source=str(path))
     counts = document.get("report", {})
     report = Report(**{kind: Counter(counts.get(kind, {})) for kind in ("skipped", "repaired", "rejected")})
-    known = {key: document[key] for key in ("name", "started", "ended", "decisions", "scenario")}
-    return kind.from_stored(tables, document, report=report, **known)
+    common = Common(
+        name=document["name"],
+        started=document["started"],
+        ended=document["ended"],
+        report=report,
+        decisions=document["decisions"],
+        scenario=document["scenario"],
+    )
+    return kind.from_stored(tables, document, common)
 
 
 def _read_tables(source: Path, document: Mapping[str, Plain], names: Sequence[str]) -> dict[str, Table]:

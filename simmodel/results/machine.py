@@ -17,7 +17,7 @@ from simmodel.platform.toml import from_dict
 from simmodel.records.task_moments import FIRST_COLUMNS, MOMENTS
 from simmodel.records.task_record import TaskRecord
 from simmodel.results.machine_tables import memory_steps, numbers, stored_tables
-from simmodel.results.stored import Stored
+from simmodel.results.stored import Common, Stored
 from simmodel.results.stores import json_text
 from simmodel.work.table import Table
 
@@ -59,14 +59,14 @@ class MachineResult(Stored, TaskRecord):
 
     # ------------------------------------------------------------------ numbers
 
-    def metrics(self, **options: Any) -> dict[str, Any]:
-        """Return the metrics of the run, as :func:`simmodel.metrics.workflow.summary` does; there are no options."""
+    def metrics(self) -> dict[str, Any]:
+        """Return the metrics of the run by name; see :func:`simmodel.metrics.workflow.summary`."""
         from simmodel.metrics.workflow import summary
 
-        return summary(self, **options)
+        return summary(self)
 
     def summary(self) -> str:
-        """Return the metrics as a short table of text, for people."""
+        """Return the metrics as a short table of text."""
         from simmodel.metrics.workflow_report import summary_text
 
         return summary_text(self)
@@ -134,18 +134,8 @@ class MachineResult(Stored, TaskRecord):
         }
 
     @classmethod
-    def from_stored(cls, tables: Mapping[str, Table], about: Mapping[str, Plain], **known: Any) -> MachineResult:
-        """Return the result that stored tables hold; its task sets are not stored, what follows from them is.
-
-        Parameters
-        ----------
-        tables
-            as of :meth:`stored_tables`
-        about
-            what stands beside them, as of :meth:`stored_meta`
-        known
-            further fields of the result
-        """
+    def from_stored(cls, tables: Mapping[str, Table], about: Mapping[str, Plain], common: Common) -> MachineResult:
+        """Return the result of stored tables and of the document of :meth:`stored_meta`; it has no task sets."""
         tasks = tables["tasks"]
         said: Mapping[str, Any] = about
         spec: MachineSpec = from_dict(said["machine"])
@@ -158,7 +148,7 @@ class MachineResult(Stored, TaskRecord):
             plan=tables.get("plan"),
             memory=memory_steps(tables["memory"], spec),
             peaks=said["peaks"],
-            **known,
+            **common,
         )
         result.edges = Table({name: column.astype(np.int64) for name, column in tables["edges"].items()})
         runs = np.stack([numbers(column) for column in tables["runs"].values()], axis=1)
@@ -169,9 +159,14 @@ class MachineResult(Stored, TaskRecord):
         return result
 
     def to_json(self, path: str | Path | None = None, *, tasks: bool = False) -> str:
-        """Return metrics, report, decisions and scenario as JSON, and with ``tasks`` all tables; a path: write it.
+        """Return metrics, report, decisions and scenario as JSON; numbers that are not finite are ``null``.
 
-        What is not a number is ``null`` there.
+        Parameters
+        ----------
+        path
+            a file to write as well
+        tasks
+            add all tables
         """
         document = {**self.meta(), "metrics": self.metrics()}
         if tasks:

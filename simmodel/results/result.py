@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from simmodel.errors import Plain
-from simmodel.metrics.names import METRICS
+from simmodel.metrics.names import METRICS, TAU, Cut
 from simmodel.records.job_record import FIRST_COLUMNS, JobRecord
-from simmodel.results.stored import Stored
+from simmodel.results.stored import Common, Stored
 from simmodel.work.table import Table
 from simmodel.work.workload import Report
 
@@ -42,17 +42,25 @@ class Result(Stored, JobRecord):
 
     # ------------------------------------------------------------------ numbers
 
-    def metrics(self, **options: Any) -> dict[str, Any]:
-        """Return the metrics of the run; options (warmup ...) as of :func:`simmodel.metrics.batch.summary`."""
+    def metrics(self, *, warmup: Cut = None, cooldown: Cut = None, tau: float = TAU) -> dict[str, Any]:
+        """Return the metrics of the run by name; see :func:`simmodel.metrics.batch.summary`.
+
+        Parameters
+        ----------
+        warmup, cooldown
+            cuts at the start and the end: seconds, or a share such as ``"10%"``; ``warmup="mser-5"``: by that rule
+        tau
+            the bound of bounded slowdowns, s
+        """
         from simmodel.metrics.batch import summary
 
-        return summary(self, **options)
+        return summary(self, warmup=warmup, cooldown=cooldown, tau=tau)
 
-    def summary(self, **options: Any) -> str:
-        """Return the metrics as a short table of text, for people; options as of :meth:`metrics`."""
+    def summary(self, *, warmup: Cut = None, cooldown: Cut = None, tau: float = TAU) -> str:
+        """Return the metrics as a short table of text; parameters as of :meth:`metrics`."""
         from simmodel.metrics.report import summary_text
 
-        return summary_text(self, **options)
+        return summary_text(self, warmup=warmup, cooldown=cooldown, tau=tau)
 
     def metric_text(self, name: str, value: float) -> str:
         """Return one of the ``METRICS`` with its unit, for people."""
@@ -77,19 +85,34 @@ class Result(Stored, JobRecord):
         return {"processors": self.processors}
 
     @classmethod
-    def from_stored(cls, tables: Mapping[str, Table], about: Mapping[str, Plain], **known: Any) -> Result:
-        """Return the result that stored tables hold, and what :meth:`stored_meta` says; ``known``: further fields."""
+    def from_stored(cls, tables: Mapping[str, Table], about: Mapping[str, Plain], common: Common) -> Result:
+        """Return the result of stored tables and of the document of :meth:`stored_meta`."""
         said: Mapping[str, Any] = about
-        return cls(processors=said["processors"], **{**tables, **known})
+        return cls(processors=said["processors"], **tables, **common)
 
-    def to_json(self, path: str | Path | None = None, *, jobs: bool = False, **options: Any) -> str:
-        """Return metrics, report, decisions and scenario as JSON, and with ``jobs`` their table; a path: write it.
+    def to_json(
+        self,
+        path: str | Path | None = None,
+        *,
+        jobs: bool = False,
+        warmup: Cut = None,
+        cooldown: Cut = None,
+        tau: float = TAU,
+    ) -> str:
+        """Return metrics, report, decisions and scenario as JSON; numbers that are not finite are ``null``.
 
-        What is not a number is ``null`` there. Options as of :meth:`metrics`.
+        Parameters
+        ----------
+        path
+            a file to write as well
+        jobs
+            add the table of jobs
+        warmup, cooldown, tau
+            of the metrics, as of :meth:`metrics`
         """
         from simmodel.results.stores import json_text
 
-        document = {**self.meta(), "metrics": self.metrics(**options)}
+        document = {**self.meta(), "metrics": self.metrics(warmup=warmup, cooldown=cooldown, tau=tau)}
         if jobs:
             document["jobs"] = {name: column.tolist() for name, column in self.jobs.items()}
         return json_text(document, path, compact=jobs)

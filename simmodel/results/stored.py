@@ -1,27 +1,38 @@
-"""What all results have in common: tables, metrics, and the stores that they are written to."""
+"""The common part of all results: tables, metrics, and files."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
 if TYPE_CHECKING:
     from simmodel.work.table import Table
     from simmodel.work.workload import Report
 
-__all__ = ["Stored"]
+__all__ = ["Common", "Stored"]
+
+
+class Common(TypedDict):
+    """The fields that all stored results have."""
+
+    name: str
+    started: float
+    ended: float
+    report: Report
+    decisions: dict[str, float]
+    scenario: dict[str, Any]
 
 
 class Stored:
-    """What all results can be asked and stored as; a subclass says which tables it has and what stands beside them.
+    """The base of all results: metrics, and files of their tables.
 
     Attributes
     ----------
     METRICS
-        the metrics that are numbers: of each its unit and what it is
+        the metrics that are numbers: unit and label of each
     COUNTS
-        the metrics that say how much work there was
+        the metrics that count the work
     """
 
     METRICS: ClassVar[Mapping[str, tuple[str, str]]]
@@ -34,7 +45,7 @@ class Stored:
     decisions: dict[str, float]
     scenario: dict[str, Any]
 
-    def metrics(self, **options: Any) -> dict[str, Any]:
+    def metrics(self) -> dict[str, Any]:
         """Return the metrics of the run by name."""
         raise NotImplementedError
 
@@ -43,16 +54,16 @@ class Stored:
         raise NotImplementedError
 
     def numbers(self) -> dict[str, float]:
-        """Return the metrics that are numbers; nan where there is none."""
+        """Return the metrics that are numbers; nan if undefined."""
         found = self.metrics()
         return {name: float(found[name]) for name in self.METRICS}
 
     def stored_tables(self) -> dict[str, Table]:
-        """Return everything that a store keeps as tables."""
+        """Return the tables that are stored."""
         raise NotImplementedError
 
     def stored_meta(self) -> dict[str, Any]:
-        """Return what a store keeps beside the tables and what all results have."""
+        """Return the document that is stored beside the tables, without the fields of :class:`Common`."""
         raise NotImplementedError
 
     def meta(self) -> dict[str, Any]:
@@ -79,25 +90,24 @@ class Stored:
         return document
 
     def to_csv(self, folder: str | Path) -> None:
-        """Write one CSV file a table, and ``meta.json``, into a folder (made where it is missing)."""
+        """Write one CSV file per table, and ``meta.json``, into a folder, which is made if it does not exist."""
         from simmodel.results.stores import write_csv
 
         write_csv(self.stored_tables(), self.meta(), folder)
 
     def to_parquet(self, folder: str | Path) -> None:
-        """Write one Parquet file a table, and ``meta.json``, into a folder.
+        """Write one Parquet file per table, and ``meta.json``, into a folder.
 
-        Raises ``ImportError`` with what to install where pyarrow is absent.
+        Raises ``MissingExtra`` if pyarrow is not installed.
         """
         from simmodel.results.stores import write_parquet
 
         write_parquet(self.stored_tables(), self.meta(), folder)
 
     def to_sqlite(self, path: str | Path) -> None:
-        """Write an SQLite database with one table for each of the result's and a table ``meta``, in one transaction.
+        """Write an SQLite database of the tables and a table ``meta`` of keys and JSON values, in one transaction.
 
-        A file that exists is replaced. The table meta has a row a key, with JSON as its value. Raises ``InputError``
-        where something that is not a file has this name.
+        An existing file is replaced. Raises ``InputError`` if the path is a folder or a device.
         """
         from simmodel.results.stores import write_sqlite
 

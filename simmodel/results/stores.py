@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from simmodel.errors import InputError
+from simmodel.errors import InputError, optional_imports
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
@@ -150,10 +150,8 @@ def _uniform(column: NDArray[np.generic]) -> NDArray[np.generic] | list[str | No
 
 
 def pyarrow() -> tuple[Any, Any]:
-    """Return pyarrow and its module of Parquet; raises ``ImportError`` with what to install where it is absent."""
-    try:
+    """Return pyarrow and its module of Parquet; raises ``MissingExtra`` if pyarrow is not installed."""
+    with optional_imports():
         import pyarrow as arrow
         from pyarrow import parquet
-    except ImportError:
-        raise ImportError("Parquet needs pyarrow: pip install 'simmodel[notebook]'") from None
     return arrow, parquet

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from simmodel.runs.platforms import GivenPlatform
     from simmodel.scheduling.registry import PolicyLike
+    from simmodel.view.style import Size
 
 __all__ = ["CCRS", "FATS", "FatCurve", "Layers", "fat_curve", "two_processors"]
 
@@ -221,11 +222,11 @@ class FatCurve:
             }
         )
 
-    def plot(self, *, size: tuple[float, float] | None = None) -> Figure:
-        """Draw the curves, a panel a CCR; options as of :func:`simmodel.view.study_plots.fat_curve`."""
+    def plot(self, *, title: str | None = None, figsize: Size | None = None) -> Figure:
+        """Draw the curves, one panel per CCR; see :func:`simmodel.view.study_plots.fat_curve`."""
         from simmodel.view.study_plots import fat_curve
 
-        return fat_curve(self, size=size)
+        return fat_curve(self, title=title, figsize=figsize)
 
     def __repr__(self) -> str:
         return f"<FatCurve {repr(self.exploration).removeprefix('<')}"

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from simmodel.generators.draws import Amount
     from simmodel.runs.platforms import GivenPlatform
     from simmodel.scheduling.registry import PolicyLike
+    from simmodel.view.style import Size
 
 __all__ = ["CLAIMS", "CONFIGURATIONS", "POLICIES", "Drawn", "Ranking", "SetupStudy", "setup_study"]
 
@@ -223,11 +224,11 @@ class SetupStudy:
             rows.append([policy, *(f"{each.mean:.2f} ± {each.half_width:.2f}" for each in found)])
         return "\n".join(text_table(rows, left=len(rows[0])))
 
-    def plot(self, *, size: tuple[float, float] = (9.0, 3.4)) -> Figure:
-        """Draw the SLRs with their intervals; options as of :func:`simmodel.view.study_plots.setup_study`."""
+    def plot(self, *, title: str | None = None, figsize: Size | None = None) -> Figure:
+        """Draw the SLRs with their intervals; see :func:`simmodel.view.study_plots.setup_study`."""
         from simmodel.view.study_plots import setup_study
 
-        return setup_study(self, size=size)
+        return setup_study(self, title=title, figsize=figsize)
 
     def __repr__(self) -> str:
         return f"<SetupStudy {repr(self.exploration).removeprefix('<')}"

@@ -1,4 +1,4 @@
-"""Pictures of several clusters under a broker: who went where, and how busy each cluster was week by week."""
+"""Plots of several clusters under a broker: flows of jobs between them, and the use of each week by week."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from simmodel.errors import unknown
 from simmodel.metrics.brokered import WEEK, by_origin, moved_turnaround, side_by_side, weekly
 from simmodel.view.plots import ResultPlots
-from simmodel.view.style import COLOURS, INK, axes, duration_axis, sequence, tidy
+from simmodel.view.style import COLOURS, INK, Size, axes, duration_axis, figure, sequence, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,7 +22,15 @@ if TYPE_CHECKING:
 __all__ = ["BrokerPlots", "before_and_after", "flows", "means_by_bin", "weeks"]
 
 
-def weeks(result: BrokerRecord, *, value: str = "utilisation", interval: float = WEEK, ax: Axes | None = None) -> Axes:
+def weeks(
+    result: BrokerRecord,
+    *,
+    value: str = "utilisation",
+    interval: float = WEEK,
+    title: str | None = None,
+    figsize: Size | None = None,
+    ax: Axes | None = None,
+) -> Axes:
     """Draw the utilisation of each cluster week by week, or the jobs ``submitted`` or ``handed`` to it.
 
     Parameters
@@ -30,13 +39,18 @@ def weeks(result: BrokerRecord, *, value: str = "utilisation", interval: float =
         ``"utilisation"``, ``"submitted"`` or ``"handed"``
     interval
         s
-    ax
-        where to draw; default: a new figure
+    title, figsize, ax
+        another title (``""``: none); width and height of the new figure, inches; axes to draw on instead
+
+    Raises
+    ------
+    InputError
+        if the value is unknown
     """
     if value not in ("utilisation", "submitted", "handed"):
-        raise ValueError(f"utilisation, submitted or handed expected, found {value!r}")
+        raise unknown("value", value, ("utilisation", "submitted", "handed"))
     table = weekly(result, interval)
-    ax = axes(ax)
+    ax = axes(ax, figsize=figsize)
     for name, colour in zip(result.clusters, COLOURS * len(result.clusters), strict=False):
         rows = table.where(table["cluster"] == name)
         heights = np.append(rows[value], rows[value][-1:]).astype(np.float64)
@@ -50,16 +64,22 @@ def weeks(result: BrokerRecord, *, value: str = "utilisation", interval: float =
     ax.set_xlabel(f"{unit} since the start")
     ax.set_ylabel({"utilisation": "utilisation", "submitted": "jobs submitted", "handed": "jobs handed over"}[value])
     ax.legend(frameon=False, fontsize=8.5, ncols=4, loc="best")
-    return tidy(ax, title=result.name)
+    return tidy(ax, title=title, default=result.name)
 
 
-def flows(result: BrokerRecord, *, ax: Axes | None = None) -> Axes:
-    """Draw how many jobs went from which home to which cluster.
+def flows(
+    result: BrokerRecord,
+    *,
+    title: str | None = None,
+    figsize: Size | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the number of jobs from each home to each destination.
 
     Parameters
     ----------
-    ax
-        where to draw; default: a new figure
+    title, figsize, ax
+        another title (``""``: none); width and height of the new figure, inches; axes to draw on instead
     """
     table = by_origin(result, ())
     names = list(result.clusters)
@@ -67,7 +87,7 @@ def flows(result: BrokerRecord, *, ax: Axes | None = None) -> Axes:
     counts = np.zeros((len(homes), len(names)))
     for row in table.rows():
         counts[homes.index(row["origin"]), names.index(row["destination"])] = row["jobs"]
-    ax = axes(ax, (2.2 + 1.1 * len(names), 1.6 + 0.7 * len(homes)))
+    ax = axes(ax, (2.2 + 1.1 * len(names), 1.6 + 0.7 * len(homes)), figsize)
     ax.imshow(counts, cmap=sequence(), aspect="auto", vmin=0)
     for (i, j), count in np.ndenumerate(counts):
         colour = "white" if count > 0.55 * counts.max() else INK
@@ -76,7 +96,7 @@ def flows(result: BrokerRecord, *, ax: Axes | None = None) -> Axes:
     ax.set_yticks(range(len(homes)), [home or "no home" for home in homes])
     ax.set_xlabel("cluster")
     ax.set_ylabel("home")
-    return tidy(ax, grid="", title=f"{result.name}: jobs")
+    return tidy(ax, grid="", title=title, default=f"{result.name}: jobs")
 
 
 def means_by_bin(
@@ -85,19 +105,21 @@ def means_by_bin(
     by: str = "processors",
     bins: Sequence[float] | None = None,
     value: str = "wait",
+    title: str | None = None,
+    figsize: Size | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the mean of a value in bins as bars, one colour a result.
+    """Draw the mean of a value in bins as bars, one colour per result.
 
     Parameters
     ----------
     results, by, bins, value
         as of :func:`~simmodel.metrics.brokered.side_by_side`
-    ax
-        where to draw; default: a new figure
+    title, figsize, ax
+        another title (``""``: none); width and height of the new figure, inches; axes to draw on instead
     """
     table = side_by_side(results, by, bins, value, unit=1.0)
-    ax = axes(ax)
+    ax = axes(ax, figsize=figsize)
     places = np.arange(len(table))
     width = 0.8 / len(results)
     for i, (result, colour) in enumerate(zip(results, COLOURS * len(results), strict=False)):
@@ -110,21 +132,28 @@ def means_by_bin(
         longest = max(float(np.nanmax(table[result.name])) for result in results)
         duration_axis(ax.yaxis, max(longest, 1e-9), log=False)
     ax.legend(frameon=False, fontsize=8.5, ncols=4, loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.2)
-    return tidy(ax)
+    return tidy(ax, title=title)
 
 
-def before_and_after(siloed: BrokerRecord, brokered: BrokerRecord, *, ax: Axes | None = None) -> Axes:
+def before_and_after(
+    siloed: BrokerRecord,
+    brokered: BrokerRecord,
+    *,
+    title: str | None = None,
+    figsize: Size | None = None,
+    ax: Axes | None = None,
+) -> Axes:
     """Draw the mean turnaround of moved jobs before (at home) and after.
 
     Parameters
     ----------
     siloed, brokered
         as of :func:`~simmodel.metrics.brokered.moved_turnaround`
-    ax
-        where to draw; default: a new figure
+    title, figsize, ax
+        another title (``""``: none); width and height of the new figure, inches; axes to draw on instead
     """
     table = moved_turnaround(siloed, brokered)
-    ax = axes(ax)
+    ax = axes(ax, figsize=figsize)
     places = np.arange(len(table))
     for shift, name, colour in ((-0.2, "before", COLOURS[0]), (0.2, "after", COLOURS[1])):
         label = "at home" if name == "before" else "where they went"
@@ -140,29 +169,36 @@ def before_and_after(siloed: BrokerRecord, brokered: BrokerRecord, *, ax: Axes |
     longest = max([*table["before"].tolist(), *table["after"].tolist()], default=1.0)
     duration_axis(ax.yaxis, longest, log=False)
     ax.legend(frameon=False, fontsize=8.5)
-    return tidy(ax, title=f"{siloed.name} and {brokered.name}")
+    return tidy(ax, title=title, default=f"{siloed.name} and {brokered.name}")
 
 
 class BrokerPlots(ResultPlots):
-    """The pictures of one result of a broker, as ``result.plot``."""
+    """The plots of one result of a broker: ``result.plot``."""
 
     _result: BrokerRecord
 
-    def weekly(self, value: str = "utilisation", *, interval: float = WEEK, ax: Axes | None = None) -> Axes:
-        """Draw a value of each cluster week by week; options as of :func:`weeks`."""
-        return weeks(self._result, value=value, interval=interval, ax=ax)
+    def weekly(
+        self,
+        value: str = "utilisation",
+        *,
+        interval: float = WEEK,
+        title: str | None = None,
+        figsize: Size | None = None,
+        ax: Axes | None = None,
+    ) -> Axes:
+        """Draw a value of each cluster week by week; see :func:`weeks`."""
+        return weeks(self._result, value=value, interval=interval, title=title, figsize=figsize, ax=ax)
 
-    def flows(self, *, ax: Axes | None = None) -> Axes:
-        """Draw who went where; options as of :func:`flows`."""
-        return flows(self._result, ax=ax)
+    def flows(self, *, title: str | None = None, figsize: Size | None = None, ax: Axes | None = None) -> Axes:
+        """Draw the number of jobs from each home to each destination; see :func:`flows`."""
+        return flows(self._result, title=title, figsize=figsize, ax=ax)
 
-    def clusters(self) -> Figure:
-        """Draw utilisation, jobs handed over, and who went where, on one page."""
-        import matplotlib.pyplot as plt
-
-        figure, ((first, second), (third, fourth)) = plt.subplots(2, 2, figsize=(11, 6.4), layout="constrained")
+    def clusters(self, *, title: str | None = None, figsize: Size | None = None) -> Figure:
+        """Draw utilisation, jobs handed over, flows and waits on one page; title of the page, size in inches."""
+        fig = figure((11, 6.4), figsize, title)
+        (first, second), (third, fourth) = fig.subplots(2, 2)
         weeks(self._result, ax=first)
         weeks(self._result, value="handed", ax=second)
         flows(self._result, ax=third)
         self.wait_by_bin(ax=fourth)
-        return figure
+        return fig

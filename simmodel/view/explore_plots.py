@@ -1,4 +1,4 @@
-"""Pictures of explorations: means with their confidence intervals, side by side."""
+"""Plots of explorations: means with their confidence intervals, side by side."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from simmodel.metrics.batch import METRICS
 from simmodel.metrics.workflow import MACHINE_METRICS
-from simmodel.view.style import COLOURS, INK, duration_axis, tidy
+from simmodel.view.style import COLOURS, INK, Size, duration_axis, figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,7 +24,7 @@ _MARKS = "osD^vPX"
 
 
 class Explored(Protocol):
-    """What is drawn of an exploration: see :class:`~simmodel.experiments.exploration.Exploration`."""
+    """An exploration, as plots need it: see :class:`~simmodel.experiments.exploration.Exploration`."""
 
     @property
     def units(self) -> Mapping[str, str | None]:
@@ -33,7 +33,7 @@ class Explored(Protocol):
 
     @property
     def metrics(self) -> list[str]:
-        """What was measured."""
+        """The names of the metrics."""
         ...
 
     def labels(self, axis: str, /) -> list[str]:
@@ -53,31 +53,36 @@ class Explored(Protocol):
         ...
 
 
-def exploration(found: Explored, metrics: Sequence[str] | None = None, *, log: bool = False) -> Figure:
-    """Draw means with their intervals: a panel a metric, a group a platform and workload, a colour a policy.
+def exploration(
+    found: Explored,
+    metrics: Sequence[str] | None = None,
+    *,
+    log: bool = False,
+    title: str | None = None,
+    figsize: Size | None = None,
+) -> Figure:
+    """Draw means with their intervals: a panel per metric, a group per platform and workload, a colour per policy.
 
     Parameters
     ----------
     found
-        what was measured
+        the results
     metrics
-        which; default: the SLR on machines, mean bounded slowdown and wait on clusters
+        their names; default: the SLR on machines, mean bounded slowdown and wait on clusters
     log
-        whether the axis of values is logarithmic
+        draw values on a logarithmic axis
+    title, figsize
+        title of the page; width and height of the figure, inches
 
     >>> from simmodel import explore
     >>> figure = exploration(explore("hetsim-slow", "random:tasks=20", ["hrr", "heft"], seeds=3))
     >>> [axes.get_ylabel() for axes in figure.axes]
     ['SLR']
     """
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise ImportError("plots need matplotlib: pip install 'simmodel[notebook]'") from None
     names = found.shown(metrics) if metrics is not None else _usual(found)
     groups, policies = _groups(found), found.labels("policy")
     wide = min(max(4.2, 1.5 + len(groups) * (0.35 + 0.17 * len(policies))), 14.0)
-    fig = plt.figure(figsize=(wide + 1.6, 0.5 + 2.7 * len(names)), layout="constrained")
+    fig = figure((wide + 1.6, 0.5 + 2.7 * len(names)), figsize, title)
     first: Axes | None = None
     for number, name in enumerate(names):
         ax = fig.add_subplot(len(names), 1, number + 1, sharex=first)
@@ -103,7 +108,7 @@ def _usual(found: Explored) -> list[str]:
 
 
 def _groups(found: Explored) -> list[tuple[str, str, str]]:
-    """Return platform, workload and what stands below them."""
+    """Return platform, workload and the label of each group."""
     platforms, workloads = found.labels("platform"), found.labels("workload")
     groups = []
     for platform in platforms:

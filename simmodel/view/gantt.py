@@ -1,4 +1,4 @@
-"""Executions over time: which processors or nodes they took, coloured by how long the jobs had waited."""
+"""Gantt charts of jobs: the processors or nodes of each execution over time, coloured by wait or another column."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from simmodel.errors import unknown
 from simmodel.metrics.packing import pack
-from simmodel.view.style import COLOURS, GREY, INK, axes, duration_colours, tidy, time_axis
+from simmodel.view.style import COLOURS, GREY, INK, Size, axes, duration_colours, tidy, time_axis
+from simmodel.work.table import distinct, rows_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,20 +23,20 @@ if TYPE_CHECKING:
 
 __all__ = ["gantt", "pieces", "shares"]
 
-EXACT = 5000  # pieces drawn one by one; more are averaged in an image
+EXACT = 5000  # up to so many rectangles are drawn one by one; more are averaged in an image
 
 
 def pieces(result: JobRecord, place: str | None = None) -> tuple[Table, NDArray[np.int64], NDArray[Any]]:
-    """Return the executions of a place, and for each rectangle of its chart: which execution, ``(low, high)`` rows.
+    """Return the executions of a place and, of each rectangle of its chart, the execution and its ``(low, high)`` rows.
+
+    Rows are nodes if they are identified, else processors as packed by :func:`simmodel.metrics.packing.pack`.
 
     Parameters
     ----------
     place
         its name; default: the first
-
-    Rows are the nodes where they are identified, else processors as packed by :func:`simmodel.metrics.packing.pack`.
     """
-    number = 0 if place is None else result.places["place"].tolist().index(place)
+    number = _place_number(result, place)
     name, size = result.places["place"][number], int(result.places["processors"][number])
     runs = result.runs.where(result.runs["place"] == name)
     held = runs["nodes"].tolist()
@@ -44,6 +46,13 @@ def pieces(result: JobRecord, place: str | None = None) -> tuple[Table, NDArray[
         return runs, found[:, 0], found[:, 1:]
     packed = pack(runs["start"], np.where(np.isnan(runs["end"]), result.ended, runs["end"]), runs["processors"], size)
     return runs, packed["index"], np.column_stack([packed["low"], packed["high"]])
+
+
+def _place_number(result: JobRecord, place: str | None) -> int:
+    names = result.places["place"].tolist()
+    if place is not None and place not in names:
+        raise unknown("place", place, names)
+    return 0 if place is None else names.index(place)
 
 
 def _spans(nodes: tuple[int, ...]) -> list[tuple[int, int]]:
@@ -58,7 +67,14 @@ def _spans(nodes: tuple[int, ...]) -> list[tuple[int, int]]:
 
 
 def gantt(
-    result: JobRecord, *, place: str | None = None, colour: str = "wait", scale: bool = True, ax: Axes | None = None
+    result: JobRecord,
+    *,
+    place: str | None = None,
+    colour: str = "wait",
+    scale: bool = True,
+    title: str | None = None,
+    figsize: Size | None = None,
+    ax: Axes | None = None,
 ) -> Axes:
     """Draw the executions of a place over time.
 
@@ -69,21 +85,27 @@ def gantt(
     place
         its name; default: the first
     colour
-        ``"wait"``, ``"job"`` (neighbours differ), or a column of the jobs such as ``"user"``
+        what colours tell apart: ``"wait"``, ``"job"``, or a column of the jobs such as ``"user"``
     scale
-        whether the scale of the waits stands beside the chart
-    ax
-        where to draw; default: a new figure
+        draw the colour bar of the waits
+    title, figsize, ax
+        another title (``""``: none); width and height of the new figure, inches; axes to draw on instead
+
+    Raises
+    ------
+    InputError
+        if the place or the column does not exist
     """
-    ax = axes(ax, (9.0, 4.0))
+    if colour not in ("wait", "job") and colour not in result.jobs:
+        raise unknown("colour", colour, dict.fromkeys(["wait", "job", *result.jobs.names]))
+    number = _place_number(result, place)
     runs, which, rows = pieces(result, place)
-    number = 0 if place is None else result.places["place"].tolist().index(place)
+    ax = axes(ax, (9.0, 4.0), figsize)
     nodes = int(result.places["nodes"][number])
     size = nodes or int(result.places["processors"][number])
     height = max(size, int(rows[:, 1].max()) if len(rows) else 1)
     end = np.where(np.isnan(runs["end"]), result.ended, runs["end"])
-    ids, first = np.unique(result.jobs["job"], return_index=True)
-    job = first[np.searchsorted(ids, runs["job"])] if len(ids) else np.zeros(0, dtype=np.int64)
+    job = rows_of(result.jobs["job"], runs["job"])
     shown: Any
     if colour == "wait":
         waits = np.nan_to_num(result.jobs["wait"][job])
@@ -95,14 +117,14 @@ def gantt(
         if scale and len(marks) > 1:
             _scale(ax, colours, norm, marks)
     else:
-        keys = job if colour == "job" else np.unique(result.jobs[colour][job], return_inverse=True)[1]
+        keys = job if colour == "job" else distinct(result.jobs[colour][job])[1]
         paint = np.array(COLOURS)[keys % len(COLOURS)]
         shown = _rectangles(ax, runs["start"][which], end[which], rows, paint[which])
     shown.set_rasterized(len(which) > 1000)
     ax.set_ylim(0, height)
     ax.set_ylabel("node" if nodes else "processor")
     time_axis(ax, result)
-    return tidy(ax, grid="")
+    return tidy(ax, grid="", title=title)
 
 
 def _rectangles(
@@ -132,7 +154,7 @@ def _image(
     colours: Colormap,
     height: int,
 ) -> AxesImage:
-    """Draw exact shares of pixels: the colour is the mean over what covers a pixel, the strength how much of it."""
+    """Draw an image: a pixel has the mean colour of the rectangles that cover it, as opaque as they cover it."""
     wide, tall = 1400, min(height, 360)
     x = [(each - result.started) / max(result.ended - result.started, 1e-9) * wide for each in (start, end)]
     y = [rows[:, i] * (tall / height) for i in (0, 1)]
@@ -147,7 +169,7 @@ def _image(
 def shares(
     x: list[NDArray[np.float64]], y: list[NDArray[np.float64]], weight: NDArray[np.float64], wide: int, tall: int
 ) -> NDArray[np.float64]:
-    """Add up rectangles with fractional edges in pixels, through the differences at their corners."""
+    """Return the sum of weighted rectangles with fractional edges in each pixel, from differences at their corners."""
     grid = np.zeros((tall + 2) * (wide + 2))
     for at_x, sign_x in zip(x, (1, -1), strict=True):
         column = np.clip(np.floor(at_x), 0, wide).astype(np.int64)

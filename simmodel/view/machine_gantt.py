@@ -1,4 +1,4 @@
-"""What the processors of a machine did over time, coloured by phase."""
+"""Gantt charts of machines: the phases of the tasks on each processor over time."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from simmodel.errors import unknown
 from simmodel.metrics.packing import pack
 from simmodel.records.task_moments import HELD, MOMENTS, PHASES, positions
 from simmodel.view.gantt import shares
-from simmodel.view.style import BLUE, GREY, INK, ORANGE, axes, span_axis, tidy
+from simmodel.view.style import BLUE, GREY, INK, ORANGE, Size, axes, span_axis, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,11 +19,11 @@ if TYPE_CHECKING:
 
     from simmodel.records.task_record import TaskRecord
 
-__all__ = ["LEGEND", "PHASE_COLOURS", "machine_gantt", "machine_time_axis", "used_processors"]
+__all__ = ["LEGEND", "PHASE_COLOURS", "machine_gantt", "machine_time_axis", "rows_named", "used_processors"]
 
-_SHOWN = 24  # of more processors, those that did nothing are left out
-EXACT = 4000  # pieces drawn one by one; more are averaged in an image
-LABELLED = 120  # executions that are named
+_SHOWN = 24  # of more processors, idle ones are left out
+EXACT = 4000  # up to so many rectangles are drawn one by one; more are averaged in an image
+LABELLED = 120  # up to so many executions are labelled
 
 PHASE_COLOURS = {
     "waiting for setup": "#e4e6ea",
@@ -33,7 +34,7 @@ PHASE_COLOURS = {
     "waiting for core": "#e4e6ea",
     "execution": BLUE,
 }
-"""The colours of the phases in which a task has its processor."""
+"""The colours of the phases in which a task holds its processor."""
 _FOR_OTHERS = "#efb48c"
 LEGEND = (
     ("execution", BLUE),
@@ -46,7 +47,7 @@ LEGEND = (
 
 
 def machine_time_axis(ax: Axes, result: TaskRecord) -> None:
-    """Let the x axis show the machine's time since the run began."""
+    """Label the x axis in the machine's time since the start of the run."""
     start, end = result.started, max(result.ended, result.started + 1e-9)
     unit = result.time_unit
     if unit == "s" and end - start >= 3:
@@ -66,7 +67,7 @@ def machine_time_axis(ax: Axes, result: TaskRecord) -> None:
 
 
 class _Pieces:
-    """Rectangles of a Gantt chart: rows, instants, and which phase of :data:`PHASES` (one more: work for others)."""
+    """The rectangles of a Gantt chart: rows, instants, and phase of :data:`PHASES` (one more: work for others)."""
 
     def __init__(self, result: TaskRecord) -> None:
         table = result.processors
@@ -87,7 +88,7 @@ class _Pieces:
             phase.append(np.full(len(tasks), at))
         cut = result.stopped
         place = positions(cut["processor"], table["processor"].tolist())
-        alone = np.flatnonzero(cores[place] == 1)  # of processors with many cores the rows are not known
+        alone = np.flatnonzero(cores[place] == 1)  # the rows of processors with several cores are unknown
         for at in (PHASES.index(name) for name in HELD):
             since, until = cut[MOMENTS[at]][alone], cut[MOMENTS[at + 1]][alone]
             kept = alone[until > since]
@@ -113,7 +114,7 @@ class _Pieces:
         self.phase = np.concatenate(phase)
 
     def _lanes(self, result: TaskRecord, shown: NDArray[np.int64], cores: NDArray[np.int64]) -> tuple[Any, Any]:
-        """Return the lowest and highest row of each task: the processor's, or some of its cores."""
+        """Return the lowest and highest row of each task: those of the processor, or of some of its cores."""
         bottom = self.first[result.placed[shown]].astype(np.float64)
         top = bottom + 1.0
         taken, ends = result.moments[2][shown], result.spans[1][-1][shown]
@@ -133,21 +134,28 @@ def machine_gantt(
     *,
     processors: Sequence[str] | None = None,
     labels: bool | None = None,
+    title: str | None = None,
+    figsize: Size | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw what each processor did over time, coloured by phase; a CPU core shows what it sets up for others.
+    """Draw the phases of each processor over time; CPU cores also show the setup they do for others.
 
-    Up to 4,000 rectangles are drawn one by one; of more, the height shows how much of its time a processor spent in
-    which phase, column of pixels by column.
+    Up to 4,000 rectangles are drawn one by one; of more, the height in each column of pixels is the share of time that
+    a processor spent in each phase.
 
     Parameters
     ----------
     processors
-        which, in this order from the top; default: all, but of more than 24 those that did something
+        names, from the top down; default: all, or the used ones of more than 24
     labels
-        whether executions carry the names of their tasks; default: where they are few
-    ax
-        where to draw; default: a new figure
+        label executions with their tasks; default: if they are few
+    title, figsize, ax
+        another title (``""``: none); width and height of the new figure, inches; axes to draw on instead
+
+    Raises
+    ------
+    InputError
+        if a processor is unknown
 
     >>> from simmodel.metrics._examples import two_kinds
     >>> [text.get_text() for text in machine_gantt(two_kinds()).get_yticklabels()]
@@ -157,9 +165,9 @@ def machine_gantt(
     pieces = _Pieces(result)
     sizes = np.diff(pieces.first)
     owner = np.searchsorted(pieces.first, pieces.low, side="right") - 1
-    chosen = used_processors(result) if processors is None else [names.index(name) for name in processors]
+    chosen = used_processors(result) if processors is None else rows_named("processor", processors, names)
     heights = sizes[chosen]
-    ax = axes(ax, (9.0, 0.9 + min(max(0.32 * heights.sum(), 1.0), 9.0)))
+    ax = axes(ax, (9.0, 0.9 + min(max(0.32 * heights.sum(), 1.0), 9.0)), figsize)
     tops = np.concatenate([[0], np.cumsum(heights)])
     shift = np.full(len(names), np.nan)
     shift[chosen] = tops[:-1] - pieces.first[chosen]
@@ -183,7 +191,7 @@ def machine_gantt(
         ax.axhline(edge, color="white", linewidth=2.0 if many else 0.6)
     machine_time_axis(ax, result)
     ax.tick_params(axis="y", length=0)
-    tidy(ax, grid="")
+    tidy(ax, grid="", title=title, pad=24)
     ax.spines["left"].set_visible(False)
     ax.tick_params(axis="y", length=0)
     _legend(ax, phase)
@@ -193,8 +201,17 @@ def machine_gantt(
     return ax
 
 
+def rows_named(kind: str, names: Sequence[str], known: Sequence[str]) -> list[int]:
+    """Return the positions of names among known ones; raises ``InputError`` for an unknown one."""
+    at = {name: row for row, name in enumerate(known)}
+    for name in names:
+        if name not in at:
+            raise unknown(kind, name, known)
+    return [at[name] for name in names]
+
+
 def used_processors(result: TaskRecord) -> list[int]:
-    """Return the rows of the processors that pictures show: all, but of more than 24 those that did something."""
+    """Return the rows of the processors that plots show: all, or the used ones of more than 24."""
     count = len(result.processors)
     used = np.unique(result.placed[result.placed >= 0])
     core = positions(result.cpu_phases["core"], result.processors["processor"].tolist())
@@ -217,7 +234,7 @@ def _bars(
     from matplotlib.collections import PolyCollection
 
     thick = phase == len(PHASES) - 1
-    inset = np.where(thick, 0.1, 0.22)  # what is not an execution is a thinner bar
+    inset = np.where(thick, 0.1, 0.22)  # phases other than execution are thinner
     corners: Any = np.stack(
         [
             np.stack([x, y], axis=1)
@@ -241,7 +258,7 @@ def _image(
     phase: NDArray[np.int64],
     rows: int,
 ) -> None:
-    """Draw how much of its time each row spent in which phase, pixel column by pixel column, from the bottom up."""
+    """Draw the share of time of each row in each phase, by columns of pixels, from the bottom up."""
     from matplotlib.colors import to_rgb
 
     wide, tall = 900, max(1, min(24, 960 // rows))
@@ -278,7 +295,7 @@ def _names(
     high: NDArray[np.float64],
     rows: NDArray[np.intp],
 ) -> None:
-    """Write the names of tasks into their bars, where they fit."""
+    """Label bars with their tasks if the labels fit."""
     figure: Any = ax.figure
     width = ax.get_position().width * figure.get_size_inches()[0] * 72
     span = max(result.ended - result.started, 1e-9)

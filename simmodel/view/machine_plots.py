@@ -1,4 +1,4 @@
-"""Pictures of a machine's run: what processors, links and memories did, and plans beside what happened."""
+"""Plots of a run of a machine: processors, links and memory pools over time, and plans against executions."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from simmodel.errors import InputError, unknown
 from simmodel.metrics.processors import link_load, load
 from simmodel.metrics.workflow import planned, summary
 from simmodel.metrics.workflow_report import machine_text
 from simmodel.platform.units import show_quantity
 from simmodel.records.task_moments import positions
 from simmodel.view.machine_gantt import LABELLED, LEGEND, machine_gantt, machine_time_axis, used_processors
-from simmodel.view.style import BLUE, COLOURS, GREY, INK, axes, tidy
+from simmodel.view.style import BLUE, COLOURS, GREY, INK, Size, axes, figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,21 +60,32 @@ def _unit_of(most: float) -> tuple[float, str]:
     return scale, show_quantity(scale, "B").lstrip("1")
 
 
-def memory(result: TaskRecord, *, pools: Sequence[str] | None = None, ax: Axes | None = None) -> Axes:
-    """Draw how many bytes of each memory pool are used over time.
+def memory(
+    result: TaskRecord,
+    *,
+    pools: Sequence[str] | None = None,
+    title: str | None = None,
+    figsize: Size | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the bytes used in each memory pool over time.
 
     Parameters
     ----------
     pools
-        which; default: those in which anything ever lay
-    ax
-        where to draw; default: a new figure
+        names; default: those that were ever used
+    title, figsize, ax
+        title; width and height of the new figure, inches; axes to draw on instead
 
     >>> from simmodel.metrics._examples import two_kinds
     >>> memory(two_kinds()).get_ylabel()
     'memory (B)'
     """
-    ax = axes(ax, (9.0, 1.8))
+    known = [pool.name for pool in result.spec.pools]
+    for name in pools or ():
+        if name not in known:
+            raise unknown("memory pool", name, known)
+    ax = axes(ax, (9.0, 1.8), figsize)
     used = {
         name: steps
         for name, steps in result.memory.items()
@@ -84,30 +96,40 @@ def memory(result: TaskRecord, *, pools: Sequence[str] | None = None, ax: Axes |
     ax.set_ylabel(f"memory ({unit})")
     ax.set_ylim(bottom=0)
     machine_time_axis(ax, result)
-    return tidy(ax)
+    return tidy(ax, title=title)
 
 
-def links(result: TaskRecord, *, names: Sequence[str] | None = None, ax: Axes | None = None) -> Axes:
-    """Draw the load of links over time, as part of their bandwidth.
+def links(
+    result: TaskRecord,
+    *,
+    names: Sequence[str] | None = None,
+    title: str | None = None,
+    figsize: Size | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the load of links over time, as a share of their bandwidth.
 
     Parameters
     ----------
     names
-        which; default: the seven that carried most
-    ax
-        where to draw; default: a new figure
+        names of links; default: the seven that carried most
+    title, figsize, ax
+        title; width and height of the new figure, inches; axes to draw on instead
 
     >>> from simmodel.metrics._examples import two_kinds
     >>> links(two_kinds()).get_ylabel()
     'load of links'
     """
-    ax = axes(ax, (9.0, 1.8))
     loads = link_load(result)
+    for name in names or ():
+        if name not in loads:
+            raise unknown("link", name, loads)
     if names is None:
         carried = sorted(
             ((-steps.integral(), i, name) for i, (name, steps) in enumerate(loads.items()) if steps.max() > 0)
         )
         names = [name for _, _, name in carried[: len(COLOURS)]]
+    ax = axes(ax, (9.0, 1.8), figsize)
     bandwidth = {link.name: link.bandwidth for link in result.spec.links}
     chosen = {name: loads[name] for name in names}
     _curves(ax, chosen, bandwidth)
@@ -116,11 +138,22 @@ def links(result: TaskRecord, *, names: Sequence[str] | None = None, ax: Axes | 
     ax.set_ylim(0, 1.05 * max(1.0, most))
     ax.yaxis.set_major_formatter(lambda value, _position: f"{100 * value:g} %")
     machine_time_axis(ax, result)
-    return tidy(ax)
+    return tidy(ax, title=title)
 
 
-def phases(result: TaskRecord, *, ax: Axes | None = None) -> Axes:
-    """Draw how much time each processor spent in each phase, as stacked bars; what is missing it stood idle.
+def phases(
+    result: TaskRecord,
+    *,
+    title: str | None = None,
+    figsize: Size | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the share of time of each processor in each phase as stacked bars; the rest is idle time.
+
+    Parameters
+    ----------
+    title, figsize, ax
+        title; width and height of the new figure, inches; axes to draw on instead
 
     >>> from simmodel.metrics._examples import two_kinds
     >>> len(phases(two_kinds()).patches) > 0
@@ -128,7 +161,7 @@ def phases(result: TaskRecord, *, ax: Axes | None = None) -> Axes:
     """
     shown = used_processors(result)
     names = result.processors["processor"][shown].tolist()
-    ax = axes(ax, (7.0, 0.9 + min(0.26 * len(names), 8.0)))
+    ax = axes(ax, (7.0, 0.9 + min(0.26 * len(names), 8.0)), figsize)
     table = load(result).where(shown)
     span = max(result.ended - result.started, 1e-9)
     own_core = np.array([spec.is_cpu for _, spec in result.spec.each_processor()])[shown]
@@ -148,30 +181,41 @@ def phases(result: TaskRecord, *, ax: Axes | None = None) -> Axes:
     ax.legend(
         frameon=False, fontsize=8.5, labelcolor=INK, loc="upper left", bbox_to_anchor=(1.0, 1.0), handlelength=1.0
     )
-    tidy(ax, grid="x")
+    tidy(ax, grid="x", title=title)
     ax.tick_params(axis="y", length=0)
     return ax
 
 
-def plan(result: TaskRecord, *, ax: Axes | None = None) -> Axes:
-    """Draw a planner's plan above what happened, processor by processor.
+def plan(
+    result: TaskRecord,
+    *,
+    title: str | None = None,
+    figsize: Size | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw a planner's plan above the executions, processor by processor.
+
+    Parameters
+    ----------
+    title, figsize, ax
+        title; width and height of the new figure, inches; axes to draw on instead
 
     Raises
     ------
-    ValueError
-        where the policy made no plan
+    InputError
+        if the policy made no plan
 
     >>> from simmodel.metrics._examples import two_kinds
     >>> plan(two_kinds())
     Traceback (most recent call last):
     ...
-    ValueError: a run whose policy planned expected, found one without a plan
+    simmodel.errors.InputError: example: must be a run under a planner
     """
     table = planned(result)
     if not len(table):
-        raise ValueError("a run whose policy planned expected, found one without a plan")
+        raise InputError("must be a run under a planner", source=result.name)
     names: list[str] = result.processors["processor"][used_processors(result)].tolist()
-    ax = axes(ax, (9.0, 0.9 + min(0.45 * len(names), 9.0)))
+    ax = axes(ax, (9.0, 0.9 + min(0.45 * len(names), 9.0)), figsize)
     few = len(table) <= LABELLED
     start, end = result.spans
     at = np.append(positions(table["planned_processor"], names), positions(result.tasks["processor"], names))
@@ -208,7 +252,7 @@ def plan(result: TaskRecord, *, ax: Axes | None = None) -> Axes:
     ax.axvline(float(table["planned_end"].max()), color=GREY, linewidth=1.0, linestyle="--")
     from matplotlib.patches import Patch
 
-    handles = [Patch(color=GREY, label="planned"), Patch(color=BLUE, label="happened")]
+    handles = [Patch(color=GREY, label="planned"), Patch(color=BLUE, label="executed")]
     ax.legend(
         handles=handles,
         frameon=False,
@@ -220,7 +264,7 @@ def plan(result: TaskRecord, *, ax: Axes | None = None) -> Axes:
         borderaxespad=0.2,
         handlelength=1.0,
     )
-    tidy(ax, grid="")
+    tidy(ax, grid="", title=title, pad=24)
     ax.tick_params(axis="y", length=0)
     return ax
 
@@ -229,18 +273,20 @@ _HEADLINE = ("makespan", "slr", "speedup", "utilisation", "energy")
 _WORDS = {"slr": "SLR", "speedup": "speedup", "utilisation": "busy"}
 
 
-def machine_overview(result: TaskRecord) -> Figure:
-    """Draw a run on one page: what each processor did, and below it the memory pools and the links."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise ImportError("plots need matplotlib: pip install 'simmodel[notebook]'") from None
+def machine_overview(result: TaskRecord, *, title: str | None = None, figsize: Size | None = None) -> Figure:
+    """Draw a run on one page: the phases of each processor and, below, the memory pools and the links.
+
+    Parameters
+    ----------
+    title, figsize
+        another title than the run's name (``""``: none); width and height of the figure, inches
+    """
     used = any(steps.max() > 0 for steps in result.memory.values())
     moved = len(result.transfers) > 0 and len(result.spec.links) > 0
     rows = float(result.processors["cores"][used_processors(result)].sum())
     high = min(max(0.3 * rows, 1.6), 7.0)
     ratios = [high, *([1.3] if used else []), *([1.3] if moved else [])]
-    fig = plt.figure(figsize=(10.5, sum(ratios) + 1.5), layout="constrained")
+    fig = figure((10.5, sum(ratios) + 1.5), figsize)
     engine: Any = fig.get_layout_engine()
     engine.set(w_pad=0.1, h_pad=0.06)
     grid = fig.add_gridspec(len(ratios), 1, height_ratios=ratios)
@@ -263,13 +309,13 @@ def machine_overview(result: TaskRecord) -> Figure:
     count = len(result.processors)
     head = f"{len(result.tasks):,} tasks on {result.spec.name} ({count} processors)"
     above: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points", "color": INK}
-    top.annotate(result.name, (0, 1), (0, 42), fontsize=14, fontweight="bold", **above)
+    top.annotate(result.name if title is None else title, (0, 1), (0, 42), fontsize=14, fontweight="bold", **above)
     top.annotate(" · ".join([head, *told]), (0, 1), (0, 27), fontsize=9.5, **above)
     return fig
 
 
 class MachinePlots:
-    """The pictures of one run of a machine, as ``result.plot``.
+    """The plots of one run of a machine: ``result.plot``.
 
     Parameters
     ----------
@@ -285,27 +331,47 @@ class MachinePlots:
         self._result = result
 
     def gantt(
-        self, *, processors: Sequence[str] | None = None, labels: bool | None = None, ax: Axes | None = None
+        self,
+        *,
+        processors: Sequence[str] | None = None,
+        labels: bool | None = None,
+        title: str | None = None,
+        figsize: Size | None = None,
+        ax: Axes | None = None,
     ) -> Axes:
-        """Draw what each processor did; options as of :func:`machine_gantt`."""
-        return machine_gantt(self._result, processors=processors, labels=labels, ax=ax)
+        """Draw the phases of each processor over time; see :func:`machine_gantt`."""
+        return machine_gantt(self._result, processors=processors, labels=labels, title=title, figsize=figsize, ax=ax)
 
-    def memory(self, *, pools: Sequence[str] | None = None, ax: Axes | None = None) -> Axes:
-        """Draw the use of memory pools over time; options as of :func:`memory`."""
-        return memory(self._result, pools=pools, ax=ax)
+    def memory(
+        self,
+        *,
+        pools: Sequence[str] | None = None,
+        title: str | None = None,
+        figsize: Size | None = None,
+        ax: Axes | None = None,
+    ) -> Axes:
+        """Draw the use of memory pools over time; see :func:`memory`."""
+        return memory(self._result, pools=pools, title=title, figsize=figsize, ax=ax)
 
-    def links(self, *, names: Sequence[str] | None = None, ax: Axes | None = None) -> Axes:
-        """Draw the load of links over time; options as of :func:`links`."""
-        return links(self._result, names=names, ax=ax)
+    def links(
+        self,
+        *,
+        names: Sequence[str] | None = None,
+        title: str | None = None,
+        figsize: Size | None = None,
+        ax: Axes | None = None,
+    ) -> Axes:
+        """Draw the load of links over time; see :func:`links`."""
+        return links(self._result, names=names, title=title, figsize=figsize, ax=ax)
 
-    def phases(self, *, ax: Axes | None = None) -> Axes:
-        """Draw the time of each processor in each phase; options as of :func:`phases`."""
-        return phases(self._result, ax=ax)
+    def phases(self, *, title: str | None = None, figsize: Size | None = None, ax: Axes | None = None) -> Axes:
+        """Draw the share of time of each processor in each phase; see :func:`phases`."""
+        return phases(self._result, title=title, figsize=figsize, ax=ax)
 
-    def plan(self, *, ax: Axes | None = None) -> Axes:
-        """Draw the plan above what happened; options as of :func:`plan`."""
-        return plan(self._result, ax=ax)
+    def plan(self, *, title: str | None = None, figsize: Size | None = None, ax: Axes | None = None) -> Axes:
+        """Draw the plan above the executions; see :func:`plan`."""
+        return plan(self._result, title=title, figsize=figsize, ax=ax)
 
-    def overview(self) -> Figure:
-        """Draw the run on one page."""
-        return machine_overview(self._result)
+    def overview(self, *, title: str | None = None, figsize: Size | None = None) -> Figure:
+        """Draw the run on one page; see :func:`machine_overview`."""
+        return machine_overview(self._result, title=title, figsize=figsize)

@@ -1,4 +1,4 @@
-"""Pictures of a network: the load of its links over time, and transfers beside their time alone."""
+"""Plots of a network: the load of its links over time, and the time of transfers against that without contention."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from simmodel.platform.units import show_quantity
-from simmodel.view.style import BLUE, COLOURS, GREY, ORANGE, axes, duration_axis, span_axis, tidy
+from simmodel.view.style import BLUE, COLOURS, GREY, ORANGE, Size, axes, duration_axis, span_axis, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,7 +21,14 @@ __all__ = ["link_load", "transfer_times"]
 _POINTS = 800
 
 
-def link_load(record: NetworkRecorder, links: Sequence[str] | None = None, *, ax: Axes | None = None) -> Axes:
+def link_load(
+    record: NetworkRecorder,
+    links: Sequence[str] | None = None,
+    *,
+    title: str | None = None,
+    figsize: Size | None = None,
+    ax: Axes | None = None,
+) -> Axes:
     """Draw the load of links over time; a single one with its capacity, several as parts of theirs.
 
     Long records are shown as exact averages over equal intervals.
@@ -29,11 +36,11 @@ def link_load(record: NetworkRecorder, links: Sequence[str] | None = None, *, ax
     Parameters
     ----------
     record
-        what was recorded
+        the recorder of the network
     links
         names of links; default: the seven that carried most
-    ax
-        where to draw; default: a new figure
+    title, figsize, ax
+        another title (``""``: none); width and height of the new figure, inches; axes to draw on instead
 
     >>> from simmodel import Environment
     >>> from simmodel.platform import LinkSpec
@@ -46,11 +53,13 @@ def link_load(record: NetworkRecorder, links: Sequence[str] | None = None, *, ax
     >>> link_load(record).get_ylabel()
     'load of wan (Bps)'
     """
-    ax = axes(ax)
     if links is None:
         table = record.links()
         most = np.argsort(-table["bytes"], kind="stable")[: len(COLOURS)]
         links = [str(table["link"][row]) for row in most]
+    for name in links:
+        record.load(name)  # raises if the link is unknown
+    ax = axes(ax, figsize=figsize)
     end = record.started
     for name, colour in zip(links, COLOURS * (1 + len(links) // len(COLOURS)), strict=False):
         load, capacity = record.load(name), record.capacity(name)
@@ -74,7 +83,7 @@ def link_load(record: NetworkRecorder, links: Sequence[str] | None = None, *, ax
     if links:
         ax.legend(frameon=False, fontsize=8.5, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     span_axis(ax, record.started, end)
-    return tidy(ax)
+    return tidy(ax, title=title)
 
 
 def _part(load: NDArray[np.float64], capacity: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -82,17 +91,30 @@ def _part(load: NDArray[np.float64], capacity: NDArray[np.float64]) -> NDArray[n
 
 
 def _scale(most: float) -> tuple[float, str]:
-    """Return how many bytes/s a tick counts, and how that is called."""
+    """Return the unit of the axis in bytes/s, and its symbol."""
     power = min(max(int(np.log10(most)) // 3, 0), 8) if most > 0 else 0
     scale = 1000.0**power
     return scale, show_quantity(scale, "B/s").lstrip("1")
 
 
-def transfer_times(record: NetworkRecorder, *, ax: Axes | None = None) -> Axes:
-    """Draw how long each transfer that is done took, beside how long it would have taken alone.
+def transfer_times(
+    record: NetworkRecorder,
+    *,
+    title: str | None = None,
+    figsize: Size | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the time that each finished transfer took, and the time it would have taken alone.
 
     Up to 60 are bars from their start, the time alone dark and the queueing after it light; more are points over the
-    time alone, with the line on which nothing is lost.
+    time alone, with the line on which both are equal.
+
+    Parameters
+    ----------
+    record
+        the recorder of the network
+    title, figsize, ax
+        another title (``""``: none); width and height of the new figure, inches; axes to draw on instead
 
     >>> from simmodel import Environment
     >>> from simmodel.platform import LinkSpec
@@ -109,7 +131,7 @@ def transfer_times(record: NetworkRecorder, *, ax: Axes | None = None) -> Axes:
     table = table.where(table["status"] == "done")
     alone, queueing, start = table["alone"], table["queueing"], table["start"]
     if len(table) > 60:
-        ax = axes(ax, (4.6, 4.2))
+        ax = axes(ax, (4.6, 4.2), figsize)
         most = float((alone + queueing).max())
         least = max(float(alone[alone > 0].min(initial=most)), most * 1e-6, 1e-9)
         ax.plot([0, most], [0, most], color=GREY, linewidth=0.8)
@@ -118,8 +140,8 @@ def transfer_times(record: NetworkRecorder, *, ax: Axes | None = None) -> Axes:
         ax.set_ylabel("time taken")
         duration_axis(ax.xaxis, most, shortest=least)
         duration_axis(ax.yaxis, most, shortest=least)
-        return tidy(ax, grid="both")
-    ax = axes(ax, (8.0, 1.0 + 0.16 * len(table)))
+        return tidy(ax, grid="both", title=title)
+    ax = axes(ax, (8.0, 1.0 + 0.16 * len(table)), figsize)
     rows = np.arange(len(table))
     ax.barh(rows, alone, left=start, height=0.7, color=BLUE, label="alone")
     ax.barh(rows, queueing, left=start + alone, height=0.7, color=ORANGE, alpha=0.55, label="queueing")
@@ -130,4 +152,4 @@ def transfer_times(record: NetworkRecorder, *, ax: Axes | None = None) -> Axes:
     span_axis(ax, record.started, end)
     if len(table):
         ax.legend(frameon=False, fontsize=8.5, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    return tidy(ax, grid="x")
+    return tidy(ax, grid="x", title=title)

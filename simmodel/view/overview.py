@@ -1,4 +1,4 @@
-"""Whole pages: one run at a glance, and several runs side by side."""
+"""Whole pages: one run of jobs at a glance, and several runs side by side."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simmodel.metrics.batch import summary
+from simmodel.metrics.batch import TAU, Cut, summary
 from simmodel.metrics.comparison import compare
 from simmodel.metrics.report import metric_text
 from simmodel.view.gantt import EXACT, gantt, pieces
 from simmodel.view.result_plots import cdf, queue, utilisation, value_by_bin
-from simmodel.view.style import COLOURS, INK, tidy
+from simmodel.view.style import COLOURS, INK, Size, figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,31 +36,27 @@ _WORDS = {
 }
 
 
-def _figure(width: float, height: float) -> Figure:
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise ImportError("plots need matplotlib: pip install 'simmodel[notebook]'") from None
-    return plt.figure(figsize=(width, height), layout="constrained")
-
-
 def _space(fig: Figure, wide: float, high: float) -> None:
     engine: Any = fig.get_layout_engine()
     engine.set(w_pad=wide, h_pad=high)
 
 
-def overview(result: JobRecord) -> Figure:
-    """Draw one run on one page: processors and queue over time, wait by size, and who waited how long.
+def overview(result: JobRecord, *, title: str | None = None, figsize: Size | None = None) -> Figure:
+    """Draw one run on one page: processors and queue over time, wait by size, and the distribution of waits.
 
-    A run of few executions shows each of them on its processors or nodes, a longer one how many were busy.
+    The first panel is a Gantt chart of a run of few executions, and the number of busy processors of a longer one.
+
+    Parameters
+    ----------
+    title, figsize
+        another title than the run's name (``""``: none); width and height of the figure, inches
     """
-    fig = _figure(10.5, 7.6)
+    fig = figure((10.5, 7.6), figsize)
     _space(fig, 0.12, 0.08)
     grid = fig.add_gridspec(3, 2, height_ratios=(1.7, 0.9, 1.35))
     top, middle = fig.add_subplot(grid[0, :]), fig.add_subplot(grid[1, :])
     if len(result.places) == 1 and len(result.runs) <= EXACT and len(pieces(result)[1]) <= EXACT:
-        gantt(result, ax=top)
-        tidy(top, grid="", title="executions, darker the longer the job had waited")
+        gantt(result, title="executions, darker the longer the job had waited", ax=top)
     else:
         utilisation(result, ax=top)
     top.set_xlabel("")
@@ -71,7 +67,7 @@ def overview(result: JobRecord) -> Figure:
     told = [f"{_WORDS[name]} {metric_text(name, metrics[name])}" for name in _HEADLINE if math.isfinite(metrics[name])]
     head = f"{len(result.jobs):,} jobs on {result.processors:,} processors"
     above: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points", "color": INK}
-    top.annotate(result.name, (0, 1), (0, 44), fontsize=14, fontweight="bold", **above)
+    top.annotate(result.name if title is None else title, (0, 1), (0, 44), fontsize=14, fontweight="bold", **above)
     top.annotate(" · ".join([head, *told]), (0, 1), (0, 28), fontsize=9.5, **above)
     return fig
 
@@ -80,25 +76,31 @@ def comparison(
     results: Sequence[Measured],
     *,
     metrics: Sequence[str] | None = None,
-    **options: float | str | None,
+    warmup: Cut = None,
+    cooldown: Cut = None,
+    tau: float = TAU,
+    title: str | None = None,
+    figsize: Size | None = None,
 ) -> Figure:
-    """Draw metrics of several results as bars, one panel a metric, in the order given.
+    """Draw metrics of several results as bars, one panel per metric, in the order of the results.
 
     Parameters
     ----------
     metrics
-        which of the results' ``METRICS``; default: waits, slowdown, utilisation and queue of jobs, or makespan, SLR,
-        speedup and utilisation of tasks
-    options
-        as of their ``metrics()``
+        names of the results' ``METRICS``; default: wait, slowdown, utilisation and queue length of jobs, or makespan,
+        SLR, speedup and utilisation of tasks
+    warmup, cooldown, tau
+        of metrics of jobs, as of :func:`simmodel.metrics.batch.summary`
+    title, figsize
+        title of the page; width and height of the figure, inches
     """
     first = results[0]
     if metrics is None:
         metrics = next(names for names in _COMPARED if first.METRICS.keys() >= set(names))
-    table = compare(results, metrics, **options)
+    table = compare(results, metrics, warmup=warmup, cooldown=cooldown, tau=tau)
     columns = min(2, len(metrics))
     rows = -(-len(metrics) // columns)
-    fig = _figure(5.2 * columns, 0.9 + rows * (0.7 + 0.3 * len(results)))
+    fig = figure((5.2 * columns, 0.9 + rows * (0.7 + 0.3 * len(results))), figsize, title)
     _space(fig, 0.12, 0.1)
     names = table["result"].tolist()
     for number, name in enumerate(metrics):

@@ -1,7 +1,7 @@
-"""All pictures in one place; matplotlib is imported when one is drawn.
+"""All plots in one place; matplotlib is imported when one is drawn.
 
-Each function draws on ``ax`` or on a new figure and returns the axes (whole pages return their figure), so that a
-picture can be changed before it is saved.
+Each function draws on ``ax`` or on a new figure of ``figsize`` inches and returns the axes; whole pages return their
+figure. ``title`` replaces the default title.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from simmodel.view.gantt import gantt
 from simmodel.view.overview import comparison, overview
 from simmodel.view.radar import portfolio_page, radar, score_over_time, starts_by_policy
 from simmodel.view.result_plots import cdf, power_over_time, queue, utilisation, value_by_bin
+from simmodel.view.style import BLUE, COLOURS, ORANGE, Size
 from simmodel.view.workload_plots import arrivals, size_and_run
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ __all__ = [
 
 
 class ResultPlots:
-    """The pictures of one result, as ``result.plot``.
+    """The plots of one result of jobs: ``result.plot``.
 
     Parameters
     ----------
@@ -58,22 +59,52 @@ class ResultPlots:
         self._result = result
 
     def gantt(
-        self, *, place: str | None = None, colour: str = "wait", scale: bool = True, ax: Axes | None = None
+        self,
+        *,
+        place: str | None = None,
+        colour: str = "wait",
+        scale: bool = True,
+        title: str | None = None,
+        figsize: Size | None = None,
+        ax: Axes | None = None,
     ) -> Axes:
-        """Draw executions on processors or nodes; options as of :func:`gantt`."""
-        return gantt(self._result, place=place, colour=colour, scale=scale, ax=ax)
+        """Draw executions on processors or nodes over time; see :func:`gantt`."""
+        return gantt(self._result, place=place, colour=colour, scale=scale, title=title, figsize=figsize, ax=ax)
 
-    def utilisation(self, *, place: str | None = None, ax: Axes | None = None) -> Axes:
-        """Draw busy processors over time; options as of :func:`utilisation`."""
-        return utilisation(self._result, place=place, ax=ax)
+    def utilisation(
+        self,
+        *,
+        place: str | None = None,
+        colour: str = BLUE,
+        title: str | None = None,
+        figsize: Size | None = None,
+        ax: Axes | None = None,
+    ) -> Axes:
+        """Draw busy processors over time; see :func:`utilisation`."""
+        return utilisation(self._result, place=place, colour=colour, title=title, figsize=figsize, ax=ax)
 
-    def queue(self, *, processors: bool = False, ax: Axes | None = None) -> Axes:
-        """Draw waiting jobs over time; options as of :func:`queue`."""
-        return queue(self._result, processors=processors, ax=ax)
+    def queue(
+        self,
+        *,
+        processors: bool = False,
+        colour: str = ORANGE,
+        title: str | None = None,
+        figsize: Size | None = None,
+        ax: Axes | None = None,
+    ) -> Axes:
+        """Draw waiting jobs over time; see :func:`queue`."""
+        return queue(self._result, processors=processors, colour=colour, title=title, figsize=figsize, ax=ax)
 
-    def power(self, *, ax: Axes | None = None) -> Axes:
-        """Draw power over time; options as of :func:`power_over_time`."""
-        return power_over_time(self._result, ax=ax)
+    def power(
+        self,
+        *,
+        colour: str = COLOURS[2],
+        title: str | None = None,
+        figsize: Size | None = None,
+        ax: Axes | None = None,
+    ) -> Axes:
+        """Draw power over time; see :func:`power_over_time`."""
+        return power_over_time(self._result, colour=colour, title=title, figsize=figsize, ax=ax)
 
     def wait_by_bin(
         self,
@@ -82,23 +113,45 @@ class ResultPlots:
         *,
         value: str = "wait",
         statistic: str = "mean",
+        colour: str = BLUE,
+        title: str | None = None,
+        figsize: Size | None = None,
         ax: Axes | None = None,
     ) -> Axes:
-        """Draw the wait by size or another column; options as of :func:`value_by_bin`."""
-        return value_by_bin(self._result, by=by, bins=bins, value=value, statistic=statistic, ax=ax)
+        """Draw the wait or another value by size or another column; see :func:`value_by_bin`."""
+        return value_by_bin(
+            self._result,
+            by=by,
+            bins=bins,
+            value=value,
+            statistic=statistic,
+            colour=colour,
+            title=title,
+            figsize=figsize,
+            ax=ax,
+        )
 
-    def cdf(self, value: str = "wait", *, ax: Axes | None = None) -> Axes:
-        """Draw a cumulative distribution; options as of :func:`cdf`."""
-        return cdf(self._result, value=value, ax=ax)
+    def cdf(
+        self,
+        value: str = "wait",
+        *,
+        title: str | None = None,
+        figsize: Size | None = None,
+        ax: Axes | None = None,
+    ) -> Axes:
+        """Draw a cumulative distribution; see :func:`cdf`."""
+        return cdf(self._result, value=value, title=title, figsize=figsize, ax=ax)
 
-    def scores(self, *, ax: Axes | None = None) -> Axes:
-        """Draw the scores of a portfolio's policies over time; options as of :func:`score_over_time`."""
-        return score_over_time(self._result, ax=ax)
+    def scores(self, *, title: str | None = None, figsize: Size | None = None, ax: Axes | None = None) -> Axes:
+        """Draw the scores of a portfolio's policies over time; see :func:`score_over_time`."""
+        return score_over_time(self._result, title=title, figsize=figsize, ax=ax)
 
-    def starts_by_policy(self, *, ax: Axes | None = None) -> Axes:
-        """Draw the jobs started by each policy of a portfolio; options as of :func:`starts_by_policy`."""
-        return starts_by_policy(self._result, ax=ax)
+    def starts_by_policy(
+        self, *, title: str | None = None, figsize: Size | None = None, ax: Axes | None = None
+    ) -> Axes:
+        """Draw the jobs started by each policy of a portfolio; see :func:`starts_by_policy`."""
+        return starts_by_policy(self._result, title=title, figsize=figsize, ax=ax)
 
-    def overview(self) -> Figure:
-        """Draw the run on one page."""
-        return overview(self._result)
+    def overview(self, *, title: str | None = None, figsize: Size | None = None) -> Figure:
+        """Draw the run on one page; see :func:`overview`."""
+        return overview(self._result, title=title, figsize=figsize)

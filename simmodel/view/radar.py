@@ -1,18 +1,19 @@
-"""Pictures of a portfolio of policies: the radar chart, who started how much, and the scores over time."""
+"""Plots of a portfolio of policies: radar chart, jobs started by each policy, and scores over time."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from simmodel.metrics.objective_scores import MEASURES, Kiviat, started_shares
-from simmodel.view.style import COLOURS, GREY, INK, PALE, axes, tidy, time_axis
+from simmodel.metrics.objective_scores import MEASURES, Kiviat, not_a_portfolio, started_shares
+from simmodel.view.style import COLOURS, GREY, INK, PALE, Size, axes, figure, tidy, time_axis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.patches import Polygon
     from numpy.typing import ArrayLike
 
     from simmodel.records.job_record import JobRecord
@@ -20,22 +21,28 @@ if TYPE_CHECKING:
 __all__ = ["portfolio_page", "radar", "score_over_time", "starts_by_policy"]
 
 
-def radar(chart: Kiviat, *, ax: Axes | None = None) -> Axes:
+def radar(
+    chart: Kiviat,
+    *,
+    title: str | None = None,
+    figsize: Size | None = None,
+    ax: Axes | None = None,
+) -> Axes:
     """Draw a Kiviat figure: each run a polygon, the worst of the runs in the middle of an axis and the best at its end.
 
     Parameters
     ----------
     chart
-        as :func:`simmodel.metrics.objective_scores.kiviat` makes it
-    ax
-        where to draw, with equal scales; default: a new figure
+        as :func:`simmodel.metrics.objective_scores.kiviat` returns it
+    title, figsize, ax
+        another title (``""``: none); width and height of the new figure, inches; axes to draw on instead
     """
-    ax = axes(ax, (5.2, 4.6))
+    ax = axes(ax, (5.2, 4.6), figsize)
     count = len(chart.axes)
     angles = np.pi / 2 - 2 * np.pi * np.arange(count) / count  # the first at the top, then clockwise
     spokes = np.column_stack([np.cos(angles), np.sin(angles)])
     for part in (0.25, 0.5, 0.75, 1.0):
-        ax.add_patch(_polygon(part * spokes, fill=False, edgecolor=PALE, linewidth=0.8))
+        ax.add_patch(_polygon(part * spokes, edge=PALE))
     for i, name in enumerate(chart.axes):
         ax.plot([0, spokes[i, 0]], [0, spokes[i, 1]], color=PALE, linewidth=0.8)
         side = {-1: "right", 0: "center", 1: "left"}[int(np.sign(np.round(spokes[i, 0], 6)))]
@@ -50,7 +57,7 @@ def radar(chart: Kiviat, *, ax: Axes | None = None) -> Axes:
     for number, (name, radii, area) in enumerate(zip(chart.names, chart.radii, chart.areas.tolist(), strict=True)):
         colour = COLOURS[number % len(COLOURS)]
         corners = np.nan_to_num(radii)[:, None] * spokes
-        ax.add_patch(_polygon(corners, facecolor=colour, edgecolor="none", alpha=0.12))
+        ax.add_patch(_polygon(corners, face=colour, alpha=0.12))
         closed = np.vstack([corners, corners[:1]])
         ax.plot(closed[:, 0], closed[:, 1], color=colour, linewidth=1.6, marker="o", markersize=3.5)
         ax.plot([], [], color=colour, linewidth=1.6, marker="o", markersize=3.5, label=f"{name}, area {area:.2f}")
@@ -59,14 +66,15 @@ def radar(chart: Kiviat, *, ax: Axes | None = None) -> Axes:
     ax.set_aspect("equal")
     ax.set_axis_off()
     ax.legend(loc="upper left", bbox_to_anchor=(-0.05, 0.02), ncols=2, frameon=False, fontsize=8.5, labelcolor=INK)
-    ax.set_title("the best run on each axis is 1, the worst 0", loc="left", fontsize=10, color=INK)
+    own = "the best run on each axis is 1, the worst 0"
+    ax.set_title(own if title is None else title, loc="left", fontsize=10, color=INK)
     return ax
 
 
-def _polygon(corners: ArrayLike, **options: Any) -> Any:
+def _polygon(corners: ArrayLike, *, face: str = "none", edge: str = "none", alpha: float = 1.0) -> Polygon:
     from matplotlib.patches import Polygon
 
-    return Polygon(corners, closed=True, **options)
+    return Polygon(np.asarray(corners), closed=True, facecolor=face, edgecolor=edge, linewidth=0.8, alpha=alpha)
 
 
 def _colours(names: Sequence[str]) -> dict[str, str]:
@@ -74,24 +82,35 @@ def _colours(names: Sequence[str]) -> dict[str, str]:
 
 
 def _policies(result: JobRecord) -> list[str]:
-    """The policies of the portfolio in the order in which it has them, and others that started jobs."""
+    """Return the policies of the portfolio in its order, then others that started jobs."""
     scores = result.choices
     named = dict.fromkeys(scores["policy"].tolist()) if scores is not None else {}
     return list(named | dict.fromkeys(started_shares(result)["policy"].tolist()))
 
 
-def starts_by_policy(result: JobRecord, *, ax: Axes | None = None) -> Axes:
+def starts_by_policy(
+    result: JobRecord,
+    *,
+    title: str | None = None,
+    figsize: Size | None = None,
+    ax: Axes | None = None,
+) -> Axes:
     """Draw how many jobs each policy of a portfolio had started over time, and its share at the end.
 
     Parameters
     ----------
     result
         of a run under a portfolio
-    ax
-        where to draw; default: a new figure
+    title, figsize, ax
+        another title (``""``: none); width and height of the new figure, inches; axes to draw on instead
+
+    Raises
+    ------
+    InputError
+        if the run was not under a portfolio
     """
-    ax = axes(ax)
     names = _policies(result)
+    ax = axes(ax, figsize=figsize)
     jobs = result.jobs.where(result.jobs["started_by"].astype(str) != "")
     total = max(len(jobs), 1)
     for name, colour in _colours(names).items():
@@ -104,28 +123,34 @@ def starts_by_policy(result: JobRecord, *, ax: Axes | None = None) -> Axes:
     ax.set_ylabel("jobs started")
     time_axis(ax, result)
     ax.legend(frameon=False, fontsize=8.5, labelcolor=INK)
-    return tidy(ax, title="jobs started by each policy of the portfolio")
+    return tidy(ax, title=title, default="jobs started by each policy of the portfolio")
 
 
-def score_over_time(result: JobRecord, *, ax: Axes | None = None) -> Axes:
-    """Draw the score of each policy at each choice of a portfolio; below, the policy that was chosen.
+def score_over_time(
+    result: JobRecord,
+    *,
+    title: str | None = None,
+    figsize: Size | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the score of each policy at each choice of a portfolio and, below, the policy that was chosen.
 
     Parameters
     ----------
     result
         of a run under a portfolio
-    ax
-        where to draw; default: a new figure
+    title, figsize, ax
+        another title (``""``: none); width and height of the new figure, inches; axes to draw on instead
 
     Raises
     ------
-    ValueError
-        where the run was none of a portfolio
+    InputError
+        if the run was not under a portfolio
     """
     scores = result.choices
     if scores is None:
-        raise ValueError(f"{result.name}: a run under a portfolio expected; it has no scores")
-    ax = axes(ax)
+        raise not_a_portfolio(result)
+    ax = axes(ax, figsize=figsize)
     names = list(dict.fromkeys(scores["policy"].tolist()))
     known = scores["score"][np.isfinite(scores["score"])]
     most = float(known.max(initial=0.0)) or 1.0
@@ -141,7 +166,7 @@ def score_over_time(result: JobRecord, *, ax: Axes | None = None) -> Axes:
     time_axis(ax, result)
     ticks = [tick for tick in ax.get_yticks() if 0 <= tick <= 1.05 * most]
     ax.set_yticks([*ticks, *levels], [*(f"{tick:g}" for tick in ticks), *names])
-    tidy(ax, title="scores at each choice, and below them the policy that was chosen")
+    tidy(ax, title=title, default="scores at each choice, and below them the policy that was chosen")
     for label, colour in zip(ax.get_yticklabels()[len(ticks) :], _colours(names).values(), strict=True):
         label.set_color(colour)
     ax.grid(False, axis="y")
@@ -150,7 +175,9 @@ def score_over_time(result: JobRecord, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def portfolio_page(result: JobRecord, chart: Kiviat | None = None) -> Figure:
+def portfolio_page(
+    result: JobRecord, chart: Kiviat | None = None, *, title: str | None = None, figsize: Size | None = None
+) -> Figure:
     """Draw a run under a portfolio on one page: scores, jobs started by each policy, and the radar chart.
 
     Parameters
@@ -158,13 +185,18 @@ def portfolio_page(result: JobRecord, chart: Kiviat | None = None) -> Figure:
     result
         of a run under a portfolio
     chart
-        of this run beside others; default: none is drawn
+        of this run and others; default: no radar chart
+    title, figsize
+        title of the page; width and height of the figure, inches
+
+    Raises
+    ------
+    InputError
+        if the run was not under a portfolio
     """
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise ImportError("plots need matplotlib: pip install 'simmodel[notebook]'") from None
-    fig = plt.figure(figsize=(11.5, 6.2) if chart is not None else (8.0, 6.2), layout="constrained")
+    if result.choices is None:
+        raise not_a_portfolio(result)
+    fig = figure((11.5, 6.2) if chart is not None else (8.0, 6.2), figsize, title)
     grid = fig.add_gridspec(2, 2 if chart is not None else 1, width_ratios=(1.35, 1) if chart is not None else None)
     score_over_time(result, ax=fig.add_subplot(grid[0, 0]))
     starts_by_policy(result, ax=fig.add_subplot(grid[1, 0]))

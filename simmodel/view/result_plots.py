@@ -1,4 +1,4 @@
-"""Pictures of one run: what was busy, who waited, and for how long."""
+"""Plots of one run of jobs: utilisation, queue, power, waits in bins and distributions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,19 @@ import numpy as np
 from simmodel.metrics.batch import job_values
 from simmodel.metrics.bins import BINS, binned
 from simmodel.records.steps import Steps
-from simmodel.view.style import BLUE, COLOURS, GREY, INK, ORANGE, axes, duration_axis, tidy, time_axis
+from simmodel.view.style import (
+    BLUE,
+    COLOURS,
+    GREY,
+    INK,
+    ORANGE,
+    Size,
+    axes,
+    checked_colour,
+    duration_axis,
+    tidy,
+    time_axis,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["cdf", "power_over_time", "queue", "utilisation", "value_by_bin"]
 
 _POINTS = 400
-# What a long run is averaged over, s: lengths that keep the rhythm of days and weeks visible, or level it.
+# Intervals (s) over which a long run is averaged: lengths that keep or level the rhythm of days and weeks.
 _INTERVALS = tuple(
     (size * unit, f"{size} {name}s" if size > 1 else f"{'an' if name == 'hour' else 'a'} {name}")
     for unit, name, sizes in (
@@ -45,7 +57,7 @@ _NAMES = {
 
 
 def _area(ax: Axes, steps: Steps, colour: str) -> str:
-    """Draw a step function, averaged where it has too many steps for a picture; return a note of that."""
+    """Draw a step function, averaged if it has too many steps for a plot; return a note on the averaging."""
     steps, note = _levelled(steps)
     times, values = steps.curve()
     ax.fill_between(times, values, step="post", color=colour, alpha=0.25, linewidth=0)
@@ -66,7 +78,15 @@ def _levelled(steps: Steps) -> tuple[Steps, str]:
     return Steps(edges[:-1], steps.averages(edges), steps.end), f" (averages over {text})"
 
 
-def utilisation(result: JobRecord, *, place: str | None = None, ax: Axes | None = None) -> Axes:
+def utilisation(
+    result: JobRecord,
+    *,
+    place: str | None = None,
+    colour: str = BLUE,
+    title: str | None = None,
+    figsize: Size | None = None,
+    ax: Axes | None = None,
+) -> Axes:
     """Draw the busy processors over time, and those that were up.
 
     A long run is shown as exact averages over hours or days.
@@ -74,13 +94,15 @@ def utilisation(result: JobRecord, *, place: str | None = None, ax: Axes | None 
     Parameters
     ----------
     place
-        one place; default: all together
-    ax
-        where to draw; default: a new figure
+        its name; default: all places together
+    colour
+        any colour of matplotlib
+    title, figsize, ax
+        another title (``""``: none); width and height of the new figure, inches; axes to draw on instead
     """
-    ax = axes(ax)
     busy, capacity = result.busy(place), result.capacity(place)
-    note = _area(ax, busy, BLUE)
+    colour, ax = checked_colour(colour), axes(ax, figsize=figsize)
+    note = _area(ax, busy, colour)
     times, values = capacity.thinned(_POINTS).curve()
     ax.plot(times, values, drawstyle="steps-post", color=GREY, linewidth=1, linestyle=(0, (4, 3)))
     ax.set_ylim(0, 1.05 * max(capacity.max(), busy.max(), 1))
@@ -88,40 +110,66 @@ def utilisation(result: JobRecord, *, place: str | None = None, ax: Axes | None 
     time_axis(ax, result)
     up = capacity.integral()
     share = f"busy processors, {100 * busy.integral() / up:.1f} % of those up" if up else "busy processors"
-    return tidy(ax, title=share + note)
+    return tidy(ax, title=title, default=share + note)
 
 
-def queue(result: JobRecord, *, processors: bool = False, ax: Axes | None = None) -> Axes:
-    """Draw the number of waiting jobs over time, or of the processors that they ask for.
+def queue(
+    result: JobRecord,
+    *,
+    processors: bool = False,
+    colour: str = ORANGE,
+    title: str | None = None,
+    figsize: Size | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the number of waiting jobs over time, or of the processors they ask for.
 
     A long run is shown as exact averages over hours or days.
 
     Parameters
     ----------
     processors
-        whether to draw processors asked for
-    ax
-        where to draw; default: a new figure
+        draw the processors that waiting jobs ask for
+    colour
+        any colour of matplotlib
+    title, figsize, ax
+        another title (``""``: none); width and height of the new figure, inches; axes to draw on instead
     """
-    ax = axes(ax)
+    colour, ax = checked_colour(colour), axes(ax, figsize=figsize)
     steps = result.queued_processors() if processors else result.queue_length()
-    note = _area(ax, steps, ORANGE)
+    note = _area(ax, steps, colour)
     ax.set_ylabel("processors asked for" if processors else "waiting jobs")
     time_axis(ax, result)
     what = "processors asked for by waiting jobs" if processors else "waiting jobs"
-    return tidy(ax, title=f"{what}, {steps.mean():,.3g} on average, {steps.max():,.0f} at most{note}")
+    own = f"{what}, {steps.mean():,.3g} on average, {steps.max():,.0f} at most{note}"
+    return tidy(ax, title=title, default=own)
 
 
-def power_over_time(result: JobRecord, *, ax: Axes | None = None) -> Axes:
-    """Draw the power of all nodes over time, in kW, as :func:`simmodel.metrics.power_and_energy.power` finds it."""
+def power_over_time(
+    result: JobRecord,
+    *,
+    colour: str = COLOURS[2],
+    title: str | None = None,
+    figsize: Size | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the power of all nodes over time, in kW, as :func:`simmodel.metrics.power_and_energy.power` computes it.
+
+    Parameters
+    ----------
+    colour
+        any colour of matplotlib
+    title, figsize, ax
+        another title (``""``: none); width and height of the new figure, inches; axes to draw on instead
+    """
     from simmodel.metrics.power_and_energy import power
 
-    ax = axes(ax)
+    colour, ax = checked_colour(colour), axes(ax, figsize=figsize)
     steps = power(result).scaled(1e-3)
-    note = _area(ax, steps, COLOURS[2])
+    note = _area(ax, steps, colour)
     ax.set_ylabel("power (kW)")
     time_axis(ax, result)
-    return tidy(ax, title=f"power, {steps.integral() / 3600:,.4g} kWh in all{note}")
+    return tidy(ax, title=title, default=f"power, {steps.integral() / 3600:,.4g} kWh in all{note}")
 
 
 def value_by_bin(
@@ -131,6 +179,9 @@ def value_by_bin(
     bins: Sequence[float] | None = None,
     value: str = "wait",
     statistic: str = "mean",
+    colour: str = BLUE,
+    title: str | None = None,
+    figsize: Size | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw a statistic of the jobs in bins, with the number of jobs on each bar.
@@ -138,18 +189,20 @@ def value_by_bin(
     Parameters
     ----------
     by, bins, value, statistic
-        as of :func:`simmodel.metrics.bins.binned`; where there are no ready bins, powers of two of the sizes are taken
-    ax
-        where to draw; default: a new figure
+        as of :func:`simmodel.metrics.bins.binned`; the default bins of small machines are powers of two
+    colour
+        any colour of matplotlib
+    title, figsize, ax
+        another title (``""``: none); width and height of the new figure, inches; axes to draw on instead
     """
-    ax = axes(ax, (6.0, 3.2))
     if bins is None and by == "processors" and result.jobs["processors"].max(initial=0) <= 2 * BINS["processors"][1]:
         bins = _size_bins(int(result.jobs["processors"].max(initial=1)))
     table = binned(result, by, bins, value, statistic)
     outside = int(table["jobs"][-1])
     table = table.where(slice(None, -1))
     heights = np.nan_to_num(table[value])
-    ax.bar(np.arange(len(heights)), heights, width=0.72, color=BLUE, alpha=0.9)
+    colour, ax = checked_colour(colour), axes(ax, (6.0, 3.2), figsize)
+    ax.bar(np.arange(len(heights)), heights, width=0.72, color=colour, alpha=0.9)
     for x, (height, jobs) in enumerate(zip(heights.tolist(), table["jobs"].tolist(), strict=True)):
         ax.annotate(f"{jobs:,}", (x, height), (0, 2), textcoords="offset points", ha="center", fontsize=7.5, color=GREY)
     scale, names = (60.0, " min") if by in _TIMES else (1.0, "")
@@ -160,14 +213,15 @@ def value_by_bin(
     ax.set_ylim(0, 1.15 * max(float(heights.max(initial=0.0)), 1e-9))
     if value in _TIMES:
         duration_axis(ax.yaxis, float(heights.max(initial=0.0)), log=False)
-    tidy(ax, title=f"{_NAMES.get(value, value)} by {_NAMES.get(by, by)}, with the number of jobs")
+    own = f"{_NAMES.get(value, value)} by {_NAMES.get(by, by)}, with the number of jobs"
+    tidy(ax, title=title, default=own)
     if outside:
         ax.annotate(f"{outside:,} jobs outside", (1, 1), xycoords="axes fraction", ha="right", fontsize=7.5, color=GREY)
     return ax
 
 
 def _size_bins(largest: int) -> list[float]:
-    """Edges 0, 1, 2, 4, 8 ... that hold the largest size, no more than eight bins."""
+    """Return at most eight edges 0, 1, 2, 4, 8 ... up to the largest size."""
     edges: list[float] = [0.0, *(2.0**i for i in range(int(np.ceil(np.log2(max(largest, 2)))) + 1))]
     return [0.0, *edges[-7:]] if len(edges) > 8 else edges
 
@@ -180,21 +234,28 @@ def _label(low: float, high: float, by: str) -> str:
     return f"> {low:,g}" if np.isinf(high) else f"{low:,g}-{high:,g}"
 
 
-def cdf(results: JobRecord | Sequence[JobRecord], *, value: str = "wait", ax: Axes | None = None) -> Axes:
+def cdf(
+    results: JobRecord | Sequence[JobRecord],
+    *,
+    value: str = "wait",
+    title: str | None = None,
+    figsize: Size | None = None,
+    ax: Axes | None = None,
+) -> Axes:
     """Draw the cumulative distribution of a value of the counted jobs, of one result or of several.
 
     Parameters
     ----------
     value
         as of :func:`simmodel.metrics.batch.job_values`
-    ax
-        where to draw; default: a new figure
+    title, figsize, ax
+        another title (``""``: none); width and height of the new figure, inches; axes to draw on instead
     """
-    ax = axes(ax, (6.0, 3.2))
     several = [results] if not isinstance(results, Sequence) else list(results)
+    each_value = [job_values(result, value)[result.counted] for result in several]
+    ax = axes(ax, (6.0, 3.2), figsize)
     longest = 0.0
-    for number, result in enumerate(several):
-        values = job_values(result, value)[result.counted]
+    for number, (result, values) in enumerate(zip(several, each_value, strict=True)):
         values = np.sort(values[np.isfinite(values)])
         if not len(values):
             continue
@@ -221,4 +282,4 @@ def cdf(results: JobRecord | Sequence[JobRecord], *, value: str = "wait", ax: Ax
     ax.set_xlabel(_NAMES.get(value, value))
     if len(several) > 1:
         ax.legend(frameon=False, fontsize=8.5, labelcolor=INK, loc="lower right")
-    return tidy(ax, grid="both", title=f"share of jobs with at most this {_NAMES.get(value, value)}")
+    return tidy(ax, grid="both", title=title, default=f"share of jobs with at most this {_NAMES.get(value, value)}")

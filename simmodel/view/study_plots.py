@@ -1,4 +1,4 @@
-"""Pictures of two experiments on machines: what setup costs do to policies, and what the shape of graphs does."""
+"""Plots of two studies of machines: the effect of setup costs, and of the shape of graphs, on policies."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from simmodel.view.style import COLOURS, GREY, INK, tidy
+from simmodel.view.style import COLOURS, GREY, INK, Size, figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,16 +19,16 @@ __all__ = ["Bars", "Curves", "fat_curve", "setup_study"]
 
 
 class Bars(Protocol):
-    """What is drawn of SLRs by configuration: see :class:`~simmodel.studies.hetsim.SetupStudy`."""
+    """SLRs by configuration: see :class:`~simmodel.studies.hetsim.SetupStudy`."""
 
     @property
     def policies(self) -> list[str]:
-        """What the policies are called."""
+        """The labels of the policies."""
         ...
 
     @property
     def configurations(self) -> list[str]:
-        """What the configurations are called."""
+        """The labels of the configurations."""
         ...
 
     def slr(self, configuration: str, policy: str, /) -> Interval:
@@ -37,16 +37,16 @@ class Bars(Protocol):
 
 
 class Curves(Protocol):
-    """What is drawn of SLRs by the shape of graphs: see :class:`~simmodel.studies.fat.FatCurve`."""
+    """SLRs by the shape of graphs: see :class:`~simmodel.studies.fat.FatCurve`."""
 
     @property
     def policies(self) -> list[str]:
-        """What the policies are called."""
+        """The labels of the policies."""
         ...
 
     @property
     def fats(self) -> Sequence[float]:
-        """Shapes of graphs, from 0 (a chain) to 1 (all side by side)."""
+        """Shapes of graphs, from 0 (a chain) to 1 (no edges)."""
         ...
 
     @property
@@ -63,21 +63,21 @@ class Curves(Protocol):
         ...
 
 
-def setup_study(study: Bars, *, size: tuple[float, float] = (9.0, 3.4)) -> Figure:
-    """Draw mean SLRs as bars with their intervals: a group a configuration, a colour a policy.
+def setup_study(study: Bars, *, title: str | None = None, figsize: Size | None = None) -> Figure:
+    """Draw mean SLRs as bars with their intervals: a group per configuration, a colour per policy.
 
     Parameters
     ----------
     study
-        what was found
-    size
-        inches
+        the results
+    title, figsize
+        title of the page; width and height of the figure, inches
 
     >>> from simmodel.studies import setup_study as run
     >>> [text.get_text() for text in setup_study(run(["hrr", "heft"], seeds=2)).axes[0].get_xticklabels()]
     ['slow', 'fast', 'slow, setup', 'fast, setup']
     """
-    fig = _figure(size)
+    fig = figure((9.0, 3.4), figsize, title)
     ax = fig.subplots()
     policies, groups = study.policies, study.configurations
     room = 0.8 / len(policies)
@@ -111,7 +111,7 @@ def setup_study(study: Bars, *, size: tuple[float, float] = (9.0, 3.4)) -> Figur
     return fig
 
 
-def fat_curve(curve: Curves, *, size: tuple[float, float] | None = None) -> Figure:
+def fat_curve(curve: Curves, *, title: str | None = None, figsize: Size | None = None) -> Figure:
     """Draw the SLR over the shape of graphs: a panel a CCR, a line a policy with its interval.
 
     Where there are two policies, below it the SLR of the second less that of the first, paired.
@@ -119,9 +119,9 @@ def fat_curve(curve: Curves, *, size: tuple[float, float] | None = None) -> Figu
     Parameters
     ----------
     curve
-        what was found
-    size
-        inches; default: by the number of panels
+        the results
+    title, figsize
+        title of the page; width and height of the figure, inches
 
     >>> from simmodel.studies import fat_curve as run
     >>> found = run(fats=[0.2, 0.8], ccrs=[0.1, 1.0], seeds=2, shape={"n": 20})
@@ -129,7 +129,7 @@ def fat_curve(curve: Curves, *, size: tuple[float, float] | None = None) -> Figu
     ['CCR 0.1', 'CCR 1', '', '']
     """
     both = len(curve.policies) == 2
-    fig = _figure(size or (3.1 * len(curve.ccrs) + 0.6, 4.2 if both else 2.9))
+    fig = figure((3.1 * len(curve.ccrs) + 0.6, 4.2 if both else 2.9), figsize, title)
     rows = fig.subplots(1 + both, len(curve.ccrs), squeeze=False, sharex=True, height_ratios=[2, 1][: 1 + both])
     panels = rows[0]
     if both:
@@ -143,7 +143,7 @@ def fat_curve(curve: Curves, *, size: tuple[float, float] | None = None) -> Figu
             if np.isfinite(low).all():
                 ax.fill_between(curve.fats, low, high, color=colour, alpha=0.18, linewidth=0)
         ax.set_ylim(bottom=0)
-        tidy(ax, title=f"CCR {ccr:g}")
+        tidy(ax, default=f"CCR {ccr:g}")
     for ax in rows[-1]:
         ax.set_xlabel("fat")
     panels[0].set_ylabel("SLR")
@@ -168,11 +168,3 @@ def _differences(curve: Curves, panels: Sequence[Axes]) -> None:
         )
         tidy(ax)
     panels[0].set_ylabel(f"{second} less {first}")
-
-
-def _figure(size: tuple[float, float]) -> Figure:
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise ImportError("plots need matplotlib: pip install 'simmodel[notebook]'") from None
-    return plt.figure(figsize=size, layout="constrained")

@@ -1,19 +1,44 @@
-"""How the pictures look: colours, axes, and ticks that people read as days, hours and minutes."""
+"""The look of the plots: colours, axes, and ticks in days, hours and minutes.
+
+Options that all plots share: ``title`` replaces the default title (an empty one removes it), ``figsize`` is the width
+and height of a new figure in inches, ``ax`` the axes to draw on instead of a new figure; plots of one curve take its
+``colour``, any of matplotlib's.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+
+from simmodel.errors import InputError, optional_imports
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import XAxis, YAxis
     from matplotlib.colors import Colormap, Normalize
+    from matplotlib.figure import Figure
 
     from simmodel.records.job_record import JobRecord
 
-__all__ = ["BLUE", "COLOURS", "GREY", "INK", "ORANGE", "axes", "duration_axis", "span_axis", "tidy", "time_axis"]
+__all__ = [
+    "BLUE",
+    "COLOURS",
+    "GREY",
+    "INK",
+    "ORANGE",
+    "Size",
+    "axes",
+    "checked_colour",
+    "duration_axis",
+    "figure",
+    "span_axis",
+    "tidy",
+    "time_axis",
+]
+
+Size: TypeAlias = "tuple[float, float]"
+"""Width and height of a figure, inches."""
 
 INK, GREY, PALE = "#24292f", "#8b929a", "#e7e9ec"
 BLUE, ORANGE = "#2f6690", "#d9773b"
@@ -42,20 +67,69 @@ _DURATIONS = (
 )
 
 
-def axes(ax: Axes | None, size: tuple[float, float] = (8.0, 3.2)) -> Axes:
-    """Return the axes handed in, or those of a new figure of this size (inches)."""
-    if ax is not None:
-        return ax
-    try:
+def axes(ax: Axes | None, size: Size = (8.0, 3.2), figsize: Size | None = None) -> Axes:
+    """Return the axes passed in, or those of a new figure.
+
+    Parameters
+    ----------
+    ax, figsize
+        as passed by the user
+    size
+        the default size of a new figure, inches
+
+    Raises
+    ------
+    InputError
+        if both are given, or the size is not a pair of positive numbers
+    MissingExtra
+        if matplotlib is not installed
+    """
+    if ax is None:
+        return figure(size, figsize).subplots()
+    if figsize is not None:
+        raise InputError("figsize and ax exclude each other: axes have the size of their figure")
+    return ax
+
+
+def figure(size: Size, figsize: Size | None = None, title: str | None = None) -> Figure:
+    """Return a new, empty figure; parameters and errors as of :func:`axes`.
+
+    >>> figure((8.0, 3.2), figsize=(4.0, -1.0))
+    Traceback (most recent call last):
+    ...
+    simmodel.errors.InputError: figsize: must be width and height in inches, both > 0, got (4.0, -1.0)
+    """
+    chosen: Any = size if figsize is None else figsize
+    numbers = isinstance(chosen, (tuple, list, np.ndarray)) and len(chosen) == 2
+    if not numbers or not all(isinstance(each, (int, float, np.number)) and 0 < each < np.inf for each in chosen):
+        raise InputError(f"must be width and height in inches, both > 0, got {figsize!r}", place="figsize")
+    with optional_imports():
         import matplotlib.pyplot as plt
-    except ImportError:
-        raise ImportError("plots need matplotlib: pip install 'simmodel[notebook]'") from None
-    _, new = plt.subplots(figsize=size, layout="constrained")
+    new = plt.figure(figsize=(float(chosen[0]), float(chosen[1])), layout="constrained")
+    if title:
+        new.suptitle(title, x=0.01, ha="left", fontsize=12, color=INK)
     return new
 
 
-def tidy(ax: Axes, *, grid: str = "y", title: str = "") -> Axes:
-    """Leave of the frame and the grid what helps reading."""
+def checked_colour(colour: str) -> str:
+    """Return a colour of matplotlib; raises ``InputError`` if it is none.
+
+    >>> checked_colour("usr")
+    Traceback (most recent call last):
+    ...
+    simmodel.errors.InputError: colour: must be a colour of matplotlib, such as 'tab:blue' or '#2f6690', got 'usr'
+    """
+    with optional_imports():
+        from matplotlib.colors import is_color_like
+    if not is_color_like(colour):
+        raise InputError(
+            f"must be a colour of matplotlib, such as 'tab:blue' or '{BLUE}', got {colour!r}", place="colour"
+        )
+    return colour
+
+
+def tidy(ax: Axes, *, grid: str = "y", title: str | None = None, default: str = "", pad: float = 7) -> Axes:
+    """Remove the parts of frame and grid that do not help reading, and set the title: the user's or the default."""
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     for side in ("left", "bottom"):
@@ -68,18 +142,19 @@ def tidy(ax: Axes, *, grid: str = "y", title: str = "") -> Axes:
     if grid:
         ax.grid(True, axis=grid, color=PALE, linewidth=0.8)  # type: ignore[arg-type]
         ax.set_axisbelow(True)
-    if title:
-        ax.set_title(title, loc="left", fontsize=10, color=INK, pad=7)
+    shown = default if title is None else title
+    if shown:
+        ax.set_title(shown, loc="left", fontsize=10, color=INK, pad=pad)
     return ax
 
 
 def time_axis(ax: Axes, result: JobRecord) -> None:
-    """Let the x axis of simulated seconds show days, hours, minutes or seconds since the run began."""
+    """Label the x axis in days, hours, minutes or seconds since the start of the run."""
     span_axis(ax, result.started, result.ended)
 
 
 def span_axis(ax: Axes, start: float, end: float) -> None:
-    """As :func:`time_axis`, from instant to instant (s)."""
+    """As :func:`time_axis`, between two instants (s)."""
     span = max(end - start, 1e-9)
     unit, name = next((unit, name) for unit, name in _UNITS if span >= 3 * unit or unit == 1.0)
     steps = [step for step in _NICE[name] if span / (step * unit) <= 9]
@@ -93,14 +168,14 @@ def span_axis(ax: Axes, start: float, end: float) -> None:
 
 
 def duration_axis(axis: XAxis | YAxis, longest: float, *, log: bool = True, shortest: float = 1.0) -> None:
-    """Let an axis of durations in s show 1 min, 1 h, 1 d; with ``log`` linear below ``shortest`` and logarithmic above.
+    """Label an axis of durations (s) as 1 min, 1 h, 1 d; ``log``: linear below ``shortest``, logarithmic above.
 
     Parameters
     ----------
     axis
         ``ax.xaxis`` or ``ax.yaxis``
     longest
-        the greatest duration shown, s
+        the longest duration shown, s
     """
     ax, which = axis.axes, axis.axis_name
     if log:
@@ -127,7 +202,7 @@ def _null() -> Any:
 
 
 def duration_colours(longest: float) -> tuple[Colormap, Normalize, list[tuple[float, str]]]:
-    """Return colours for durations in s: pale for none, dark for long; with the marks of a scale beside them."""
+    """Return a colour map for durations (s), pale to dark, its norm, and the ticks of its colour bar."""
     from matplotlib.colors import LinearSegmentedColormap, SymLogNorm
 
     colours = LinearSegmentedColormap.from_list("durations", _SEQUENCE)
@@ -136,7 +211,7 @@ def duration_colours(longest: float) -> tuple[Colormap, Normalize, list[tuple[fl
 
 
 def sequence() -> Colormap:
-    """Return the pale to dark colours of densities."""
+    """Return a colour map for densities, pale to dark."""
     from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list("density", _SEQUENCE)

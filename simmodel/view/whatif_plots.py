@@ -1,4 +1,4 @@
-"""Pictures of what-ifs."""
+"""Plots of what-ifs."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from simmodel.errors import unknown
 from simmodel.scheduling.objectives import MEASURES
-from simmodel.view.style import BLUE, GREY, INK, duration_axis, tidy
+from simmodel.view.style import BLUE, GREY, INK, Size, duration_axis, figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,11 +21,11 @@ __all__ = ["Future", "Futures", "outcomes"]
 
 
 class Future(Protocol):
-    """What is drawn of one future: see :class:`~simmodel.futures.outcomes.Outcome`."""
+    """One future, as plots need it: see :class:`~simmodel.futures.outcomes.Outcome`."""
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The label of its policy."""
         ...
 
     @property
@@ -34,7 +35,7 @@ class Future(Protocol):
 
     @property
     def counted(self) -> Sequence[int]:
-        """The samples that are compared."""
+        """The numbers of the samples that are compared."""
         ...
 
     def values(self, name: str, /) -> Any:
@@ -47,7 +48,7 @@ class Future(Protocol):
 
 
 class Futures(Protocol):
-    """What is drawn of a what-if: see :class:`~simmodel.futures.what_if_result.WhatIf`."""
+    """A what-if, as plots need it: see :class:`~simmodel.futures.what_if_result.WhatIf`."""
 
     @property
     def best(self) -> Future | None:
@@ -60,29 +61,37 @@ class Futures(Protocol):
 
 
 def outcomes(
-    found: Futures, measures: Sequence[str] = ("wait_mean", "wait_max", "bounded_slowdown_mean", "utilisation")
+    found: Futures,
+    measures: Sequence[str] = ("wait_mean", "wait_max", "bounded_slowdown_mean", "utilisation"),
+    *,
+    title: str | None = None,
+    figsize: Size | None = None,
 ) -> Figure:
-    """Draw measures as bars, one a policy, the best one dark; several samples with 95 % confidence intervals.
+    """Draw measures as bars, one per policy, the best one dark; several samples with 95 % confidence intervals.
 
     Parameters
     ----------
     found
-        what ``what_if`` returned
+        the result of ``what_if``
     measures
-        of :data:`~simmodel.scheduling.objectives.MEASURES`, or ``score``; one panel each
+        of :data:`~simmodel.scheduling.objectives.MEASURES`, ``unstarted`` or ``score``; one panel each
+    title, figsize
+        title of the page; width and height of the figure, inches
+
+    Raises
+    ------
+    InputError
+        if a measure is unknown
     """
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise ImportError("plots need matplotlib: pip install 'simmodel[notebook]'") from None
-    height = 0.9 + 0.32 * len(found)
-    figure, panels = plt.subplots(
-        1, len(measures), figsize=(2.4 * len(measures) + 1.2, height), sharey=True, squeeze=False, layout="constrained"
-    )
+    for name in measures:
+        if name not in (*MEASURES, "unstarted", "score"):
+            raise unknown("measure", name, [*MEASURES, "unstarted", "score"])
+    fig = figure((2.4 * len(measures) + 1.2, 0.9 + 0.32 * len(found)), figsize, title)
+    panels = fig.subplots(1, len(measures), sharey=True, squeeze=False)
     for ax, name in zip(panels[0], measures, strict=True):
         _bars(ax, found, name)
     panels[0][0].set_yticks(np.arange(len(found)), [each.name for each in found])
-    return figure
+    return fig
 
 
 def _bars(ax: Axes, found: Futures, name: str) -> None:
@@ -108,5 +117,5 @@ def _bars(ax: Axes, found: Futures, name: str) -> None:
     elif name == "utilisation":
         ax.set_xlim(0, 1)
         ax.set_xticks([0, 0.5, 1], ["0", "50 %", "100 %"])
-    tidy(ax, grid="x", title=title.partition(" (")[0])
+    tidy(ax, grid="x", default=title.partition(" (")[0])
     ax.set_ylim(len(found) - 0.5, -0.5)

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from simmodel.errors import optional_imports
+
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-__all__ = ["Columns", "Rows", "Table"]
+__all__ = ["Columns", "Rows", "Table", "distinct", "rows_of"]
 
 Rows: TypeAlias = "slice | NDArray[np.bool_] | NDArray[np.integer] | list[int]"
 """A selection of rows of a table: a slice, a mask, or row numbers."""
@@ -101,8 +103,9 @@ class Table:
             yield dict(zip(names, values, strict=True))
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return a ``pandas.DataFrame`` of the columns."""
-        import pandas as pd
+        """Return a ``pandas.DataFrame`` of the columns; raises ``MissingExtra`` if pandas is not installed."""
+        with optional_imports():
+            import pandas as pd
 
         return pd.DataFrame(self._columns)
 
@@ -152,3 +155,36 @@ def _texts(column: NDArray[np.generic]) -> list[Any]:
         if np.isfinite(column).all()
         else [("" if v != v else int(v) if abs(v) < 2**53 and v == int(v) else v) for v in column.tolist()]
     )
+
+
+def distinct(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Return the distinct values of a column in order, and the number of each row's value; types may be mixed.
+
+    >>> distinct(np.array(["b", 3, None, 3], dtype=object))
+    (array([3, 'b', None], dtype=object), array([1, 0, 2, 0]))
+    """
+    try:
+        names, which = np.unique(column, return_inverse=True)
+    except TypeError:
+        known = sorted(set(column.tolist()), key=lambda value: (value is None, type(value).__name__, value))
+        number = {value: at for at, value in enumerate(known)}
+        names = np.empty(len(known), dtype=object)
+        names[:] = known
+        which = np.array([number[value] for value in column.tolist()], dtype=np.intp)
+    return names, which
+
+
+def rows_of(column: NDArray[Any], values: NDArray[Any]) -> NDArray[np.intp]:
+    """Return the first row of each of these values in a column that has all of them; types may be mixed.
+
+    >>> rows_of(np.array(["b", 3], dtype=object), np.array([3, "b", 3], dtype=object))
+    array([1, 0, 1])
+    """
+    if not len(column):
+        return np.zeros(0, dtype=np.intp)
+    try:
+        names, first = np.unique(column, return_index=True)
+        return np.asarray(first[np.searchsorted(names, values)])
+    except TypeError:
+        row = {value: at for at, value in reversed(list(enumerate(column.tolist())))}
+        return np.array([row[value] for value in values.tolist()], dtype=np.intp)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from simmodel.errors import InputError
 from simmodel.metrics import (
     METRICS,
     binned,
@@ -83,7 +84,7 @@ def test_cuts_by_seconds_share_and_rule():
     slow = schedule([(i * 10, 1000 if i < 10 else 5, 1, 1) for i in range(200)])
     assert window(slow, warmup="mser-5")[0] == 100
     for wrong in ("ten", "-5%", -1, "100%"):
-        with pytest.raises(ValueError, match="expected"):
+        with pytest.raises(InputError, match="warmup: must be"):
             window(result, warmup=wrong)
     with pytest.raises(ValueError, match="leave nothing"):
         window(result, warmup=80, cooldown=80)
@@ -110,7 +111,7 @@ def test_bins_of_ones_own_and_other_statistics():
     assert binned(result, bins=[0, 4], statistic=len)["wait"][0] == 3
     assert binned(result, by="wait", bins=[0, 5], value="processors")["processors"].tolist() == [1.5, 3]
     for wrong in ({"by": "wait"}, {"bins": [1]}, {"bins": [2, 1]}, {"statistic": "mode"}):
-        with pytest.raises(ValueError, match="expected"):
+        with pytest.raises(InputError, match=r"must be|missing bins"):
             binned(result, **wrong)
 
 
@@ -186,3 +187,11 @@ def test_compare_has_a_row_a_result():
 
 def test_durations_read_as_people_say_them():
     assert [duration(s) for s in (59.6, 3599.9, 86400, 90061)] == ["59.6 s", "1 h", "1 d", "1 d 1 h"]
+
+
+def test_names_of_mixed_types_are_told_apart():
+    jobs = {"submit": [0, 0, 0], "start": [0, 10, 10], "end": [10, 20, 20], "processors": [1, 1, 1]}
+    mixed = {"job": np.array(["a", 7, 8], dtype=object), "user": np.array(["ann", None, 3], dtype=object)}
+    plain = Result(jobs={**jobs, "job": [6, 7, 8], "user": ["ann", "bob", "cy"]}).metrics()
+    assert Result(jobs={**jobs, **mixed}).metrics() == plain
+    assert grouped(Result(jobs={**jobs, **mixed}))["user"].tolist() == [3, "ann", None]

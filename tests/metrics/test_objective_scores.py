@@ -38,7 +38,7 @@ def test_only_jobs_that_ran_to_their_end_are_measured():
 
 
 def test_shares_need_a_portfolio():
-    with pytest.raises(InputError, match="run: a run under a portfolio expected"):
+    with pytest.raises(InputError, match="run: must be a run under a portfolio"):
         started_shares(result(np.zeros(2)))
 
 
@@ -52,7 +52,7 @@ def test_areas_by_hand():
     assert kiviat_area([1, 1, 1]) == pytest.approx(3 * math.sqrt(3) / 4)
     hexagon = kiviat_area(np.ones(6))
     assert hexagon == pytest.approx(3 * math.sqrt(3) / 2)
-    with pytest.raises(ValueError, match="three axes or more expected, found 2"):
+    with pytest.raises(ValueError, match="radii: must be three or more, got 2"):
         kiviat_area([1, 1])
 
 
@@ -83,9 +83,9 @@ def test_the_worst_run_stands_in_the_middle_and_the_best_at_the_end_of_an_axis()
     used = kiviat(runs, ["utilisation", "wait_max", "wait_mean"])
     assert used.radii[:2, 0].tolist() == [1, 0], "more utilisation is better"
     assert kiviat(runs[:1] * 2).radii.tolist() == [[1] * 4] * 2
-    with pytest.raises(ValueError, match="two results or more"):
+    with pytest.raises(ValueError, match="results: must be two or more"):
         kiviat(runs[:1])
-    with pytest.raises(ValueError, match="three axes or more"):
+    with pytest.raises(ValueError, match="axes: must be three or more"):
         kiviat(runs, ["wait_max", "wait_mean"])
 
 

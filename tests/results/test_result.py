@@ -114,7 +114,7 @@ def test_one_place_of_several():
     assert result.utilisation("a").mean() == 0.5
     assert result.utilisation("b").mean() == 0.5
     assert result.capacity().values.tolist() == [6]
-    with pytest.raises(ValueError, match="no place 'c'"):
+    with pytest.raises(ValueError, match="place 'c'"):
         result.capacity("c")
 
 

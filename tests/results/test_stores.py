@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from simmodel.errors import InputError
+from simmodel.errors import InputError, MissingExtra
 from simmodel.results import Result, load_result, read_scenario
 from simmodel.results.stores import plain
 from simmodel.work.table import Table
@@ -116,7 +116,7 @@ def test_what_cannot_be_stored_says_so():
 
 def test_parquet_without_pyarrow_says_what_to_install(result, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ImportError, match="Parquet needs pyarrow"):
+    with pytest.raises(MissingExtra, match=r"pyarrow is not installed: pip install .simmodel\[tables\]."):
         result.to_parquet(tmp_path / "tables")
 
 

@@ -6,6 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
+from simmodel.errors import InputError
 from simmodel.experiments.portfolio_comparison import compare_portfolio
 from simmodel.studies.schedtwin import (
     schedtwin_portfolio,
@@ -37,5 +38,5 @@ def test_pictures_are_drawn():
         figure.canvas.draw()
     assert result.plot.scores().get_ylabel() == "score (less is better)"
     assert result.plot.starts_by_policy().get_ylabel() == "jobs started"
-    with pytest.raises(ValueError, match="it has no scores"):
+    with pytest.raises(InputError, match="must be a run under a portfolio"):
         score_over_time(runs.results[0])
