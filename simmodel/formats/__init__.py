@@ -1,4 +1,4 @@
-"""Readers and writers, one format a file."""
+"""Readers and writers, one format per module."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""What stands in the cells of logs: numbers, names, instants, durations, amounts of memory."""
+"""The cells of logs: numbers, names, instants, durations, amounts of memory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 
 
 
 def names(texts: Sequence[str]) -> NDArray[Any]:
-    """Return a column of users, queues or jobs: integers where all are, else text; unknown are -1 or the empty text.
+    """Return a column of users, queues or jobs: integers if all cells are, else text; unknown is -1 or empty text.
 
     >>> names(["3", "-1"]), names(["ann", "-1"])
     (array([ 3, -1]), array(['ann', ''], dtype='<U3'))
@@ -35,7 +35,7 @@ def names(texts: Sequence[str]) -> NDArray[Any]:
 
 
 def whole(text: str) -> int:
-    """Return the whole number a cell holds, -1 for an empty one; raises ``ValueError``.
+    """Return the whole number in a cell, -1 for an empty cell; raises ``ValueError``.
 
     >>> whole("12"), whole("12.0"), whole("")
     (12, 12, -1)
@@ -49,7 +49,7 @@ def whole(text: str) -> int:
 
 
 def columns_of(rows: Sequence[Mapping[str, float | str]], always: Container[str]) -> dict[str, NDArray[Any]]:
-    """Turn rows of one shape into columns; leave out those of which nothing is known, but for the ``always`` ones.
+    """Turn rows with the same keys into columns; omit columns without any known value, except those in ``always``.
 
     >>> columns_of([{"run": 1.0, "user": "ann", "nodes": -1}], ())
     {'run': array([1.]), 'user': array(['ann'], dtype='<U3')}
@@ -66,30 +66,30 @@ def columns_of(rows: Sequence[Mapping[str, float | str]], always: Container[str]
 
 
 def zone(name: str | None) -> tzinfo:
-    """Return the time zone of that name (``"Europe/Paris"``); ``None`` is UTC.
+    """Return the time zone with this name (``"Europe/Paris"``); ``None`` is UTC.
 
     Raises
     ------
     InputError
-        there is no such zone
+        the zone is unknown
     """
     if name is None:
         return UTC
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError):
-        raise InputError(f"a time zone such as 'Europe/Paris' expected, found {name!r}") from None
+        raise InputError(f"must be a time zone such as 'Europe/Paris', got {name!r}", place="timezone") from None
 
 
 def instant(text: str, local: tzinfo = UTC) -> float:
-    """Return the Unix seconds of an instant: ISO 8601 text, or seconds already; nan where it is not known.
+    """Return an instant, ISO 8601 text or Unix seconds, as Unix seconds; nan if unknown.
 
     Parameters
     ----------
     text
         ``2024-05-01T12:00:00``, ``1714564800``, or ``Unknown``, ``None`` and the like
     local
-        the zone of times that name none
+        the zone of times without one
 
     >>> instant("1970-01-01T01:00:00"), instant("90"), instant("Unknown")
     (3600.0, 90.0, nan)
@@ -104,7 +104,7 @@ def instant(text: str, local: tzinfo = UTC) -> float:
 
 
 def duration(text: str) -> float:
-    """Return the seconds of ``[days-]hours:minutes:seconds``, ``minutes:seconds`` or a number; nan where not known.
+    """Return the seconds of ``[days-]hours:minutes:seconds``, ``minutes:seconds`` or a number; nan if unknown.
 
     >>> duration("1-02:03:04"), duration("05:06.500"), duration("90"), duration("UNLIMITED")
     (93784.0, 306.5, 90.0, nan)
@@ -124,7 +124,7 @@ def duration(text: str) -> float:
 
 
 def memory(text: str) -> float:
-    """Return the bytes of an amount with a binary unit; nan where it is empty.
+    """Return the bytes of an amount with a binary unit; nan for an empty cell.
 
     >>> memory("4G"), memory("512kb"), memory("1.5M"), memory("100")
     (4294967296.0, 524288.0, 1572864.0, 100.0)

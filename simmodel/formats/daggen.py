@@ -25,15 +25,15 @@ _TYPES = ("ROOT", "COMPUTATION", "TRANSFER", "END")
 
 
 def read_daggen(source: Source) -> Workflow:
-    """Read a task graph of DAGGEN, in its text form or in DOT (also as SimGrid and DSLab write it).
+    """Read a DAGGEN task graph, in its text form or in DOT (also as SimGrid and DSLab write it).
 
-    A task has ``flop`` and, as ``serial``, DAGGEN's alpha. Each edge with at least one byte has a data object of its
-    own, named ``parent->child``. The nodes ROOT and END of the text form are no tasks: they have no work.
+    A task has ``flop`` and, as ``serial``, DAGGEN's alpha. Each edge with at least one byte has its own data object,
+    named ``parent->child``. The nodes ROOT and END of the text form have no work and are not tasks.
 
     Raises
     ------
     InputError
-        the file cannot be read, is in neither form, or has a bad line (named, with its number)
+        the file cannot be read, is in neither form, or has a bad line (the message has its number)
 
     >>> import io
     >>> text = '''NODE_COUNT 5
@@ -90,7 +90,7 @@ def _number(text: str, name: str, line: int, what: str, most: float = math.inf) 
         found = math.nan
     if not 0 <= found <= most or math.isinf(found):
         limits = f"a number >= 0 and <= {most:g}" if most < math.inf else "a number >= 0"
-        raise InputError(f"{limits} expected as {what}, found {text!r}", source=name, place=f"line {line}")
+        raise InputError(f"{what}: must be {limits}, got {text!r}", source=name, place=f"line {line}")
     return int(found) if found == int(found) and abs(found) < 2**53 else found
 
 
@@ -110,23 +110,23 @@ def _from_text(text: str, name: str) -> tuple[dict[_Key, Task], _Edges]:
             promised = int(fields[1])
         elif fields[0] == "NODE" and len(fields) == 6 and fields[3] in _TYPES:
             if fields[1] in nodes:
-                raise InputError(f"node {fields[1]} occurs twice", source=name, place=place)
+                raise InputError(f"duplicate node {fields[1]}", source=name, place=place)
             children = [] if fields[2] == "-" else fields[2].split(",")
             cost = _number(fields[4], name, line, f"cost of node {fields[1]}")
             alpha = _number(fields[5], name, line, f"alpha of node {fields[1]}", 1)
             if fields[3] == "TRANSFER" and len(children) != 1:
-                raise InputError(f"one child of a TRANSFER expected, found {fields[2]}", source=name, place=place)
+                raise InputError(f"a TRANSFER must have one child, got {fields[2]}", source=name, place=place)
             nodes[fields[1]] = _Node(line, children, fields[3], cost, alpha)
         else:
             shown = content.strip() if len(content) <= 60 else content.strip()[:57] + "..."
-            wanted = f"'NODE id children TYPE cost alpha' with a TYPE of {', '.join(_TYPES)} (or NODE_COUNT) expected"
-            kind = "" if nodes or promised else "this is no task graph of DAGGEN: "
-            raise InputError(f"{kind}{wanted}, found {shown!r}", source=name, place=place)
+            accepted = f"'NODE id children TYPE cost alpha' with a TYPE of {', '.join(_TYPES)} (or NODE_COUNT)"
+            kind = "" if nodes or promised else "not a DAGGEN task graph: "
+            raise InputError(f"{kind}must be {accepted}, got {shown!r}", source=name, place=place)
     if promised is not None and promised != len(nodes):
-        raise InputError(f"{promised} nodes expected as NODE_COUNT says, found {len(nodes)}", source=name)
+        raise InputError(f"NODE_COUNT: must be the number of nodes ({len(nodes)}), got {promised}", source=name)
     work = {id_: node for id_, node in nodes.items() if node.type == "COMPUTATION"}
     if not work:
-        raise InputError("nodes of type COMPUTATION expected, found none", source=name)
+        raise InputError("no nodes of type COMPUTATION", source=name)
     edges: _Edges = {}
     for id_, node in work.items():
         for child in node.children:
@@ -136,7 +136,7 @@ def _from_text(text: str, name: str) -> tuple[dict[_Key, Task], _Edges]:
                 child, size = found.children[0], found.cost
                 if _child(nodes, found, child, name).type != "COMPUTATION":
                     raise InputError(
-                        f"a COMPUTATION as child of a TRANSFER expected, found node {child}",
+                        f"the child of a TRANSFER must be a COMPUTATION, got node {child}",
                         source=name,
                         place=f"line {found.line}",
                     )
@@ -147,9 +147,7 @@ def _from_text(text: str, name: str) -> tuple[dict[_Key, Task], _Edges]:
 
 def _child(nodes: dict[str, _Node], parent: _Node, child: str, name: str) -> _Node:
     if child not in nodes:
-        raise InputError(
-            f"the id of a node expected as child, found {child!r}", source=name, place=f"line {parent.line}"
-        )
+        raise InputError(f"unknown node {child!r} as child", source=name, place=f"line {parent.line}")
     return nodes[child]
 
 
@@ -161,7 +159,7 @@ _TOKEN = re.compile(
 
 
 class _Dot:
-    """The words of a DOT file, one after the other, each with its line."""
+    """A cursor over the tokens of a DOT file, each with its line."""
 
     def __init__(self, text: str, name: str) -> None:
         self.name = name
@@ -173,7 +171,7 @@ class _Dot:
         while at < len(text):
             found = _TOKEN.match(text, at)
             if found is None:
-                raise InputError(f"DOT expected, found {text[at : at + 20]!r}", source=self.name, place=f"line {line}")
+                raise InputError(f"invalid DOT: {text[at : at + 20]!r}", source=self.name, place=f"line {line}")
             kind, word = str(found.lastgroup), found[0]
             if kind != "skip":
                 yield kind, re.sub(r"\\(.)", r"\1", word[1:-1]) if kind == "quoted" else word, line
@@ -184,9 +182,9 @@ class _Dot:
     def line(self) -> int:
         return self.tokens[min(self.at, len(self.tokens) - 1)][2]
 
-    def wrong(self, wanted: str) -> InputError:
-        found = repr(self.tokens[self.at][1]) if self.at < len(self.tokens) else "the end"
-        return InputError(f"{wanted} expected, found {found}", source=self.name, place=f"line {self.line}")
+    def wrong(self, accepted: str) -> InputError:
+        found = repr(self.tokens[self.at][1]) if self.at < len(self.tokens) else "the end of the file"
+        return InputError(f"must be {accepted}, got {found}", source=self.name, place=f"line {self.line}")
 
     def peek(self, word: str) -> bool:
         return self.at < len(self.tokens) and self.tokens[self.at][0] != "quoted" and self.tokens[self.at][1] == word
@@ -199,9 +197,9 @@ class _Dot:
         if not self.take(word):
             raise self.wrong(repr(word))
 
-    def word(self, wanted: str) -> str:
+    def word(self, accepted: str) -> str:
         if self.at >= len(self.tokens) or self.tokens[self.at][0] not in ("word", "quoted"):
-            raise self.wrong(wanted)
+            raise self.wrong(accepted)
         self.at += 1
         return self.tokens[self.at - 1][1]
 
@@ -249,9 +247,9 @@ def _from_dot(text: str, name: str, report: Report) -> tuple[dict[_Key, Task], _
         if len(keys) == 1:
             what = f"size of node {words[0]}"
             if "size" not in given:
-                raise InputError(f"a number >= 0 expected as {what}, found none", source=name, place=f"line {line}")
+                raise InputError(f"missing {what}", source=name, place=f"line {line}")
             if keys[0] in tasks:
-                raise InputError(f"node {words[0]} occurs twice", source=name, place=f"line {line}")
+                raise InputError(f"duplicate node {words[0]}", source=name, place=f"line {line}")
             flop = _number(given["size"], name, line, what)
             alpha = _number(given["alpha"], name, line, f"alpha of node {words[0]}", 1) if "alpha" in given else None
             tasks[keys[0]] = Task(id=keys[0], name=given.get("label"), flop=flop, serial=alpha)
@@ -259,44 +257,43 @@ def _from_dot(text: str, name: str, report: Report) -> tuple[dict[_Key, Task], _
         size = _number(given.get("size", "0"), name, line, f"size of edge {' -> '.join(words)}")
         for pair in pairwise(keys):
             if pair in edges:
-                raise InputError(f"edge {pair[0]} -> {pair[1]} is given twice", source=name, place=f"line {line}")
+                raise InputError(f"duplicate edge {pair[0]} -> {pair[1]}", source=name, place=f"line {line}")
             edges[pair] = size
             named.setdefault(pair[0], line)
             named.setdefault(pair[1], line)
     for end, first in named.items():
         if end not in tasks:
-            found = f"found {end!r} only in edges"
-            raise InputError(f"a node with a size expected, {found}", source=name, place=f"line {first}")
+            raise InputError(f"unknown node {end!r} in an edge", source=name, place=f"line {first}")
     if dot.at < len(dot.tokens):
-        raise dot.wrong("the end after '}'")
+        raise dot.wrong("the end of the file after '}'")
     if not tasks:
-        raise InputError("nodes expected, found none", source=name)
+        raise InputError("no nodes", source=name)
     return tasks, edges
 
 
 def write_daggen(
     workflow: Workflow, path: str | Path, *, form: str | None = None, speed: float | None = None
 ) -> Report:
-    """Write a workflow as DAGGEN does; a path that ends in ``.gz`` is compressed.
+    """Write a workflow in DAGGEN's format; a path that ends in ``.gz`` is compressed.
 
-    Reading the file gives the same tasks, flop, alphas, edges and bytes. The text form numbers tasks that have no
-    number above 0 as their id. The report says what the format has no place for.
+    Reading the file gives the same tasks, flop, alphas, edges and bytes. In the text form, tasks are renumbered unless
+    all ids are positive numbers. The report lists the properties that the format lacks.
 
     Parameters
     ----------
     workflow
-        the tasks; each with ``flop``, or with ``run`` where ``speed`` is given
+        the tasks, each with ``flop``, or with ``run`` if ``speed`` is given
     path
         the file to write
     form
-        ``"text"`` or ``"dot"``; by default the path's ending ``.dot`` says so
+        ``"text"`` or ``"dot"``; default: DOT if the path ends in ``.dot`` or ``.dot.gz``, else text
     speed
-        flop/s that turn the seconds of a task into flop
+        flop/s, which converts the run time of a task to flop
 
     Raises
     ------
     ValueError
-        the flop of a task are not known, or the form is not
+        a task has no known flop, or the form is unknown
 
     >>> import tempfile, pathlib
     >>> flow = Workflow([Task(id=1, flop=2e9, serial=0.1), Task(id=2, flop=3e9, serial=0)], [(1, 2, 800)])
@@ -311,12 +308,12 @@ def write_daggen(
     """
     form = form or ("dot" if str(path).removesuffix(".gz").endswith(".dot") else "text")
     if form not in ("text", "dot"):
-        raise ValueError(f"form: text or dot expected, found {form!r}")
+        raise ValueError(f"form: must be 'text' or 'dot', got {form!r}")
     flop: dict[_Key, float] = {}
     for task in workflow:
         known = task.flop if task.flop is not None or task.run is None or speed is None else task.run * speed
         if known is None:
-            raise ValueError(f"task {task.id!r}: its flop are not known; hand in a speed in flop/s")
+            raise ValueError(f"task {task.id!r}: cannot derive its flop: pass a speed in flop/s")
         flop[task.id] = known
     write_text(path, (_to_dot if form == "dot" else _to_text)(workflow, flop))
     return _left_out(workflow)

@@ -1,4 +1,4 @@
-"""DAX, the abstract workflows of Pegasus in XML, versions 2.1 and 3.x: a reader.
+"""DAX, the abstract workflows of Pegasus in XML, versions 2.1 and 3.x: read.
 
 Source: Deelman et al., "Pegasus, a workflow management system for science automation", Future Generation Computer
 Systems 46, 2015; Juve et al., "Characterizing and profiling scientific workflows", FGCS 29(3), 2013.
@@ -23,25 +23,25 @@ _HEADER = ("name", "version", "jobCount", "fileCount", "childCount")
 
 
 def read_dax(source: Source, *, repair: bool = False) -> Workflow:
-    """Read a workflow of Pegasus.
+    """Read a Pegasus workflow.
 
-    Edges are what ``child`` and ``parent`` say; the data of an edge are the files that the parent writes and the child
-    reads. A job's ``name`` is the task's family. Run times are those of ``runtime`` (or of the profile of that name),
-    in seconds; a job without one has none, and the report counts it. Where uses of one file give several sizes, that of
-    its writer counts, else the first.
+    The edges are those of ``child`` and ``parent`` elements; the data of an edge are the files that the parent writes
+    and the child reads. A job's ``name`` is the family of its task. Run times are those of ``runtime`` (or of the
+    profile with that key), in seconds; a job without one has no run time and is counted in the report. If the uses of a
+    file differ in its size, that of its writer is taken, else the first.
 
     Parameters
     ----------
     source
         a path (also of a gzip file) or an open file
     repair
-        add 2**32 bytes to a negative size (one that ran over 32 bits) and take 0 s for a negative run time; both are
-        counted in ``report.repaired``
+        add 2**32 bytes to a negative size (a 32-bit overflow) and set a negative run time to 0 s; both are counted in
+        ``report.repaired``
 
     Raises
     ------
     InputError
-        the file cannot be read, is no DAX, names what is not there, or has a negative size or run time
+        the file cannot be read, is not DAX, refers to an unknown job, or has a negative size or run time
 
     >>> import io
     >>> text = '''<adag name="two"><job id="a" name="make" runtime="3"><uses file="f" link="output" size="100"/></job>
@@ -54,7 +54,7 @@ def read_dax(source: Source, *, repair: bool = False) -> Workflow:
     root, name = read_xml(source)
     if root.tag != "adag":
         raise InputError(
-            f"a workflow of Pegasus (<adag>) expected, found <{root.tag}>", source=name, place=f"line {root.line}"
+            f"must be a Pegasus workflow (<adag>), got <{root.tag}>", source=name, place=f"line {root.line}"
         )
     return _Reader(name, repair).workflow(root)
 
@@ -82,12 +82,12 @@ class _Reader:
             if each.tag == "job":
                 task = self.job(each)
                 if task.id in tasks:
-                    raise self.wrong(each, f"job id {task.id!r} occurs twice")
+                    raise self.wrong(each, f"duplicate job {task.id!r}")
                 tasks[str(task.id)] = task
             elif each.tag == "child":
                 relations.append(each)
             elif each.tag in ("dag", "dax"):
-                raise self.wrong(each, f"jobs expected, found a workflow inside the workflow (<{each.tag}>)")
+                raise self.wrong(each, f"nested workflows (<{each.tag}>) are not supported")
             elif each.tag in ("file", "filename"):
                 self.size_of(each, written=False)
         for relation in relations:
@@ -99,7 +99,7 @@ class _Reader:
                     self.report.repaired["edge given twice"] += 1
                 pairs[parent, child] = None
         if not tasks:
-            raise self.wrong(root, "jobs expected, found none")
+            raise self.wrong(root, "no jobs")
         self.refuse_negative()
         self.count(root, tasks)
         files = [DataObject(file, 0.0 if size is None else size) for file, size in self.sizes.items()]
@@ -133,13 +133,13 @@ class _Reader:
     def known(self, element: Element, tasks: dict[str, Task]) -> str:
         ref = element.get("ref", "")
         if ref not in tasks:
-            raise self.wrong(element, f"<{element.tag}> with the id of a job as ref expected, found {ref!r}")
+            raise self.wrong(element, f"ref of <{element.tag}>: unknown job {ref!r}")
         return ref
 
     def job(self, job: Element) -> Task:
         id_ = job.get("id", "")
         if not id_:
-            raise self.wrong(job, "a job with an id expected, found none")
+            raise self.wrong(job, "<job>: missing 'id'")
         given: dict[str, str] = dict(job.attrib)
         for profile in job.iter("profile"):
             if profile.get("namespace", "").lower() == "pegasus":
@@ -159,7 +159,7 @@ class _Reader:
                 outputs[file] = None
         cores = self.number(job, given, "cores")
         if cores is not None and cores <= 0:
-            raise self.wrong(job, f"a number above 0 expected as cores of job {id_!r}, found {given['cores']!r}")
+            raise self.wrong(job, f"cores of job {id_!r}: must be a number > 0, got {given['cores']!r}")
         return Task(
             id=id_,
             name=given.get("node-label") or given.get("name"),
@@ -183,15 +183,14 @@ class _Reader:
             return None
         found = _number(given[key])
         if found is None or found < 0:
-            wanted = f"a number >= 0 expected as {key} of job {given['id']!r}"
-            raise self.wrong(job, f"{wanted}, found {given[key]!r}")
+            raise self.wrong(job, f"{key} of job {given['id']!r}: must be a number >= 0, got {given[key]!r}")
         return int(found) if key == "cores" and found == int(found) else found
 
     def size_of(self, uses: Element, written: bool) -> str:
-        """Take down the size of a file in bytes, where it is given; return its name."""
+        """Record the size of a file in bytes, if the element has one; return the name of the file."""
         file = uses.get("file") or uses.get("name") or ""
         if not file:
-            raise self.wrong(uses, f"<{uses.tag}> with the name of a file expected, found none")
+            raise self.wrong(uses, f"<{uses.tag}>: missing file name")
         text = uses.get("size")
         if text is None:
             text = next((each.text for each in uses.iter("metadata") if each.get("key") == "size"), None)
@@ -200,7 +199,7 @@ class _Reader:
             return file
         size = _number(text)
         if size is None:
-            raise self.wrong(uses, f"a number of bytes expected as size of file {file!r}, found {text!r}")
+            raise self.wrong(uses, f"size of file {file!r}: must be a number of bytes, got {text!r}")
         if size < 0:
             self.negative.setdefault(file, (uses, size))
             size += 2.0**32
@@ -214,19 +213,19 @@ class _Reader:
         return file
 
     def refuse_negative(self) -> None:
-        """Refuse negative sizes and run times, or count how they were repaired."""
+        """Reject negative sizes and run times, or count their repairs."""
         beyond = [(uses, size) for uses, size in self.negative.values() if size < -(2**31)]
         if beyond or (self.negative and not self.repair):
             uses, size = beyond[0] if beyond else next(iter(self.negative.values()))
             file = uses.get("file") or uses.get("name")
             others = _others(len(self.negative), "file", "size")
-            hint = "" if beyond else "; repair=True adds the 2**32 by which a size of 32 bits ran over"
-            raise self.wrong(uses, f"a size >= 0 expected for file {file!r}, found {size:.0f}{others}{hint}")
+            hint = "" if beyond else "; repair=True adds 2**32, for an overflow of 32 bits"
+            raise self.wrong(uses, f"size of file {file!r}: must be >= 0, got {size:.0f}{others}{hint}")
         if self.before_zero and not self.repair:
             job, run = self.before_zero[0]
             others = _others(len(self.before_zero), "job", "run time")
-            found = f"found {run:g}{others}; repair=True takes 0"
-            raise self.wrong(job, f"a number >= 0 expected as runtime of job {job.get('id')!r}, {found}")
+            message = f"runtime of job {job.get('id')!r}: must be a number >= 0, got {run:g}{others}"
+            raise self.wrong(job, f"{message}; repair=True sets it to 0")
         if self.negative:
             self.report.repaired["negative size of a file: 2**32 bytes added"] = len(self.negative)
         if self.before_zero:

@@ -1,4 +1,4 @@
-"""Documents, XML and JSON, whose errors name the place: the line of an element, the path of a value."""
+"""XML and JSON documents whose errors name the place: the line of an element, the path of a value."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from typing import Any
 from xml.etree import ElementTree
 from xml.parsers import expat
 
-from simmodel.errors import InputError, Plain
+from simmodel.errors import InputError, Plain, unknown
 from simmodel.formats.source import Source, decode, read_bytes
 
 __all__ = ["Element", "Value", "read_json", "read_xml"]
 
 
 class Element(ElementTree.Element):
-    """An element of an XML document that knows its line, counted from 1; its tag has no namespace."""
+    """An XML element with its line number, counted from 1; the namespace is removed from its tag."""
 
     line = 0
 
 
 def read_xml(source: Source, *, root: str | None = None) -> tuple[Element, str]:
-    """Return the root element of an XML document, and the source's name.
+    """Return the root element of an XML document, and the name of the source.
 
-    Entities that a document declares itself are refused, and none is ever loaded from elsewhere.
+    A document that declares entities is rejected; external entities are never loaded.
 
     Parameters
     ----------
     source
         a path (also of a gzip file) or an open file
     root
-        the tag of a root to put around a document that is an excerpt without one
+        the tag of a root element to add if the document has several top-level elements
 
     Raises
     ------
     InputError
-        the source cannot be read or is no XML
+        the source cannot be read or is not valid XML
 
     >>> import io
     >>> found, name = read_xml(io.StringIO("<a>\\n  <b x='1'/>\\n</a>"))
@@ -58,7 +58,7 @@ def read_xml(source: Source, *, root: str | None = None) -> tuple[Element, str]:
         except expat.ExpatError as error:
             problem = error
     found = expat.ErrorString(problem.code)
-    raise InputError(f"XML expected, found {found}", source=name, place=f"line {problem.lineno}")
+    raise InputError(f"invalid XML: {found}", source=name, place=f"line {problem.lineno}")
 
 
 def _parse(data: bytes, name: str) -> Element:
@@ -71,7 +71,7 @@ def _parse(data: bytes, name: str) -> Element:
         element.line = parser.CurrentLineNumber  # type: ignore[attr-defined]
 
     def entity(entity: str, *_rest: Any) -> None:
-        message = f"no entities expected, found the declaration of {entity!r}"
+        message = f"entity declarations are not accepted, got {entity!r}"
         raise InputError(message, source=name, place=f"line {parser.CurrentLineNumber}")
 
     parser.StartElementHandler = start
@@ -80,17 +80,17 @@ def _parse(data: bytes, name: str) -> Element:
     parser.EntityDeclHandler = entity
     try:
         parser.Parse(data, True)
-    except (LookupError, ValueError) as error:  # an encoding that Python does not know, or of several bytes
+    except (LookupError, ValueError) as error:  # an encoding unknown to Python, or a multi-byte one
         if isinstance(error, InputError):
             raise
-        raise InputError(f"XML in UTF-8 or another known encoding expected: {error}", source=name) from None
+        raise InputError(f"cannot decode the XML: {error}", source=name) from None
     root = builder.close()
     assert isinstance(root, Element)
     return root
 
 
 class Value:
-    """A value inside a JSON document that knows its path; what is asked of it and not so is an error with that path."""
+    """A value inside a JSON document, with its path; each accessor raises an error with that path for a wrong type."""
 
     __slots__ = ("_key", "_parent", "data", "source")
 
@@ -102,7 +102,7 @@ class Value:
 
     @property
     def place(self) -> str:
-        """The path from the document's top: ``workflow.tasks[3].name``."""
+        """The path from the top of the document: ``workflow.tasks[3].name``."""
         if self._parent is None:
             return ""
         before = self._parent.place
@@ -111,12 +111,12 @@ class Value:
         return f"{before}.{self._key}" if before else self._key
 
     def wrong(self, message: str) -> InputError:
-        """Return the error that says this of the value."""
+        """Return an error about this value."""
         return InputError(message, source=self.source, place=self.place or None)
 
-    def _expected(self, what: str) -> InputError:
+    def _must_be(self, accepted: str) -> InputError:
         shown = json.dumps(self.data)
-        return self.wrong(f"{what} expected, found {shown if len(shown) <= 60 else shown[:57] + '...'}")
+        return self.wrong(f"must be {accepted}, got {shown if len(shown) <= 60 else shown[:57] + '...'}")
 
     def __contains__(self, key: str) -> bool:
         return self.table().get(key) is not None
@@ -124,34 +124,34 @@ class Value:
     def __getitem__(self, key: str) -> Value:
         found = self.table()
         if key not in found:
-            raise self.wrong(f"key {key!r} expected, found {', '.join(map(repr, found)) or 'none'}")
+            raise self.wrong(f"missing key {key!r}")
         return Value(found[key], self.source, self, key)
 
     def get(self, key: str) -> Value | None:
-        """Return the value of a key, or ``None`` where it is missing or null."""
+        """Return the value of a key, or ``None`` if it is missing or null."""
         found = self.table().get(key)
         return None if found is None else Value(found, self.source, self, key)
 
     def table(self) -> dict[str, Any]:
-        """Return the value as a table (an object, in JSON's words)."""
+        """Return the value as a table (a JSON object)."""
         if not isinstance(self.data, dict):
-            raise self._expected("a table")
+            raise self._must_be("a table")
         return self.data
 
     def list(self) -> Iterator[Value]:
-        """Return the values of a list."""
+        """Return the items of a list."""
         if not isinstance(self.data, list):
-            raise self._expected("a list")
+            raise self._must_be("a list")
         return (Value(each, self.source, self, i) for i, each in enumerate(self.data))
 
     def texts(self) -> tuple[str, ...]:
-        """Return the value as a list of texts."""
+        """Return the value as a list of non-empty texts."""
         return tuple(each.text() for each in self.list())
 
     def text(self) -> str:
-        """Return the value as text that is not empty."""
+        """Return the value as non-empty text."""
         if not isinstance(self.data, str) or not self.data:
-            raise self._expected("text")
+            raise self._must_be("text")
         return self.data
 
     def key(self) -> int | str:
@@ -159,39 +159,39 @@ class Value:
         if isinstance(self.data, int) and not isinstance(self.data, bool):
             return self.data
         if not isinstance(self.data, str) or not self.data:
-            raise self._expected("an id (text or a whole number)")
+            raise self._must_be("an id (text or a whole number)")
         return self.data
 
     def number(self, *, least: float | None = 0) -> float:
-        """Return the value as a finite number, not below ``least``."""
+        """Return the value as a finite number of at least ``least``."""
         found = self.data
         if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found):
             found = None
         if found is None or (least is not None and found < least):
-            raise self._expected("a number" if least is None else f"a number >= {least}")
+            raise self._must_be("a number" if least is None else f"a number >= {least}")
         return found
 
     def only(self, *keys: str) -> None:
-        """Refuse keys other than these."""
+        """Reject keys other than these."""
         for key in self.table():
             if key not in keys:
-                raise self[key].wrong(f"unknown key; there are {', '.join(keys)}")
+                raise self[key].wrong(unknown("key", key, keys).message)
 
 
 def read_json(source: Source) -> Value:
-    """Return the document that a source holds as JSON.
+    """Return the JSON document in a source.
 
     Raises
     ------
     InputError
-        the source cannot be read, is no JSON, or gives a key of a table twice
+        the source cannot be read, is not valid JSON, or has a duplicate key
 
     >>> import io
     >>> document = read_json(io.StringIO('{"tasks": [{"id": 1}, {"id": 2.5}]}'))
     >>> [*document["tasks"].list()][1]["id"].key()
     Traceback (most recent call last):
     ...
-    simmodel.errors.InputError: an open file, tasks[1].id: an id (text or a whole number) expected, found 2.5
+    simmodel.errors.InputError: an open file, tasks[1].id: must be an id (text or a whole number), got 2.5
     """
     data, name = read_bytes(source)
 
@@ -199,20 +199,20 @@ def read_json(source: Source) -> Value:
         found = dict(pairs)
         if len(found) < len(pairs):
             twice = next(key for i, (key, _) in enumerate(pairs) if any(key == each for each, _ in pairs[:i]))
-            raise InputError(f"each key once in a table expected, found {twice!r} twice", source=name)
+            raise InputError(f"duplicate key {twice!r}", source=name)
         return found
 
     def constant(text: str) -> float:
-        raise InputError(f"a number expected, found {text}", source=name)
+        raise InputError(f"must be a finite number, got {text}", source=name)
 
     try:
         return Value(json.loads(decode(data), object_pairs_hook=table, parse_constant=constant), name)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
-        raise InputError(f"JSON expected: {error.msg}", source=name, place=place) from None
+        raise InputError(f"invalid JSON: {error.msg}", source=name, place=place) from None
     except RecursionError:
-        raise InputError("JSON expected, found tables or lists too deep inside each other", source=name) from None
+        raise InputError("invalid JSON: tables or lists are nested too deeply", source=name) from None
     except ValueError as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"JSON expected: {error}", source=name) from None  # whole numbers of too many digits
+        raise InputError(f"invalid JSON: {error}", source=name) from None  # a whole number with too many digits

@@ -53,7 +53,7 @@ FIELDS = (
     "virtual_organisation",
     "project",
 )
-"""The names of the 29 columns of a line, in order; those beyond SWF are of this format alone."""
+"""The names of the 29 columns of a line, in order; SWF lacks the last ones."""
 
 _AFTER_SITES = FIELDS.index("structure")
 _TIMES = ("wait", "run", "cpu_time", "requested")
@@ -67,22 +67,22 @@ _KEY = re.compile(r"([A-Z]\w*)\s*:(?:\s+|$)(.*)")
 def read_gwf(source: Source, *, strict: bool = True) -> Workload:
     """Read a log in the Grid Workloads Format.
 
-    Users, groups, queues, partitions and sites are text, or integers where all are. Memory is in bytes (the format has
-    KB); the unknown -1 is nan in columns of times and memory; a cancelled job has no run time. Submit times
-    are Unix seconds. Columns beyond those of SWF are kept as text where a job has them (``submit_site``, ``run_site``,
-    ``structure`` and so on). A line may lack the last column, or have one without a name after the two sites.
+    Users, groups, queues, partitions and sites are text, or integers if all of a column are. Memory is in bytes (KB in
+    the format); the unknown value -1 becomes nan in columns of times and memory; a cancelled job has no run time.
+    Submit times are Unix seconds. Columns that SWF lacks are kept as text if any job has a value (``submit_site``,
+    ``run_site``, ``structure`` and so on). A line may lack the last column, or have an unnamed one after the two sites.
 
     Parameters
     ----------
     source
         a path (also of a gzip file) or an open file
     strict
-        refuse a bad line; else leave it out and count it in ``report.skipped``
+        reject a bad line; otherwise skip it and count it in ``report.skipped``
 
     Raises
     ------
     InputError
-        the file cannot be read, is not GWF, holds no job, or has a bad line (named, with its number)
+        the file cannot be read, is not GWF, has no jobs, or has a bad line (the message has its number)
 
     >>> import io
     >>> fields = ["7", "1132444805", "-1", "83", "1"] + ["-1"] * 5 + ["1", "U1", "G1"] + ["-1"] * 16
@@ -104,16 +104,16 @@ def read_gwf(source: Source, *, strict: bool = True) -> Workload:
             header.setdefault(key, []).append(value)
             continue
         fields = _fields(line)
-        wrong = _what_is_wrong(fields)
+        wrong = _error_in(fields)
         if wrong is None:
             rows.append(fields)
         elif strict:
-            wrong = wrong if rows else f"this is not a log in the Grid Workloads Format: {wrong}"
+            wrong = wrong if rows else f"not a log in the Grid Workloads Format: {wrong}"
             raise InputError(wrong, source=name, place=f"line {number}")
         else:
             report.skipped["lines that are not 29 fields"] += 1
     if not rows:
-        raise InputError("no job found; lines of 29 fields expected (the Grid Workloads Format)", source=name)
+        raise InputError("no jobs: must have lines of 29 fields (Grid Workloads Format)", source=name)
     columns: dict[str, NDArray[Any]] = {}
     for field, texts in zip(FIELDS, zip(*rows, strict=True), strict=True):
         column = _as_column(field, texts)
@@ -128,7 +128,7 @@ def read_gwf(source: Source, *, strict: bool = True) -> Workload:
 
 
 def _fields(line: str) -> list[str]:
-    """Return the 29 fields of a line, or as many as it has where it cannot be one of the known forms."""
+    """Return the 29 fields of a line, or all its fields if it has no known form."""
     fields = [field.strip() for field in line.strip("\r\n").split("\t")] if "\t" in line else line.split()
     if len(fields) == len(FIELDS) + 1:
         del fields[-1 if not fields[-1] else _AFTER_SITES]
@@ -137,18 +137,18 @@ def _fields(line: str) -> list[str]:
     return fields
 
 
-def _what_is_wrong(fields: list[str]) -> str | None:
+def _error_in(fields: list[str]) -> str | None:
     if len(fields) != len(FIELDS):
-        return f"29 fields expected, found {len(fields)}"
+        return f"must have 29 fields, got {len(fields)}"
     for position, (name, field) in enumerate(zip(FIELDS[:11], fields, strict=False), 1):
         if name not in _NAMES and field not in ("", "-1"):
             try:
                 number = parse(field)
             except ValueError:
-                return f"a number expected in column {position} ({name}), found {field!r}"
+                return f"column {position} ({name}): must be a number, got {field!r}"
             if not np.isfinite(number) or (name in _COUNTS and number != int(number)):
                 kind = "whole" if name in _COUNTS else "finite"
-                return f"a {kind} number expected in column {position} ({name}), found {field!r}"
+                return f"column {position} ({name}): must be a {kind} number, got {field!r}"
     return None
 
 

@@ -1,9 +1,9 @@
-"""Platforms of HetSim, a simulator of tasks on heterogeneous hardware, as XML: a reader and a writer.
+"""Platforms of HetSim, a simulator of tasks on heterogeneous hardware, as XML: read and write.
 
 ``<MemoryPool id size/>`` (MB), ``<Architecture id perf_min perf_max/>``, ``<Accelerator id archid memorypool type
 setupcost dma modelerror poweridle powerload/>`` and ``<Link src dst speed/>`` (one direction, MB per unit of time)
-stand side by side: inside a root, or without one, as in HetSim's published listing. A MB is 10**6 bytes, ``modelerror``
-a share from 0 to 1. A root of this module's writer also says what the machine is called.
+are siblings, with or without a root element around them (HetSim's published listing has none). A MB is 10**6 bytes,
+``modelerror`` a share from 0 to 1. The root written by this module also has the machine's name.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["read_hetsim", "write_hetsim"]
 
 _ROOT = "Platform"
 _NAMES = ("name", "description", "source", "home", "time_unit")  # of the root
-# Tag: keys that must be there, and those that may.
+# Tag: required keys, optional keys.
 _KEYS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "MemoryPool": (("id", "size"), ()),
     "Architecture": (("id", "perf_min", "perf_max"), ()),
@@ -42,27 +42,27 @@ _KEYS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?\s*", re.ASCII)
-_MB = 6  # a MB is 10 to this many bytes
+_MB = 6  # a MB is 10**6 bytes
 
 
 def read_hetsim(source: Source, *, config: HetSimConfig | None = None) -> MachineSpec:
     """Read a platform of HetSim as a machine.
 
-    Ids become names; a link is called ``src->dst``. Of an accelerator, ``setupcost`` and the powers may miss (0), as
-    may ``modelerror`` (0) and ``dma`` (true).
+    Ids become names; the name of a link is ``src->dst``. In an accelerator, ``setupcost``, the powers and
+    ``modelerror`` default to 0, and ``dma`` to true.
 
     Parameters
     ----------
     source
         a path (also of a gzip file) or an open file
     config
-        the configuration that goes with it: what it says of reconfiguration holds for the accelerators of type FPGA
+        the configuration; its reconfiguration times apply to the accelerators of type FPGA
 
     Raises
     ------
     InputError
-        the file cannot be read, is no such XML, names what is not there, gives an id or a link twice, has a value that
-        is not possible, or lacks links between pools; with the line
+        the file cannot be read, is not such XML, refers to an unknown id, has a duplicate id or link or an invalid
+        value, or lacks links between pools; the message has the line
 
     >>> import io
     >>> text = '''<MemoryPool id="ram" size="64000"/> <Architecture id="x86" perf_min="1" perf_max="1"/>
@@ -85,12 +85,12 @@ class _Reader:
         return InputError(message, source=self.name, place=f"line {element.line}")
 
     def machine(self, root: Element) -> MachineSpec:
-        said: dict[str, str] = {}
+        given: dict[str, str] = {}
         if root.tag in _KEYS:
             self.take(root)
         else:
             self.keys(root, _NAMES)
-            said = dict(root.attrib)
+            given = dict(root.attrib)
             self.no_text(root, root.text)
             for each in root:
                 assert isinstance(each, Element)
@@ -98,7 +98,7 @@ class _Reader:
                 self.no_text(each, each.tail)
         for tag in ("MemoryPool", "Architecture", "Accelerator"):
             if not self.parts[tag]:
-                raise self.wrong(root, f"at least one <{tag}> expected, found none")
+                raise self.wrong(root, f"must have at least one <{tag}>, got none")
         pools = self.by_id("MemoryPool")
         architectures = self.by_id("Architecture")
         self.by_id("Accelerator")
@@ -108,15 +108,15 @@ class _Reader:
             "processors": [self.processor(each, pools, architectures) for each in self.parts["Accelerator"]],
             "links": self.links(pools),
         }
-        if "home" in said and said["home"] not in pools:
-            raise self.wrong(root, unknown("memory pool", said["home"], pools).message)
+        if "home" in given and given["home"] not in pools:
+            raise self.wrong(root, unknown("memory pool", given["home"], pools).message)
         try:
-            return MachineSpec(name=said.pop("name", _plain_name(self.name)), **said, **parts)
+            return MachineSpec(name=given.pop("name", _plain_name(self.name)), **given, **parts)
         except InputError as error:
             raise InputError(error.message, source=self.name, place=self.line_of(error.place, root)) from None
 
     def line_of(self, place: str | None, root: Element) -> str:
-        """Return the line of what is wrong with the machine as a whole: an accelerator, or the end of the links."""
+        """Return the line for an error of the whole machine: that of the accelerator, or of the last link."""
         found = re.match(r"processors\[(\d+)\]", place or "")
         if found:
             return f"line {self.parts['Accelerator'][int(found[1])].line}"
@@ -125,15 +125,15 @@ class _Reader:
     def take(self, element: Element) -> None:
         if element.tag not in _KEYS:
             tags = ", ".join(f"<{tag}>" for tag in _KEYS)
-            raise self.wrong(element, f"one of {tags} expected, found <{element.tag}>")
+            raise self.wrong(element, f"must be one of {tags}, got <{element.tag}>")
         needed, optional = _KEYS[element.tag]
         self.keys(element, (*needed, *optional))
         for key in needed:
             if not element.get(key):
-                raise self.wrong(element, f"<{element.tag}> with {key!r} expected, found none")
+                raise self.wrong(element, f"<{element.tag}>: missing {key!r}")
         for each in element:
             assert isinstance(each, Element)
-            raise self.wrong(each, f"nothing inside <{element.tag}> expected, found <{each.tag}>")
+            raise self.wrong(each, f"<{element.tag}>: must be empty, got <{each.tag}>")
         self.no_text(element, element.text)
         self.parts[element.tag].append(element)
 
@@ -144,26 +144,26 @@ class _Reader:
 
     def no_text(self, element: Element, text: str | None) -> None:
         if text and text.strip():
-            raise self.wrong(element, f"elements expected, found the text {text.strip()[:40]!r}")
+            raise self.wrong(element, f"must have elements only, got the text {text.strip()[:40]!r}")
 
     def by_id(self, tag: str) -> dict[str, Element]:
         found: dict[str, Element] = {}
         for each in self.parts[tag]:
             id_ = each.attrib["id"]
             if id_ in found:
-                raise self.wrong(each, f"<{tag}> id {id_!r} occurs twice")
+                raise self.wrong(each, f"duplicate <{tag}> {id_!r}")
             found[id_] = each
         return found
 
     def number(self, element: Element, key: str, *, above: bool = False, power: int = 0, most: float = 1e300) -> float:
-        """Return a value as a number, times a power of ten: exactly, before it is rounded once."""
+        """Return a value as a number times a power of ten, rounded once."""
         text = element.get(key, "0")
         value = _number(text, power) if _NUMBER.fullmatch(text) else float("nan")
         if not (value > 0 if above else value >= 0) or value > most:
-            limits = f"{'above 0' if above else '>= 0'}{f' and <= {most:g}' if most < 1e300 else ''}"
+            limits = f"{'> 0' if above else '>= 0'}{f' and <= {most:g}' if most < 1e300 else ''}"
             whose = element.get("id") or f"{element.get('src')}->{element.get('dst')}"
             raise self.wrong(
-                element, f"a number {limits} expected as {key} of <{element.tag}> {whose!r}, found {text[:40]!r}"
+                element, f"{key} of <{element.tag}> {whose!r}: must be a number {limits}, got {text[:40]!r}"
             )
         return value
 
@@ -173,10 +173,8 @@ class _Reader:
     def architecture(self, element: Element) -> ArchitectureSpec:
         least, most = (self.number(element, key, above=True) for key in ("perf_min", "perf_max"))
         if least > most:
-            found = (
-                f"perf_min <= perf_max of <Architecture> {element.get('id')!r} expected, found {least:g} and {most:g}"
-            )
-            raise self.wrong(element, found)
+            whose = f"perf_min of <Architecture> {element.get('id')!r}"
+            raise self.wrong(element, f"{whose}: must be <= perf_max, got {least:g} and {most:g}")
         return ArchitectureSpec(name=element.attrib["id"], performance=(least, most))
 
     def processor(
@@ -187,9 +185,7 @@ class _Reader:
                 raise self.wrong(element, unknown(kind, element.attrib[key], known).message)
         dma = element.get("dma", "true").strip().lower()
         if dma not in _TRUTH:
-            raise self.wrong(
-                element, f"true or false expected as dma of <Accelerator> {element.get('id')!r}, found {dma!r}"
-            )
+            raise self.wrong(element, f"dma of <Accelerator> {element.get('id')!r}: must be true or false, got {dma!r}")
         spec = ProcessorSpec(
             name=element.attrib["id"],
             type=element.attrib["type"],
@@ -211,15 +207,13 @@ class _Reader:
                 if end not in pools:
                     raise self.wrong(each, unknown("memory pool", end, pools).message)
             if ends[0] == ends[1]:
-                raise self.wrong(
-                    each, f"a link between two memory pools expected, found one from {ends[0]!r} to itself"
-                )
+                raise self.wrong(each, f"a link must connect two memory pools, got one from {ends[0]!r} to itself")
             if ends in found:
-                raise self.wrong(each, f"link from {ends[0]!r} to {ends[1]!r} is given twice")
+                raise self.wrong(each, f"duplicate link from {ends[0]!r} to {ends[1]!r}")
             bandwidth = self.number(each, "speed", above=True, power=_MB)
             found[ends] = LinkSpec(name="->".join(ends), bandwidth=bandwidth, between=ends, one_way=True)
         names = [link.name for link in found.values()]
-        if len(dict.fromkeys(names)) < len(names):  # ids that have an arrow of their own
+        if len(dict.fromkeys(names)) < len(names):  # ids that contain arrows
             found = {ends: attrs.evolve(link, name=f"link{i}") for i, (ends, link) in enumerate(found.items())}
         return list(found.values())
 
@@ -240,26 +234,26 @@ _PLAIN_LINK = LinkSpec(name="plain", bandwidth=1)
 
 
 def write_hetsim(spec: MachineSpec, path: str | Path, *, root: bool = True) -> Report:
-    """Write a machine as a platform of HetSim, and return what of it the XML has no place for.
+    """Write a machine as a HetSim platform, and report the properties that the XML lacks.
 
-    What is read back equals the machine but for that: each of several processors stands alone, links of both
-    directions are written as two, and links are called by their ends.
+    Reading the file gives the same machine except for these: each processor of a group is written by itself, a
+    bidirectional link as two, and links are named by their ends.
 
     Parameters
     ----------
     spec
         the machine
     path
-        the file to write, compressed where it ends in ``.gz``
+        the file to write, compressed if it ends in ``.gz``
     root
-        whether to put a root around it, which also says the machine's name, description, source, home and time unit;
-        without one the file is as HetSim's listing
+        whether to write a root element with the machine's name, description, source, home and time unit; without it the
+        file is like HetSim's listing
 
     Raises
     ------
     InputError
-        what the XML cannot say in any way: a memory pool or a link without end, two links from one pool to another, a
-        name that is empty or has characters that XML has not
+        the XML cannot represent the machine: an infinite memory pool or link, two links from one pool to another, a
+        name that is empty or has characters not allowed in XML
 
     >>> import tempfile
     >>> spec = MachineSpec(pools=[MemoryPoolSpec(name="ram", size=64e9)], architectures=[ArchitectureSpec(name="x86")],
@@ -337,17 +331,17 @@ def _parts(spec: MachineSpec, report: Report) -> Iterator[tuple[str, dict[str, s
             lost("name of a link")
         for src, dst in ((a, b),) if link.one_way else ((a, b), (b, a)):
             if src == dst:
-                raise InputError(f"a link between two memory pools expected, found one from {src!r} to itself")
+                raise InputError(f"a link must connect two memory pools, got one from {src!r} to itself")
             if (src, dst) in ways:
-                raise InputError(f"one link from memory pool {src!r} to {dst!r} expected, found two")
+                raise InputError(f"duplicate link from {src!r} to {dst!r}")
             ways[src, dst] = None
             yield "Link", {"src": src, "dst": dst, "speed": _shown(link.bandwidth, f"bandwidth of {link.name}", -_MB)}
 
 
 def _shown(value: float, what: str, power: int = 0) -> str:
-    """Return a number times a power of ten as a text that reads back as the same number."""
+    """Return a number times a power of ten as text that reads back exactly."""
     if not isfinite(value):
-        raise InputError(f"{what}: a finite number expected, as HetSim's XML has no other, found {value!r}")
+        raise InputError(f"{what}: must be a finite number for HetSim's XML, got {value!r}")
     exact = Decimal(repr(value) if isinstance(value, float) else str(value)).scaleb(power, Context(prec=60)).normalize()
     return f"{exact:f}" if -7 < exact.adjusted() < 17 else str(exact)
 
@@ -357,5 +351,5 @@ def _element(tag: str, **values: str) -> str:
         if (not value and key != "description" and key != "source") or re.search(
             "[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", value
         ):
-            raise InputError(f"{key} of <{tag}>: text that XML can hold expected, found {value!r}")
+            raise InputError(f"{key} of <{tag}>: must be text valid in XML, got {value!r}")
     return f"<{' '.join([tag, *(f'{key}={quoteattr(value)}' for key, value in values.items())])}/>"

@@ -1,7 +1,7 @@
-"""The configuration of HetSim: what its task generators draw from, and the meaning of each key.
+"""The configuration of HetSim: the parameters of its task generators.
 
-A configuration is lines of ``key = value`` (``#`` begins a comment, ``[sections]`` are passed over), a JSON object, or
-XML with an element or an attribute for each key: which of them is seen from the first character.
+A configuration is lines of ``key = value`` (``#`` begins a comment, ``[sections]`` are ignored), a JSON object, or XML
+with an element or an attribute for each key; the first character tells which.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SECTION_5: Mapping[str, float] = {
     "min_fpga_reconf_time": 100,
     "max_fpga_reconf_time": 200,
 }
-"""The values of the experiment of HetSim's section 5; where only one end of an interval is given, the other one's."""
+"""The values of the experiment in section 5 of HetSim's paper; they complete an interval with one end missing."""
 
 
 def _maybe(kind: str) -> Any:
@@ -42,36 +42,36 @@ def _maybe(kind: str) -> Any:
 
 @attrs.frozen(kw_only=True)
 class HetSimConfig:
-    """The keys of HetSim's configuration; ``None`` is a key that is not given: then the generator's own default holds.
+    """The keys of HetSim's configuration; ``None`` is a missing key, for which the generator's own default applies.
 
     Times are in the platform's unit of time, sizes in MB (10**6 bytes).
 
     Parameters
     ----------
     min_task_runtime, max_task_runtime
-        a task runs so long on the reference processor, a CPU core: drawn uniformly
+        run time of a task on the reference processor, a CPU core: drawn uniformly
     min_data_objects, max_data_objects
-        so many data objects go along an edge, or are read by a task without parents: drawn uniformly
+        number of data objects on an edge, or read by a task without parents: drawn uniformly
     min_data_size, max_data_size
-        the size of each data object: drawn uniformly
+        size of each data object: drawn uniformly
     min_fpga_reconf_time, max_fpga_reconf_time
-        an FPGA needs so long to load a family of tasks: drawn uniformly, once for each family
+        time in which an FPGA loads a family of tasks: drawn uniformly, once for each family
     partial_task_families
-        families of tasks have no implementation for some types of processors: true, false, or the chance that a family
-        has none for a type (true: 0.5). CPU cores run every family
+        whether families of tasks lack implementations for some types of processors: true, false, or the probability
+        that a family lacks one for a type (true: 0.5). CPU cores run every family
     max_task_delay
-        a task arrives so long after the one before it, at most: drawn uniformly from 0 on. 0: all at once
+        maximum time between the arrivals of two tasks: drawn uniformly from 0 on. 0: all arrive at once
     strict_exceptions
-        whether a task that no processor can run ends the simulation; else it is left out, with those that wait for it,
-        and counted as rejected. Default: true
+        whether a task that no processor can run ends the simulation; otherwise the task and its descendants are left
+        out and counted as rejected. Default: true
     seed_uniform, seed_task_runtime, seed_data_size
-        seeds of the three random streams: of run times, of data sizes, and of everything else; without one, the stream
-        comes from the seed of the run
+        seeds of the three random streams: everything else, run times, and data sizes; a stream without a seed is
+        derived from the seed of the run
 
     Raises
     ------
     InputError
-        a value is not possible
+        a value is invalid
 
     >>> config = HetSimConfig(max_task_runtime=100, partial_task_families=True)
     >>> config.options()
@@ -98,7 +98,7 @@ class HetSimConfig:
             value = getattr(self, field.name)
             if value is not None and not _possible(value, field.metadata["kind"]):
                 what = _KINDS[field.metadata["kind"]]
-                raise InputError(f"{what} expected, found {value!r}", place=field.name)
+                raise InputError(f"must be {what}, got {value!r}", place=field.name)
         for what in ("task_runtime", "data_objects", "data_size", "fpga_reconf_time"):
             self._interval(what)
 
@@ -111,22 +111,22 @@ class HetSimConfig:
             for end, value in zip(("min", "max"), ends, strict=True)
         )
         if least > most:
-            raise InputError(f"min_{what} <= max_{what} expected, found {least:g} and {most:g}", place=f"min_{what}")
+            raise InputError(f"must be <= max_{what}, got {least:g} and {most:g}", place=f"min_{what}")
         return (least, most)
 
     @property
     def reconfiguration(self) -> tuple[float, float] | None:
-        """Seconds to load a family on an FPGA, from and to; ``None`` where it is not said."""
+        """The interval of seconds to load a family on an FPGA; ``None`` if not configured."""
         return self._interval("fpga_reconf_time")
 
     @property
     def partial(self) -> float | None:
-        """The chance that a family has no implementation for a type of processors."""
+        """The probability that a family lacks an implementation for a type of processors."""
         share = self.partial_task_families
         return (0.5 if share else 0.0) if isinstance(share, bool) else share
 
     def options(self) -> dict[str, Any]:
-        """Return what is given as options of the generators: seconds and bytes."""
+        """Return the configured values as options of the generators, in seconds and bytes."""
         size = self._interval("data_size")
         found = {
             "run": self._interval("task_runtime"),
@@ -139,7 +139,7 @@ class HetSimConfig:
         return {key: value for key, value in found.items() if value is not None}
 
     def of_parts(self) -> HetSimConfig:
-        """Return what holds for each of several works that make up one: no seeds, arrivals and implementations."""
+        """Return the configuration for the parts of composed work: without seeds, arrivals and implementations."""
         return attrs.evolve(
             self,
             seed_uniform=None,
@@ -150,19 +150,19 @@ class HetSimConfig:
         )
 
     def on_processor(self, spec: ProcessorSpec) -> ProcessorSpec:
-        """Return a processor with the reconfiguration that the configuration gives to those of type FPGA."""
+        """Return the processor spec, with the configured reconfiguration if its type is FPGA."""
         if spec.type != "FPGA" or self.reconfiguration is None:
             return spec
         return attrs.evolve(spec, reconfiguration=self.reconfiguration)
 
     def on_machine(self, spec: MachineSpec) -> MachineSpec:
-        """Return a machine with the reconfiguration that the configuration gives to its FPGAs."""
+        """Return the machine spec, with the configured reconfiguration for its FPGAs."""
         return attrs.evolve(spec, processors=[self.on_processor(each) for each in spec.processors])
 
 
 _KINDS = {
-    "amount": "a finite number of zero or more",
-    "count": "a whole number of zero or more",
+    "amount": "a finite number >= 0",
+    "count": "a whole number >= 0",
     "share": "true, false or a share from 0 to 1",
     "truth": "true or false",
 }
@@ -184,7 +184,7 @@ def read_hetsim_config(source: Source) -> HetSimConfig:
     Raises
     ------
     InputError
-        the file cannot be read, a key is unknown or given twice, or a value is not possible; with the line or the key
+        the file cannot be read, a key is unknown or duplicate, or a value is invalid; with the line or the key
 
     >>> import io
     >>> read_hetsim_config(io.StringIO("min_task_runtime = 5  # s\\npartial_task_families = yes")).options()
@@ -199,7 +199,7 @@ def read_hetsim_config(source: Source) -> HetSimConfig:
         if key not in keys:
             raise InputError(unknown("key", key, keys).message, source=name, place=place)
         if key in values:
-            raise InputError(f"key {key!r} once expected, found it twice", source=name, place=place)
+            raise InputError(f"duplicate key {key!r}", source=name, place=place)
         values[key] = _value(key, value, name, place)
     try:
         return HetSimConfig(**values)
@@ -214,7 +214,7 @@ def _lines(text: str, name: str) -> Iterable[tuple[str, Any, str]]:
             continue
         found = re.fullmatch(r"([^=:]+)[=:](.+)", plain)
         if found is None:
-            raise InputError(f"key = value expected, found {line.strip()[:60]!r}", source=name, place=f"line {number}")
+            raise InputError(f"must be key = value, got {line.strip()[:60]!r}", source=name, place=f"line {number}")
         key, value = found[1].strip(), found[2].strip()
         yield key, value, f"line {number}"
 
@@ -246,7 +246,7 @@ def _xml(text: str, name: str) -> Iterable[tuple[str, Any, str]]:
 
 
 def _value(key: str, value: Plain, name: str, place: str) -> Plain:
-    """Return a value as a number or a truth; what is neither is refused when the configuration is made."""
+    """Return a value as a number or a Boolean."""
     kind = attrs.fields_dict(HetSimConfig)[key].metadata["kind"]
     found = value
     if isinstance(value, str):
@@ -260,5 +260,5 @@ def _value(key: str, value: Plain, name: str, place: str) -> Plain:
     if kind == "count" and isinstance(found, float) and found.is_integer():
         found = int(found)
     if not _possible(found, kind):
-        raise InputError(f"{_KINDS[kind]} expected as {key}, found {value!r}", source=name, place=place)
+        raise InputError(f"{key}: must be {_KINDS[kind]}, got {value!r}", source=name, place=place)
     return found

@@ -1,4 +1,4 @@
-"""Jobs from a table of one's own: a pandas DataFrame, a mapping of columns or a CSV file whose columns are named."""
+"""Jobs from a custom table: a pandas DataFrame, a mapping of columns or a CSV file with a header line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simmodel.errors import InputError
+from simmodel.errors import InputError, unknown
 from simmodel.formats.cells import duration, instant, names, whole, zone
 from simmodel.formats.source import Source, read_lines
 from simmodel.work.table import Columns, Table
@@ -30,7 +30,7 @@ _INSTANTS = frozenset({"submit", "start", "end", "cancel"})
 _DURATIONS = frozenset({"wait", "run", "requested", "cpu_time", "think_time"})
 _BYTES = frozenset({"used_memory", "requested_memory", "memory_per_node"})
 _NAMES = frozenset({"job", "user", "group", "executable", "queue", "partition", "preceding"})
-_STATUS = {"completed": "1", "failed": "0", "timeout": "0", "lost": "0", "cancelled": "5"}  # as results have it
+_STATUS = {"completed": "1", "failed": "0", "timeout": "0", "lost": "0", "cancelled": "5"}  # as in results
 _KNOWN = (*COLUMNS, "start", "end")
 
 
@@ -43,12 +43,12 @@ def read_columns(
     delimiter: str | None = None,
     timezone: str | None = None,
 ) -> Workload:
-    """Read jobs from columns with names of one's own.
+    """Read jobs from columns with custom names.
 
-    Columns that are named as in :data:`simmodel.work.workload.COLUMNS` are taken as they are; ``names`` says what
-    others are called. Needed are ``submit``, and ``run`` or both ``start`` and ``end`` (of which ``run`` and ``wait``
-    are made); ``processors`` is 1 where it is missing. Instants are seconds or timestamps, durations seconds,
-    ``H:MM:SS`` or time deltas. Empty cells are unknown. Columns that nobody named are left out.
+    Columns named as in :data:`simmodel.work.workload.COLUMNS` are used as they are; ``names`` maps the others. Required
+    are ``submit``, and ``run`` or both ``start`` and ``end`` (from which ``run`` and ``wait`` are computed);
+    ``processors`` defaults to 1. Instants are seconds or timestamps; durations are seconds, ``H:MM:SS`` or time deltas.
+    Empty cells are unknown values. Other columns are ignored.
 
     Parameters
     ----------
@@ -57,18 +57,18 @@ def read_columns(
     names
         simmodel's name to the column's name
     processors
-        the size of the machine, where known
+        the size of the machine, if known
     name
-        the workload's name; default the file's
+        the workload's name; default: that of the file
     delimiter
-        what stands between the cells of a CSV file; default the commonest of ``, ; | tab`` in its first line
+        the separator of a CSV file; default: the most frequent of ``, ; | tab`` in its first line
     timezone
-        the zone of timestamps that name none, such as ``"Europe/Paris"``; default UTC
+        the zone of timestamps without one, such as ``"Europe/Paris"``; default UTC
 
     Raises
     ------
     InputError
-        the file cannot be read, a needed column is missing, a name is unknown, or a cell cannot be read (named)
+        the file cannot be read, a required column is missing, a name is unknown, or a cell is invalid
 
     >>> import io
     >>> file = io.StringIO("when,cores,secs\\n2024-05-01 12:00:00,4,90\\n2024-05-01 12:00:30,2,\\n")
@@ -97,29 +97,29 @@ def read_columns(
             columns.setdefault("run", end - start)
     if "submit" not in columns or "run" not in columns:
         lacking = "submit" if "submit" not in columns else "run (or start and end)"
-        raise InputError(f"column {lacking} expected, found {', '.join(table) or 'none'}", source=origin)
+        raise InputError(f"missing column {lacking}; columns: {', '.join(table) or 'none'}", source=origin)
     columns.setdefault("processors", np.ones(len(columns["submit"]), np.int64))
     if not len(columns["submit"]):
-        raise InputError("no job found", source=origin)
+        raise InputError("no jobs", source=origin)
     title = name or (Path(origin).name.removesuffix(".gz").removesuffix(".csv") if lines is not None else "table")
     order = [column for column in COLUMNS if column in columns]
     return Workload({column: columns[column] for column in order}, name=title, processors=processors)
 
 
 def _choose(table: Collection[str], names: Mapping[str, str], origin: str) -> dict[str, str]:
-    """Return simmodel's names to theirs, of the columns that are used."""
+    """Return the used columns, as simmodel's names mapped to theirs."""
     for ours, theirs in names.items():
         if ours not in _KNOWN:
-            raise InputError(f"names: one of {', '.join(_KNOWN)} expected, found {ours!r}{_close(ours, _KNOWN)}")
+            raise InputError(unknown("column", ours, _KNOWN).message, place="names")
         if theirs not in table:
             raise InputError(
-                f"column {theirs!r} (for {ours}) expected, found {', '.join(table)}{_close(theirs, table)}",
+                f"missing column {theirs!r} (for {ours}){_close(theirs, table)}; columns: {', '.join(table)}",
                 source=origin,
             )
     chosen = {ours: ours for ours in _KNOWN if ours in table and ours not in names.values()}
     chosen.update(names)
     if "start" in chosen and "submit" not in chosen:
-        raise InputError(f"column submit expected, found {', '.join(table)}", source=origin)
+        raise InputError(f"missing column submit; columns: {', '.join(table)}", source=origin)
     return chosen
 
 
@@ -129,7 +129,7 @@ def _close(word: str, words: Iterable[str]) -> str:
 
 
 def _read_csv(source: Source, delimiter: str | None) -> tuple[dict[str, list[str]], list[int], str]:
-    """Return the columns of a CSV file as texts, the number of each row's line, and the file's name."""
+    """Return the columns of a CSV file as texts, the line number of each row, and the name of the file."""
     lines, origin = read_lines(source)
     texts = [line for _, line in lines]
     head = next((line for line in texts if line.strip()), "")
@@ -145,14 +145,14 @@ def _read_csv(source: Source, delimiter: str | None) -> tuple[dict[str, list[str
                 header = [cell.strip() for cell in row]
             elif len(row) != len(header):
                 place = f"line {reader.line_num}"
-                raise InputError(f"{len(header)} cells expected, found {len(row)}", source=origin, place=place)
+                raise InputError(f"must have {len(header)} cells, got {len(row)}", source=origin, place=place)
             else:
                 rows.append(row)
                 numbers.append(reader.line_num)
     except csv.Error as error:
-        raise InputError(f"CSV expected: {error}", source=origin, place=f"line {reader.line_num}") from None
+        raise InputError(f"invalid CSV: {error}", source=origin, place=f"line {reader.line_num}") from None
     if not header:
-        raise InputError("a line with the names of the columns expected, found an empty file", source=origin)
+        raise InputError("must start with a line of column names, got an empty file", source=origin)
     columns = zip(*rows, strict=True) if rows else ((),) * len(header)
     return {key: list(column) for key, column in zip(header, columns, strict=True)}, numbers, origin
 
@@ -215,7 +215,7 @@ def _cell_by_cell(
                 else "a whole number"
             )
             place = f"line {lines[row]}" if lines else f"row {row + 1}"
-            raise InputError(f"column {theirs!r}: {kind} expected, found {text!r}", origin, place) from None
+            raise InputError(f"column {theirs!r}: must be {kind}, got {text!r}", origin, place) from None
     floats = column in _INSTANTS or column in _DURATIONS or column in _BYTES
     return np.array(found, dtype=np.float64 if floats else np.int64)
 

@@ -1,9 +1,8 @@
-"""Many numbers in a text at once: the columns of a table of whitespace-separated numbers, by whole arrays.
+"""Fast parsing of tables of whitespace-separated numbers into columns, by whole arrays.
 
-NumPy's own text readers take 1 to 4 us for a line of 18 numbers. Here the text is looked at as bytes: where fields
-begin and end is found for all of them together, and the up to 16 digits of a field are turned into a number by a few
-operations on 64-bit words, eight digits in each. Fields that are not whole numbers are rare in logs, and are parsed
-one by one.
+NumPy's own text readers take 1 to 4 us for a line of 18 numbers. Here the text is an array of bytes: the limits of all
+fields are found together, and the up to 16 digits of a field become a number by a few operations on 64-bit words, eight
+digits in each. Fields that are not whole numbers are rare in logs and are parsed one by one.
 """
 
 from __future__ import annotations
@@ -23,21 +22,21 @@ _ZEROS = np.uint64(0x3030303030303030)
 
 
 def read_columns_of_numbers(text: bytes, columns: int) -> list[NDArray[Any]] | None:
-    """Return the columns of a text in which each line that is not blank holds so many numbers.
+    """Return the columns of a text in which each non-blank line has a fixed number of numbers.
 
     A column of whole numbers is an array of ``int64``, any other one of ``float64``.
 
     Parameters
     ----------
     text
-        lines of fields between spaces or tabs
+        lines of fields separated by spaces or tabs
     columns
         the number of fields on each line
 
     Returns
     -------
-    The columns, or ``None`` where a line has another number of fields or a field is not a finite number: the caller
-    then looks at the lines one by one to say which.
+    The columns, or ``None`` if a line has another number of fields or a field is not a finite number; the caller then
+    parses line by line to find it.
 
     >>> read_columns_of_numbers(b"1 2.5\\n-3 4\\n", 2)
     [array([ 1, -3]), array([2.5, 4. ])]
@@ -79,7 +78,7 @@ def _block(text: bytes, columns: int) -> list[NDArray[Any]] | None:
 
 
 def _one_row_a_line(characters: NDArray[np.uint8], starts: NDArray[np.intp], columns: int) -> bool:
-    """Whether line breaks stand between the last field of a row and the first of the next, and nowhere else."""
+    """Return whether each row of fields is on a line of its own."""
     before = np.searchsorted(starts, np.flatnonzero(characters == 10))  # fields that begin before each break
     rows = np.unique(np.append(before, len(starts)))
     return not (rows % columns).any() and np.count_nonzero(rows) == len(starts) // columns
@@ -98,7 +97,7 @@ def _column(
     some_negative = negative.any()
     if some_negative:
         if negative.all() and (lengths == 2).all() and (characters[starts + 1] == 49).all():
-            return np.full(len(starts), -1, np.int64)  # the commonest column of all
+            return np.full(len(starts), -1, np.int64)  # the most frequent column
         lengths = lengths - negative
     longest = int(lengths.max(initial=0))
     if longest == 1:
@@ -122,9 +121,9 @@ def _column(
 def _eight_digits(
     words: NDArray[np.uint64], ends: NDArray[np.intp], lengths: NDArray[np.intp]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return the numbers that the last eight characters before ``ends`` spell, and where they are not digits.
+    """Return the numbers spelled by the last eight characters before ``ends``, and a mask of those with non-digits.
 
-    The word's highest byte is the last character (little-endian); what stands before the field is shifted out.
+    The word's highest byte is the last character (little-endian); the bytes before the field are shifted out.
     """
     word = words[ends - 8] ^ _ZEROS
     shift = ((8 - np.clip(lengths, 0, 8)) << 3).astype(np.uint64)
@@ -132,7 +131,7 @@ def _eight_digits(
     shift[nothing] = 0
     word = (word >> shift) << shift
     word[nothing] = 0
-    # A byte above 9 shows in its upper half, of itself or after adding 6.
+    # A byte above 9 sets bits in its upper half, directly or after adding 6.
     odd = ((word | (word + np.uint64(0x0606060606060606))) & np.uint64(0xF0F0F0F0F0F0F0F0)) != 0
     word = (word * np.uint64(10) + (word >> np.uint64(8))) & np.uint64(0x00FF00FF00FF00FF)
     word = (word * np.uint64(100) + (word >> np.uint64(16))) & np.uint64(0x0000FFFF0000FFFF)
@@ -143,7 +142,7 @@ def _eight_digits(
 def _one_by_one(
     padded: bytes, starts: NDArray[np.intp], ends: NDArray[np.intp], values: NDArray[np.int64], rows: NDArray[np.intp]
 ) -> NDArray[Any] | None:
-    """Parse the fields of these rows as Python does; the column has floats where one of them is not whole."""
+    """Parse the fields of these rows as Python numbers; the column becomes floats if one of them is not whole."""
     try:
         numbers = [
             parse(padded[start:end]) for start, end in zip(starts[rows].tolist(), ends[rows].tolist(), strict=True)
@@ -159,13 +158,13 @@ def _one_by_one(
 
 
 def parse(field: bytes | str) -> int | float:
-    """Return the number a field spells; raises ``ValueError`` where it spells none.
+    """Return the number in a field; raises ``ValueError`` if it is not a number.
 
     >>> parse("3"), parse("-2.5"), parse("1e3")
     (3, -2.5, 1000.0)
     """
     if (b"_" if isinstance(field, bytes) else "_") in field:  # type: ignore[operator]
-        raise ValueError("digits expected")
+        raise ValueError("must be digits")
     try:
         number = int(field)
     except ValueError:

@@ -30,7 +30,7 @@ _ALWAYS = ("job", "submit", "wait", "run", "processors", "requested", "status")
 
 @attrs.define
 class _Life:
-    """What the records of one job say, later ones over earlier ones."""
+    """The records of one job, merged; later records override earlier ones."""
 
     words: dict[str, str] = attrs.field(factory=dict)
     stamps: dict[str, float] = attrs.field(factory=dict)
@@ -40,28 +40,27 @@ class _Life:
 def read_pbs(source: Source, *, strict: bool = True, timezone: str | None = None) -> Workload:
     """Read the jobs of PBS accounting logs: ``05/01/2024 12:00:00;E;17.server;user=ann group=physics ...``.
 
-    A job is put together from its records: Q queued, S started, R run again, E ended, D deleted, A aborted; others
-    are left out and counted in the report. Its ``submit`` is ``ctime`` (else ``qtime``, else the instant of Q); its
-    ``run`` is from ``start`` to ``end``, else ``resources_used.walltime``; its ``requested`` is
-    ``Resource_List.walltime``; its processors are those of ``Resource_List.ncpus``, ``select`` or ``nodes``, else
-    those of ``exec_host``, else ``nodect``. Without an E record it has no run time; deleted while it waited, it has a
-    ``cancel`` time. ``status`` is 1 where ``Exit_status`` is 0, 5 where it was deleted (also 271, by signal), else 0.
+    Each job is assembled from its records: Q queued, S started, R run again, E ended, D deleted, A aborted; other kinds
+    are skipped and counted in the report. ``submit`` is ``ctime`` (else ``qtime``, else the instant of Q); ``run`` is
+    from ``start`` to ``end``, else ``resources_used.walltime``; ``requested`` is ``Resource_List.walltime``; the
+    processors are those of ``Resource_List.ncpus``, ``select`` or ``nodes``, else those of ``exec_host``, else
+    ``nodect``. A job without an E record has no run time; a job deleted while it waited has a ``cancel`` time.
+    ``status`` is 1 if ``Exit_status`` is 0, 5 if the job was deleted (also for 271, killed by a signal), else 0.
 
     Parameters
     ----------
     source
-        a path (also of a gzip file), an open file, or a folder with the logs of days, which are read in the order of
-        their names
+        a path (also of a gzip file), an open file, or a folder of daily logs, read in the order of their names
     strict
-        refuse a bad line; else leave it out and count it in ``report.skipped``
+        reject a bad line; otherwise skip it and count it in ``report.skipped``
     timezone
-        the zone of the clock times at the beginning of lines, such as ``"Europe/Paris"``; by default found from records
-        that have both a clock time and Unix seconds
+        the zone of the clock times at the beginning of lines, such as ``"Europe/Paris"``; by default derived from
+        records that have both a clock time and Unix seconds
 
     Raises
     ------
     InputError
-        the file cannot be read, holds no job, or has a bad line (named, with its number)
+        the file cannot be read, has no jobs, or has a bad line (the message has its number)
 
     >>> import io
     >>> log = read_pbs(io.StringIO(
@@ -102,7 +101,7 @@ def read_pbs(source: Source, *, strict: bool = True, timezone: str | None = None
         else:
             rows.append(row)
     if not rows:
-        raise InputError("no job found; records like '05/01/2024 12:00:00;E;17.server;user=...' expected", source=title)
+        raise InputError("no jobs: must have records such as '05/01/2024 12:00:00;E;17.server;user=...'", source=title)
     return Workload(columns_of(_in_order(rows), _ALWAYS), name=Path(title).name.removesuffix(".gz"), report=report)
 
 
@@ -115,13 +114,13 @@ def _sources(source: Source) -> tuple[list[Source], str]:
 def _take(
     line: str, number: int, lives: dict[str, _Life], offsets: list[float], local: tzinfo | None, report: Report
 ) -> None:
-    """Note what one line says."""
+    """Merge the record in one line into its job."""
     line = line.strip()
     if not line:
         return
     found = _LINE.fullmatch(line)
     if not found:
-        raise ValueError(f"'MM/DD/YYYY HH:MM:SS;kind;job;key=value ...' expected, found {line[:60]!r}")
+        raise ValueError(f"must be 'MM/DD/YYYY HH:MM:SS;kind;job;key=value ...', got {line[:60]!r}")
     clock, kind, job, text = found.groups()
     if kind not in _KINDS:
         report.skipped[f"records {kind}"] += 1
@@ -130,10 +129,10 @@ def _take(
         month, day, year, hour, minute, second = map(int, re.split("[/ :]", clock))
         when = datetime(year, month, day, hour, minute, second, tzinfo=local or _UTC)
     except ValueError:
-        raise ValueError(f"an instant expected, found {clock!r}") from None
+        raise ValueError(f"must start with an instant, got {clock!r}") from None
     words = _words(text)
     life = lives.setdefault(job, _Life())
-    if kind == "R":  # it goes back to the queue: what it did so far is no run of it
+    if kind == "R":  # back in the queue: its earlier execution is discarded
         for key in ("start", "end", "Exit_status"):
             life.words.pop(key, None)
         life.stamps.pop("S", None)
@@ -148,7 +147,7 @@ def _take(
 
 
 def _words(text: str) -> dict[str, str]:
-    """Split ``key=value key=value``; a word without ``=`` belongs to the value before it (names with blanks)."""
+    """Split ``key=value key=value``; a word without ``=`` belongs to the value before it (names with spaces)."""
     words: dict[str, str] = {}
     key = ""
     for found in _WORD.finditer(text):
@@ -215,13 +214,13 @@ def _status(exit_status: str, ended: bool, never_started: bool) -> int:
 
 
 def _size(words: dict[str, str]) -> tuple[int, int, int]:
-    """Return the numbers of nodes (-1: not said), processors and GPUs of a job."""
+    """Return the numbers of nodes (-1: unknown), processors and GPUs of a job."""
 
     def number(key: str) -> int:
         try:
             return whole(words.get(key, ""))
         except ValueError:
-            raise ValueError(f"{key}: a whole number expected, found {words[key]!r}") from None
+            raise ValueError(f"{key}: must be a whole number, got {words[key]!r}") from None
 
     chunks, cores, gpus = _chunks(words.get("Resource_List.select") or words.get("Resource_List.nodes", ""))
     listed = number("Resource_List.ncpus")
@@ -266,7 +265,7 @@ def _hosts(text: str) -> tuple[int, int]:
 
 
 def _in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the jobs in the order of submission; where all are of one server, its name is left out."""
+    """Return the jobs in the order of submission; if all are of one server, remove its name from their ids."""
     rows = sorted(rows, key=lambda row: row["submit"])
     if len({row["job"].partition(".")[2] for row in rows}) > 1:
         return rows

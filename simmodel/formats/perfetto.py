@@ -1,4 +1,4 @@
-"""Traces for ui.perfetto.dev and chrome://tracing: a process a place, a row a processor or node, counters beside them.
+"""Traces for ui.perfetto.dev and chrome://tracing: a process per place, a row per processor or node, and counters.
 
 The format is the trace event format of Chrome in JSON: complete events (``X``) for executions, metadata (``M``) for
 names, counters (``C``); times in microseconds.
@@ -30,20 +30,20 @@ _MICRO = 1e6
 
 
 def write_trace(result: JobRecord, path: str | Path, *, limit: int = 500_000, points: int = 20_000) -> None:
-    """Write the executions of a run as a trace, compressed where the path ends in ``.gz``.
+    """Write the executions of a run as a trace, compressed if the path ends in ``.gz``.
 
-    On places that only count processors an execution stands as one slice on the lowest of its rows (as packed by
-    :func:`simmodel.metrics.packing.pack`); on identified nodes as a slice on each of its nodes.
+    On places that only count processors an execution is one slice, on the lowest of its rows (as packed by
+    :func:`simmodel.metrics.packing.pack`); on identified nodes it is a slice on each of its nodes.
 
     Parameters
     ----------
     path
-        where to; Perfetto opens ``.json`` and ``.json.gz``
+        the file to write; Perfetto opens ``.json`` and ``.json.gz``
     limit
-        slices at most: beyond it those that used the most processor-seconds are kept, and the name of the place says
-        how many are left out
+        the maximum number of slices of a place; those with the most processor-seconds are kept, and the name of the
+        place shows how many are left out
     points
-        values of a counter at most; beyond it averages over equal intervals
+        the maximum number of values of a counter; longer ones are averaged over equal intervals
 
     >>> import json, pathlib, tempfile
     >>> from simmodel.records import JobRecord
@@ -58,14 +58,14 @@ def write_trace(result: JobRecord, path: str | Path, *, limit: int = 500_000, po
 
 
 def write_events(path: str | Path, events: Iterable[Mapping[str, Plain]], name: str) -> None:
-    """Write events of a trace to a file, one a line, compressed where the path ends in ``.gz``.
+    """Write trace events to a file, one per line, compressed if the path ends in ``.gz``.
 
     Parameters
     ----------
     path
-        where to
+        the file to write
     events
-        as the format has them: ``ph``, ``ts`` and so on
+        dictionaries in the trace event format: ``ph``, ``ts`` and so on
     name
         of the trace
     """
@@ -85,7 +85,7 @@ def _write(file: TextIO, events: Iterable[Mapping[str, Plain]], name: str) -> No
 
 
 def trace_events(result: JobRecord, *, limit: int = 500_000, points: int = 20_000) -> Iterator[dict[str, Any]]:
-    """Yield the trace's events as dictionaries; parameters as of :func:`write_trace`."""
+    """Yield the trace events as dictionaries; the parameters are those of :func:`write_trace`."""
     jobs = result.jobs
     ids, first = np.unique(jobs["job"], return_index=True)
     for number, place in enumerate(result.places["place"].tolist(), start=1):
@@ -101,7 +101,7 @@ def trace_events(result: JobRecord, *, limit: int = 500_000, points: int = 20_00
 def _slices(
     result: JobRecord, runs: Table, row: NDArray[np.intp], pid: int, size: int, limit: int
 ) -> Iterator[dict[str, Any]]:
-    """Yield the executions of one place; ``row`` is their row in the table of jobs."""
+    """Yield the executions of one place; ``row`` has their rows in the table of jobs."""
     place = str(result.places["place"][pid - 1])
     start, end = runs["start"], np.where(np.isnan(runs["end"]), result.ended, runs["end"])
     index, thread = _rows(runs, start, end, size)
@@ -152,7 +152,7 @@ def _rows(
 
 
 def counter(name: str, steps: Steps, pid: int, points: int) -> Iterator[dict[str, Any]]:
-    """Yield the values of a step function as a counter of a process, thinned to so many points."""
+    """Yield the values of a step function as a counter of a process, thinned to ``points`` values."""
     thin = steps.thinned(points)
     times = np.rint(thin.times * _MICRO).astype(np.int64).tolist()
     for ts, value in zip(times, np.round(thin.values, 3).tolist(), strict=True):

@@ -1,8 +1,8 @@
 """Traces of machines for ui.perfetto.dev: rows for processors and links, counters for pools, arrows along dependencies.
 
-Of each task the phases in which it has its processor are slices there, and a CPU core shows what it sets up or moves
-for others; where that overlaps (a core sets up others while its own task waits for data) there is a second row. A unit
-of the machine's time stands as a second. See :mod:`simmodel.formats.perfetto` for the format.
+The slices of a task are the phases in which it holds its processor; a CPU core also shows the setups and transfers that
+it runs for other processors. Overlapping slices (a core sets up others while its own task waits for data) get a second
+row. One unit of the machine's time is shown as one second. See :mod:`simmodel.formats.perfetto` for the format.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
 __all__ = ["trace_events", "write_trace"]
 
 _PROCESSORS, _LINKS, _POOLS, _TASKS = 1, 2, 3, 4  # the processes of the trace
-_ROWS = 1000  # a processor or link has so many rows of its own, where it does several things at once
+_ROWS = 1000  # thread ids reserved for each processor or link; overlapping slices use several
 
 
 def write_trace(result: TaskRecord, path: str | Path, *, limit: int = 500_000, points: int = 20_000) -> None:
-    """Write the phases of tasks, transfers and memory use as a trace, compressed where the path ends in ``.gz``.
+    """Write the phases of tasks, transfers and memory use as a trace, compressed if the path ends in ``.gz``.
 
     Parameters
     ----------
     path
-        where to; Perfetto opens ``.json`` and ``.json.gz``
+        the file to write; Perfetto opens ``.json`` and ``.json.gz``
     limit
-        slices of processors at most, and as many of links and arrows; beyond it the longest are kept, and the name of
-        the process says how many are left out
+        the maximum number of slices of processors, of slices of links, and of arrows; the longest are kept, and the
+        name of the process shows how many are left out
     points
-        values of a counter at most; beyond it averages over equal intervals
+        the maximum number of values of a counter; longer ones are averaged over equal intervals
 
     >>> import json, pathlib, tempfile
     >>> from simmodel.metrics._examples import two_kinds
@@ -85,7 +85,7 @@ def _thread(pid: int, tid: int, name: str) -> Iterator[dict[str, Any]]:
 
 
 def _micro(seconds: NDArray[np.float64]) -> list[float]:
-    """Return microseconds, whole nanoseconds: instants that are equal stay so, and none passes another."""
+    """Return microseconds rounded to whole nanoseconds; this keeps equal instants equal and all instants in order."""
     return [whole / 1000 for whole in np.rint(np.asarray(seconds) * 1e9).astype(np.int64).tolist()]
 
 
@@ -96,7 +96,7 @@ def _lanes(owner: NDArray[np.int64], start: NDArray[np.float64], end: NDArray[np
     same = owner[order][1:] == owner[order][:-1]
     for each in np.unique(owner[order][1:][same & (start[order][1:] < end[order][:-1])]).tolist():
         here = order[owner[order] == each]
-        until: list[float] = []  # of each row: when its last span ends
+        until: list[float] = []  # the end of the last span of each row
         for i, begins, ends in zip(here.tolist(), start[here].tolist(), end[here].tolist(), strict=True):
             lane = next((row for row, last in enumerate(until) if last <= begins), len(until))
             until[lane : lane + 1] = [ends]
@@ -105,7 +105,7 @@ def _lanes(owner: NDArray[np.int64], start: NDArray[np.float64], end: NDArray[np
 
 
 def _longest(took: NDArray[np.float64], limit: int) -> NDArray[np.int64]:
-    """Return the rows of the longest, in their order."""
+    """Return the indices of the longest spans, in their original order."""
     if len(took) <= limit:
         return np.arange(len(took))
     return np.sort(np.argsort(-took, kind="stable")[:limit])
@@ -203,7 +203,7 @@ class _Slices:
         known = np.isfinite(end[-1][parent]) & np.isfinite(start[-1][parent]) & np.isfinite(began[child])
         known &= (self.result.placed[parent] >= 0) & (self.result.placed[child] >= 0)
         parent, child = parent[known][:limit], child[known][:limit]
-        # An arrow belongs to the slice around its end: it leaves shortly before the parent's slice is over.
+        # Perfetto ties an arrow to the slice around its end: it must leave shortly before the parent's slice ends.
         leaves = np.maximum(end[-1][parent] - 1e-9, start[-1][parent])
         ends = zip(parent.tolist(), child.tolist(), _micro(leaves), _micro(began[child]), strict=True)
         for number, (a, b, at, to) in enumerate(ends, start=1):

@@ -1,6 +1,6 @@
-"""Slurm's accounting: what ``sacct --parsable2`` prints.
+"""Slurm accounting: the output of ``sacct --parsable2``.
 
-Source: the manual page of sacct (SchedMD). A call that gives all that is understood here::
+Source: the manual page of sacct (SchedMD). This call prints every field that the reader uses::
 
     sacct --allusers --allocations --parsable2 --starttime=2024-01-01 --endtime=now --format=JobID,Submit,Start,End,\\
     Elapsed,Timelimit,AllocCPUS,ReqCPUS,NNodes,State,User,Account,Partition,QOS,ReqTRES,Priority
@@ -32,34 +32,34 @@ _STATUS = {"COMPLETED": 1, "CANCELLED": 5, "REVOKED": 5, "PREEMPTED": 5, **dict.
 
 
 def read_sacct(source: Source, *, strict: bool = True, delimiter: str = "|", timezone: str | None = None) -> Workload:
-    """Read the jobs of ``sacct --parsable2`` output with any fields; its first line names them.
+    """Read the jobs of ``sacct --parsable2`` output; the first line names the fields, in any order.
 
-    Needed are ``JobID``, ``Submit``, a number of processors (``AllocCPUS``, ``NCPUS`` or ``ReqCPUS``) and a run time
-    (``Elapsed``, ``ElapsedRaw``, or ``Start`` and ``End``). Understood as well: ``Timelimit``, ``NNodes``, ``State``,
-    ``User``, ``Group``, ``Account`` (the group where ``Group`` is not given), ``Partition``, ``QOS`` (the queue),
-    ``ReqTRES`` and ``AllocTRES`` (memory and GPUs), ``ReqMem``, ``Priority``, ``TotalCPU``. Others are left out.
+    Required are ``JobID``, ``Submit``, a number of processors (``AllocCPUS``, ``NCPUS`` or ``ReqCPUS``) and a run time
+    (``Elapsed``, ``ElapsedRaw``, or ``Start`` and ``End``). Also read are ``Timelimit``, ``NNodes``, ``State``,
+    ``User``, ``Group``, ``Account`` (the group if there is no ``Group``), ``Partition``, ``QOS`` (the queue),
+    ``ReqTRES`` and ``AllocTRES`` (memory and GPUs), ``ReqMem``, ``Priority``, ``TotalCPU``. Other fields are ignored.
 
-    Job steps are left out and counted in the report, and so are arrays that wait as a whole (``12_[3-9]``); members of
-    arrays (``12_3``) and of heterogeneous jobs (``12+0``) are jobs of their own. A job that never started, or has not
-    ended, has no run time; one cancelled while it waited has a ``cancel`` time. ``status`` is 1 completed, 0
-    failed or timed out, 5 cancelled; ``state`` is Slurm's own word.
+    Job steps and job arrays pending as a whole (``12_[3-9]``) are skipped and counted in the report; array members
+    (``12_3``) and components of heterogeneous jobs (``12+0``) are jobs. A job that never started, or has not ended, has
+    no run time; a job cancelled while it waited has a ``cancel`` time. ``status`` is 1 for completed, 0 for failed or
+    timed out, 5 for cancelled; ``state`` is Slurm's own word.
 
     Parameters
     ----------
     source
         a path (also of a gzip file) or an open file
     strict
-        refuse a bad line; else leave it out and count it in ``report.skipped``
+        reject a bad line; otherwise skip it and count it in ``report.skipped``
     delimiter
-        what stands between the fields
+        the field separator
     timezone
-        the zone of the times, such as ``"Europe/Paris"``; default UTC (only the offset of all times depends on it,
-        but for changes to and from summer time)
+        the time zone, such as ``"Europe/Paris"``; default UTC (apart from daylight saving changes, it only shifts all
+        times alike)
 
     Raises
     ------
     InputError
-        the file cannot be read, lacks a needed field, holds no job, or has a bad line (named, with its number)
+        the file cannot be read, lacks a required field, has no jobs, or has a bad line (the message has its number)
 
     >>> import io
     >>> log = read_sacct(io.StringIO('''JobID|Submit|Start|End|Elapsed|Timelimit|AllocCPUS|State|User
@@ -86,7 +86,7 @@ def read_sacct(source: Source, *, strict: bool = True, delimiter: str = "|", tim
             continue
         try:
             if len(cells) != len(fields):
-                raise ValueError(f"{len(fields)} fields expected, found {len(cells)}")
+                raise ValueError(f"must have {len(fields)} fields, got {len(cells)}")
             record = dict(zip(fields, cells, strict=True))
             job = record["jobid"]
             if "." in job:
@@ -100,9 +100,9 @@ def read_sacct(source: Source, *, strict: bool = True, delimiter: str = "|", tim
                 raise InputError(str(error), source=name, place=f"line {number}") from None
             report.skipped["bad lines"] += 1
     if not fields:
-        raise InputError("a line with the names of sacct's fields expected, found an empty file", source=name)
+        raise InputError("must start with a line of sacct field names, got an empty file", source=name)
     if not rows:
-        raise InputError("no job found", source=name)
+        raise InputError("no jobs", source=name)
     return Workload(columns_of(rows, _ALWAYS), name=Path(name).name.removesuffix(".gz"), report=report)
 
 
@@ -110,17 +110,17 @@ def _check_fields(fields: list[str], name: str, number: int) -> None:
     place = f"line {number}"
     if "jobid" not in fields:
         shown = "|".join(fields)[:80]
-        raise InputError(f"the names of sacct's fields expected (JobID|Submit|...), found {shown!r}", name, place)
+        raise InputError(f"must be sacct field names (JobID|Submit|...), got {shown!r}", name, place)
     if "submit" not in fields:
-        raise InputError("field Submit expected, not among sacct's fields", name, place)
+        raise InputError("missing field Submit", name, place)
     if not {"alloccpus", "ncpus", "reqcpus"} & set(fields):
-        raise InputError("field AllocCPUS, NCPUS or ReqCPUS expected, none among sacct's fields", name, place)
+        raise InputError("missing field AllocCPUS, NCPUS or ReqCPUS", name, place)
     if not {"elapsed", "elapsedraw"} & set(fields) and not {"start", "end"} <= set(fields):
-        raise InputError("field Elapsed, or Start and End, expected, not among sacct's fields", name, place)
+        raise InputError("missing field Elapsed, or Start and End", name, place)
 
 
 def _cell(record: Mapping[str, str], fields: str, convert: Callable[[str], _T]) -> _T | None:
-    """Convert the first of these fields that is there and not empty."""
+    """Convert the first of these fields that is not empty."""
     for field in fields.split():
         text = record.get(field, "")
         if text:
@@ -137,20 +137,20 @@ def _seconds(record: Mapping[str, str], fields: str, convert: Callable[[str], fl
 
 
 def _count(record: Mapping[str, str], *fields: str) -> int:
-    """Return the first of these numbers that is above zero (a job that waits has none allocated), else -1."""
+    """Return the first positive number (a waiting job has no processors allocated), else -1."""
     found = [_cell(record, field, _number) for field in fields]
     return next((number for number in found if number is not None and number > 0), -1)
 
 
 def _number(text: str) -> int:
-    """Return a whole number; Slurm shortens large ones (``12K``)."""
+    """Return a whole number; Slurm abbreviates large ones (``12K``)."""
     return int(memory(text)) if text[-1:] in "KMG" else whole(text)
 
 
 def _job(record: Mapping[str, str], local: tzinfo) -> dict[str, Any]:
     submit = _seconds(record, "submit", lambda text: instant(text, local))
     if math.isnan(submit):
-        raise ValueError("field submit: the instant of submission expected, found none")
+        raise ValueError("missing submit time")
     start = _seconds(record, "start", lambda text: instant(text, local))
     end = _seconds(record, "end", lambda text: instant(text, local))
     state = (record.get("state", "").split() or [""])[0].rstrip("+")
@@ -189,7 +189,7 @@ def _job(record: Mapping[str, str], local: tzinfo) -> dict[str, Any]:
 
 
 def _gpus(record: Mapping[str, str]) -> int:
-    """Count the GPUs of a job; an untyped count stands for all, else the typed ones are added."""
+    """Count the GPUs of a job: the untyped count, which includes all types, or else the sum of the typed ones."""
     for field in ("alloctres", "reqtres"):
         found = _GPUS.findall(record.get(field, ""))
         if found:
@@ -198,7 +198,7 @@ def _gpus(record: Mapping[str, str]) -> int:
 
 
 def _memory(record: Mapping[str, str], processors: int, nodes: int) -> float:
-    """Return the bytes that the whole job asked for; ``4Gc`` is for each processor, ``4Gn`` for each node."""
+    """Return the bytes requested by the whole job; ``4Gc`` is per processor, ``4Gn`` per node."""
     for field in ("reqtres", "alloctres"):
         found = _MEMORY.search(record.get(field, ""))
         if found:

@@ -1,4 +1,4 @@
-"""Where a reader's bytes come from: a path, a compressed path or an open file; and what goes wrong there."""
+"""Read and write files: plain or compressed paths and open files, with clear errors."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Source = str | Path | IO[Any]
 
 
 def read_bytes(source: Source) -> tuple[bytes, str]:
-    """Return all bytes of a source, decompressed where they are gzip, and the source's name.
+    """Return all bytes of a source, decompressed if they are gzip, and the name of the source.
 
-    Whether it is gzip is seen from its first bytes, not from its name.
+    Gzip is recognised by its first bytes, not by the name.
 
     Raises
     ------
     InputError
-        the file is missing, cannot be read, is a broken gzip file, or holds binary data
+        the file is missing, cannot be read, is a corrupt gzip file, or is binary
 
     >>> import io
     >>> read_bytes(io.StringIO("1 2 3"))
@@ -41,9 +41,9 @@ def read_bytes(source: Source) -> tuple[bytes, str]:
         try:
             data = gzip.decompress(data)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise InputError(f"a whole gzip file expected, found a broken one ({error})", source=name) from None
+            raise InputError(f"corrupt gzip file: {error}", source=name) from None
     if b"\0" in data:
-        raise InputError("text expected, found binary data", source=name)
+        raise InputError("must be text, got binary data", source=name)
     return data, name
 
 
@@ -53,14 +53,14 @@ def _read_path(path: Path) -> bytes:
     except FileNotFoundError:
         raise InputError("no such file", source=str(path)) from None
     except IsADirectoryError:
-        raise InputError("a file expected, found a folder", source=str(path)) from None
+        raise InputError("must be a file, got a folder", source=str(path)) from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise InputError(f"cannot be read: {reason}", source=str(path)) from None
 
 
 def decode(data: bytes) -> str:
-    """Return text of UTF-8 bytes, or of Latin-1 where they are not UTF-8 (old logs)."""
+    """Decode UTF-8 bytes, or Latin-1 if they are not valid UTF-8 (old logs)."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -68,7 +68,7 @@ def decode(data: bytes) -> str:
 
 
 def read_lines(source: Source) -> tuple[Iterator[tuple[int, str]], str]:
-    """Return the lines of a text source with their numbers from 1, and the source's name.
+    """Return the lines of a text source, numbered from 1, and the name of the source.
 
     >>> import io
     >>> lines, name = read_lines(io.StringIO("one\\ntwo\\n"))
@@ -81,7 +81,7 @@ def read_lines(source: Source) -> tuple[Iterator[tuple[int, str]], str]:
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write text as UTF-8, compressed where the path ends in ``.gz``; the same text gives the same bytes."""
+    """Write text as UTF-8, compressed if the path ends in ``.gz``; the same text gives the same bytes."""
     data = text.encode()
     if str(path).endswith(".gz"):
         data = gzip.compress(data, mtime=0)

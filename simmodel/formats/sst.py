@@ -1,4 +1,4 @@
-"""Workflows of the job scheduler of SST (the Structural Simulation Toolkit), as JSON: a reader."""
+"""Workflows of the job scheduler of SST (the Structural Simulation Toolkit), as JSON: read."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ __all__ = ["read_sst"]
 
 
 def read_sst(source: Source, *, memory_unit: float = 2**20) -> Workflow:
-    """Read a workflow of SST's job scheduler: tasks that ask for cores and memory and wait for each other.
+    """Read a workflow of SST's job scheduler: tasks with dependencies that request cores and memory.
 
-    The header keeps, under their keys, what the file says of the run: ``resources_available`` (``cpu``, and
-    ``memory`` in bytes), ``scheduling_policy`` and ``preemption`` (whether later workflows may stop these tasks);
-    :func:`~simmodel.formats.sst_machine.read_sst_scenario` makes a machine and priorities of them.
+    The header keeps the file's keys about the run: ``resources_available`` (``cpu``, and ``memory`` in bytes),
+    ``scheduling_policy`` and ``preemption`` (whether later workflows may stop these tasks);
+    :func:`~simmodel.formats.sst_machine.read_sst_scenario` derives a machine and priorities from them.
 
     Parameters
     ----------
     source
         a path (also of a gzip file) or an open file
     memory_unit
-        bytes of one unit of memory; the format names none
+        bytes of one unit of memory; the format specifies none
 
     Raises
     ------
     InputError
-        the file cannot be read, is no such JSON, or a value in it (named by its path) is wrong
+        the file cannot be read, is not such JSON, or has an invalid value (the message has its path)
 
     >>> import io
     >>> text = '''{"tasks": [{"id": 1, "execution_time": 100, "resources": {"cpu": 2, "memory": 1}, "dependencies": []},
@@ -41,7 +41,7 @@ def read_sst(source: Source, *, memory_unit: float = 2**20) -> Workflow:
     """
     document = read_json(source)
     if "tasks" not in document:
-        raise document.wrong("a workflow of SST's job scheduler with 'tasks' expected, found no such key")
+        raise document.wrong("must be a workflow of SST's job scheduler: missing key 'tasks'")
     document.only("tasks", "resources_available", "scheduling_policy", "preemption", "name", "description")
     tasks: dict[int | str, Task] = {}
     waits: dict[int | str, Value] = {}
@@ -49,7 +49,7 @@ def read_sst(source: Source, *, memory_unit: float = 2**20) -> Workflow:
         value.only("id", "name", "execution_time", "resources", "dependencies", "priority")
         id_ = value["id"].key()
         if id_ in tasks:
-            raise value["id"].wrong(f"task id {id_!r} occurs twice")
+            raise value["id"].wrong(f"duplicate task {id_!r}")
         cores, memory = _resources(value.get("resources"), memory_unit)
         tasks[id_] = Task(
             id=id_,
@@ -61,15 +61,15 @@ def read_sst(source: Source, *, memory_unit: float = 2**20) -> Workflow:
         )
         waits[id_] = value
     if not tasks:
-        raise document["tasks"].wrong("tasks expected, found none")
+        raise document["tasks"].wrong("must not be empty")
     edges: dict[tuple[int | str, int | str], None] = {}
     for id_, value in waits.items():
         for each in value["dependencies"].list() if "dependencies" in value else ():
             parent = each.key()
             if parent not in tasks:
-                raise each.wrong(f"the id of a task expected, found {parent!r}")
+                raise each.wrong(f"unknown task {parent!r}")
             if (parent, id_) in edges:
-                raise each.wrong(f"each dependency once expected, found {parent!r} twice")
+                raise each.wrong(f"duplicate dependency {parent!r}")
             edges[parent, id_] = None
     try:
         return Workflow(tasks.values(), edges, name=_name(document), header=_header(document, memory_unit))
@@ -78,13 +78,13 @@ def read_sst(source: Source, *, memory_unit: float = 2**20) -> Workflow:
 
 
 def _resources(value: Value | None, memory_unit: float) -> tuple[float | None, float | None]:
-    """Return cores and bytes of memory, as far as a table of resources has them."""
+    """Return the cores and the bytes of memory in a table of resources, ``None`` for missing ones."""
     if value is None:
         return None, None
     value.only("cpu", "memory")
     cores = value["cpu"].number() if "cpu" in value else None
     if cores == 0:
-        raise value["cpu"].wrong("a number > 0 expected, found 0")
+        raise value["cpu"].wrong("must be a number > 0, got 0")
     return cores, value["memory"].number() * memory_unit if "memory" in value else None
 
 
@@ -105,6 +105,6 @@ def _header(document: Value, memory_unit: float) -> dict[str, Plain]:
     if "preemption" in document:
         value = document["preemption"]
         if not isinstance(value.data, bool):
-            raise value.wrong(f"true or false expected, found {value.data!r}")
+            raise value.wrong(f"must be true or false, got {value.data!r}")
         header["preemption"] = value.data
     return header

@@ -1,13 +1,16 @@
-"""What files of SST's job scheduler say of a run: the machine, and who goes before whom.
+"""The machine and the task priorities in files of SST's job scheduler.
 
-A file has a workflow, the resources of the machine, and two keys on how it is scheduled:
+A file holds a workflow, the resources of the machine, and two scheduling keys:
 
 ``scheduling_policy``
-    in which order tasks that are ready get cores: ``"Static"`` (the default), those of higher ``priority`` first;
-    ``"FCFS"``, those that are ready first; ``"SJF"`` and ``"LJF"``, the shortest and the longest first. Among equals
-    those that are ready first
+    the order in which ready tasks get cores: ``"Static"`` (the default), by decreasing ``priority``; ``"FCFS"``, in the
+    order in which they become ready; ``"SJF"`` and ``"LJF"``, shortest and longest first. Ties go to the task that
+    became ready first
 ``preemption``
-    whether workflows that arrive later may stop the workflow's tasks. They then have a higher priority, whatever the
+    whether workflows that arrive later may stop this workflow's tasks. If true, later workflows rank above it, whatever
+    the priorities of single tasks, and within the workflow tasks of higher priority stop those of lower priority. A
+    workflow without preemption is never stopped: if others allow it, all its tasks get the highest priority among the
+    workflows that arrive later
     tasks have among themselves; and within the workflow tasks of higher priority stop those of lower. A workflow that
     does not allow it is never stopped: where others allow it, all its tasks have the highest priority of those that
     arrive later
@@ -40,12 +43,12 @@ SST_POLICIES: Mapping[str, Callable[[Task], float]] = {
     "sjf": lambda task: -(task.run or 0.0),
     "ljf": lambda task: task.run or 0.0,
 }
-"""The values of ``scheduling_policy``, in lower case: what a task goes by, the highest first."""
+"""The values of ``scheduling_policy`` in lower case, each with its sort key; the highest goes first."""
 
 
 @attrs.frozen(kw_only=True)
 class SSTScenario:
-    """A machine, workflows with the instants (s) at which they are submitted, and what of their files was not used."""
+    """A machine, workflows with their submission instants (s), and a report of unused parts of their files."""
 
     machine: MachineSpec
     work: tuple[tuple[float, Workflow], ...]
@@ -60,23 +63,23 @@ def machine_for(
     stop: Literal["suspend", "requeue"] = "suspend",
     name: str = "sst",
 ) -> MachineSpec:
-    """Return the machine that files of SST's job scheduler ask for: one node with many cores.
+    """Return the machine that files of SST's job scheduler request: one node with many cores.
 
     Parameters
     ----------
     files
         one or several files, or the workflows read from them
     cores, memory
-        of the node, in place of what the files say: a whole number, and bytes
+        of the node, overriding the files: a whole number, and bytes
     stop
-        what becomes of a task that is stopped, where a file allows that: it goes on later, or starts again
+        what happens to a stopped task, if a file allows preemption: it is suspended, or requeued and starts again
     name
         of the machine
 
     Raises
     ------
     InputError
-        a file is wrong, says no number of cores, or another one than the others do
+        a file is invalid or has no number of cores, or the files disagree on the resources
 
     >>> import io
     >>> text = '{"tasks": [{"id": 1, "execution_time": 5}], "resources_available": {"cpu": 10, "memory": 8192}}'
@@ -88,9 +91,9 @@ def machine_for(
     found_cores = _agreed(flows, "cpu") if cores is None else cores
     size = _agreed(flows, "memory") if memory is None else memory
     if found_cores is None:
-        raise InputError("a number of cores as resources_available.cpu expected, found none", source=flows[0].name)
+        raise InputError("missing key 'cpu'", source=flows[0].name, place="resources_available")
     if found_cores != int(found_cores):
-        raise InputError(f"a whole number of cores expected, found {found_cores:g}", place="resources_available.cpu")
+        raise InputError(f"must be a whole number, got {found_cores:g}", place="resources_available.cpu")
     allowed = any(flow.header.get("preemption") for flow in flows)
     ordered = allowed or _policy(flows) != "fcfs"
     return MachineSpec(
@@ -120,23 +123,23 @@ def read_sst_scenario(
     memory_unit: float = 2**20,
     **machine: Any,
 ) -> SSTScenario:
-    """Read workflows of SST's job scheduler as a run: the machine, and what arrives when, with what priorities.
+    """Read files of SST's job scheduler as a run: the machine, and workflows with submission instants and priorities.
 
     Parameters
     ----------
     files
         one or several files, or the workflows read from them
     at
-        s, when each is submitted; default: all at 0, one after another
+        the submission instant of each, s; default: all at 0, in the given order
     memory_unit
         bytes of one unit of memory
     machine
-        handed to :func:`machine_for`
+        passed to :func:`machine_for`
 
     Raises
     ------
     InputError
-        a file is wrong, the files do not agree on the machine or the policy, or the policy is not known
+        a file is invalid, the files disagree on the machine or the policy, or the policy is unknown
 
     >>> import io
     >>> text = '''{"tasks": [{"id": 1, "execution_time": 100, "resources": {"cpu": 8}}], "preemption": true,
@@ -152,7 +155,7 @@ def read_sst_scenario(
     flows = [_flow(each, memory_unit) for each in _listed(files)]
     instants = [0.0] * len(flows) if at is None else list(at)
     if len(instants) != len(flows):
-        raise InputError(f"{len(flows)} instants expected, one for each workflow, found {len(instants)}", place="at")
+        raise InputError(f"must be one instant per workflow ({len(flows)}), got {len(instants)}", place="at")
     spec = machine_for(flows, **machine)
     policy = _policy(flows)
     goes_by = SST_POLICIES[policy]
@@ -176,7 +179,7 @@ def read_sst_scenario(
 
 
 def _levels(stoppable: list[bool]) -> list[int]:
-    """Return a level for each workflow in order of arrival: below all later ones where it may be stopped by them."""
+    """Return a level for each workflow in order of arrival; a preemptible one is below all later ones."""
     if not any(stoppable):
         return [0] * len(stoppable)
     levels: list[int] = []
@@ -190,23 +193,23 @@ def _with_priorities(flow: Workflow, priorities: Mapping[int | str, float]) -> W
 
 
 def _policy(flows: list[Workflow]) -> str:
-    said = dict.fromkeys(str(flow.header.get("scheduling_policy", "Static")) for flow in flows)
-    if len({each.lower() for each in said}) > 1:
-        raise InputError(f"one scheduling_policy of all files expected, found {' and '.join(said)}")
-    name = next(iter(said))
+    found = dict.fromkeys(str(flow.header.get("scheduling_policy", "Static")) for flow in flows)
+    if len({each.lower() for each in found}) > 1:
+        raise InputError(f"must be the same in all files, got {' and '.join(found)}", place="scheduling_policy")
+    name = next(iter(found))
     if name.lower() not in SST_POLICIES:
         known = "Static, FCFS, SJF or LJF"
-        raise InputError(f"{known} expected, found {name!r}", source=flows[0].name, place="scheduling_policy")
+        raise InputError(f"must be {known}, got {name!r}", source=flows[0].name, place="scheduling_policy")
     return name.lower()
 
 
 def _agreed(flows: list[Workflow], key: str) -> float | None:
-    found = [flow.header.get("resources_available", {}).get(key) for flow in flows]
-    said = list(dict.fromkeys(each for each in found if each is not None))
-    if len(said) > 1:
-        both = " and ".join(f"{each:g}" for each in said)
-        raise InputError(f"one resources_available.{key} of all files expected, found {both}")
-    return said[0] if said else None
+    amounts = [flow.header.get("resources_available", {}).get(key) for flow in flows]
+    distinct = list(dict.fromkeys(each for each in amounts if each is not None))
+    if len(distinct) > 1:
+        both = " and ".join(f"{each:g}" for each in distinct)
+        raise InputError(f"must be the same in all files, got {both}", place=f"resources_available.{key}")
+    return distinct[0] if distinct else None
 
 
 def _listed(files: Given | Iterable[Given]) -> list[Given]:
@@ -216,7 +219,7 @@ def _listed(files: Given | Iterable[Given]) -> list[Given]:
         return [files]  # type: ignore[list-item]
     found = list(files)
     if not found:
-        raise InputError("at least one file expected, found none")
+        raise InputError("must be at least one file, got none", place="files")
     return found
 
 

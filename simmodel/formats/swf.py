@@ -56,25 +56,25 @@ _NAMES = {"queue": "Queue", "partition": "Partition", "user": "User", "group": "
 def read_swf(source: Source, *, strict: bool = True) -> Workload:
     """Read a log in the Standard Workload Format.
 
-    Memory is in bytes (the format has KB); the unknown -1 is nan in columns of times and memory, and stays -1 in
-    columns of whole numbers. The times are those of the log. Comments ``; Key: value`` are the workload's ``header``
-    in their order, the values of a repeated key as lines of one text. The machine's size is ``MaxProcs``, else
+    Memory is in bytes (KB in the format); the unknown value -1 becomes nan in columns of times and memory, and stays -1
+    in columns of whole numbers. Times are those of the log. Comments ``; Key: value`` become the workload's ``header``
+    in their order; the values of a repeated key are joined as lines. The machine's size is ``MaxProcs``, else
     ``MaxNodes``.
 
-    A last line that is cut off (too few fields and no line break) is left out and counted in the report, and so are
-    the jobs that the header promises and the file does not hold.
+    A truncated last line (too few fields and no line break) is skipped and counted in the report, and so are jobs
+    counted by the header but missing from the file.
 
     Parameters
     ----------
     source
         a path (also of a gzip file) or an open file
     strict
-        refuse a line that is not 18 numbers; else leave it out and count it in ``report.skipped``
+        reject a line that is not 18 numbers; otherwise skip it and count it in ``report.skipped``
 
     Raises
     ------
     InputError
-        the file cannot be read, is not SWF, holds no job, or has a bad line (named, with its number)
+        the file cannot be read, is not SWF, has no jobs, or has a bad line (the message has its number)
 
     >>> import io
     >>> log = read_swf(io.StringIO("; MaxProcs: 12\\n1 0 -1 100 5 -1 -1 5 120 -1 1 7 -1 -1 -1 -1 -1 -1\\n"))
@@ -87,7 +87,7 @@ def read_swf(source: Source, *, strict: bool = True) -> Workload:
     if columns is None or not _all_whole(columns):
         columns = _line_by_line(data, name, strict, report)
     if not len(columns[0]):
-        raise InputError("no job found; lines of 18 numbers expected (the Standard Workload Format)", source=name)
+        raise InputError("no jobs: must have lines of 18 numbers (Standard Workload Format)", source=name)
     header = _header(data)
     promised = _promised(header) - len(columns[0]) - report.skipped.total()
     if promised > 0:
@@ -102,7 +102,7 @@ def read_swf(source: Source, *, strict: bool = True) -> Workload:
 
 
 def _head_length(data: bytes) -> int:
-    """Return where the comments and blank lines at the beginning end."""
+    """Return the length of the comments and blank lines at the beginning."""
     at = 0
     while at < len(data):
         end = data.find(b"\n", at) + 1 or len(data)
@@ -133,7 +133,7 @@ def _as_column(field: str, values: NDArray[np.number]) -> NDArray[np.number]:
 
 
 def _all_whole(columns: list[NDArray[np.number]]) -> bool:
-    """Whether the columns of counts and numbers hold whole numbers."""
+    """Return whether all columns of whole numbers have only such values."""
     return all(
         values.dtype == np.int64 or bool((values == np.floor(values)).all())
         for field, values in zip(FIELDS, columns, strict=True)
@@ -142,14 +142,14 @@ def _all_whole(columns: list[NDArray[np.number]]) -> bool:
 
 
 def _line_by_line(data: bytes, name: str, strict: bool, report: Report) -> list[NDArray[Any]]:
-    """Read the lines one by one, to say which one is wrong and why."""
+    """Read the lines one by one, to report or skip the bad ones."""
     rows: list[list[int | float]] = []
     lines = data.split(b"\n")
     for number, line in enumerate(lines, 1):
         fields = line.split()
         if not fields or fields[0].startswith(b";"):
             continue
-        wrong = _what_is_wrong(fields)
+        wrong = _error_in(fields)
         if wrong is None:
             rows.append([parse(field) for field in fields])
         elif rows and number == len(lines) and _is_cut_off(fields):
@@ -158,7 +158,7 @@ def _line_by_line(data: bytes, name: str, strict: bool, report: Report) -> list[
             shown = decode(line).strip()
             shown = shown if len(shown) <= 80 else shown[:77] + "..."
             if not rows:
-                wrong = f"this is not a log in the Standard Workload Format: {wrong}"
+                wrong = f"not a log in the Standard Workload Format: {wrong}"
             raise InputError(f"{wrong}: {shown!r}", source=name, place=f"line {number}")
         else:
             report.skipped["lines that are not 18 numbers"] += 1
@@ -166,13 +166,13 @@ def _line_by_line(data: bytes, name: str, strict: bool, report: Report) -> list[
 
 
 def _is_cut_off(fields: list[bytes]) -> bool:
-    """Whether this is the beginning of a line, perhaps up to the sign of a number."""
+    """Return whether this is the beginning of a valid line, possibly up to the sign of a number."""
     return len(fields) <= 18 and _wrong_field(fields[:-1] if fields[-1] == b"-" else fields) is None
 
 
-def _what_is_wrong(fields: list[bytes]) -> str | None:
+def _error_in(fields: list[bytes]) -> str | None:
     if len(fields) != 18:
-        return f"18 numbers expected, found {len(fields)} field{'s' * (len(fields) != 1)}"
+        return f"must have 18 numbers, got {len(fields)} field{'s' * (len(fields) != 1)}"
     return _wrong_field(fields)
 
 
@@ -181,16 +181,16 @@ def _wrong_field(fields: list[bytes]) -> str | None:
         try:
             number = parse(field)
         except ValueError:
-            return f"a number expected in column {position} ({name}), found {decode(field)!r}"
+            return f"column {position} ({name}): must be a number, got {decode(field)!r}"
         if not np.isfinite(number):
-            return f"a finite number expected in column {position} ({name}), found {decode(field)!r}"
+            return f"column {position} ({name}): must be a finite number, got {decode(field)!r}"
         if name in _WHOLE and number != int(number):
-            return f"a whole number expected in column {position} ({name}), found {decode(field)!r}"
+            return f"column {position} ({name}): must be a whole number, got {decode(field)!r}"
     return None
 
 
 def _header(data: bytes) -> dict[str, str]:
-    """Collect the comments; text without a key continues the value before it, or else is a ``Note``."""
+    """Collect the comments; indented text without a key continues the previous value, other text is a ``Note``."""
     header: dict[str, list[str]] = {}
     key = "Note"
     for comment in _COMMENT.findall(data if _has_late_comments(data) else data[: _head_length(data)]):
@@ -216,7 +216,7 @@ def _machine_size(header: Mapping[str, str]) -> int | None:
 
 
 def _promised(header: Mapping[str, str]) -> int:
-    """Return the number of jobs that the file must hold: a cleaned log still names those that were removed."""
+    """Return the number of jobs that the header implies: a cleaned log still counts the removed ones."""
     return (_whole(header, "MaxRecords") or _whole(header, "MaxJobs") or 0) - _removed(header)
 
 
@@ -227,10 +227,9 @@ def _removed(header: Mapping[str, str]) -> int:
 def write_swf(workload: Workload, path: str | Path) -> Report:
     """Write a workload in the Standard Workload Format; a path that ends in ``.gz`` is compressed.
 
-    Reading the file gives the same 18 columns and the same header, but for a ``MaxRecords`` of more jobs. Users,
-    groups, queues and partitions that are text are numbered from 1 in the order of their first jobs, and the header
-    says which is which; jobs with names are numbered likewise. The report says which columns the format has no place
-    for.
+    Reading the file gives the same 18 columns and the same header, except for a ``MaxRecords`` that counts more jobs.
+    Users, groups, queues and partitions given as text are numbered from 1 in the order of their first jobs, and the
+    header lists the numbers; job names are numbered likewise. The report lists the columns that the format lacks.
 
     Parameters
     ----------
@@ -253,7 +252,7 @@ def write_swf(workload: Workload, path: str | Path) -> Report:
     """
     header = dict(workload.header)
     promised = _promised(header)
-    if promised <= 0 or promised > len(workload):  # none, or those of the log that these jobs are a part of
+    if promised <= 0 or promised > len(workload):  # missing, or that of a log of which these jobs are a part
         header["MaxRecords"] = str(len(workload) + _removed(header))
     if workload.processors and _machine_size(header) != workload.processors:
         header["MaxProcs"] = str(workload.processors)
@@ -286,13 +285,13 @@ def write_swf(workload: Workload, path: str | Path) -> Report:
 
 
 def _numbered(values: NDArray[np.generic]) -> dict[Any, int]:
-    """Number texts from 1 in the order they come; the missing text stays -1."""
+    """Number texts from 1 in order of appearance; a missing text stays -1."""
     texts = [text for text in dict.fromkeys(values.tolist()) if text not in ("", None)]
     return {"": -1, None: -1, **{text: number for number, text in enumerate(texts, 1)}}
 
 
 def _written(field: str, values: NDArray[np.number]) -> list[str]:
-    """Write numbers as short as they are read back exactly: 3.0 as 3."""
+    """Write numbers in the shortest form that reads back exactly: 3.0 as 3."""
     if values.dtype.kind == "f":
         values = values / 1024 if field in _MEMORY else values
         values = np.where(np.isnan(values), -1, values)

@@ -1,4 +1,4 @@
-"""WfFormat of WfCommons, versions 1.5 and 1.6: workflows and how they once ran, as JSON; a reader and a writer.
+"""WfFormat of WfCommons, versions 1.5 and 1.6: read and write workflows and their recorded executions as JSON.
 
 Source: Coleman et al., "WfCommons: a framework for enabling scientific workflow research and development", Future
 Generation Computer Systems 128, 2022, and the schema of WfFormat.
@@ -23,23 +23,23 @@ from simmodel.work.workload import Report
 __all__ = ["VERSIONS", "read_wfformat", "write_wfformat"]
 
 VERSIONS = ("1.5", "1.6")
-"""The versions that are read and written; those before 1.5 have another shape."""
+"""The supported versions; earlier ones have a different layout."""
 
 _TASK = ("id", "runtimeInSeconds", "executedAt", "coreCount", "memoryInBytes", "priority", "machines")
 
 
 def read_wfformat(source: Source) -> Workflow:
-    """Read a workflow of WfFormat with its recorded run times, machines and makespan.
+    """Read a WfFormat workflow with its recorded run times, machines and makespan.
 
     A task's family is the program of its command, else its name. Its ``started`` is in seconds after the workflow's
-    ``executedAt`` (after the first task's, where that is no date), its ``ended`` so many seconds of run time later. A
-    task that was never run has no run time, and the report counts it. What the file says beyond is kept, by the file's
-    keys: in a task's and a machine's ``details`` and in ``header``.
+    ``executedAt`` (after the start of the first task, if that is missing or later), and its ``ended`` is ``started``
+    plus the run time. A task without a recorded execution has no run time and is counted in the report. All other
+    contents of the file are kept under the file's keys: in ``details`` of tasks and machines, and in ``header``.
 
     Raises
     ------
     InputError
-        the file cannot be read, is no WfFormat of these versions, or a value in it (named by its path) is wrong
+        the file cannot be read, is not WfFormat of these versions, or has an invalid value (the message has its path)
 
     >>> import io, json
     >>> tasks = [{"id": "a", "name": "a", "parents": [], "children": ["b"], "outputFiles": ["f"]},
@@ -51,9 +51,9 @@ def read_wfformat(source: Source) -> Workflow:
     document = read_json(source)
     version = document["schemaVersion"] if "schemaVersion" in document.table() else None
     if version is None or "workflow" not in document.table():
-        raise document.wrong("a WfFormat document with 'schemaVersion' and 'workflow' expected, found no such keys")
+        raise document.wrong("must be a WfFormat document with 'schemaVersion' and 'workflow'")
     if version.data not in VERSIONS:
-        raise version.wrong(f"version {' or '.join(VERSIONS)} expected, found {version.data!r}")
+        raise version.wrong(f"must be {' or '.join(VERSIONS)}, got {version.data!r}")
     flow = document["workflow"]
     specification, execution = flow["specification"], flow.get("execution")
     report = Report()
@@ -63,13 +63,13 @@ def read_wfformat(source: Source) -> Workflow:
     for value in specification["tasks"].list():
         task = _task(value, recorded.get(value["id"].text()))
         if task.id in tasks:
-            raise value["id"].wrong(f"task id {task.id!r} occurs twice")
+            raise value["id"].wrong(f"duplicate task {task.id!r}")
         tasks[str(task.id)], places[str(task.id)] = task, value
     if not tasks:
-        raise specification["tasks"].wrong("tasks expected, found none")
+        raise specification["tasks"].wrong("must not be empty")
     for id_, (value, _) in recorded.items():
         if id_ not in tasks:
-            raise value["id"].wrong(f"the id of a task of the specification expected, found {id_!r}")
+            raise value["id"].wrong(f"unknown task {id_!r}")
     unknown = sum(task.run is None for task in tasks.values())
     if unknown:
         report.skipped["run time of a task, not in the file"] = unknown
@@ -102,7 +102,7 @@ def _task(value: Value, found: tuple[Value, float | None] | None) -> Task:
     command = ran.get("command")
     program = command.get("program") if command else None
     if cores == 0:
-        raise ran["coreCount"].wrong("a number > 0 expected, found 0")
+        raise ran["coreCount"].wrong("must be a number > 0, got 0")
     return Task(
         id=id_,
         name=name,
@@ -121,13 +121,13 @@ def _task(value: Value, found: tuple[Value, float | None] | None) -> Task:
 
 
 def _recorded(execution: Value, report: Report) -> dict[str, tuple[Value, float | None]]:
-    """Return for each task what was recorded, and its start in seconds since the workflow's."""
+    """Return the recorded execution of each task, and its start in seconds after the workflow's."""
     found: dict[str, Value] = {}
     times: dict[str, datetime] = {}
     for value in execution["tasks"].list():
         id_ = value["id"].text()
         if id_ in found:
-            raise value["id"].wrong(f"task id {id_!r} occurs twice")
+            raise value["id"].wrong(f"duplicate task {id_!r}")
         found[id_] = value
         if "executedAt" in value:
             at = _date(value["executedAt"].text())
@@ -152,23 +152,23 @@ def _date(text: str) -> datetime | None:
 
 
 def _edges(places: Mapping[str, Value], report: Report) -> list[tuple[str, str]]:
-    """Return the edges that parents or children say; those that only one of the two says are counted."""
-    said: dict[tuple[str, str], set[str]] = {}
+    """Return the edges of all ``parents`` and ``children`` lists; count those that only one of the two lists has."""
+    listed: dict[tuple[str, str], set[str]] = {}
     for id_, value in places.items():
         for key in ("parents", "children"):
             for other in value[key].list() if key in value else ():
                 end = other.text()
                 if end not in places:
-                    raise other.wrong(f"the id of a task expected, found {end!r}")
+                    raise other.wrong(f"unknown task {end!r}")
                 pair = (end, id_) if key == "parents" else (id_, end)
-                known = said.setdefault(pair, set())
+                known = listed.setdefault(pair, set())
                 if key in known:
                     report.repaired["edge given twice"] += 1
                 known.add(key)
-    for known in said.values():
+    for known in listed.values():
         if len(known) == 1:
             report.repaired[f"edge that only {next(iter(known))} say"] += 1
-    return list(said)
+    return list(listed)
 
 
 def _files(specification: Value, tasks: Mapping[str, Task], report: Report) -> list[DataObject]:
@@ -176,7 +176,7 @@ def _files(specification: Value, tasks: Mapping[str, Task], report: Report) -> l
     for value in specification["files"].list() if "files" in specification else ():
         file = DataObject(value["id"].text(), value["sizeInBytes"].number())
         if found.setdefault(file.name, file) != file:
-            raise value["id"].wrong(f"file {file.name!r} occurs twice with different sizes")
+            raise value["id"].wrong(f"duplicate file {file.name!r}, of different size")
     for task in tasks.values():
         for name in (*task.inputs, *task.outputs):
             if name not in found:
@@ -205,7 +205,7 @@ def _machines(execution: Value) -> list[RecordedMachine]:
 
 
 def _header(document: Value) -> dict[str, Any]:
-    """Return what the document says beyond tasks, files and machines; figures that follow from those are left out."""
+    """Return everything except tasks, files and machines, and figures derived from those."""
     header = {key: value for key, value in document.table().items() if key not in ("name", "workflow", "schemaVersion")}
     flow = document["workflow"].table()
     parts = {
@@ -223,9 +223,9 @@ def _beyond(table: Mapping[str, Plain], known: tuple[str, ...]) -> dict[str, Pla
 def write_wfformat(workflow: Workflow, path: str | Path, *, version: str = "1.5") -> Report:
     """Write a workflow as WfFormat; a path that ends in ``.gz`` is compressed.
 
-    Reading the file gives the same tasks, edges, files, recorded times and machines. The execution is written where
-    every task has a run time. The format allows letters, digits and ``_ . # : / -`` in ids: any other character
-    becomes ``_``, and the report counts such names.
+    Reading the file gives the same tasks, edges, files, recorded times and machines. The execution is written only if
+    every task has a run time. Characters that the format does not allow in ids (other than letters, digits and
+    ``_ . # : / -``) become ``_``, and the report counts the names changed.
 
     Parameters
     ----------
@@ -239,7 +239,7 @@ def write_wfformat(workflow: Workflow, path: str | Path, *, version: str = "1.5"
     Raises
     ------
     ValueError
-        the version is another, or the workflow has no task
+        the version is unknown, or the workflow has no tasks
 
     >>> import tempfile, pathlib
     >>> flow = Workflow([Task(id="a", run=1), Task(id="b", run=2, machines=["node-1"])], [("a", "b", 100)])
@@ -249,9 +249,9 @@ def write_wfformat(workflow: Workflow, path: str | Path, *, version: str = "1.5"
     ('node-1',)
     """
     if version not in VERSIONS:
-        raise ValueError(f"version: {' or '.join(VERSIONS)} expected, found {version!r}")
+        raise ValueError(f"version: must be {' or '.join(VERSIONS)}, got {version!r}")
     if not len(workflow):
-        raise ValueError("a workflow with tasks expected, found none")
+        raise ValueError("workflow: must have at least one task, got none")
     report = Report()
     ids = _plain_ids(workflow.tasks, report)
     names = _plain_ids(workflow.files, report)
@@ -300,7 +300,7 @@ def _whole(size: float) -> float:
 
 
 def _plain_ids(ids: Iterable[TaskId], report: Report) -> dict[TaskId, str]:
-    """Return ids with only the characters that the format allows, each still one of its own."""
+    """Return unique ids made only of characters that the format allows."""
     plain = {id_: re.sub(r"[^0-9a-zA-Z_.#:/-]", "_", str(id_)) for id_ in ids}
     taken = {text for id_, text in plain.items() if text == id_}
     for id_, text in plain.items():

@@ -1,4 +1,4 @@
-"""Accounting logs of batch systems, and tables of one's own."""
+"""Accounting logs of batch systems, and custom tables."""
 
 import gzip
 import io
@@ -78,16 +78,16 @@ def test_sacct_in_a_time_zone():
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("", "a line with the names of sacct's fields expected, found an empty file"),
-        ("a,b\n1,2\n", "line 1: the names of sacct's fields expected (JobID|Submit|...), found 'a,b'"),
-        ("JobID|User\n1|x\n", "field Submit expected"),
-        ("JobID|Submit|NCPUS\n1|2|3\n", "field Elapsed, or Start and End, expected"),
-        ("JobID|Submit|Elapsed\n1|2|3\n", "field AllocCPUS, NCPUS or ReqCPUS expected"),
-        ("JobID|Submit|Elapsed|NCPUS\n", "no job found"),
-        ("JobID|Submit|Elapsed|NCPUS\n1|2|3\n", "line 2: 4 fields expected, found 3"),
+        ("", "must start with a line of sacct field names, got an empty file"),
+        ("a,b\n1,2\n", "line 1: must be sacct field names (JobID|Submit|...), got 'a,b'"),
+        ("JobID|User\n1|x\n", "line 1: missing field Submit"),
+        ("JobID|Submit|NCPUS\n1|2|3\n", "missing field Elapsed, or Start and End"),
+        ("JobID|Submit|Elapsed\n1|2|3\n", "missing field AllocCPUS, NCPUS or ReqCPUS"),
+        ("JobID|Submit|Elapsed|NCPUS\n", "no jobs"),
+        ("JobID|Submit|Elapsed|NCPUS\n1|2|3\n", "line 2: must have 4 fields, got 3"),
         ("JobID|Submit|Elapsed|NCPUS\n1|yesterday|3|4\n", "line 2: field submit: cannot read 'yesterday'"),
         ("JobID|Submit|Elapsed|NCPUS\n1|5|1:2:3:4|4\n", "line 2: field elapsed: cannot read '1:2:3:4'"),
-        ("JobID|Submit|Elapsed|NCPUS\n1|Unknown|3|4\n", "the instant of submission expected"),
+        ("JobID|Submit|Elapsed|NCPUS\n1|Unknown|3|4\n", "line 2: missing submit time"),
     ],
 )
 def test_wrong_sacct_output_gets_one_sentence(text, sentence):
@@ -214,9 +214,9 @@ def test_pbs_folder_of_days_and_given_zone(tmp_path):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("", "no job found"),
-        ("hello\n", "line 1: 'MM/DD/YYYY HH:MM:SS;kind;job;key=value ...' expected, found 'hello'"),
-        ("13/45/2024 00:00:00;E;1.s;user=x\n", "line 1: an instant expected"),
+        ("", "no jobs"),
+        ("hello\n", "line 1: must be 'MM/DD/YYYY HH:MM:SS;kind;job;key=value ...', got 'hello'"),
+        ("13/45/2024 00:00:00;E;1.s;user=x\n", "line 1: must start with an instant, got '13/45/2024 00:00:00'"),
         ("05/01/2024 12:00:00;E;1.s;ctime=x end=3 start=1\n", "job 1.s: ctime: cannot read 'x'"),
     ],
 )
@@ -225,7 +225,7 @@ def test_a_wrong_pbs_log_gets_one_sentence(text, sentence):
         read_pbs(io.StringIO(text))
     assert sentence in str(caught.value)
     if text:
-        with pytest.raises(InputError, match="no job found"):
+        with pytest.raises(InputError, match="no jobs"):
             read_pbs(io.StringIO(text), strict=False)
 
 
@@ -296,15 +296,15 @@ def test_a_schedule_is_read_back_as_a_workload():
 @pytest.mark.parametrize(
     ("text", "names", "sentence"),
     [
-        ("", {}, "a line with the names of the columns expected"),
-        ("a,b\n1,2\n", {}, "column submit expected, found a, b"),
-        ("submit,b\n1,2\n", {}, "column run (or start and end) expected"),
-        ("submit,run\n", {}, "no job found"),
-        ("submit,run\n1,2,3\n", {}, "line 2: 2 cells expected, found 3"),
-        ("submit,run\n1,2\nx,2\n", {}, "line 3: column 'submit': an instant (seconds or a timestamp) expected, found 'x'"),
-        ("submit,run,processors\n1,2,1.5\n", {}, "line 2: column 'processors': a whole number expected, found '1.5'"),
-        ("submit,run\n1,2\n", {"procesors": "run"}, "found 'procesors'; did you mean 'processors'?"),
-        ("submit,run,cores\n1,2,3\n", {"processors": "core"}, "column 'core' (for processors) expected, found submit, run, cores; did you mean 'cores'?"),
+        ("", {}, "must start with a line of column names, got an empty file"),
+        ("a,b\n1,2\n", {}, "missing column submit; columns: a, b"),
+        ("submit,b\n1,2\n", {}, "missing column run (or start and end)"),
+        ("submit,run\n", {}, "no jobs"),
+        ("submit,run\n1,2,3\n", {}, "line 2: must have 2 cells, got 3"),
+        ("submit,run\n1,2\nx,2\n", {}, "line 3: column 'submit': must be an instant (seconds or a timestamp), got 'x'"),
+        ("submit,run,processors\n1,2,1.5\n", {}, "line 2: column 'processors': must be a whole number, got '1.5'"),
+        ("submit,run\n1,2\n", {"procesors": "run"}, "'procesors'"),
+        ("submit,run,cores\n1,2,3\n", {"processors": "core"}, "missing column 'core' (for processors); did you mean 'cores'?; columns: submit, run, cores"),
     ],
 )  # fmt: skip
 def test_a_wrong_table_gets_one_sentence(text, names, sentence):

@@ -1,4 +1,4 @@
-"""DAX: real workflows against their known figures, and what is said of files that are wrong."""
+"""DAX: real workflows against their known figures, and the errors for invalid files."""
 
 import io
 
@@ -59,8 +59,8 @@ def test_dax_with_sizes_below_zero_is_refused_or_repaired() -> None:
         read_dax(path)
     assert found.value.place == "line 30"
     assert found.value.message == (
-        "a size >= 0 expected for file 'chr21.0.21.sfq', found -6585019 (and 113 more files with a negative size); "
-        "repair=True adds the 2**32 by which a size of 32 bits ran over"
+        "size of file 'chr21.0.21.sfq': must be >= 0, got -6585019 (and 113 more files with a negative size); "
+        "repair=True adds 2**32, for an overflow of 32 bits"
     )
     flow = load_workflow(path, repair=True)
     assert flow.report.repaired == {
@@ -130,34 +130,42 @@ LAUGHS = """<?xml version="1.0"?>
 @pytest.mark.parametrize(
     ("text", "place", "said"),
     [
-        ("", "line 1", "XML expected, found no element found"),
-        ("<adag>\n<job>\n</adag>", "line 3", "XML expected, found mismatched tag"),
-        (LAUGHS, "line 3", "no entities expected, found the declaration of 'lol'"),
+        ("", "line 1", "invalid XML: no element found"),
+        ("<adag>\n<job>\n</adag>", "line 3", "invalid XML: mismatched tag"),
+        (LAUGHS, "line 3", "entity declarations are not accepted, got 'lol'"),
         (
             "<?xml version='1.0' encoding='nonsense'?><adag/>",
             None,
-            "known encoding expected: unknown encoding: nonsense",
+            "cannot decode the XML: unknown encoding: nonsense",
         ),
-        ("<?xml version='1.0' encoding='utf-7'?><adag/>", None, "known encoding expected"),
-        ("<!DOCTYPE a [<!ENTITY % p SYSTEM 'f'> %p;]><a/>", "line 1", "found the declaration of 'p'"),
-        ("\n<platform/>", "line 2", r"a workflow of Pegasus \(<adag>\) expected, found <platform>"),
-        ("<adag/>", "line 1", "jobs expected, found none"),
-        ("<adag>\n<job name='x'/></adag>", "line 2", "a job with an id expected"),
-        ("<adag><job id='a'/>\n<job id='a'/></adag>", "line 2", "job id 'a' occurs twice"),
+        ("<?xml version='1.0' encoding='utf-7'?><adag/>", None, "cannot decode the XML"),
+        ("<!DOCTYPE a [<!ENTITY % p SYSTEM 'f'> %p;]><a/>", "line 1", "not accepted, got 'p'"),
+        ("\n<platform/>", "line 2", r"must be a Pegasus workflow \(<adag>\), got <platform>"),
+        ("<adag/>", "line 1", "no jobs"),
+        ("<adag>\n<job name='x'/></adag>", "line 2", "<job>: missing 'id'"),
+        ("<adag><job id='a'/>\n<job id='a'/></adag>", "line 2", "duplicate job 'a'"),
         (
             "<adag>\n<job id='a' runtime='x'/></adag>",
             "line 2",
-            "a number >= 0 expected as runtime of job 'a', found 'x'",
+            "runtime of job 'a': must be a number >= 0, got 'x'",
         ),
-        ("<adag>\n<job id='a' runtime='nan'/></adag>", "line 2", "runtime of job 'a', found 'nan'"),
-        ("<adag>\n<job id='a' runtime='-3'/></adag>", "line 2", "found -3; repair=True takes 0"),
-        ("<adag>\n<job id='a' cores='0'/></adag>", "line 2", "a number above 0 expected as cores of job 'a'"),
-        ("<adag><job id='a'>\n<uses link='input'/></job></adag>", "line 2", "the name of a file expected"),
-        ("<adag><job id='a'>\n<uses file='f' size='1k'/></job></adag>", "line 2", "bytes expected as size of file 'f'"),
-        ("<adag><job id='a'>\n<uses file='f' size='-9'/></job></adag>", "line 2", "for file 'f', found -9; repair"),
-        ("<adag><job id='a'/>\n<child ref='x'/></adag>", "line 2", "<child> with the id of a job as ref expected"),
-        ("<adag><job id='a'/><child ref='a'>\n<parent/></child></adag>", "line 2", "<parent> with the id of a job"),
-        ("<adag><job id='a'/>\n<dax id='b'/></adag>", "line 2", "found a workflow inside the workflow"),
+        (
+            "<adag>\n<job id='a' runtime='nan'/></adag>",
+            "line 2",
+            "runtime of job 'a': must be a number >= 0, got 'nan'",
+        ),
+        ("<adag>\n<job id='a' runtime='-3'/></adag>", "line 2", "got -3; repair=True sets it to 0"),
+        ("<adag>\n<job id='a' cores='0'/></adag>", "line 2", "cores of job 'a': must be a number > 0, got '0'"),
+        ("<adag><job id='a'>\n<uses link='input'/></job></adag>", "line 2", "<uses>: missing file name"),
+        ("<adag><job id='a'>\n<uses file='f' size='1k'/></job></adag>", "line 2", "size of file 'f': must be a number"),
+        (
+            "<adag><job id='a'>\n<uses file='f' size='-9'/></job></adag>",
+            "line 2",
+            "size of file 'f': must be >= 0, got -9; repair",
+        ),
+        ("<adag><job id='a'/>\n<child ref='x'/></adag>", "line 2", "ref of <child>: unknown job 'x'"),
+        ("<adag><job id='a'/><child ref='a'>\n<parent/></child></adag>", "line 2", "ref of <parent>: unknown job ''"),
+        ("<adag><job id='a'/>\n<dax id='b'/></adag>", "line 2", r"nested workflows \(<dax>\) are not supported"),
         ("<adag><job id='a'/><child ref='a'><parent ref='a'/></child></adag>", None, "tasks form a cycle: a -> a"),
     ],
 )
@@ -169,5 +177,5 @@ def test_wrong_dax_is_refused(text, place, said) -> None:
 
 def test_size_beyond_32_bits_cannot_be_repaired() -> None:
     text = "<adag><job id='a'><uses file='f' size='-3000000000'/></job></adag>"
-    with pytest.raises(InputError, match=r"found -3000000000$"):
+    with pytest.raises(InputError, match=r"got -3000000000$"):
         read_dax(io.StringIO(text), repair=True)

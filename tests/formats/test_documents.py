@@ -1,4 +1,4 @@
-"""Documents whose errors name the place."""
+"""XML and JSON documents: errors name the place."""
 
 import io
 
@@ -11,18 +11,18 @@ from simmodel.formats.documents import read_json, read_xml
 def test_xml_without_root() -> None:
     root, _ = read_xml(io.StringIO("<?xml version='1.0'?>\n<Pool id='1'/>\n<Link/>"), root="platform")
     assert [(each.tag, each.line) for each in root] == [("Pool", 2), ("Link", 3)]
-    with pytest.raises(InputError, match="line 2: XML expected, found mismatched tag"):
+    with pytest.raises(InputError, match="line 2: invalid XML: mismatched tag"):
         read_xml(io.StringIO("<a/>\n<b></c>"), root="platform")
 
 
 @pytest.mark.parametrize(
     ("text", "place", "said"),
     [
-        ('{"a": 1,\n "b" 2}', "line 2, column 6", "JSON expected: Expecting ':' delimiter"),
-        ('{"a": 1, "a": 2}', None, "each key once in a table expected, found 'a' twice"),
-        ('{"a": NaN}', None, "a number expected, found NaN"),
-        ("[" * 100_000, None, "too deep inside each other"),
-        ("1" * 5000, None, "JSON expected"),
+        ('{"a": 1,\n "b" 2}', "line 2, column 6", "invalid JSON: Expecting ':' delimiter"),
+        ('{"a": 1, "a": 2}', None, "duplicate key 'a'"),
+        ('{"a": NaN}', None, "must be a finite number, got NaN"),
+        ("[" * 100_000, None, "nested too deeply"),
+        ("1" * 5000, None, "invalid JSON"),
     ],
 )
 def test_wrong_json_is_refused(text, place, said) -> None:

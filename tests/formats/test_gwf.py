@@ -1,4 +1,4 @@
-"""GWF: a conversion holds what the SWF log holds, and the forms that files come in."""
+"""GWF: a converted log equals its SWF original, and the variants of the format."""
 
 import io
 
@@ -67,12 +67,12 @@ def test_the_forms_of_a_line(form, separator):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("", "no job found"),
-        ("# JobID\n", "no job found"),
-        ("hello\n", "line 1: this is not a log in the Grid Workloads Format: 29 fields expected, found 1"),
-        ("\t".join(fields()) + "\n1\t2\n", "line 2: 29 fields expected, found 2"),
-        ("\t".join(fields(run="x")), "a number expected in column 4 (run), found 'x'"),
-        ("\t".join(fields(processors="1.5")), "a whole number expected in column 5 (processors)"),
+        ("", "no jobs"),
+        ("# JobID\n", "no jobs"),
+        ("hello\n", "line 1: not a log in the Grid Workloads Format: must have 29 fields, got 1"),
+        ("\t".join(fields()) + "\n1\t2\n", "line 2: must have 29 fields, got 2"),
+        ("\t".join(fields(run="x")), "column 4 (run): must be a number, got 'x'"),
+        ("\t".join(fields(processors="1.5")), "column 5 (processors): must be a whole number"),
     ],
 )
 def test_a_wrong_file_gets_one_sentence(text, sentence):

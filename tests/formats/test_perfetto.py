@@ -1,4 +1,4 @@
-"""Traces: what Perfetto will show."""
+"""Traces for Perfetto."""
 
 import gzip
 import json

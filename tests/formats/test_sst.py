@@ -1,4 +1,4 @@
-"""Workflows of SST's job scheduler, and what is said of files that are wrong."""
+"""Workflows of SST's job scheduler, and the errors for invalid files."""
 
 import pytest
 
@@ -35,21 +35,21 @@ def test_sst() -> None:
 @pytest.mark.parametrize(
     ("document", "place", "said"),
     [
-        ([], None, r"a table expected, found \[\]"),
-        ({"jobs": []}, None, "with 'tasks' expected"),
-        ({"tasks": []}, "tasks", "tasks expected, found none"),
-        ({"tasks": [GOOD], "colour": 1}, "colour", "unknown key; there are tasks, "),
-        ({"tasks": [{**GOOD, "run": 1}]}, "tasks[0].run", "unknown key"),
-        ({"tasks": [GOOD, GOOD]}, "tasks[1].id", "task id 1 occurs twice"),
-        ({"tasks": [{**GOOD, "id": True}]}, "tasks[0].id", "an id .* expected, found true"),
-        ({"tasks": [{"id": 1}]}, "tasks[0]", "key 'execution_time' expected, found 'id'"),
-        ({"tasks": [{**GOOD, "execution_time": -1}]}, "tasks[0].execution_time", "a number >= 0 expected, found -1"),
-        ({"tasks": [{**GOOD, "resources": {"cpu": 0}}]}, "tasks[0].resources.cpu", "a number > 0 expected, found 0"),
-        ({"tasks": [{**GOOD, "resources": {"gpu": 1}}]}, "tasks[0].resources.gpu", "unknown key"),
-        ({"tasks": [{**GOOD, "dependencies": [7]}]}, "tasks[0].dependencies[0]", "the id of a task expected, found 7"),
-        ({"tasks": [{**GOOD, "dependencies": [1, 1]}]}, "tasks[0].dependencies[1]", "each dependency once"),
+        ([], None, r"must be a table, got \[\]"),
+        ({"jobs": []}, None, "missing key 'tasks'"),
+        ({"tasks": []}, "tasks", "must not be empty"),
+        ({"tasks": [GOOD], "colour": 1}, "colour", "key 'colour'"),
+        ({"tasks": [{**GOOD, "run": 1}]}, "tasks[0].run", "key 'run'"),
+        ({"tasks": [GOOD, GOOD]}, "tasks[1].id", "duplicate task 1"),
+        ({"tasks": [{**GOOD, "id": True}]}, "tasks[0].id", "must be an id .*, got true"),
+        ({"tasks": [{"id": 1}]}, "tasks[0]", "missing key 'execution_time'"),
+        ({"tasks": [{**GOOD, "execution_time": -1}]}, "tasks[0].execution_time", "must be a number >= 0, got -1"),
+        ({"tasks": [{**GOOD, "resources": {"cpu": 0}}]}, "tasks[0].resources.cpu", "must be a number > 0, got 0"),
+        ({"tasks": [{**GOOD, "resources": {"gpu": 1}}]}, "tasks[0].resources.gpu", "key 'gpu'"),
+        ({"tasks": [{**GOOD, "dependencies": [7]}]}, "tasks[0].dependencies[0]", "unknown task 7"),
+        ({"tasks": [{**GOOD, "dependencies": [1, 1]}]}, "tasks[0].dependencies[1]", "duplicate dependency 1"),
         ({"tasks": [{**GOOD, "dependencies": [1]}]}, None, "tasks form a cycle: 1 -> 1"),
-        ({"tasks": [GOOD], "preemption": "yes"}, "preemption", "true or false expected, found 'yes'"),
+        ({"tasks": [GOOD], "preemption": "yes"}, "preemption", "must be true or false, got 'yes'"),
     ],
 )
 def test_wrong_sst_is_refused(document, place, said) -> None:

@@ -1,4 +1,4 @@
-"""SST's keys about a run: who goes before whom, who may stop whom, and the machine of many cores."""
+"""SST's keys about a run: the order of tasks, preemption, and the machine with many cores."""
 
 import pytest
 from hypothesis import given, strategies as st
@@ -114,22 +114,26 @@ def test_what_is_not_used_is_counted() -> None:
 @pytest.mark.parametrize(
     ("documents", "options", "said"),
     [
-        ([], {}, "at least one file expected, found none"),
-        ([{"tasks": [{"id": 1, "execution_time": 1}]}], {}, "resources_available.cpu expected, found none"),
-        ([document((1, 1), cpu=2.5)], {}, "resources_available.cpu: a whole number of cores expected, found 2.5"),
-        ([document((1, 1)), document((1, 1), cpu=4)], {}, "one resources_available.cpu of all files .* found 10 and 4"),
-        ([document((1, 1)), document((1, 1), memory=4)], {}, "one resources_available.memory of all files expected"),
+        ([], {}, "files: must be at least one file, got none"),
+        ([{"tasks": [{"id": 1, "execution_time": 1}]}], {}, "resources_available: missing key 'cpu'"),
+        ([document((1, 1), cpu=2.5)], {}, "resources_available.cpu: must be a whole number, got 2.5"),
+        ([document((1, 1)), document((1, 1), cpu=4)], {}, "resources_available.cpu: must be the same .* got 10 and 4"),
+        (
+            [document((1, 1)), document((1, 1), memory=4)],
+            {},
+            "resources_available.memory: must be the same in all files",
+        ),
         (
             [document((1, 1), scheduling_policy="Wild")],
             {},
-            "scheduling_policy: Static, FCFS, SJF or LJF expected, found 'W",
+            "scheduling_policy: must be Static, FCFS, SJF or LJF, got 'W",
         ),
         (
             [document((1, 1), scheduling_policy="SJF"), document((1, 1))],
             {},
-            "one scheduling_policy of all files expected, found SJF and Static",
+            "scheduling_policy: must be the same in all files, got SJF and Static",
         ),
-        ([document((1, 1))], {"at": [0, 1]}, "at: 1 instants expected, one for each workflow, found 2"),
+        ([document((1, 1))], {"at": [0, 1]}, r"at: must be one instant per workflow \(1\), got 2"),
     ],
 )
 def test_wrong_scenarios_get_one_sentence(documents, options, said) -> None:

@@ -1,4 +1,4 @@
-"""SWF: real logs, exact round trips, and what is said of files that are wrong."""
+"""SWF: real logs, exact round trips, and the errors for invalid files."""
 
 import gzip
 import io
@@ -132,31 +132,31 @@ def test_any_source(make, tmp_path):
 
 
 WRONG_FILES = {
-    "empty": (b"", "no job found"),
-    "blank lines": (b"\n \n", "no job found"),
-    "header only": (b"; MaxProcs: 3\n", "no job found"),
+    "empty": (b"", "no jobs"),
+    "blank lines": (b"\n \n", "no jobs"),
+    "header only": (b"; MaxProcs: 3\n", "no jobs"),
     "markdown": (
         b"# simmodel\n\nread me\n",
-        "line 1: this is not a log in the Standard Workload Format: 18 numbers expected",
+        "line 1: not a log in the Standard Workload Format: must have 18 numbers",
     ),
-    "one word": (b"hello", "line 1: this is not a log"),
-    "binary": (b"\x7fELF\0\0\1", "text expected, found binary data"),
-    "cut gzip": (gzip.compress(JOB.encode() * 100, mtime=0)[:40], "a whole gzip file expected"),
-    "false gzip": (b"\x1f\x8bnonsense", "a whole gzip file expected"),
-    "short line": (f"; x\n{JOB}\n1 2 3\n{JOB}\n".encode(), "line 3: 18 numbers expected, found 3 fields: '1 2 3'"),
-    "long line": (f"{JOB}\n{JOB} 4\n".encode(), "line 2: 18 numbers expected, found 19 fields"),
+    "one word": (b"hello", "line 1: not a log"),
+    "binary": (b"\x7fELF\0\0\1", "must be text, got binary data"),
+    "cut gzip": (gzip.compress(JOB.encode() * 100, mtime=0)[:40], "corrupt gzip file"),
+    "false gzip": (b"\x1f\x8bnonsense", "corrupt gzip file"),
+    "short line": (f"; x\n{JOB}\n1 2 3\n{JOB}\n".encode(), "line 3: must have 18 numbers, got 3 fields: '1 2 3'"),
+    "long line": (f"{JOB}\n{JOB} 4\n".encode(), "line 2: must have 18 numbers, got 19 fields"),
     "clock time": (
         f"{JOB}\n\n{JOB.replace('120', '2:00')}\n".encode(),
-        "line 3: a number expected in column 9 (requested), found '2:00'",
+        "line 3: column 9 (requested): must be a number, got '2:00'",
     ),
-    "nan": (f"{JOB}\n{JOB.replace('120', 'nan')}\n".encode(), "line 2: a finite number expected in column 9"),
-    "underscore": (f"{JOB}\n{JOB.replace('120', '1_0')}\n".encode(), "line 2: a number expected in column 9"),
+    "nan": (f"{JOB}\n{JOB.replace('120', 'nan')}\n".encode(), "line 2: column 9 (requested): must be a finite number"),
+    "underscore": (f"{JOB}\n{JOB.replace('120', '1_0')}\n".encode(), "line 2: column 9 (requested): must be a number"),
     "fraction": (
         f"{JOB}\n{JOB.replace('7', '7.5')}\n".encode(),
-        "line 2: a whole number expected in column 12 (user), found '7.5'",
+        "line 2: column 12 (user): must be a whole number, got '7.5'",
     ),
-    "dash": (f"{JOB}\n- {JOB[2:]}\n".encode(), "line 2: a number expected in column 1 (job), found '-'"),
-    "two jobs in a line": (f"{JOB} {JOB}\n\n".encode(), "line 1: this is not a log"),
+    "dash": (f"{JOB}\n- {JOB[2:]}\n".encode(), "line 2: column 1 (job): must be a number, got '-'"),
+    "two jobs in a line": (f"{JOB} {JOB}\n\n".encode(), "line 1: not a log"),
 }
 
 
@@ -174,7 +174,7 @@ def test_a_wrong_file_gets_one_sentence(content, sentence, tmp_path):
 def test_a_missing_file_and_a_folder(tmp_path):
     with pytest.raises(InputError, match=r"none\.swf: no such file"):
         read_swf(tmp_path / "none.swf")
-    with pytest.raises(InputError, match="found a folder"):
+    with pytest.raises(InputError, match="must be a file, got a folder"):
         read_swf(tmp_path)
 
 
