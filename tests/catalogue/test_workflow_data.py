@@ -109,7 +109,7 @@ def test_negative_sizes_are_refused_with_their_line() -> None:
     with pytest.raises(InputError) as caught:
         load_workflow(path)
     says = str(caught.value)
-    assert says.startswith(f"{path}, line 30: a size >= 0 expected for file 'chr21.0.21.sfq', found -6585019")
+    assert says.startswith(f"{path}, line 30: size of file 'chr21.0.21.sfq': must be >= 0, got -6585019")
     assert "113 more files" in says
     assert "repair=True" in says
     assert load_workflow(path, repair=True).report.repaired
