@@ -82,7 +82,7 @@ class _Reader:
             if each.tag == "job":
                 task = self.job(each)
                 if task.id in tasks:
-                    raise self.wrong(each, f"duplicate job {task.id!r}")
+                    raise self.wrong(each, f"duplicate job id {task.id!r}")
                 tasks[str(task.id)] = task
             elif each.tag == "child":
                 relations.append(each)

@@ -151,7 +151,7 @@ class _Reader:
         for each in self.parts[tag]:
             id_ = each.attrib["id"]
             if id_ in found:
-                raise self.wrong(each, f"duplicate <{tag}> {id_!r}")
+                raise self.wrong(each, f"duplicate <{tag}> id {id_!r}")
             found[id_] = each
         return found
 

@@ -49,7 +49,7 @@ def read_sst(source: Source, *, memory_unit: float = 2**20) -> Workflow:
         value.only("id", "name", "execution_time", "resources", "dependencies", "priority")
         id_ = value["id"].key()
         if id_ in tasks:
-            raise value["id"].wrong(f"duplicate task {id_!r}")
+            raise value["id"].wrong(f"duplicate task id {id_!r}")
         cores, memory = _resources(value.get("resources"), memory_unit)
         tasks[id_] = Task(
             id=id_,

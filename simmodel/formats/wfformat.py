@@ -63,7 +63,7 @@ def read_wfformat(source: Source) -> Workflow:
     for value in specification["tasks"].list():
         task = _task(value, recorded.get(value["id"].text()))
         if task.id in tasks:
-            raise value["id"].wrong(f"duplicate task {task.id!r}")
+            raise value["id"].wrong(f"duplicate task id {task.id!r}")
         tasks[str(task.id)], places[str(task.id)] = task, value
     if not tasks:
         raise specification["tasks"].wrong("must not be empty")
@@ -127,7 +127,7 @@ def _recorded(execution: Value, report: Report) -> dict[str, tuple[Value, float 
     for value in execution["tasks"].list():
         id_ = value["id"].text()
         if id_ in found:
-            raise value["id"].wrong(f"duplicate task {id_!r}")
+            raise value["id"].wrong(f"duplicate task id {id_!r}")
         found[id_] = value
         if "executedAt" in value:
             at = _date(value["executedAt"].text())

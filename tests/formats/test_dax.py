@@ -143,7 +143,7 @@ LAUGHS = """<?xml version="1.0"?>
         ("\n<platform/>", "line 2", r"must be a Pegasus workflow \(<adag>\), got <platform>"),
         ("<adag/>", "line 1", "no jobs"),
         ("<adag>\n<job name='x'/></adag>", "line 2", "<job>: missing 'id'"),
-        ("<adag><job id='a'/>\n<job id='a'/></adag>", "line 2", "duplicate job 'a'"),
+        ("<adag><job id='a'/>\n<job id='a'/></adag>", "line 2", "duplicate job id 'a'"),
         (
             "<adag>\n<job id='a' runtime='x'/></adag>",
             "line 2",

@@ -40,7 +40,7 @@ def test_sst() -> None:
         ({"tasks": []}, "tasks", "must not be empty"),
         ({"tasks": [GOOD], "colour": 1}, "colour", "key 'colour'"),
         ({"tasks": [{**GOOD, "run": 1}]}, "tasks[0].run", "key 'run'"),
-        ({"tasks": [GOOD, GOOD]}, "tasks[1].id", "duplicate task 1"),
+        ({"tasks": [GOOD, GOOD]}, "tasks[1].id", "duplicate task id 1"),
         ({"tasks": [{**GOOD, "id": True}]}, "tasks[0].id", "must be an id .*, got true"),
         ({"tasks": [{"id": 1}]}, "tasks[0]", "missing key 'execution_time'"),
         ({"tasks": [{**GOOD, "execution_time": -1}]}, "tasks[0].execution_time", "must be a number >= 0, got -1"),

@@ -110,7 +110,7 @@ TASKS = "workflow.specification.tasks"
         ({"workflow__specification__tasks": {}}, TASKS, "must be a list, got {}"),
         ({"workflow__specification__tasks__0": 5}, f"{TASKS}[0]", "must be a table, got 5"),
         ({"workflow__specification__tasks__0__id": 5}, f"{TASKS}[0].id", "must be text, got 5"),
-        ({"workflow__specification__tasks__0__id": "b"}, f"{TASKS}[1].id", "duplicate task 'b'"),
+        ({"workflow__specification__tasks__0__id": "b"}, f"{TASKS}[1].id", "duplicate task id 'b'"),
         ({"workflow__specification__tasks__1__parents": ["x"]}, f"{TASKS}[1].parents[0]", "unknown task 'x'"),
         ({"workflow__specification__tasks__0__parents": ["b"]}, None, "tasks form a cycle: a -> b -> a"),
         ({"workflow__specification__files__0__sizeInBytes": -1}, "workflow.specification.files[0].sizeInBytes", ">= 0"),
@@ -130,7 +130,7 @@ TASKS = "workflow.specification.tasks"
             "must be a number > 0",
         ),
         ({"workflow__execution__tasks__1__id": "z"}, "workflow.execution.tasks[1].id", "unknown task 'z'"),
-        ({"workflow__execution__tasks__1__id": "a"}, "workflow.execution.tasks[1].id", "duplicate task 'a'"),
+        ({"workflow__execution__tasks__1__id": "a"}, "workflow.execution.tasks[1].id", "duplicate task id 'a'"),
     ],
 )
 def test_wrong_wfformat_is_refused(changes, place, said) -> None:
