@@ -138,7 +138,7 @@ def test_what_is_right_runs(platform, workload, tmp_path, capsys) -> None:
             "m.xml, line 7: <Link>: unknown key 'sped'",
         ),
         # malformed
-        ("m.toml", "kind = machine", "m.toml, line 1: TOML expected"),
+        ("m.toml", "kind = machine", "m.toml, line 1: invalid TOML"),
         ("m.xml", XML.replace("</Platform>", ""), "m.xml, line 10: invalid XML: no element found"),
         ("m.xml", LAUGHS, "m.xml, line 2: entity declarations are not accepted, got 'a'"),
         ("w.dax", LAUGHS, "w.dax, line 2: entity declarations are not accepted, got 'a'"),

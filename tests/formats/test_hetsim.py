@@ -171,7 +171,7 @@ def changed(old: str, new: str) -> str:
         (changed('memorypool="1"', 'memorypool="2"'), "line 6", "unknown memory pool '2'; known memory pools: 0, 1"),
         (changed('archid="gpu"', 'archid="gpv"'), "line 6", "unknown architecture 'gpv'; did you mean 'gpu'?"),
         (changed('<Link src="0" dst="1"', '<Link src="0" dst="7"'), "line 7", "unknown memory pool '7'"),
-        (changed('<Link src="1" dst="0" speed="12.5"/>\n', ""), "line 7", "links that lead from pool 1 to pool 0 exp"),
+        (changed('<Link src="1" dst="0" speed="12.5"/>\n', ""), "line 7", "missing links from pool '1' to pool '0'"),
         (changed('<Link src="1" dst="0"', '<Link src="0" dst="1"'), "line 8", "duplicate link from '0' to '1'"),
         (changed('<Link src="1" dst="0"', '<Link src="1" dst="1"'), "line 8", "got one from '1' to itself"),
         (changed('<MemoryPool id="1"', '<MemoryPool id="0"'), "line 2", "duplicate <MemoryPool> id '0'"),
@@ -207,7 +207,7 @@ def changed(old: str, new: str) -> str:
         ),
         (changed('type="GPU"', ""), "line 6", "<Accelerator>: missing 'type'"),
         (changed('type="GPU"', 'type="GPU" colour="red"'), "line 6", "<Accelerator>: unknown key 'colour'"),
-        (changed('type="CPUCore"', 'type="DSP"'), "line 6", "a CPU core that sets up g expected"),
+        (changed('type="CPUCore"', 'type="DSP"'), "line 6", "missing CPU core .* for the setup of g"),
         (
             LISTING + "<host id='x'/>",
             "line 9",
