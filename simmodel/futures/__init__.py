@@ -1,4 +1,4 @@
-"""Futures: what-ifs of snapshots, their branches and outcomes."""
+"""Futures: what-ifs from snapshots, with their branches and outcomes."""
 
 import lazy_loader
 

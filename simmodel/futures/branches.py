@@ -1,4 +1,4 @@
-"""Branches of a what-if: a policy, the policies that follow it, and what is done by hand beside it."""
+"""Branches of a what-if: a policy, the policies that follow it, and manual actions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import attrs
 
-from simmodel.errors import InputError
+from simmodel.errors import InputError, unknown
 from simmodel.scheduling.policy_base import Policy
 from simmodel.scheduling.protocol import Decision, Start, View
 from simmodel.scheduling.registry import label
@@ -26,9 +26,9 @@ PoliciesBelow: TypeAlias = "PolicyLike | Mapping[str, PolicyLike]"
 
 
 class StartJob(NamedTuple):
-    """This job starts, whatever the policy says: at a place, by name, at an instant (s).
+    """Start a job whatever the policy decides: at a place, by name, and at an instant (s).
 
-    Default: where it waits, and at once. A job that waits for another partition goes over to this one.
+    Default: at the place where it waits, and at once. A job that waits for another partition moves to this one.
     """
 
     job: int | str
@@ -37,14 +37,14 @@ class StartJob(NamedTuple):
 
 
 class CancelJob(NamedTuple):
-    """This job is withdrawn, or stopped where it runs, at an instant (s); default: at once."""
+    """Withdraw a waiting job, or stop a running one, at an instant (s); default: at once."""
 
     job: int | str
     at: float | None = None
 
 
 class SubmitJob(NamedTuple):
-    """This job is submitted at an instant (s); default: at once. It may run as long as it is expected to."""
+    """Submit a job at an instant (s); default: at once. The job runs for its ``run`` time."""
 
     job: Job
     at: float | None = None
@@ -61,26 +61,26 @@ def _actions(given: Iterable[Action]) -> tuple[Action, ...]:
     actions = tuple(given)
     for action in actions:
         if not isinstance(action, (StartJob, CancelJob, SubmitJob)):
-            raise InputError(f"an action (StartJob, CancelJob, SubmitJob) expected, found {action!r}")
+            raise InputError(f"actions: must be StartJob, CancelJob or SubmitJob values, got {action!r}")
     return actions
 
 
 @attrs.frozen
 class Branch:
-    """One future to try: a policy, what follows it and when, and what is done by hand beside it.
+    """One future to try: a policy, the policies that follow it, and manual actions.
 
-    Its methods return another branch, so that a tree of them is made step by step.
+    Its methods return a new branch, so a tree of branches is built step by step.
 
     Parameters
     ----------
     policy
-        a name, a policy or a function of a view; ``None``: the snapshot's own, with what it remembers
+        a name, a policy or a function of a view; ``None``: the snapshot's own, with its state
     then
         pairs of an instant (s, on the clock of the snapshot) and the policy that decides from then on
     actions
         :class:`StartJob`, :class:`CancelJob` and :class:`SubmitJob` values
     policies
-        where places are systems: other policies than their own, one for all or by path
+        policies of places that are systems, instead of their own: one for all, or by path
 
     >>> now = Branch("easy").start(7)
     >>> later = now.switch(3600, "sjf+easy")
@@ -95,15 +95,15 @@ class Branch:
     policies: PoliciesBelow | None = None
 
     def switch(self, at: float, policy: PolicyLike) -> Branch:
-        """Return this branch with another policy from an instant (s) on."""
+        """Return this branch with a switch to another policy at an instant (s)."""
         return attrs.evolve(self, then=(*self.then, (at, policy)))
 
     def start(self, job: int | str, place: str | None = None, at: float | None = None) -> Branch:
-        """Return this branch with a job that starts by hand; see :class:`StartJob`."""
+        """Return this branch with a manual start of a job; see :class:`StartJob`."""
         return attrs.evolve(self, actions=(*self.actions, StartJob(job, place, at)))
 
     def cancel(self, job: int | str, at: float | None = None) -> Branch:
-        """Return this branch with a job that is withdrawn; see :class:`CancelJob`."""
+        """Return this branch with the cancellation of a job; see :class:`CancelJob`."""
         return attrs.evolve(self, actions=(*self.actions, CancelJob(job, at)))
 
     def submit(self, job: Job, at: float | None = None) -> Branch:
@@ -111,7 +111,7 @@ class Branch:
         return attrs.evolve(self, actions=(*self.actions, SubmitJob(job, at)))
 
     def fork(self, at: float, policies: Iterable[PolicyLike]) -> dict[str, Branch]:
-        """Return one branch for each policy that may follow at an instant (s), by what they are called.
+        """Return one branch for each policy to switch to at an instant (s), by label.
 
         >>> list(Branch("easy").fork(60, ["fcfs", "sjf"]))
         ['easy, fcfs from 60 s', 'easy, sjf from 60 s']
@@ -120,7 +120,7 @@ class Branch:
 
     @property
     def submitted(self) -> tuple[SubmitJob, ...]:
-        """What is submitted."""
+        """The submissions among the actions."""
         return tuple(action for action in self.actions if isinstance(action, SubmitJob))
 
     def __str__(self) -> str:
@@ -137,10 +137,10 @@ class Branch:
         return ", ".join(parts)
 
     def check(self, now: float) -> None:
-        """Raise ``InputError`` for an instant before the snapshot's (s)."""
+        """Raise ``InputError`` if an instant is before ``now`` (s), that of the snapshot."""
         for at in (*(at for at, _ in self.then), *(action.at for action in self.actions if action.at is not None)):
             if not (at >= now and isfinite(at)):
-                raise InputError(f"branch '{self}': an instant from {now:g} s on expected, found {at:g}")
+                raise InputError(f"branch '{self}': must be an instant >= {now:g} s, got {at:g}")
 
 
 def _called_below(policies: PoliciesBelow | None) -> list[str]:
@@ -152,9 +152,9 @@ def _called_below(policies: PoliciesBelow | None) -> list[str]:
 
 
 def follow(branch: Branch, first: Policy, named: Callable[[PolicyLike], Policy]) -> Policy:
-    """Return the policy that does what a branch says but for submissions, beginning with the policy ``first``.
+    """Return the policy that carries out a branch, except its submissions, starting with the policy ``first``.
 
-    It is for one simulation. ``named`` gives policies with nothing remembered.
+    The policy serves one simulation. ``named`` returns policies in their initial state.
     """
     starts = [action for action in branch.actions if isinstance(action, StartJob)]
     cancels = [action for action in branch.actions if isinstance(action, CancelJob)]
@@ -164,7 +164,7 @@ def follow(branch: Branch, first: Policy, named: Callable[[PolicyLike], Policy])
 
 
 class Following(Policy):
-    """Policies one after the other, and what is started and withdrawn by hand."""
+    """A sequence of policies, with manual starts and cancellations."""
 
     def __init__(
         self, first: Policy, then: list[tuple[float, Policy]], starts: list[StartJob], cancels: list[CancelJob]
@@ -183,11 +183,11 @@ class Following(Policy):
         self._stage = 0
 
     def destinations(self, home: Any, places: Sequence[Any], /) -> Sequence[Any]:
-        """Return where the first policy lets work of a home go."""
+        """Return the destinations that the first policy allows for a home."""
         return self.first.destinations(home, places)
 
     def attach(self, system: System[Live]) -> None:
-        """Attach all policies to the system, and see to it that there is a decision whenever one is due."""
+        """Attach all policies to the system, and schedule a decision for every switch and action."""
         self.system = system
         for _, policy in self.stages:
             policy.attach(system)
@@ -204,11 +204,11 @@ class Following(Policy):
         self.system.scheduler.wake_anyway()
 
     def restore(self, values: Any) -> None:
-        """Give the first policy what it remembers."""
+        """Restore the state of the first policy."""
         self.first.restore(values)
 
     def decide(self, view: View, /) -> Iterable[Decision]:
-        """Start what is to be started by hand, and then what the policy of this instant decides."""
+        """Yield the manual starts that are due, then the decisions of the current policy."""
         now = view.now
         before = self._stage
         while self._stage + 1 < len(self.stages) and self.stages[self._stage + 1][0] <= now:
@@ -228,10 +228,10 @@ class Following(Policy):
             assert system is not None
             part, job = find_job(system, start.job)
             if part is not system:
-                raise InputError(f"job {start.job} was handed to {part.name}: a broker takes nothing back")
+                raise InputError(f"job {start.job} cannot be started: it has been handed to {part.name}")
             place = job.place if start.place is None else _place(view, start.place)
             if place is None:
-                raise InputError(f"job {start.job}: the name of a place expected, at which it is to start; found none")
+                raise InputError(f"job {start.job} cannot be started: missing place")
             if job.state != "waiting":
                 raise InputError(f"job {start.job} cannot be started at {view.now:g} s: it is {job.state}")
             if not place.queues and place is not job.place:
@@ -239,14 +239,14 @@ class Following(Policy):
             if not place.queues and not place.fits(job):
                 raise InputError(
                     f"job {start.job} cannot be started on {place.name} at {view.now:g} s: {job.processors} processors "
-                    f"asked for, {place.free} of {place.capacity} are free"
+                    f"requested, {place.free} of {place.capacity} are free"
                 )
             yield Start(job, place, "by hand")
         yield from policy.decide(view) or ()
 
 
 class _Withdrawal:
-    """Withdraws a job when it is called."""
+    """Cancels a job when called."""
 
     def __init__(self, system: System[Live], job: int | str) -> None:
         self._system = system
@@ -261,19 +261,19 @@ def _place(view: View, name: str) -> Any:
     for place in view.places:
         if place.name == name:
             return place
-    raise InputError(f"place {name!r} is not there; there are {', '.join(place.name for place in view.places)}")
+    raise unknown("place", name, [place.name for place in view.places])
 
 
 def find_job(system: System[Live], name: int | str) -> tuple[System[Any], Any]:
-    """Return the live job that is called so, and the cluster or the broker that has it.
+    """Return the live job with an id, after the system that has it.
 
     Raises
     ------
     InputError
-        where it is not there, or is over
+        if it is unknown or has ended
     """
     for part in system.all_below():
         for job in part.present():
             if job.id == name:
                 return part, job
-    raise InputError(f"job {name} is not there, or is over, at {system.env.now:g} s")
+    raise InputError(f"job {name} cannot be found at {system.env.now:g} s: not submitted, or ended")

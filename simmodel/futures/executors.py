@@ -1,8 +1,8 @@
-"""Many tasks over the same material, on any ``concurrent.futures.Executor``, by a deadline.
+"""Run many tasks on shared material, on any ``concurrent.futures.Executor``, by a deadline.
 
-The material (a snapshot, workloads) is packed once and sent to each worker once: workers keep what they have unpacked
-by the digest of its bytes, and one that does not know it asks for it. A task that fails, that kills its worker or that
-is not over in time is reported, and takes no other with it.
+The material (a snapshot, workloads) is pickled once and sent to each worker once: workers cache it by the digest of
+its bytes and request it if it is missing. A task that fails, kills its worker or misses the deadline is reported and
+does not affect the others.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ __all__ = ["Ended", "OutOfTime", "run_all", "stop_workers"]
 Material = TypeVar("Material")
 Item = TypeVar("Item")
 Task = Callable[[Material, Item, float | None], object]
-"""``function(material, task, seconds_left)``; it may raise :class:`OutOfTime` once it has taken longer."""
+"""``function(material, task, seconds_left)``; it may raise :class:`OutOfTime` once its time is up."""
 
-_KEPT = 8  # materials that a worker keeps
-_SMALL = 16_384  # bytes that are sent along rather than asked for
+_KEPT = 8  # materials that a worker caches
+_SMALL = 16_384  # bytes that are sent with each task rather than on request
 
 
 class OutOfTime(Exception):
-    """Raised by a task that gives up because its time is over."""
+    """Raised by a task that stops because its time is up."""
 
 
 @attrs.frozen
@@ -52,11 +52,11 @@ class Ended:
     status
         ``"finished"``, ``"unfinished"`` by the deadline, or ``"failed"``
     value
-        what it returned
+        its return value
     reason
         why it failed or did not finish, in one sentence
     seconds
-        wall-clock time it took where it ran
+        wall-clock time (s) in its worker
     """
 
     status: Literal["finished", "unfinished", "failed"]
@@ -74,31 +74,31 @@ def run_all(
     deadline: float | None = None,
     ended: Callable[[int, Ended], object] | None = None,
 ) -> list[Ended]:
-    """Call the function with the material and each task, and return how each ended, in order of the tasks.
+    """Call a function with the material and each task; return how each ended, in the order of the tasks.
 
     Parameters
     ----------
     function
-        of the material, a task, and the seconds left (``None``: no end); for other processes one that can be pickled
+        takes the material, a task and the seconds left (``None``: no deadline); picklable for other processes
     material
-        what all tasks share; it must not be changed
+        shared by all tasks; it must not be modified
     tasks
-        what differs
+        one argument per call
     executor
-        what runs them; default: this process, one after the other
+        runs the tasks; default: this process, one after the other
     deadline
-        wall-clock seconds from now; what is not over then is ``unfinished``. Processes that still work at it stop when
-        their task notices; here, a task is begun only while time is left
+        wall-clock seconds from now; tasks still running then are ``unfinished``, and their processes continue until
+        the task checks its time. Without an executor, a task starts only while time is left
     ended
-        called as ``ended(index, how)`` when a task is over
+        called as ``ended(index, how)`` when a task has ended
 
     Raises
     ------
     InputError
-        where the material cannot be sent to other processes
+        if the material cannot be pickled
 
-    A worker process that dies takes the tasks of its whole pool with it. Those are run again, each in a process of its
-    own, so that only the one that kills its process has failed.
+    A worker process that dies breaks its whole pool. The tasks of a broken pool run again, each in a separate process,
+    so only those that kill their process fail.
 
     >>> [each.value for each in run_all(lambda base, n, left: base + n, 10, [1, 2])]
     [11, 12]
@@ -113,7 +113,7 @@ def run_all(
     try:
         packed = pickle.dumps(material, protocol=5)
     except Exception as error:
-        raise InputError(f"what all tasks share cannot be sent to other processes: {error}") from None
+        raise InputError(f"material: cannot be sent to other processes: {error}") from None
     batch = _Batch(function, material, packed, tasks, until, said, tell)
     batch.run(executor)
     if batch.broken:
@@ -122,7 +122,7 @@ def run_all(
 
 
 def stop_workers(executor: Executor) -> None:
-    """Shut an executor down without waiting for what it still does; processes of a pool are ended."""
+    """Shut an executor down without waiting for its tasks; the processes of a pool are terminated."""
     processes = list((getattr(executor, "_processes", None) or {}).values())
     executor.shutdown(wait=False, cancel_futures=True)
     for process in processes:
@@ -159,7 +159,7 @@ def _call(
     left: float | None,
     said: str,
 ) -> Ended:
-    """Run one task, and say how it ended: also its errors come back as plain values."""
+    """Run one task and return how it ended; errors are returned as text."""
     begin = perf_counter()
     try:
         value = function(material, task, left)
@@ -173,7 +173,7 @@ def _call(
 
 
 def _told(error: BaseException) -> str:
-    """Say which error it was, and where it was raised."""
+    """Return the error and where it was raised."""
     frames = traceback.extract_tb(error.__traceback__)
     where = f" (line {frames[-1].lineno} of {os.path.basename(frames[-1].filename)})" if frames else ""
     return f"{type(error).__name__}: {error}{where}"
@@ -186,7 +186,7 @@ _warm_lock = Lock()
 
 
 def _known(digest: str) -> Any:
-    """Return the material of this digest, ``None`` where this process has not seen it."""
+    """Return the cached material of a digest, or ``None``."""
     with _warm_lock:
         if digest in _warm:
             _warm.move_to_end(digest)
@@ -210,7 +210,7 @@ def _work(
     left: float | None,
     said: str,
 ) -> Ended | None:
-    """Run one task in a worker; ``None`` asks for the material. The name makes each call one of its own."""
+    """Run one task in a worker; ``None`` requests the material. The unique name keeps calls from being merged."""
     material = _known(digest)
     if material is None:
         if packed is None:
@@ -231,11 +231,11 @@ def _work_alone(
     connection.send(_call(function, pickle.loads(packed), task, left, said))
 
 
-# ---------------------------------------------------------------------- where the tasks come from
+# ---------------------------------------------------------------------- in the calling process
 
 
 class _Batch:
-    """Tasks on their way, and those that are over."""
+    """Tasks in progress and tasks that have ended."""
 
     def __init__(
         self,
@@ -255,11 +255,11 @@ class _Batch:
         self.said = said
         self.tell = tell
         self.over: dict[int, Ended] = {}
-        self.broken: list[int] = []  # their pool broke before they were over
+        self.broken: list[int] = []  # tasks whose pool broke before they ended
         _remember(self.digest, material)  # for threads, and for processes forked from now on
 
     def run(self, executor: Executor) -> None:
-        """Run all tasks on the executor, until they are over or time is."""
+        """Run all tasks on the executor until they have ended or the deadline has passed."""
         workers = getattr(executor, "_max_workers", None) or os.cpu_count() or 1
         pending: dict[Future[Ended | None], int] = {}
         for i in range(len(self.tasks)):
@@ -295,7 +295,7 @@ class _Batch:
         if isinstance(error, BrokenExecutor) and isinstance(executor, ProcessPoolExecutor):
             self.broken.append(i)
         elif error is not None:
-            died = type(error).__name__ == "KilledWorker"  # as Dask says it, at some length
+            died = type(error).__name__ == "KilledWorker"  # of Dask, with a long message
             self._end(i, Ended("failed", reason="its workers died" if died else f"{type(error).__name__}: {error}"))
         elif (how := future.result()) is None:
             self._submit(executor, i, True, pending)
@@ -310,7 +310,7 @@ class _Batch:
     # ------------------------------------------------------------------ after a worker died
 
     def run_isolated(self, executor: Executor) -> None:
-        """Run the tasks of a broken pool again, each in a process of its own."""
+        """Run the tasks of a broken pool again, each in a separate process."""
         context = getattr(executor, "_mp_context", None) or multiprocessing.get_context()
         at_once = getattr(executor, "_max_workers", None) or 1
         waiting = self.broken[::-1]

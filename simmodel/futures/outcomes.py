@@ -1,4 +1,4 @@
-"""What came of a what-if: the futures of each policy."""
+"""Outcomes of a what-if: the simulated futures of each policy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Outcome", "Sample", "Starting"]
 
 
 class Starting(NamedTuple):
-    """A job, by its id, that starts at a place, by name, at an instant (s)."""
+    """The start of a job, by id, at a place, by name, at an instant (s)."""
 
     job: int | str
     place: str
@@ -35,22 +35,21 @@ class Sample:
     Attributes
     ----------
     jobs
-        what was waiting or arrived: ``job, submit, start, end, processors, requested, status`` and ``waiting``, whether
-        it waited at the snapshot; times in s, nan where it has not happened by the end of the simulation
+        jobs that waited or arrived: ``job, submit, start, end, processors, requested, status`` and ``waiting``, whether
+        it waited at the snapshot; times in s, nan if not reached by the end of the simulation
     starts
-        what starts, in the order of the starts
+        the starts, in order
     measures
-        of these jobs (:data:`~simmodel.scheduling.objectives.MEASURES`); utilisation is that of all that ran. A job
-        that
-        has not started by the horizon counts as if it did then; without a horizon it does not count
+        measures of these jobs (:data:`~simmodel.scheduling.objectives.MEASURES`); utilisation covers all running jobs.
+        A job that has not started by the horizon counts as if it started then; without a horizon it does not count
     unstarted
-        how many have not started by the end
+        number of jobs that have not started by the end
     ended
-        the last instant that was simulated, s
+        the last simulated instant, s
     seed
-        of the sample
+        seed of the sample
     result
-        the whole result, where ``what_if`` was told to keep it
+        the complete result, if ``what_if`` keeps results
     """
 
     jobs: Table
@@ -60,11 +59,11 @@ class Sample:
     ended: float
     seed: int
     now: tuple[Starting, ...]
-    """What starts at the instant of the snapshot."""
+    """The starts at the instant of the snapshot."""
     result: Any = None
 
     def __eq__(self, other: object) -> bool:
-        """Whether the same happens; the results are not compared, nor is the seed."""
+        """Whether the same jobs have the same times; results and seeds are not compared."""
         if not isinstance(other, Sample):
             return NotImplemented
         return (
@@ -88,24 +87,24 @@ def _same(one: NDArray[np.generic], other: NDArray[np.generic]) -> bool:
 
 @attrs.frozen(kw_only=True, repr=False)
 class Outcome:
-    """What came of one policy, or branch.
+    """The outcome of one policy or branch.
 
     Attributes
     ----------
     name, branch
-        its label, and what was tried
+        its label, and the branch that was tried
     status
         ``"finished"``, ``"unfinished"`` by the deadline, or ``"failed"``
     reason
         why it is not finished
     samples
-        the futures in order, ``None`` where one is not finished
+        the futures in order; ``None`` for one that is not finished
     scores
-        one for each sample that counts, by the objective, beside the other policies on the same sample; lower is better
+        one score per counted sample, by the objective, relative to the other policies on that sample; lower is better
     counted
-        the numbers of the samples that count: those that no policy in the comparison lacks
+        the indices of the samples that count: those that all compared policies have
     seconds
-        wall-clock time that the simulations took
+        wall-clock time (s) of the simulations
     """
 
     name: str
@@ -119,23 +118,23 @@ class Outcome:
 
     @property
     def first(self) -> Sample | None:
-        """The first future that counts, else the first that is finished, ``None`` where there is none."""
+        """The first counted future, else the first finished one, or ``None``."""
         order = [*self.counted, *range(len(self.samples))]
         return next((each for each in (self.samples[i] for i in order) if each is not None), None)
 
     @property
     def starts(self) -> tuple[Starting, ...]:
-        """What starts in its first future, in the order of the starts."""
+        """The starts of its first future, in order."""
         return () if self.first is None else self.first.starts
 
     @property
     def now(self) -> tuple[Starting, ...]:
-        """What starts at the instant of the snapshot: the decisions of the policy."""
+        """The starts at the instant of the snapshot: the decisions of the policy."""
         return () if self.first is None else self.first.now
 
     @property
     def score(self) -> float:
-        """The mean of its scores; nan where there is none."""
+        """The mean of its scores; nan if it has none."""
         return float(np.mean(self.scores)) if self.scores else nan
 
     @property
@@ -146,29 +145,29 @@ class Outcome:
 
     @property
     def measures(self) -> dict[str, float]:
-        """The mean of each measure over the samples that count."""
+        """The mean of each measure over the counted samples."""
         if not self.counted:
             return dict.fromkeys(MEASURES, nan)
         return {name: float(self.values(name).mean()) for name in MEASURES}
 
     def values(self, name: str = "score") -> Any:
-        """Return a measure, ``unstarted`` or the score in each sample that counts, an array of shape (samples,)."""
+        """Return a measure, ``unstarted`` or ``score`` of each counted sample, an array of shape (samples,)."""
         if name == "score":
             return np.array(self.scores, dtype=np.float64)
         counted = [sample for sample in (self.samples[i] for i in self.counted) if sample is not None]
         if name == "unstarted":
             return np.array([sample.unstarted for sample in counted], dtype=np.float64)
         if name not in MEASURES:
-            raise KeyError(f"no measure {name!r}; there are score, unstarted, {', '.join(MEASURES)}")
+            raise KeyError(f"unknown measure {name!r}; known measures: score, unstarted, {', '.join(MEASURES)}")
         return np.array([sample.measures[name] for sample in counted], dtype=np.float64)
 
     def interval(self, name: str = "score", level: float = 0.95) -> Interval:
-        """Return the mean of a measure over the samples with its confidence interval.
+        """Return the mean of a measure over the counted samples with its confidence interval.
 
         Raises
         ------
         ValueError
-            where fewer than two samples count
+            if fewer than two samples count
         """
         return mean_interval(self.values(name), level)
 

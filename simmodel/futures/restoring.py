@@ -1,4 +1,4 @@
-"""From a snapshot to the live system that goes on as a branch says, whatever kind of system it is."""
+"""Restore a live system of any kind from a snapshot, to continue under a branch."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ __all__ = ["check_branch", "restored"]
 
 
 def check_branch(snapshot: Snapshot, branch: Branch) -> None:
-    """Refuse a branch that cannot be one of a snapshot.
+    """Check that a branch can continue from a snapshot.
 
     Raises
     ------
     InputError
-        where a policy is not known or has to be given again, a place is not there, an instant is past, or a job is
-        submitted to a system that runs tasks
+        if a policy is unknown, the policy of the snapshot was given as an object, a place is unknown, an instant is
+        past, or a job is submitted to a system that runs tasks
     """
     kind = kind_of_snapshot(snapshot)
     kind.policy_of(snapshot, branch.policy)
@@ -32,7 +32,7 @@ def check_branch(snapshot: Snapshot, branch: Branch) -> None:
         kind.policy_of(snapshot, policy)
     branch.check(snapshot.now)
     if branch.submitted and work_of(snapshot) != "jobs":
-        raise InputError(f"branch '{branch}': no job can be submitted to a {kind.name}: it runs tasks")
+        raise InputError(f"branch '{branch}': cannot submit a job to a {kind.name}: it runs tasks")
     if branch.policies is not None:
         _check_below(snapshot, branch.policies)
 
@@ -40,7 +40,7 @@ def check_branch(snapshot: Snapshot, branch: Branch) -> None:
 def _check_below(snapshot: Snapshot, policies: PoliciesBelow) -> None:
     kinds = {each.name: kind_of_snapshot(each) for each in snapshot.below}
     if not kinds:
-        raise InputError(f"policies: the places of a {snapshot.system} take none; a policy is its own")
+        raise InputError(f"must be None for a {snapshot.system}, whose places have no policies", place="policies")
     given = policies_of_places(policies, kinds)
     for each in snapshot.below:
         own, below = given[each.name]
@@ -51,7 +51,7 @@ def _check_below(snapshot: Snapshot, policies: PoliciesBelow) -> None:
 
 
 def restored(env: Environment, snapshot: Snapshot, branch: Branch) -> System[Any]:
-    """Return the live system that goes on from a snapshot as a branch says, but for what that submits."""
+    """Return the live system that continues from a snapshot under a branch, without its submissions."""
     kind = kind_of_snapshot(snapshot)
     policy = follow(branch, kind.policy_of(snapshot, branch.policy), lambda given: kind.policy_of(snapshot, given))
     system = kind.restore(env, snapshot, policy, policies=branch.policies)

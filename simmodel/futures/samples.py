@@ -1,4 +1,4 @@
-"""What a what-if keeps of a simulated future, of systems that run jobs and of those that run tasks."""
+"""Samples: the part of a simulated future that a what-if keeps, for systems of jobs and of tasks."""
 
 from __future__ import annotations
 
@@ -25,42 +25,42 @@ _NEVER = ("rejected", "unsubmitted", "cancelled")
 
 
 class Recorded(Protocol):
-    """A result of jobs or of tasks, asked for what both have."""
+    """The common interface of results of jobs and of tasks."""
 
     def outcomes(self) -> Table:
-        """Return one row a piece of work."""
+        """Return one row per job or task."""
         ...
 
     def executions(self) -> Table:
-        """Return one row an execution."""
+        """Return one row per execution."""
         ...
 
     def used(self, begin: float, end: float) -> float:
-        """Return the processor seconds that work held."""
+        """Return the processor seconds held by work."""
         ...
 
     def room(self, begin: float, end: float) -> float:
-        """Return the processor seconds that there were."""
+        """Return the processor seconds available."""
         ...
 
 
 def sample_of(
     snapshot: Snapshot, result: Recorded, *, until: float = inf, seed: int = 0, came: Sequence[Name] = (), keep: bool
 ) -> Sample:
-    """Return what a what-if keeps of the future of a snapshot.
+    """Return the sample of a simulated future of a snapshot.
 
     Parameters
     ----------
     snapshot, result
-        where the future began; what happened in it
+        the start of the future, and its result
     until
-        s; the instant at which it was stopped
+        the instant (s) at which the simulation was stopped
     seed
-        of the sample
+        seed of the sample
     came
-        ids of what arrived since the snapshot
+        ids of jobs that arrived since the snapshot
     keep
-        whether to keep the whole result
+        whether to keep the complete result
 
     >>> from simmodel import Job, simulate, start
     >>> snapshot = start(4, [Job(processors=3, run=10), Job(id="b", processors=2, run=5)]).run(until=1).snapshot()
@@ -107,7 +107,7 @@ def sample_of(
 
 
 def _as_given(column: NDArray[np.generic], given: Sequence[Name]) -> list[Name]:
-    """Return the names in a column as they were given: numbers, or texts."""
+    """Return the names in a column in their original type: numbers or strings."""
     if column.dtype.kind in "iu":
         return list(column.tolist())
     names = {str(name): name for name in given}
@@ -115,7 +115,7 @@ def _as_given(column: NDArray[np.generic], given: Sequence[Name]) -> list[Name]:
 
 
 def _starts(result: Recorded, now: float, given: Sequence[Name]) -> list[Starting]:
-    """Return what starts from an instant (s) on, in order."""
+    """Return the starts from an instant (s) on, in order."""
     runs = result.executions()
     starts = runs["start"]
     rows = np.flatnonzero(starts >= now)

@@ -1,4 +1,4 @@
-"""Work that is still to come in a what-if: given, or drawn from a generator, once a sample."""
+"""Future arrivals of a what-if: given, or drawn from a generator once per sample."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["Arrivals", "draw_arrivals", "with_jobs"]
 
 Arrivals: TypeAlias = Workload | Iterable[Job] | Mapping[str, Any] | Callable[[np.random.Generator], Workload]
-"""A workload or jobs, at the instants that they say; or generator settings or ``function(rng)``, from the snapshot
-on."""
+"""A workload or jobs with absolute submission times; or generator settings or ``function(rng)``, drawn relative to the
+snapshot."""
 
 
 def draw_arrivals(
@@ -39,27 +39,27 @@ def draw_arrivals(
     until: float = float("inf"),
     taken: Iterable[int | str] = (),
 ) -> tuple[list[int], list[Workload | None]]:
-    """Return the seed of each sample and the work that arrives in it, ``None`` where there is none.
+    """Return the seed and the arrivals (``None`` without any) of each sample.
 
     Parameters
     ----------
     arrivals
         see :data:`Arrivals`
     samples
-        how many; a workload that is given is the same in each
+        number of samples; a given workload is the same in each
     seed
-        the seed of all of them; the first of more samples are the same
+        seed of all samples; a larger number of samples starts with the same ones
     now
-        the instant of the snapshot, s: drawn work is submitted that much later than it says
+        the instant of the snapshot (s), added to the submission times of drawn work
     until
-        s; what comes later is left out
+        later arrivals are dropped, s
     taken
-        ids of jobs that there are: drawn jobs get others
+        ids of existing jobs, which drawn jobs do not get
 
     Raises
     ------
     InputError
-        where samples is not a number > 0, or the arrivals are no workload
+        if ``samples`` is not a whole number >= 1, or the arrivals are not a workload
 
     >>> from simmodel.generators import synthetic
     >>> def more(rng):
@@ -69,7 +69,7 @@ def draw_arrivals(
     ([8, 9, 10], True)
     """
     if not isinstance(samples, int) or samples < 1:
-        raise InputError(f"a number of samples > 0 expected, found {samples!r}")
+        raise InputError(f"samples: must be a whole number >= 1, got {samples!r}")
     seeds = replication_seeds(samples, seed)
     if arrivals is None:
         return seeds, [None] * samples
@@ -85,7 +85,7 @@ def _given(arrivals: Workload | Iterable[Job], taken: list[int | str]) -> Worklo
         return arrivals
     jobs: list[Any] = list(arrivals) if isinstance(arrivals, Iterable) else [arrivals]
     if not all(isinstance(job, Job) for job in jobs):
-        raise InputError(f"arrivals: a workload, jobs, generator settings or a function expected, found {arrivals!r}")
+        raise InputError(f"arrivals: must be a workload, jobs, generator settings or a function, got {arrivals!r}")
     return with_jobs(None, jobs, taken)
 
 
@@ -95,15 +95,15 @@ def _drawn(arrivals: Mapping[str, Plain] | Callable[[np.random.Generator], Workl
 
         return generate(arrivals, seed=seed, source="arrivals")
     rng = np.random.default_rng(seed)
-    by_name = "rng" in inspect.signature(arrivals).parameters  # as the package's own generators take it
+    by_name = "rng" in inspect.signature(arrivals).parameters  # as the built-in generators take it
     workload = arrivals(rng=rng) if by_name else arrivals(rng)  # type: ignore[call-arg]
     if not isinstance(workload, Workload):
-        raise InputError(f"arrivals: a function that returns a workload expected, found one of {workload!r}")
+        raise InputError(f"arrivals: the function must return a workload, got {workload!r}")
     return workload
 
 
 def _renamed(workload: Workload, taken: list[int | str]) -> Workload:
-    """Return the workload with jobs called as no other is."""
+    """Return the workload with new job ids that are not taken."""
     if not len(workload):
         return workload
     before = workload["job"].tolist()
@@ -130,17 +130,17 @@ def _column(names: list[int | str]) -> NDArray[np.generic]:
 def _cut(workload: Workload, now: float, until: float) -> Workload:
     early = int((workload["submit"] < now).sum())
     if early:
-        raise InputError(f"arrivals: submissions from {now:g} s on expected, found {early} before")
+        raise InputError(f"arrivals: must be submitted at or after {now:g} s, got {early} earlier")
     return between(workload, now, np.nextafter(until, np.inf)) if until < np.inf else workload
 
 
 def with_jobs(workload: Workload | None, jobs: Iterable[Job], taken: Iterable[int | str] = ()) -> Workload:
-    """Return a workload with these jobs besides; those without a name get one that is not taken.
+    """Return a workload with additional jobs; those without an id get one that is not taken.
 
     Raises
     ------
     InputError
-        where two jobs have one name
+        if two jobs have the same id
 
     >>> both = with_jobs(Workload({"submit": [5], "run": [10], "processors": [1]}), [Job(run=1), Job(id=7, run=1)])
     >>> both["job"].tolist(), both["submit"].tolist()
@@ -157,7 +157,7 @@ def with_jobs(workload: Workload | None, jobs: Iterable[Job], taken: Iterable[in
 
 
 def _named(jobs: Iterable[Job], taken: Iterable[int | str]) -> list[Job]:
-    """Return the jobs, each with an id that none of the others and none of those taken has."""
+    """Return the jobs with ids, unique among them and those taken."""
     jobs = [job if job.id is not None or job.name is None else attrs.evolve(job, id=job.name) for job in jobs]
     names = [*taken, *(job.id for job in jobs if job.id is not None)]
     _check_names(names)
@@ -168,11 +168,11 @@ def _named(jobs: Iterable[Job], taken: Iterable[int | str]) -> list[Job]:
 def _check_names(names: Iterable[int | str]) -> None:
     for name, count in Counter(names).items():
         if count > 1:
-            raise InputError(f"arrivals: job {name} is in the snapshot, or is there twice")
+            raise InputError(f"arrivals: duplicate job {name!r} (in the snapshot or among the arrivals)")
 
 
 def _free(taken: Iterable[int | str]) -> Iterator[int | str]:
-    """Yield names that are not taken: numbers after the largest; where there are others, texts."""
+    """Yield names that are not taken: numbers after the largest if all names are numbers, otherwise strings."""
     names = set(taken)
     if all(isinstance(name, int) for name in names):
         yield from itertools.count(max((int(name) for name in names), default=0) + 1)

@@ -1,4 +1,4 @@
-"""Outcomes of a what-if side by side: scores, the best policy, tables and texts."""
+"""The result of a what-if: outcomes side by side, scores, the best policy, tables and texts."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _NAMED = 10  # jobs that the summary names
 
 
 def scored(outcomes: Sequence[Outcome], goal: Objective) -> list[Outcome]:
-    """Return the outcomes with their scores: of the samples that all of those have that have any.
+    """Return the outcomes with their scores on the samples that all compared outcomes have.
 
-    What has failed, or has no sample, has no score.
+    Outcomes that failed or have no sample are not compared and have no score.
     """
     finished = {
         each.name: {i for i, sample in enumerate(each.samples) if sample is not None}
@@ -45,7 +45,7 @@ def scored(outcomes: Sequence[Outcome], goal: Objective) -> list[Outcome]:
     if not finished:
         return list(outcomes)
     common = set.intersection(*finished.values())
-    if not common:  # the sample that most of them have
+    if not common:  # the sample that most outcomes have
         every = sorted(set.union(*finished.values()))
         common = {max(every, key=lambda i: sum(i in samples for samples in finished.values()))}
     counted = sorted(common)
@@ -70,7 +70,7 @@ def _scores(samples: Sequence[Sample], goal: Objective) -> Any:
 class WhatIf:
     """Outcomes side by side, in the order in which the policies were given.
 
-    ``found["easy"]`` is the outcome with that label; iterating gives all of them.
+    ``found["easy"]`` is the outcome with that label; iteration yields all outcomes.
 
     >>> from simmodel.scheduling import objective
     >>> print(WhatIf(0.0, (), objective("wait_mean")).summary().splitlines()[-1])
@@ -81,11 +81,11 @@ class WhatIf:
     now
         the instant of the snapshot, s
     outcomes
-        one a policy
+        one per policy
     objective
-        by which they are compared
+        the objective of the comparison
     horizon
-        seconds simulated; ``None``: until all is over
+        simulated seconds; ``None``: until all work has ended
     """
 
     now: float
@@ -95,9 +95,9 @@ class WhatIf:
 
     @property
     def best(self) -> Outcome | None:
-        """The outcome with the lowest score, of equals the first; ``None`` where none is finished.
+        """The outcome with the lowest score, ties going to the first; ``None`` if none is finished.
 
-        Where all is simulated to its end, those that leave more jobs unstarted than another come after it.
+        Without a horizon, outcomes with fewer unstarted jobs come first.
         """
         able = [each for each in self.outcomes if each.counted]
         return min(able, key=self._rank) if able else None
@@ -108,14 +108,14 @@ class WhatIf:
 
     @property
     def decisions(self) -> tuple[Starting, ...]:
-        """What the best policy starts at the instant of the snapshot."""
+        """The starts of the best policy at the instant of the snapshot."""
         return () if self.best is None else self.best.now
 
     @cached_property
     def table(self) -> Table:
-        """One row a policy: ``policy, status, score, start_now, unstarted, samples`` and the measures.
+        """One row per policy: ``policy, status, score, start_now, unstarted, samples`` and the measures.
 
-        Means over the samples that count, of which ``samples`` is the number; nan where there is none.
+        Values are means over the counted samples, whose number is ``samples``; nan without any.
         """
         outcomes = self.outcomes
         return Table(
@@ -131,7 +131,7 @@ class WhatIf:
         )
 
     def difference(self, one: str, other: str, name: str = "score", level: float = 0.95) -> Interval:
-        """Return the interval of one policy's value less another's, paired by sample.
+        """Return the confidence interval of the difference of two policies, paired by sample.
 
         Parameters
         ----------
@@ -145,14 +145,14 @@ class WhatIf:
         Raises
         ------
         ValueError
-            where fewer than two samples count for both
+            if fewer than two samples count for both
         """
         return paired_difference(self[one].values(name), self[other].values(name), level)
 
-    # ------------------------------------------------------------------ looks
+    # ------------------------------------------------------------------ output
 
     def summary(self) -> str:
-        """Return the outcomes as a table of text, for people, and what the best policy starts now."""
+        """Return the outcomes as a text table, followed by the starts of the best policy."""
         return "\n".join([_title(self), "", *text_table(_cells(self)), "", *_notes(self)])
 
     def _repr_html_(self) -> str:
@@ -183,7 +183,7 @@ class WhatIf:
         return outcomes(self, measures, title=title, figsize=figsize)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything but the futures themselves as plain values, as JSON can hold them but for nan."""
+        """Return everything except the futures themselves as plain values: JSON, apart from nan."""
         return {
             "now": self.now,
             "horizon": self.horizon,
@@ -207,7 +207,7 @@ class WhatIf:
         }
 
     def to_json(self, path: str | Path | None = None) -> str:
-        """Return :meth:`to_dict` as JSON, what is not a number as ``null``; a path: write it there too."""
+        """Return :meth:`to_dict` as JSON, with nan as ``null``; write it to ``path`` if given."""
         from simmodel.results.stores import json_text
 
         return json_text(self.to_dict(), path)
@@ -216,7 +216,7 @@ class WhatIf:
         for outcome in self.outcomes:
             if outcome.name == name:
                 return outcome
-        raise KeyError(f"no policy {name!r}; there are {', '.join(each.name for each in self.outcomes)}")
+        raise KeyError(f"unknown policy {name!r}; known policies: {', '.join(each.name for each in self.outcomes)}")
 
     def __iter__(self) -> Iterator[Outcome]:
         return iter(self.outcomes)
@@ -229,14 +229,14 @@ class WhatIf:
 
 
 def _title(found: WhatIf) -> str:
-    span = "until all is over" if found.horizon is None else f"for {duration(found.horizon)}"
+    span = "until all work has ended" if found.horizon is None else f"for {duration(found.horizon)}"
     samples = max((len(each.counted) for each in found.outcomes), default=0)
     mean = f", means of {samples} samples" if samples > 1 else ""
     return f"from {found.now:g} s {span}{mean}; score: {found.objective}, lower is better"
 
 
 def _cells(found: WhatIf) -> list[list[str]]:
-    """The head and the rows of a table of text."""
+    """Return the head and the rows of a text table."""
     rows = [["", "score", "start now", *(MEASURES[name][1].partition(" (")[0] for name in _SHOWN)]]
     for each in found.outcomes:
         if each.counted:
@@ -271,7 +271,7 @@ def _notes(found: WhatIf) -> list[str]:
 
 
 def _text(name: str, value: float) -> str:
-    """Return a measure with its unit, for people."""
+    """Return a measure with its unit as text."""
     if not isfinite(value):
         return "-"
     if name == "utilisation":

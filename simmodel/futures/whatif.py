@@ -1,6 +1,6 @@
-"""What if: the futures of a snapshot under several policies, here or on other processes and machines, by a deadline.
+"""What-if: the futures of a snapshot under several policies, on any executor, by a deadline.
 
-A policy that asks ``view.simulate`` inside a run gets a lighter one, of starts and ends alone
+``view.simulate``, for policies inside a run, uses a lighter simulation of starts and ends alone
 (:mod:`simmodel.systems.cluster.prediction`), restored by the same code from the same snapshot.
 """
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 __all__ = ["Outcome", "Sample", "Starting", "WhatIf", "what_if"]
 
 Tried: TypeAlias = "PolicyLike | Branch | None"
-"""What is tried: a policy, or a branch; ``None``: the snapshot's own policy."""
+"""A policy or a branch to try; ``None``: the snapshot's own policy."""
 
 
 def what_if(
@@ -61,52 +61,53 @@ def what_if(
     results: bool = False,
     progress: bool = False,
 ) -> WhatIf:
-    """Simulate what each policy would make of a snapshot, and return the outcomes side by side.
+    """Simulate the future of a snapshot under each policy, and return the outcomes side by side.
 
-    The futures know what a scheduler knows: what runs ends when it is expected to, what waits takes the time that it is
-    planned with, and nothing arrives or fails but what ``arrivals`` says.
+    The futures use only information that a scheduler has: running jobs end at their expected end, waiting jobs run for
+    their planned time, nothing fails, and no jobs arrive except those of ``arrivals``.
 
     Parameters
     ----------
     snapshot
-        of a system, or the JSON file of one
+        a snapshot, or its JSON file
     policies
         labels and policies, or policies alone: names, policies, functions of a view, or
         :class:`~simmodel.futures.branches.Branch` values; ``None``: the snapshot's own policy
     horizon
-        seconds to simulate; default: until all is over
+        seconds to simulate; default: until all work has ended
     executor
-        runs the simulations, where one is given: processes of this machine, a Dask cluster's ``client.get_executor()``
+        runs the simulations, such as a process pool or the ``client.get_executor()`` of a Dask cluster; default: this
+        process
     deadline
-        wall-clock seconds; what is not finished then is reported as such and not waited for. A simulation
-        itself looks at the clock after each decision: here and in threads one cannot be ended in another way
+        wall-clock seconds; simulations unfinished by then are reported as such. Each simulation checks the clock after
+        every decision, which is the only way to end it in this process and in threads
     arrivals
-        what is still to come: a workload or jobs at the instants that they say; or ``function(rng)`` that returns a
-        workload, or the settings of a generator, drawn once a sample, from the instant of the snapshot on
+        future arrivals: a workload or jobs with absolute submission times; or ``function(rng)`` that returns a
+        workload, or the settings of a generator, drawn once per sample and relative to the snapshot
     samples
-        how many futures of each policy; all policies meet the same arrivals
+        number of futures per policy; all policies get the same arrivals
     seed
-        of all that is drawn
+        seed of all random draws
     objective
-        by which outcomes are compared: what :func:`~simmodel.scheduling.objectives.objective` takes; a function gets a
+        compares outcomes: an argument of :func:`~simmodel.scheduling.objectives.objective`; a function gets a
         :class:`Sample`
     actual
-        whether work takes its actual run time, which only the snapshot of a simulation has
+        whether work takes its actual run time, which only snapshots of simulations have
     results
-        whether each sample keeps its whole result
+        whether each sample keeps its complete result
     progress
-        whether to show a bar, one step a simulation
+        whether to show a progress bar, one step per simulation
 
     Raises
     ------
     InputError
-        where there is no policy, a name is not known, or a number is not possible; before anything runs
+        if there is no policy, a name is unknown, or a number is invalid; before any simulation
 
-    The snapshot of a system that runs tasks has tasks in the place of jobs, and takes no arrivals; with
-    ``objective=lambda sample: sample.ended`` the least makespan is the best.
+    For a system that runs tasks, outcomes have tasks instead of jobs, and there are no arrivals;
+    ``objective=lambda sample: sample.ended`` selects the shortest makespan.
 
-    A policy that fails, or takes its worker process down, is reported as ``failed`` and stops nobody else. The outcomes
-    are the same on every executor.
+    A policy that fails or kills its worker process is reported as ``failed`` and does not affect the others. The
+    outcomes are the same on every executor.
 
     >>> from simmodel import Environment
     >>> from simmodel import Cluster
@@ -128,7 +129,7 @@ def what_if(
     now = float(snapshot.now)
     for what, seconds in (("horizon", horizon), ("deadline", deadline)):
         if seconds is not None and not (seconds > 0 and isfinite(seconds)):
-            raise InputError(f"{what}: seconds > 0 expected, found {seconds!r}")
+            raise InputError(f"{what}: must be a finite number > 0 (s), got {seconds!r}")
     goal = objective_of(objective)
     branches = _branches(policies)
     until = inf if horizon is None else now + horizon
@@ -138,7 +139,7 @@ def what_if(
         if branch.submitted:
             with_jobs(None, _submitted(branch, now), seen.ids)
     if arrivals is not None and work_of(seen) != "jobs":
-        raise InputError(f"no arrivals expected for a {kind.name}, whose work is tasks, found some", place="arrivals")
+        raise InputError(f"must be None for a {kind.name} that runs tasks", place="arrivals")
     seeds, drawn = draw_arrivals(
         arrivals, samples, seed, now=now, until=until, taken=() if arrivals is None else seen.ids
     )
@@ -155,7 +156,7 @@ def what_if(
 
 def _branches(policies: Mapping[str, Tried] | Iterable[Tried]) -> dict[str, Branch]:
     if isinstance(policies, (str, Branch)) or not isinstance(policies, Iterable):
-        raise InputError(f"a list of policies, or labels and policies, expected, found {policies!r}")
+        raise InputError(f"policies: must be a list of policies, or a mapping of labels to policies, got {policies!r}")
     found = labelled(policies, "policy", "policies", label=_label)
     return {name: each if isinstance(each, Branch) else Branch(each) for name, each in found.items()}
 
@@ -165,7 +166,7 @@ def _label(given: Tried) -> str:
 
 
 def _outcome(name: str, branch: Branch, ended: Sequence[Ended]) -> Outcome:
-    """Return what came of a policy, of how its simulations ended."""
+    """Return the outcome of a policy from the ends of its simulations."""
     for status in ("failed", "unfinished"):
         reasons = [each.reason for each in ended if each.status == status]
         if reasons:
@@ -186,7 +187,7 @@ def _outcome(name: str, branch: Branch, ended: Sequence[Ended]) -> Outcome:
 
 
 class _Material(NamedTuple):
-    """What all simulations share."""
+    """The arguments shared by all simulations."""
 
     snapshot: Snapshot
     seeds: tuple[int, ...]
@@ -201,13 +202,13 @@ class _Task(NamedTuple):
 
 
 class _Watch(Observer):
-    """Ends a simulation that takes longer than it may, in seconds."""
+    """Ends a simulation after a number of wall-clock seconds."""
 
     def __init__(self, seconds: float) -> None:
         self._until = monotonic() + seconds
 
     def decided(self, _scheduler: Scheduler, _seconds: float, _decisions: int) -> None:
-        """Look at the clock after each decision."""
+        """Check the clock after each decision."""
         if monotonic() > self._until:
             raise OutOfTime
 
@@ -218,7 +219,7 @@ def _submitted(branch: Branch, now: float) -> list[Job]:
 
 
 def _simulate(material: _Material, task: _Task, left: float | None) -> Sample:
-    """Simulate one future; what runs in the workers."""
+    """Simulate one future; runs in the workers."""
     snapshot, until = material.snapshot, material.until
     seed, arrivals = material.seeds[task.sample], material.arrivals[task.sample]
     branch = task.branch
@@ -230,7 +231,7 @@ def _simulate(material: _Material, task: _Task, left: float | None) -> Sample:
     system = restored(env, snapshot, branch)
     if arrivals is not None:
         system.replay(arrivals)
-    with suppress(Stalled):  # what waits for ever is left waiting
+    with suppress(Stalled):  # work that can never start is left waiting
         Simulation(system, until=until if until < inf else None).run()
     came = [] if arrivals is None else arrivals["job"].tolist()
     return sample_of(snapshot, system.result(), until=until, seed=seed, came=came, keep=material.results)

@@ -237,7 +237,7 @@ def _mapping_reader(kind: Form) -> Read:
 
     def read(value: Plain, _kind: Form) -> dict[str, Any]:
         if not isinstance(value, Mapping):
-            raise InputError(f"must be a mapping of keys to values, got {value!r}")
+            raise InputError(f"must be a mapping, got {value!r}")
         found = {}
         for key, each in value.items():
             try:

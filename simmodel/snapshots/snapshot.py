@@ -199,7 +199,7 @@ def _contents(snapshot: Snapshot) -> dict[str, Any]:
 def _read_inside(values: Plain) -> Snapshot:
     """Return a nested snapshot; without a ``system`` it is that of a cluster."""
     if not isinstance(values, Mapping):
-        raise InputError(f"must be a mapping of keys to values, got {values!r}")
+        raise InputError(f"must be a mapping, got {values!r}")
     return _of_values(dict(values), values.get("system", "cluster"))
 
 
@@ -251,7 +251,7 @@ def read_document(given: str | Path) -> tuple[dict[str, Any], str | None]:
     try:
         document = json.loads(content)
     except ValueError as error:
-        raise InputError(f"must be JSON: {error}", source) from None
+        raise InputError(f"invalid JSON: {error}", source) from None
     if not isinstance(document, dict):
         raise InputError(f"must be a JSON object, got {type(document).__name__}", source)
     return document, source

@@ -53,7 +53,7 @@ def test_the_table_names_the_best_and_what_it_starts(folder: Path, capsys: pytes
     assert main(["whatif", "s.json", "--policies", "fcfs, easy,sjf+easy", *files]) == 0
     said = capsys.readouterr().out
     found = what_if(folder / "s.json", ["fcfs", "easy", "sjf+easy"])
-    assert said.startswith("s.json, from 300000 s until all is over; score: raw:1*wait_mean, lower is better\n")
+    assert said.startswith("s.json, from 300000 s until all work has ended; score: raw:1*wait_mean, lower is better\n")
     assert f"best: {found.best.name}, which starts" in said
     assert [line.split()[0] for line in said.splitlines()[3:6]] == ["fcfs", "easy", "sjf+easy"]
     document = json.loads((folder / "w.json").read_text())

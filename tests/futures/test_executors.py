@@ -1,4 +1,4 @@
-"""Tasks on executors: deadlines, deaths and errors hit those they concern, and nobody else."""
+"""Tasks on executors: deadlines, dead workers and errors affect only their own tasks."""
 
 import os
 import pickle
@@ -18,7 +18,7 @@ unpacked_here: list[int] = []
 
 
 class Material:
-    """Notes in which process it was unpacked."""
+    """Material that records the process in which it was unpickled."""
 
     def __init__(self, base: int) -> None:
         self.base = base
@@ -76,7 +76,7 @@ def test_each_task_ends_in_its_own_way_wherever_it_runs(make) -> None:
 
 def test_a_worker_unpacks_the_material_once_however_many_tasks_it_does() -> None:
     with ProcessPoolExecutor(2) as executor:
-        for _ in range(2):  # the second time no worker does
+        for _ in range(2):  # the second time no worker unpickles it
             found = run_all(work, Material(1), ["unpacked"] * 12, executor=executor)
             assert {each.value[1] - len(unpacked_here) for each in found} <= {0, 1}
 
@@ -92,7 +92,7 @@ def test_a_worker_that_does_not_know_the_material_asks_for_it() -> None:
 
 
 class Forgetful(Executor):
-    """One whose workers know nothing when they are asked."""
+    """An executor whose workers never have the material."""
 
     _max_workers = 1
     asked = 0
@@ -122,7 +122,7 @@ def test_a_worker_that_dies_takes_no_other_task_with_it(task: str, reason: str) 
 
 def test_what_is_not_over_by_the_deadline_is_left() -> None:
     executor = ProcessPoolExecutor(2)
-    run_all(work, Material(0), [1, 2], executor=executor)  # the workers are there
+    run_all(work, Material(0), [1, 2], executor=executor)  # start the workers
     found = run_all(work, Material(0), [1, "hang", 2], executor=executor, deadline=7.5)
     stop_workers(executor)
     assert seen(found) == [1, "unfinished", 2]

@@ -1,4 +1,4 @@
-"""Branches of what-ifs: policies that follow each other, and what is done by hand beside them."""
+"""Branches of what-ifs: sequences of policies and manual actions."""
 
 import pytest
 
@@ -51,10 +51,10 @@ def test_jobs_start_by_hand() -> None:
     assert found["now"].now == (Starting(4, "batch", 1.0),)
     assert starts(found["later"]) == {3: 40.0, 2: 100.0, 4: 150.0}
     assert starts(found["both"]) == {4: 1.0, 3: 150.0, 2: 201.0}
-    too_large = "job 2 cannot be started on batch at 1 s: 4 processors asked for, 1 of 4 are free"
+    too_large = "job 2 cannot be started on batch at 1 s: 4 processors requested, 1 of 4 are free"
     assert found["too large"].reason == too_large
     assert found["runs"].reason == "job 1 cannot be started at 1 s: it is running"
-    assert found["nowhere"].reason == "place 'moon' is not there; there are batch"
+    assert found["nowhere"].reason == "unknown place 'moon'; known places: batch"
 
 
 def test_jobs_are_withdrawn_and_submitted() -> None:
@@ -74,7 +74,7 @@ def test_jobs_are_withdrawn_and_submitted() -> None:
     assert starts(found["stopped"]) == {2: 10.0, 3: 60.0, 4: 60.0}
     assert starts(found["one more"]) == {2: 100.0, 3: 150.0, 4: 150.0, "more": 350.0}
     assert starts(found["later"])["more"] == 350.0
-    assert found["unknown"].reason == "job 99 is not there, or is over, at 1 s"
+    assert found["unknown"].reason == "job 99 cannot be found at 1 s: not submitted, or ended"
 
 
 def test_submissions_of_a_branch_come_beside_the_arrivals() -> None:

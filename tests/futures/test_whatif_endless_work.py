@@ -1,4 +1,4 @@
-"""Futures of work that has no end: what waits for it never starts, and nobody is asked at infinity."""
+"""Futures of endless work: jobs behind it never start, and no policy is asked at infinity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What-ifs of several clusters under a broker: where a job goes, by which broker, and under which policies."""
+"""What-ifs of clusters under a broker: destinations of jobs under other policies of brokers and clusters."""
 
 import pytest
 
@@ -71,18 +71,18 @@ def test_jobs_of_clusters_are_withdrawn_and_not_taken_back(two: BrokerSnapshot) 
     )
     assert starts(found["waits"]) == {4: ("b", 40.0), 5: ("a", 20.0), 6: ("b", 120.0)}
     assert starts(found["runs"])[3] == ("a", 8.0)
-    assert found["back"].reason == "job 3 was handed to a: a broker takes nothing back"
+    assert found["back"].reason == "job 3 cannot be started: it has been handed to a"
 
 
 def test_wrong_branches_get_one_sentence(two: BrokerSnapshot) -> None:
     for branch, sentence in (
         (Branch("sjf"), "policy 'sjf' decides when jobs start on the nodes of a cluster; the broker asks which system"),
-        (Branch(policies={"c": "easy"}), "found one of 'c'"),
+        (Branch(policies={"c": "easy"}), "policies: unknown place 'c'"),
         (Branch(policies={"a": "esay"}), "did you mean 'easy'"),
     ):
         with pytest.raises(InputError, match=sentence):
             what_if(two, [branch])
-    with pytest.raises(InputError, match="the places of a cluster take none"):
+    with pytest.raises(InputError, match="policies: must be None for a cluster"):
         what_if(two.places[0], [Branch(policies={"a": "easy"})])
 
 
@@ -108,5 +108,5 @@ def test_sets_of_tasks_have_futures_under_brokers_too() -> None:
         > len(waiting)
         > 0
     )
-    with pytest.raises(InputError, match="no arrivals expected for a broker, whose work is tasks"):
+    with pytest.raises(InputError, match="arrivals: must be None for a broker that runs tasks"):
         what_if(snapshot, [None], arrivals=[X])

@@ -1,4 +1,4 @@
-"""What-ifs of machines: futures of their snapshots under other policies, from what a policy may know."""
+"""What-ifs of machines: futures under other policies, with the information that a policy has."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_what_runs_is_expected_to_take_its_expected_time_and_now_where_that_is_p
     ends = [outcome.samples[0].ended for outcome in what_if(machine.snapshot(), ["hrr"])]
     machine.env.run()
     actual = machine.result().tasks["end"].tolist()
-    if running.id == "a":  # longer than expected: it is expected to end now
+    if running.id == "a":  # it runs longer than expected: its expected end is now
         assert ends == [201]
     else:
         assert ends == [actual[0] + 100]
@@ -82,16 +82,16 @@ def test_a_policy_follows_another_on_a_machine_and_tasks_are_started_and_withdra
         "by hand": ["cpu0"],
     }
     nowhere = what_if(machine.snapshot(), [Branch("hrr").start("c", at=10)])
-    assert "the name of a place expected" in nowhere.outcomes[0].reason
+    assert "missing place" in nowhere.outcomes[0].reason
 
 
 def test_what_a_machine_has_not() -> None:
     snapshot = started().snapshot()
-    with pytest.raises(InputError, match="no job can be submitted to a machine: it runs tasks"):
+    with pytest.raises(InputError, match="cannot submit a job to a machine: it runs tasks"):
         what_if(snapshot, [Branch("hrr").submit(Job(run=5))])
-    with pytest.raises(InputError, match="the places of a machine take none"):
+    with pytest.raises(InputError, match="policies: must be None for a machine"):
         what_if(snapshot, [Branch("hrr", policies="heft")])
-    with pytest.raises(InputError, match="no arrivals expected for a machine"):
+    with pytest.raises(InputError, match="arrivals: must be None for a machine"):
         what_if(snapshot, ["hrr"], arrivals=[Job(id=1, submit=10, run=5)])
 
 

@@ -1,4 +1,4 @@
-"""What-ifs of random snapshots, held against clusters that begin with the same jobs."""
+"""What-ifs of random snapshots, compared with clusters that begin with the same jobs."""
 
 from hypothesis import given, settings, strategies as st
 
@@ -20,12 +20,12 @@ def snapshots(draw: st.DrawFn) -> ClusterSnapshot:
         cluster.submit(Job(processors=draw(SIZES), run=draw(st.integers(1, requested)), requested=requested))
         if draw(st.booleans()):
             env.run(until=env.now + draw(st.integers(1, 20)))
-    env.run(until=env.now + 0.5)  # between what happens
+    env.run(until=env.now + 0.5)  # between events
     return cluster.snapshot()
 
 
 def begun_anew(snapshot: ClusterSnapshot, policy: str) -> dict[object, float]:
-    """Return when the waiting jobs start in a new cluster, on which the others run as long as is expected."""
+    """Return the starts of the waiting jobs on a new cluster, on which running jobs end as expected."""
     now = snapshot.now
     left = [Job(id=run.id, processors=run.work.processors, run=run.expected_end - now) for run in snapshot.running]
     waiting = [Job(id=work.id, processors=work.processors, run=work.requested) for work in snapshot.waiting]
@@ -48,7 +48,7 @@ def test_a_future_is_that_of_a_cluster_that_begins_so(snapshot: ClusterSnapshot)
 def test_a_policy_that_follows_decides_from_its_instant_on(
     snapshot: ClusterSnapshot, after: int, first: str, second: str
 ) -> None:
-    at = snapshot.now + after + 0.25  # what ends at the very instant of a snapshot is expected just after it
+    at = snapshot.now + after + 0.25  # jobs that end at the instant of a snapshot are expected to end just after it
     found = what_if(snapshot, {"first": first, "both": Branch(first).switch(at, second)})
     alone, both = starts(found["first"]), starts(found["both"])
     assert {job: start for job, start in both.items() if start < at} == {
@@ -61,5 +61,5 @@ def test_a_policy_that_follows_decides_from_its_instant_on(
 
 
 def begun_anew_at(cluster: Cluster, policy: str) -> dict[object, float]:
-    """Return when the jobs that wait now start from here on."""
+    """Return the starts of the jobs that wait now."""
     return starts(what_if(cluster.snapshot(), [policy])[policy])

@@ -138,7 +138,7 @@ def test_a_wrong_value_in_the_json_gets_one_sentence(where, tmp_path):
 
 
 def test_what_is_no_snapshot_is_refused(tmp_path):
-    for text, sentence in (("{", "must be JSON: "), ('{"format": 1}', "format: must be 'simmodel snapshot', got 1")):
+    for text, sentence in (("{", "invalid JSON: "), ('{"format": 1}', "format: must be 'simmodel snapshot', got 1")):
         with pytest.raises(InputError, match=sentence):
             ClusterSnapshot.from_json(text)
     with pytest.raises(InputError, match=r"nowhere.json: no such file"):

@@ -230,7 +230,7 @@ def test_a_house_has_futures_too() -> None:
     assert "x" in [each.job for each in found["loads"].starts]
     with pytest.raises(InputError, match="policies: unknown place 'z'"):
         what_if(house, [Branch(policies={"inner.z": "sjf"})])
-    with pytest.raises(InputError, match="the places of a bag take none"):
+    with pytest.raises(InputError, match="policies: must be None for a bag"):
         what_if(bag_at(), [Branch(policies="sjf")])
 
 

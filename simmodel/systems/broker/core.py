@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -184,8 +183,8 @@ class BrokerCore(System[BrokeredJob]):
         if reason is None:
             self.take_in(job)
             return
-        said = re.sub(r" of job \S+ is not there", " is not there", reason)  # the same words for every job
-        self.report.rejected[said.split(" asked for,")[-1].strip()] += 1
+        general = reason.replace(f"job {job.id}: ", "")  # one entry for all jobs
+        self.report.rejected[general.split(" asked for,")[-1].strip()] += 1
         job.state = "rejected"
         self.ledger.fates[job.row] = Fate("rejected", float("nan"), reason)
         for hook in self.env.hooks("job_rejected"):
