@@ -426,7 +426,7 @@ def _check(env: Environment, systems: Sequence[System[Any]]) -> None:
         if there is none, two have the same name, some run jobs and some tasks, or one is in another environment
     """
     if not systems:
-        raise InputError("systems: must be at least one system, got none")
+        raise InputError("must not be empty", place="systems")
     for name, count in Counter(system.name for system in systems).items():
         if count > 1:
             raise InputError(f"duplicate system {name!r}")
