@@ -1,4 +1,4 @@
-"""Policies, one family a file; the registry in :mod:`simmodel.scheduling` knows them by name."""
+"""Policies, one family per file; the registry in :mod:`simmodel.scheduling` has them by name."""
 
 import lazy_loader
 

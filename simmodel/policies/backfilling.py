@@ -1,4 +1,4 @@
-"""Backfilling: jobs behind the head of the queue start early where that delays nobody it must not delay.
+"""Backfilling: jobs behind the head of the queue start early if they delay no promised start.
 
 Sources: EASY: Lifka, "The ANL/IBM SP scheduling system", JSSPP 1995; EASY with the shortest candidates first (SJBF):
 Tsafrir, Etsion, Feitelson, "Backfilling using system-generated predictions rather than user runtime estimates", IEEE
@@ -30,19 +30,19 @@ INFINITY = float("inf")
 
 
 class Easy(Policy):
-    """EASY: the head of the queue is promised the earliest time at which it fits; the others may not delay it.
+    """EASY: the head of the queue is promised the earliest start at which it fits; other jobs may not delay it.
 
-    The head starts while it fits. One that does not fit is promised the time at which it fits if all that runs ends as
-    expected; ``extra`` is what is free then beside it. Then the others, once, in order: a job starts if it fits now
-    and either ends by the promised time or fits in ``extra``, which shrinks where it runs past. The promise is made
-    anew at each decision.
+    Heads start while they fit. A head that does not fit is promised the instant at which it fits if all running jobs
+    end as expected; ``extra`` are the processors then free beside it. The other jobs are tried once, in order: a job
+    starts if it fits now and either ends by the promised instant or fits in ``extra``, which shrinks if the job runs
+    past that instant. Each decision makes a new promise.
 
     Parameters
     ----------
     order
         of the queue: a name, an order, or a key function
     candidates
-        the order in which the others are tried; default: that of the queue
+        the order in which the other jobs are tried; default: the order of the queue
     promises
         whether each promise is recorded, as a :class:`~simmodel.scheduling.protocol.Reserve`
 
@@ -59,16 +59,16 @@ class Easy(Policy):
         self.candidates = self.order if candidates is None else _order(candidates)
         self.promises = promises
         self.name = _easy_name(self.order, self.candidates)
-        # A decision after each submission, also of a job that does not fit now: see Cluster(decide_on="event").
+        # Decide after each submission, even of a job that does not fit now: see Cluster(decide_on="event").
         self.tries_every_submission = self.candidates is not self.order
         self._blocked: dict[Pool, tuple[int, LiveJob, float, int]] = {}  # place: version, head, promised time, extra
 
     def forget(self) -> None:
-        """Forget what the last decision found: another policy has decided since."""
+        """Discard the state of the last decision: another policy has decided since."""
         self._blocked.clear()
 
     def decide(self, view: View, /) -> Iterable[Decision]:
-        """Start heads, promise, and backfill, at each place."""
+        """Start heads, make a promise, and backfill, at each place."""
         places = view.places
         if len(places) > 1:
             return at_each_place(view, self._at)
@@ -79,9 +79,9 @@ class Easy(Policy):
         return self._counted(view, place) if place.simple else self._planned(view, place)
 
     def _still_blocked(self, view: View, place: Pool, head: LiveJob, at: float, extra: int) -> bool:
-        """Whether nothing can start, because nothing has changed but jobs that came and do not fit.
+        """Whether no job can start, because the only changes since the last decision are new jobs that do not fit.
 
-        Nothing started or ended since the last decision: time only makes it harder for those that did not fit then.
+        No job started or ended since: for jobs that did not fit then, passing time only tightens the limit.
         """
         waiting = view.waiting.at(place)
         limit = at - view.env._now
@@ -93,14 +93,14 @@ class Easy(Policy):
         )
 
     def _at(self, view: View, place: Pool) -> Iterator[Decision]:
-        """Choose how to decide: both ways start the same jobs where both can be used."""
+        """Decide by counts if the place allows it, else by profile: both start the same jobs."""
         return self._counted(view, place) if place.simple else self._planned(view, place)
 
     def _planned(self, view: View, place: Pool) -> Iterator[Decision]:
-        """Decide at a pool of any kind, by its profile: this is the rule.
+        """Decide at a pool of any kind, by its profile: the reference rule.
 
-        The head is promised an instant, not its nodes: where a job can only start on nodes meant for the head, and the
-        head does as well with others at the same instant, the job starts.
+        The head is promised an instant, not nodes: a job that can only start on nodes planned for the head does start
+        if the head can have other nodes at the same instant.
         """
         waiting = view.waiting.at(place)
         queue = waiting.by(self.order)
@@ -132,11 +132,11 @@ class Easy(Policy):
                 profile.take(job, now, job.requested, allocation)
                 holds = holds and job.expected == job.requested
         if holds and not self.promises and not place.consumables.capacity:
-            # Only what has few enough processors is worth another look while nothing else changes.
+            # While nothing else changes, only new jobs with few enough processors need another look.
             self._blocked[place] = (place.version, head, profile.instant(at), place.capacity)
 
     def _counted(self, view: View, place: Pool) -> Iterator[Decision]:
-        """Do the same for counted processors: two numbers, the promised time and ``extra``, say who may start."""
+        """Decide for counted processors, with two numbers: the promised instant and ``extra``."""
         waiting = view.waiting.at(place)
         queue = waiting.by(self.order)
         while (head := queue.head()) is not None and place.fits(head):
@@ -155,7 +155,7 @@ class Easy(Policy):
         while (job := first_fitting(place.free, limit, extra)) is not None:
             if job.requested > limit:
                 extra -= job.processors
-            holds = holds and job.expected == job.requested  # else it is now expected to end later than it was tried
+            holds = holds and job.expected == job.requested  # else it is expected to end later than assumed here
             yield Start(job, place)
         if not self.promises:
             self._blocked[place] = (place.version if holds else -1, head, at, extra)
@@ -178,7 +178,7 @@ def Backfill(
     Raises
     ------
     InputError
-        where the kind is not known, or does not take candidates
+        the kind is unknown, or does not accept candidates
 
     >>> Backfill("sjf", "easy").name
     'sjf+easy'
@@ -187,7 +187,7 @@ def Backfill(
         raise unknown("backfill", kind, BACKFILLS)
     if candidates is not None:
         if kind != "easy":
-            raise InputError(f"an order of candidates goes with easy backfilling, found {kind!r}")
+            raise InputError(f"candidates: must be used with kind 'easy', got {kind!r}")
         options["candidates"] = candidates
     return BACKFILLS[kind](_order(order), **options)
 

@@ -1,12 +1,12 @@
-"""Policies that look at all waiting tasks together before they give the next one to a processor: for places that queue.
+"""Batch-mode mapping: policies that compare all waiting tasks before they assign the next one to a place with a queue.
 
 Sources: Maheswaran, Ali, Siegel, Hensgen, Freund, "Dynamic mapping of a class of independent tasks onto heterogeneous
 computing systems", JPDC 59(2), 1999; in the form of Casanova, Legrand, Zagorodnov, Berman, "Heuristics for scheduling
-parameter sweep applications in grid environments", HCW 2000: one task is chosen and given away at a time.
+parameter sweep applications in grid environments", HCW 2000: one task is chosen and assigned at a time.
 
-Tasks that still wait for others are left until they are ready. What setup, transfers and run of a task take at a place
-is asked once a decision, when the place's queue is empty after each task that it was given. Ties go to the task that
-waited first, then to the first place.
+Blocked tasks are left until they are ready. Setup, transfer and run times are estimated once per decision and pair of
+task and place; the instant at which the queue of a place becomes empty, after each task assigned to it. Ties go to the
+task that waited first, then to the first place.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ if TYPE_CHECKING:
 __all__ = ["MaxMin", "MinMin", "Sufferage"]
 
 _Choices = Generator[tuple[int, int], float, None]
-"""Yields a row and a column, and is sent the instant at which the queue of the place is then empty."""
+"""Yields (row, column) and is sent the instant at which the queue of that place then becomes empty."""
 
 
 class _Batch(Policy):
-    """What the three share: they ask for all estimates, and differ in which task comes next."""
+    """The base class of batch-mode policies: it collects all estimates; a subclass chooses the next task."""
 
     decides = "places"
 
     def decide(self, view: View, /) -> Iterator[Decision]:
-        """Give the waiting tasks away, each where it ends first, one after another."""
+        """Assign the waiting tasks one after another, each to the place where it ends first."""
         places = view.places
         tasks: list[Any] = []
         costs: list[list[float]] = []
         starts = [0.0] * len(places)
         for task in list(view.waiting):
-            if getattr(task, "state", None) == "blocked":  # queued out of turn, it could hold up what it waits for
+            if getattr(task, "state", None) == "blocked":  # if queued, it could delay its own parents
                 continue
             row = []
             for j, place in enumerate(places):
@@ -72,9 +72,9 @@ class _Batch(Policy):
 
 
 class MinMin(_Batch):
-    """Of all waiting tasks the one that can end first goes where it does, and so on.
+    """Min-min: assign the waiting task that can end first to the place where it does, and repeat.
 
-    For n tasks and p places a decision takes in the order of n p log n steps.
+    For n tasks and p places a decision takes O(n p log n) time.
 
     >>> MinMin().name
     'min-min'
@@ -83,13 +83,13 @@ class MinMin(_Batch):
     name = "min-min"
 
     def _choose(self, costs: list[list[float]], starts: list[float]) -> _Choices:
-        # The task that can end first anywhere is, of some place, the one that costs least there.
+        # The task that can end first anywhere is the cheapest of all tasks at some place.
         columns = [list(column) for column in zip(*costs, strict=True)]
         queues = [
             sorted([i for i, cost in enumerate(column) if cost < inf], key=column.__getitem__)[::-1]
             for column in columns
         ]
-        # sorted() keeps the order of equal ones, and pop() takes from the end of the reversed list
+        # sorted() is stable, and pop() takes from the end of the reversed list
         given = [False] * len(costs)
         for _ in costs:
             best = (inf, -1, -1)
@@ -107,10 +107,10 @@ class MinMin(_Batch):
 
 
 class _ByScore(_Batch):
-    """Gives away the task of the highest score, which depends on when it would end on its two best places.
+    """Assign the task with the highest score, which depends on its earliest ends on its two best places.
 
-    Places at which every task costs the same are one kind: of a kind, only those two matter whose queues are empty
-    first.
+    Places with equal costs for every task form one kind; of each kind only the two whose queues become empty first
+    matter.
     """
 
     def _choose(self, costs: list[list[float]], starts: list[float]) -> _Choices:
@@ -140,16 +140,15 @@ class _ByScore(_Batch):
         cost
             kinds x tasks, s
         free
-            of each kind: when its first place has nothing to do, and its second, if there is one, s
+            for each kind the instants (s) at which its first place and its second place, if any, become idle
         """
         raise NotImplementedError
 
 
 class MaxMin(_ByScore):
-    """Of all waiting tasks the one whose earliest end is the latest goes there, and so on: long tasks first.
+    """Max-min: assign the waiting task whose earliest end is the latest to that place, and repeat; long tasks first.
 
-    For n tasks a decision takes in the order of n^2 steps for each
-    kind of place, in numpy.
+    For n tasks and k kinds of places a decision takes O(k n^2) time, in numpy.
 
     >>> MaxMin().name
     'max-min'
@@ -165,10 +164,10 @@ class MaxMin(_ByScore):
 
 
 class Sufferage(_ByScore):
-    """Of all waiting tasks the one goes to its best place that would lose most at its second best, and so on.
+    """Sufferage: assign the waiting task that would lose most at its second best place to its best, and repeat.
 
-    A task that only one place can run loses everything, and goes first. For n tasks a decision takes in the order of
-    n^2 steps, in numpy.
+    A task that only one place can run has an infinite loss and goes first. For n tasks a decision takes O(n^2) time,
+    in numpy.
 
     >>> Sufferage().name
     'sufferage'

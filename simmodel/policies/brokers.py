@@ -1,6 +1,6 @@
-"""Policies that choose among systems: which of several clusters, machines or brokers does each job go to?
+"""Policies of brokers: they assign each job to one of several clusters, machines or brokers.
 
-Those that choose among any places with queues, such as ``random``, ``round-robin`` and ``sgs-t``, are in mapping.py.
+Policies for any places with queues, such as ``random``, ``round-robin`` and ``sgs-t``, are in mapping.py.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ LOADS: dict[str, Callable[[Any], float]] = {
 
 
 class LeastLoaded(Lowest):
-    """Where the load is lowest, for each processor of the system.
+    """Assign each job to the system with the lowest load per processor.
 
     Parameters
     ----------
     load
-        ``"work"``: the processor seconds that what runs and waits is still expected to take; ``"processors"``: those
-        busy and asked for; ``"jobs"``: those running and waiting
+        ``"work"``: remaining processor seconds of the running and waiting work, as expected; ``"processors"``: busy
+        processors and those requested by waiting jobs; ``"jobs"``: running and waiting jobs
     ties
-        as of :class:`~simmodel.policies.mapping.Lowest`
+        as in :class:`~simmodel.policies.mapping.Lowest`
 
     Raises
     ------
@@ -54,13 +54,13 @@ class LeastLoaded(Lowest):
         self.load = load
 
     def figures(self, view: View, work: LiveJob | LiveTask, places: Sequence[Any]) -> list[float]:
-        """Return the loads."""
+        """Return the load of each place per processor."""
         load = LOADS[self.load]
         return [load(place) for place in places]
 
 
 class Siloed(MappingPolicy):
-    """Every job at home: nothing is shared.
+    """Run every job at home: the systems share no work.
 
     >>> Siloed().name
     'siloed'
@@ -71,13 +71,19 @@ class Siloed(MappingPolicy):
     draws = False
 
     def destinations(self, home: Any, places: Sequence[Any], /) -> Sequence[Any]:
-        """Return the home."""
+        """Return the home of a job.
+
+        Raises
+        ------
+        InputError
+            the job has no home
+        """
         if home is None:
-            raise InputError("a home cluster of each job expected under siloed, found a job without one")
+            raise InputError("home: must be given for each job under the policy 'siloed'")
         return (home,)
 
     def decide(self, view: View, /) -> Iterator[Decision]:
-        """Hand over everything that waits."""
+        """Assign all waiting jobs."""
         for job in view.waiting:
             for home in self.destinations(getattr(job, "home", None), view.places):
                 if home.can_run(job):

@@ -4,8 +4,8 @@ Sources: Topcuoglu, Hariri, Wu, IEEE TPDS 13(3), 2002 (HEFT, CPOP); Arabnejad, B
 Bittencourt, Sakellariou, Madeira, "DAG scheduling using a lookahead variant of the heterogeneous earliest finish time
 algorithm", PDP 2010.
 
-Ties, in all of them: of tasks of equal priority the one that comes first in a topological order that keeps the order
-of submission; of equally good processors the first.
+Ties, in all of them: among tasks of equal priority, the first in a topological order that keeps the order of
+submission; among equally good processors, the first.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ __all__ = ["by_rank", "cpop", "critical_path", "critical_processor", "heft", "lo
 
 
 def by_rank(problem: Problem, ranks: Sequence[float]) -> list[int]:
-    """Return the tasks by falling rank, ties in topological order."""
+    """Return the tasks by descending rank; ties in topological order."""
     turn = problem.turn
     return sorted(problem.order, key=lambda task: (-ranks[task], turn[task]))
 
 
 def ready_first(problem: Problem, priorities: Sequence[float]) -> Iterator[int]:
-    """Yield the tasks, of those whose parents have been yielded always the one of highest priority."""
+    """Yield the tasks; next is always the one of highest priority among those whose parents were yielded."""
     turn = problem.turn
     missing = [len(found) for found in problem.parents]
     heap = [(-priorities[task], turn[task], task) for task, count in enumerate(missing) if not count]
@@ -43,14 +43,14 @@ def ready_first(problem: Problem, priorities: Sequence[float]) -> Iterator[int]:
 
 
 def heft(problem: Problem, *, insertion: bool = True) -> Plan:
-    """Return the plan of HEFT: the task of highest upward rank goes where it ends first.
+    """Return the plan of HEFT: tasks by descending upward rank, each on the processor where it ends first.
 
     Parameters
     ----------
     problem
-        what is planned
+        the scheduling problem
     insertion
-        whether a task may go into a gap between others; else it goes behind them
+        whether a task may fill a gap between others; else it is appended
 
     >>> problem = Problem([[4.0, 6.0], [3.0, 9.0], [3.0, 2.0]], parents=[(), ((0, 1.0),), ((0, 1.0),)],
     ...                   latency=[[0, 0], [0, 0]], per_byte=[[0, 1], [1, 0]])
@@ -66,14 +66,14 @@ def heft(problem: Problem, *, insertion: bool = True) -> Plan:
 
 
 def critical_path(problem: Problem, ranks: Sequence[float] | None = None) -> list[int]:
-    """Return the tasks of the longest way through the graph, in means over the processors.
+    """Return the tasks of the longest path through the graph, in means over the processors.
 
     Parameters
     ----------
     problem
-        what is planned
+        the scheduling problem
     ranks
-        its upward ranks, where they are known
+        its upward ranks, if known
 
     >>> critical_path(Problem([[2.0], [1.0], [5.0]], [(), ((0, 0.0),), ((0, 0.0),)], [[0]], [[0]]))
     [0, 2]
@@ -98,7 +98,7 @@ def critical_path(problem: Problem, ranks: Sequence[float] | None = None) -> lis
 def critical_processor(problem: Problem, path: Sequence[int]) -> int:
     """Return the processor that runs the tasks of a path in the least time.
 
-    Where none can run them all: the one that can run most of them, and of those the one that needs the least time.
+    If no processor can run all of them: among those that can run the most, the one that takes the least time.
     """
 
     def cost(j: int) -> tuple[int, float]:
@@ -109,10 +109,10 @@ def critical_processor(problem: Problem, path: Sequence[int]) -> int:
 
 
 def cpop(problem: Problem, *, insertion: bool = True) -> Plan:
-    """Return the plan of CPOP: the critical path goes to one processor, all else where it ends first.
+    """Return the plan of CPOP: the critical path on one processor, all other tasks where they end first.
 
-    A task's priority is its upward plus its downward rank. Tasks of the critical path that its processor cannot run go
-    where they end first.
+    The priority of a task is its upward plus its downward rank. Tasks of the critical path that its processor cannot
+    run are placed where they end first.
 
     >>> problem = Problem([[4.0, 6.0], [3.0, 9.0], [3.0, 2.0]], parents=[(), ((0, 1.0),), ((0, 1.0),)],
     ...                   latency=[[0, 0], [0, 0]], per_byte=[[0, 1], [1, 0]])
@@ -136,7 +136,7 @@ def cpop(problem: Problem, *, insertion: bool = True) -> Plan:
 
 
 def peft(problem: Problem, *, insertion: bool = True) -> Plan:
-    """Return the plan of PEFT: tasks go where their end and the optimistic cost of all that follows are least.
+    """Return the plan of PEFT: each task where the sum of its end and its optimistic cost is least.
 
     >>> problem = Problem([[4.0, 6.0], [3.0, 9.0], [3.0, 2.0]], parents=[(), ((0, 1.0),), ((0, 1.0),)],
     ...                   latency=[[0, 0], [0, 0]], per_byte=[[0, 1], [1, 0]])
@@ -153,10 +153,10 @@ def peft(problem: Problem, *, insertion: bool = True) -> Plan:
 
 
 def lookahead_heft(problem: Problem, *, insertion: bool = True) -> Plan:
-    """Return the plan of HEFT with lookahead: a task goes where the last of its children ends first.
+    """Return the plan of HEFT with lookahead: each task where the last of its children ends first.
 
-    For each processor the task is placed there on trial, and then its children, one after another by falling rank, each
-    where it ends first, as far as its parents are placed. A task without children goes where it ends first itself.
+    On trial, the task is placed on each processor, followed by its children by descending rank, each where it ends
+    first given those of its parents that are placed. A task without children is placed where it ends first itself.
 
     >>> problem = Problem([[4.0, 6.0], [3.0, 9.0], [3.0, 2.0]], parents=[(), ((0, 1.0),), ((0, 1.0),)],
     ...                   latency=[[0, 0], [0, 0]], per_byte=[[0, 1], [1, 0]])
@@ -181,7 +181,7 @@ _Trial = tuple[int, list[float], list[tuple[int, float]]]
 
 
 def _with_lookahead(table: Timetable, task: int, ready: list[float], children: list[int]) -> Slot:
-    """Return the slot of a task whose last child ends first."""
+    """Return the slot of a task with which its last child ends first."""
     problem = table.problem
     moved = {task, *children}
     trials: list[_Trial] = [
@@ -199,7 +199,7 @@ def _with_lookahead(table: Timetable, task: int, ready: list[float], children: l
 
 
 def _try(table: Timetable, task: int, slot: Slot, trials: list[_Trial], least: float) -> float:
-    """Return when the last of the children would end, and leave the table as it was; infinity: not before ``least``."""
+    """Return the end of the last child (infinity if not before ``least``), and restore the table."""
     end = 0.0
     before = {slot[0]: table.remember(slot[0])}
     table.place(task, slot)

@@ -1,7 +1,7 @@
-"""Policies that give each piece of work to a place with a queue at once: tasks to processors, jobs to systems.
+"""Immediate-mode mapping: policies that assign work to places with queues, tasks to processors or jobs to systems.
 
-They look at no order: whatever waits is handed over in the order in which it came. Ties go to the first place, in the
-order in which the system has them, where a policy has no rule for them.
+Waiting work is assigned in the order of its arrival. Unless a policy has a tie rule, ties go to the first place in the
+order of the system.
 
 Sources: HetSim's hRR, GreedyET and GreedyDS; the names of the queue-aware ones as in Maheswaran, Ali, Siegel, Hensgen,
 Freund, "Dynamic mapping of a class of independent tasks onto heterogeneous computing systems", JPDC 59(2), 1999 (there
@@ -40,15 +40,15 @@ __all__ = [
 
 
 class MappingPolicy(Policy):
-    """What mapping policies share: each piece of waiting work goes to one of the places that can ever run it.
+    """The base class of mapping policies: each task or job goes to one of the places that can ever run it.
 
-    A subclass says which, in ``choose(view, work, places)``.
+    A subclass implements ``choose(view, work, places)``.
     """
 
     decides: Decides = "places"
 
     def decide(self, view: View, /) -> Iterator[Decision]:
-        """Hand over everything that waits."""
+        """Assign all waiting work."""
         places = self.candidates(view)
         for work in view.waiting:
             able = [place for place in places if place.can_run(work)]
@@ -56,16 +56,16 @@ class MappingPolicy(Policy):
                 yield Start(work, self.choose(view, work, able))
 
     def candidates(self, view: View) -> Sequence[Any]:
-        """Return the places among which to choose at this decision: all."""
+        """Return the places to choose from at this decision; by default all."""
         return view.places
 
     def choose(self, view: View, work: LiveJob | LiveTask, places: Sequence[Any]) -> Any:
-        """Return the place, one of these, that the work goes to."""
+        """Return the one of these places to which the work goes."""
         raise NotImplementedError
 
 
 class RoundRobin(MappingPolicy):
-    """One place after the other, whatever that costs (hRR of HetSim); a place that cannot run the work is passed over.
+    """Assign work to the places in turn, whatever the cost (hRR of HetSim); places that cannot run it are skipped.
 
     >>> RoundRobin().name
     'round-robin'
@@ -78,19 +78,19 @@ class RoundRobin(MappingPolicy):
         self._next = 0
 
     def forget(self) -> None:
-        """Begin with the first place again."""
+        """Restart with the first place."""
         self._next = 0
 
     def state(self) -> int:
-        """Return the position of the place whose turn it is."""
+        """Return the position of the next place."""
         return self._next
 
     def restore(self, values: int) -> None:
-        """Go on with the place whose turn it was."""
+        """Continue with the place at this position."""
         self._next = int(values)
 
     def decide(self, view: View, /) -> Iterator[Decision]:
-        """Hand out what waits in turn."""
+        """Assign all waiting work, in turn."""
         places = view.places
         count = len(places)
         turn = self._next
@@ -107,13 +107,18 @@ class RoundRobin(MappingPolicy):
 
 
 class Random(MappingPolicy):
-    """Any place, by chance, from the policy's random stream: one draw a job.
+    """Assign work to random places, with one draw per job from the random stream of the policy.
 
     Parameters
     ----------
     weights
-        how often each place is taken, any positive scale: in the order of the places, or by name; default: all alike.
-        Where a place cannot run a job the others share its part
+        relative frequencies of the places, on any scale, in their order or by name; default: equal. The share of a
+        place that cannot run a job is divided among the others
+
+    Raises
+    ------
+    InputError
+        a weight is negative, or all are 0
 
     >>> Random(weights={"fast": 3, "slow": 1}).name
     'random(3,1)'
@@ -123,26 +128,26 @@ class Random(MappingPolicy):
         self.weights = weights
         values = [] if weights is None else list(weights.values() if isinstance(weights, Mapping) else weights)
         if weights is not None and not (values and all(_at_least_zero(value) for value in values) and sum(values) > 0):
-            raise InputError(f"weights of places expected, none negative and not all 0, found {weights!r}")
+            raise InputError(f"weights: must be numbers >= 0, not all 0, got {weights!r}")
         self.name = "random" if weights is None else f"random({','.join(f'{value:g}' for value in values)})"
 
     @classmethod
     def of(cls, *values: Any) -> Self:
-        """Return the policy that ``random(3, 1)`` describes."""
+        """Return the policy for ``random(3, 1)``."""
         return cls(values or None)
 
     def _weights(self, places: Sequence[Any]) -> list[float]:
-        """Return the weight of each place, in their order."""
+        """Return the weights of the places, in their order."""
         given = self.weights
         if given is None:
             return [1.0] * len(places)
         names = [place.name for place in places]
         if isinstance(given, Mapping):
             if set(given) != set(names):
-                raise InputError(f"a weight of each place expected ({', '.join(names)}), found {', '.join(given)}")
+                raise InputError(f"weights: must be one for each place ({', '.join(names)}), got {', '.join(given)}")
             return [float(given[name]) for name in names]
         if len(given) != len(places):
-            raise InputError(f"{len(places)} weights expected, one a place, found {len(given)}")
+            raise InputError(f"weights: must have {len(places)} numbers, one per place, got {len(given)}")
         return [float(weight) for weight in given]
 
     def choose(self, view: View, work: LiveJob | LiveTask, places: Sequence[Any]) -> Any:
@@ -155,17 +160,17 @@ class Random(MappingPolicy):
 
 
 class Share(Random):
-    """The first place with probability ``p``, each of the others with the same part of the rest.
+    """Assign work to the first place with probability ``p``, and to the others with equal shares of the rest.
 
     Parameters
     ----------
     p
-        between 0 and 1; default: a half
+        from 0 to 1
 
     Raises
     ------
     InputError
-        ``p`` is not between 0 and 1
+        ``p`` is not from 0 to 1
 
     >>> Share(0.6).name
     'share(0.6)'
@@ -173,14 +178,14 @@ class Share(Random):
 
     def __init__(self, p: float = 0.5) -> None:
         if not (_at_least_zero(p) and p <= 1):
-            raise InputError(f"a share between 0 and 1 expected, found {p!r}")
+            raise InputError(f"p: must be a share from 0 to 1, got {p!r}")
         super().__init__()
         self.p = p
         self.name = f"share({p:g})"
 
     @classmethod
     def of(cls, p: Any = 0.5) -> Self:
-        """Return the policy that ``share(0.6)`` describes."""
+        """Return the policy for ``share(0.6)``."""
         return cls(p)
 
     def _weights(self, places: Sequence[Any]) -> list[float]:
@@ -211,7 +216,7 @@ def _home(_view: View, work: LiveJob | LiveTask, places: Sequence[Any]) -> Any:
 
 
 def work_a_processor(place: Place) -> float:
-    """Return the work that is still expected of a place, for each of its processors."""
+    """Return the expected remaining work of a place per processor, in seconds."""
     return float(place.backlog / place.capacity)
 
 
@@ -220,22 +225,22 @@ def _least_loaded(_view: View, _work: LiveJob | LiveTask, places: Sequence[Any])
 
 
 TIES: dict[str, Rule] = {"first": _first, "least-loaded": _least_loaded, "home": _home, "random": _random}
-"""Who wins a tie: the first declared; the least loaded, then the first; the job's home, else the first; any, by chance.
+"""The winner of a tie: the first place; the least loaded, then the first; the home of the job, else the first; random.
 """
 
 
 class Lowest(MappingPolicy):
-    """The place with the lowest figure.
+    """Assign work to the place with the lowest figure.
 
-    A subclass writes ``figures(view, work, places)``.
+    A subclass implements ``figures(view, work, places)``.
 
     Parameters
     ----------
     ties
-        who wins a tie: the ``first`` declared, the ``least-loaded`` system, the job's ``home``, any (``random``), or a
-        function of the view, the work and the places
+        the winner of a tie: the ``first`` place, the ``least-loaded`` one, the ``home`` of the job, a ``random`` one,
+        or a function of the view, the work and the tied places
     name
-        what results call the policy
+        the name of the policy in results
 
     Raises
     ------
@@ -263,12 +268,12 @@ class Lowest(MappingPolicy):
         return self._rule(view, work, [place for place, each in zip(places, figures, strict=True) if each == lowest])
 
     def figures(self, view: View, work: LiveJob | LiveTask, places: Sequence[Any]) -> list[float]:
-        """Return the figure of each place, in their order."""
+        """Return the figures of the places, in their order."""
         raise NotImplementedError
 
 
 class EarliestStart(Lowest):
-    """Where the work is expected to start first; simulation-guided scheduling by wait where estimates are simulations.
+    """Assign work to the place where it is expected to start first; with simulations as estimates this is SGS-W.
 
     >>> EarliestStart().name
     'earliest-start'
@@ -282,9 +287,9 @@ class EarliestStart(Lowest):
 
 
 class EarliestFinish(Lowest):
-    """Where the work is expected to end first: start, setup, transfers and run together.
+    """Assign work to the place where it is expected to end first, after start, setup, transfers and run.
 
-    Where estimates are simulations this is simulation-guided scheduling by turnaround (SGS-T).
+    With simulations as estimates this is simulation-guided scheduling by turnaround (SGS-T).
 
     >>> EarliestFinish("least-loaded").name
     'earliest-finish'
@@ -299,7 +304,7 @@ class EarliestFinish(Lowest):
 
 
 class FastestExecution(Lowest):
-    """Where the task is expected to execute fastest, whatever waits there (GreedyET of HetSim).
+    """Assign each task to the processor that is expected to run it fastest, whatever its queue (GreedyET of HetSim).
 
     >>> FastestExecution().name
     'greedy-et'
@@ -309,7 +314,7 @@ class FastestExecution(Lowest):
     decides = "tasks"
 
     def candidates(self, view: View) -> Sequence[Any]:
-        """Return the first place of each spec: places of one spec are equally fast."""
+        """Return the first place of each spec, as places of one spec are equally fast."""
         first: dict[Any, Any] = {}
         for place in view.places:
             first.setdefault(id(getattr(place, "spec", place)), place)
@@ -321,9 +326,9 @@ class FastestExecution(Lowest):
 
 
 class GreedyDS(Lowest):
-    """Where setup, transfers and run take least, whatever waits there (GreedyDS of HetSim).
+    """Assign each task where setup, transfers and run take least, whatever the queue there (GreedyDS of HetSim).
 
-    Setup includes a reconfiguration, where the place would need one now; transfers move what is not in its pool now.
+    Setup includes a reconfiguration if the place would need one now; transfers are those of data not in its pool now.
 
     >>> GreedyDS().name
     'greedy-ds'
@@ -333,7 +338,7 @@ class GreedyDS(Lowest):
     decides = "tasks"
 
     def figures(self, view: View, work: LiveJob | LiveTask, places: Sequence[Any]) -> list[float]:
-        """Return the seconds that the places would be held."""
+        """Return the seconds for which the task would hold each place."""
         return [
             place.expected_setup(work) + place.expected_transfer(work) + place.expected_run(work) for place in places
         ]

@@ -25,36 +25,36 @@ __all__ = ["Multifactor"]
 
 
 class KeepsUsage(Protocol):
-    """A system that keeps what users consume."""
+    """A system that records the usage of its users."""
 
     @property
     def places(self) -> Sequence[Place]:
-        """Where work can start."""
+        """The places of the system."""
         ...
 
     def keep_usage(self, usage: Usage) -> None:
-        """Keep the consumption of users in this record from now on."""
+        """Record the usage of users here from now on."""
         ...
 
 
 @attrs.define(eq=False)
 class Multifactor(Policy):
-    """The weighted sum of age, size and fair share, each 0 to 1, that Slurm's priority plug-in uses.
+    """The order by the weighted sum of age, size and fair share, each from 0 to 1, as in Slurm's priority plug-in.
+
+    The fair-share factor of a user is 2^(-(the user's part of all usage) / (the user's part of all shares)).
 
     Parameters
     ----------
     age, size, fair_share
         weights
     max_age
-        seconds of waiting at which the age factor is 1
+        wait in seconds at which the age factor reaches 1
     small_first
         whether the size factor favours few processors instead of many
     half_life
-        seconds after which half of a user's consumption is forgotten
+        half-life of usage in seconds
     shares
-        of users, any positive scale; a user not named has 1
-
-    The fair-share factor of a user is 2^(-(the user's part of all usage) / (the user's part of all shares)).
+        shares of users, on any positive scale; default for each user: 1
 
     >>> Multifactor(age=1000, fair_share=10000).changes
     True
@@ -79,7 +79,7 @@ class Multifactor(Policy):
         self.usage = Usage(self.half_life)
 
     def attach(self, system: KeepsUsage) -> None:
-        """Have the system keep the usage of users from now on."""
+        """Have the system record the usage of users from now on."""
         self.capacity = float(max(place.capacity for place in system.places))
         system.keep_usage(self.usage)
 
@@ -115,5 +115,5 @@ class Multifactor(Policy):
         return keys
 
     def decide(self, view: View, /) -> Iterable[Decision]:
-        """Start jobs in order, at each place, until the first that does not fit."""
+        """Start jobs in order at each place, until the first that does not fit."""
         return at_each_place(view, partial(start_heads, self))

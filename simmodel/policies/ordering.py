@@ -1,4 +1,4 @@
-"""Orders of the queue, and the policy that starts jobs in one without backfilling.
+"""Orders of the queue, which are also policies that start jobs in that order without backfilling.
 
 Sources: fcfs, sjf, ljf, smallest, largest: the field's folklore, compared in Mu'alem & Feitelson, "Utilization,
 predictability, workloads, and user runtime estimates in scheduling the IBM SP2 with backfilling", IEEE TPDS 12(6),
@@ -37,24 +37,23 @@ __all__ = ["BUILT_IN", "FCFS", "LJF", "SJF", "UNICEF", "WFP", "Order", "at_each_
 
 @attrs.frozen(eq=False)
 class Order(Policy):
-    """An order of waiting work, and the policy that starts jobs in it until the first that does not fit.
+    """An order of waiting work, and the policy that starts jobs in that order until the first that does not fit.
+
+    A higher priority of the job, its queue or its partition always precedes the key.
 
     Parameters
     ----------
     name
-        what results call it
+        its name in results
     key
-        ``key(job)``, or ``key(job, now)`` where it changes: lower goes first, ties by submission; ``None``: the order
-        of arrival
+        ``key(job)``, or ``key(job, now)`` if it changes: lower first, ties by submission; ``None``: order of arrival
     changes
         whether the key changes while a job waits
     scores
-        ``scores(now, columns)``: the keys of all waiting jobs at once as an array, for orders that change; must compute
-        what ``key`` computes
+        ``scores(now, columns)`` returns the keys of all waiting jobs as an array, for orders that change; must agree
+        with ``key``
     description
         one line
-
-    A higher priority of the job, its queue or its partition always comes before the key.
 
     >>> from simmodel.work import LiveJob
     >>> widest = Order("widest", key=lambda job: -job.processors)
@@ -71,21 +70,21 @@ class Order(Policy):
     description: str = attrs.field(default="", kw_only=True)
 
     def decide(self, view: View, /) -> Iterable[Decision]:
-        """Start jobs in order, at each place, until the first that does not fit."""
+        """Start jobs in order at each place, until the first that does not fit."""
         return at_each_place(view, partial(start_heads, self))
 
     def fresh(self) -> Order:
-        """Return the order itself: a value remembers nothing."""
+        """Return the order itself, which has no state."""
         return self
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
-        if any(self is known for known in BUILT_IN):  # the package's own stay themselves in other processes
+        if any(self is known for known in BUILT_IN):  # built-in orders keep their identity in other processes
             return load, (f"{__name__}:{self.name.upper()}",)
         return object.__reduce_ex__(self, protocol)
 
 
 def start_heads(order: OrderLike, view: View, place: Pool) -> Iterator[Decision]:
-    """Yield starts of the first job in an order, again and again while it fits."""
+    """Yield starts of the first job in an order as long as it fits."""
     waiting = view.waiting.at(place)
     if not waiting.count or place.free <= 0:
         return
@@ -97,7 +96,7 @@ def start_heads(order: OrderLike, view: View, place: Pool) -> Iterator[Decision]
 
 
 def at_each_place(view: View, decide: Callable[[View, Pool], Iterable[Decision]]) -> Iterable[Decision]:
-    """Return the decisions of ``decide(view, place)`` at one place after the other."""
+    """Return the decisions of ``decide(view, place)`` for all places in turn."""
     places = view.places
     if len(places) == 1:
         return decide(view, places[0])
@@ -105,7 +104,7 @@ def at_each_place(view: View, decide: Callable[[View, Pool], Iterable[Decision]]
 
 
 def _at_least_one(seconds: float) -> float:
-    """A request of zero counts as one second where it divides."""
+    """Return the requested time as a divisor: zero counts as one second."""
     return seconds if seconds > 0 else 1.0
 
 

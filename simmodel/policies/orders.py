@@ -21,23 +21,23 @@ def _itself(value: Order) -> Order:
 
 
 GivenOrder: TypeAlias = "str | Order | Callable[[LiveJob], Any]"
-"""What an order may be given as: a name, itself, or a key function."""
+"""An order, its name, or a key function."""
 ORDERS = Entries[Callable[[], Any]](
     {
         **{value.name: partial(_itself, value) for value in BUILT_IN},
         "multifactor": "simmodel.policies.multifactor:Multifactor",
     }
 )
-"""What makes each order, by its name."""
+"""Functions that return the orders, by name."""
 
 
 def order(name: GivenOrder) -> Any:
-    """Return the order of this name; an order given as an object comes back, a function becomes a key.
+    """Return the order with this name, the order itself if one is given, or an order with this key function.
 
     Raises
     ------
     InputError
-        where the name is none of an order
+        the name is unknown
 
     >>> order("sjf").description
     'shortest requested time first'

@@ -1,9 +1,9 @@
-"""Planning with the phases of tasks: setup on a CPU core, reconfiguration, transfers of what is not in the pool yet.
+"""Planning with the phases of tasks: setup on a CPU core, reconfiguration, transfers of missing data, run.
 
-HEFT and PEFT see processors and distances alone. Here a processor belongs to a task from the moment at which its
-parents are done and the processor is free; then, one after another, a CPU core sets it up, its family is loaded where
-another one is, the data that are not in its pool move there (or before, where the processor fetches data while it is
-busy), and it runs. The time of CPU cores that is spent on setups is planned like that of their own tasks.
+HEFT and PEFT model only processors and distances. Here a task holds a processor from the instant at which its parents
+are done and the processor is free. Then a CPU core sets it up, its family is loaded if another one is, the data missing
+in the pool move there (earlier, if the processor fetches data while busy), and it runs, one phase after another. The
+time of CPU cores spent on setups is planned like that of their own tasks.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ from simmodel.scheduling.problem import Plan, Problem
 __all__ = ["PhaseTable", "heft_setup", "peft_setup"]
 
 Held = tuple[int, float, float]
-"""A CPU core, and from when to when its time is held, s."""
+"""A CPU core, and the begin and end of the time for which it is held (s)."""
 
 
 class Course(NamedTuple):
-    """How a task would go on a processor: the instants of its phases, s, and what it holds and brings meanwhile."""
+    """The course of a task on a processor: instants of its phases (s), CPU cores held, and data objects fetched."""
 
     processor: int
     taken: float
     start: float
     finish: float
     held: tuple[Held, ...]
-    brought: tuple[tuple[int, float], ...]  # objects, and when they are in the pool
+    brought: tuple[tuple[int, float], ...]  # data objects, and their arrivals in the pool (s)
 
 
 class PhaseTable:
-    """A plan in the making, by the phases of tasks.
+    """A partial plan with the phases of tasks.
 
-    Tasks go into gaps between others, but only behind them all on processors that reconfigure: there the order decides
-    what must be loaded.
+    Tasks fill gaps between others, except on processors that reconfigure, where they are appended: there the order
+    determines the reconfigurations.
 
     Parameters
     ----------
     problem
-        what is planned
+        the scheduling problem
 
     >>> table = PhaseTable(Problem([[9.0, 2.0]], [()], [[0, 0], [0, 0]], [[0, 0], [0, 0]], setup=[0.0, 5.0],
     ...                            setup_core=[None, 0]))
@@ -76,7 +76,7 @@ class PhaseTable:
             self._late = False
 
     def _each_edge(self, problem: Problem) -> None:
-        """Have an object for each edge; ``arrival`` says the rest."""
+        """Create one data object per edge; ``arrival`` covers data from outside."""
         self.sizes = [size for found in problem.parents for _, size in found]
         reads: list[list[int]] = []
         writes: list[list[int]] = [[] for _ in problem.run]
@@ -91,7 +91,7 @@ class PhaseTable:
         self._late = problem.arrival is not None
 
     def done(self, task: int) -> float:
-        """Return when all that a task waits for is done, s."""
+        """Return the instant (s) at which the parents of a task are done and its data exist."""
         problem, copies = self.problem, self.copies
         done = problem.now
         for parent, _ in problem.parents[task]:
@@ -104,12 +104,12 @@ class PhaseTable:
         return done
 
     def course(self, task: int, j: int, done: float, least: float = inf) -> Course | None:
-        """Return the course of a task on a processor that ends first; ``None`` where that is not before ``least`` (s).
+        """Return the course of a task on a processor with the earliest end; ``None`` if not before ``least`` (s).
 
         Parameters
         ----------
         done
-            the instant at which all that it waits for is done, s
+            the instant (s) that :meth:`done` returns for the task
         """
         problem = self.problem
         shortest = problem.setup[j] + problem.run[task][j]
@@ -139,7 +139,7 @@ class PhaseTable:
             gap += 1
 
     def _from(self, task: int, j: int, taken: float) -> Course:
-        """Return how a task goes on a processor that is its own from an instant on."""
+        """Return the course of a task that holds a processor from the instant ``taken`` (s)."""
         problem = self.problem
         at = taken
         held: list[Held] = []
@@ -158,7 +158,7 @@ class PhaseTable:
         return Course(j, taken, start, start + problem.run[task][j], tuple(held), tuple(brought))
 
     def _hold(self, j: int, at: float, seconds: float, held: list[Held]) -> float:
-        """Hold the CPU core that is free first for so long, and return the end of that (s)."""
+        """Hold the CPU core that is free first for some seconds, and return the end (s)."""
         cores = self._cores[j]
         if not cores or j in cores:
             return at + seconds
@@ -178,7 +178,7 @@ class PhaseTable:
         return first[2]
 
     def _bring(self, task: int, j: int, at: float, brought: list[tuple[int, float]]) -> float:
-        """Have what a task reads brought from an instant on, and return when all of it is there (s)."""
+        """Fetch the inputs of a task from the instant ``at``, and return the instant at which all have arrived (s)."""
         problem = self.problem
         pool = problem.pools[j]
         links = problem.links
@@ -194,14 +194,14 @@ class PhaseTable:
                     if source != pool:
                         latency, per_byte = links[source][pool]
                         here = min(here, max(begin, since) + latency + size * per_byte)
-                if here == inf:  # nobody knows where it is: it is here
+                if here == inf:  # no known copy: assume one here
                     continue
                 brought.append((data, here))
                 last = max(last, here)
         return last
 
     def place(self, task: int, course: Course) -> None:
-        """Place a task as its course says."""
+        """Place a task with this course."""
         j, taken, start, finish, held, brought = course
         problem = self.problem
         pool = problem.pools[j]
@@ -227,7 +227,7 @@ class PhaseTable:
 
 
 def _with_setup(problem: Problem) -> list[list[float]]:
-    """Return the seconds that tasks hold processors without transfers: setup, loading what is not loaded now, run."""
+    """Return the seconds that tasks hold processors, without transfers: setup, reconfiguration if needed now, run."""
     extra = list(zip(problem.setup, problem.reconfigures, problem.loaded, strict=True))
     return [
         [
@@ -239,7 +239,7 @@ def _with_setup(problem: Problem) -> list[list[float]]:
 
 
 def _plan(problem: Problem, tasks: Iterable[int], extra: Sequence[Sequence[float]] | None = None) -> Plan:
-    """Place tasks in turn where they end first, with something added for each task and pool."""
+    """Place tasks in turn where their end plus ``extra``, by task and pool, is least."""
     table = PhaseTable(problem)
     pools = problem.pools
     for task in tasks:
@@ -258,9 +258,9 @@ def _plan(problem: Problem, tasks: Iterable[int], extra: Sequence[Sequence[float
 
 
 def heft_setup(problem: Problem) -> Plan:
-    """Return the plan of HEFT where setup, reconfiguration and transfers are phases of their own, planned as they are.
+    """Return the plan of HEFT with setup, reconfiguration and transfers planned as separate phases.
 
-    Ranks count a task's setup and reconfiguration with its run.
+    Ranks include the setup and reconfiguration of a task in its run time.
 
     >>> problem = Problem([[10.0, 2.0], [10.0, 2.0]], [(), ()], [[0, 0], [0, 0]], [[0, 0], [0, 0]], setup=[0.0, 5.0],
     ...                   setup_core=[None, 0])
@@ -274,9 +274,9 @@ def heft_setup(problem: Problem) -> Plan:
 
 
 def peft_setup(problem: Problem) -> Plan:
-    """Return the plan of PEFT where setup, reconfiguration and transfers are phases of their own, planned as they are.
+    """Return the plan of PEFT with setup, reconfiguration and transfers planned as separate phases.
 
-    The optimistic costs count a task's setup and reconfiguration with its run.
+    The optimistic costs include the setup and reconfiguration of a task in its run time.
 
     >>> problem = Problem([[10.0, 2.0], [10.0, 2.0]], [(), ()], [[0, 0], [0, 0]], [[0, 0], [0, 0]], setup=[0.0, 5.0],
     ...                   setup_core=[None, 0])

@@ -1,7 +1,7 @@
-"""Policies that choose by how well work fits a place.
+"""Policies that choose the work that fits a place best.
 
 Source of best fit: Johnson, "Fast algorithms for bin packing", J. Comput. Syst. Sci. 8(3), 1974, applied to the free
-processors of a cluster, as job schedulers of simulators such as SST offer it.
+processors of a cluster, as in the job schedulers of simulators such as SST.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["BestFit"]
 
 
 class BestFit(Policy):
-    """While something fits, the waiting job that leaves the fewest processors free starts; ties by arrival.
+    """Best fit: as long as a job fits, start the one that leaves the fewest processors free; ties by arrival.
 
     >>> BestFit().name
     'best-fit'
@@ -30,7 +30,7 @@ class BestFit(Policy):
     decides = "jobs"
 
     def decide(self, view: View, /) -> Iterable[Decision]:
-        """Start the best fitting jobs, at each place."""
+        """Start the best fitting jobs at each place."""
         return at_each_place(view, self._at)
 
     def _at(self, view: View, place: Pool) -> Iterator[Decision]:

@@ -1,4 +1,4 @@
-"""Policies that plan all tasks when they are submitted, before any of them is ready: for places that queue."""
+"""Planners: policies that assign all tasks at submission, before they are ready, to places with queues."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ __all__ = ["CPOP", "HEFT", "PEFT", "HEFTSetup", "LookaheadHEFT", "PEFTSetup", "P
 
 
 class Planner(Policy):
-    """A policy that plans all tasks that wait, whether they are ready or not, and queues them in the order of the plan.
+    """A policy that plans all waiting tasks, ready or not, and queues them in the order of the plan.
 
-    Tasks that are submitted later are planned then, behind what is queued.
+    Tasks that are submitted later are planned then, behind the queued ones.
 
     Parameters
     ----------
     plan
-        maps a :class:`~simmodel.scheduling.problem.Problem` to a :class:`~simmodel.scheduling.problem.Plan`
+        a function of a :class:`~simmodel.scheduling.problem.Problem` that returns a
+        :class:`~simmodel.scheduling.problem.Plan`
     name
-        what results and errors call it
+        its name in results and errors
 
     Attributes
     ----------
     planned
-        what has been planned so far: task, place, start, finish (s), in the order of the queues
+        the planned tasks so far: task, place, start, finish (s), in the order of the queues
 
     >>> from simmodel.policies.list_scheduling import heft
     >>> Planner(lambda problem: heft(problem, insertion=False), "heft-append").name
@@ -49,7 +50,7 @@ class Planner(Policy):
         return f"<{type(self).__name__} {self.name}: {len(self.planned)} tasks planned>"
 
     def decide(self, view: View, /) -> Iterator[Decision]:
-        """Plan the waiting tasks, and queue them."""
+        """Plan and queue the waiting tasks."""
         assert view.problem is not None
         problem = view.problem()
         processor, start, finish, order = self.plan(problem)[:4]
@@ -66,7 +67,7 @@ class HEFT(Planner):
     Parameters
     ----------
     insertion
-        whether a task may go into a gap between others
+        whether a task may fill a gap between others
 
     >>> HEFT().name, HEFT(insertion=False).name
     ('heft', 'heft-append')
@@ -92,21 +93,21 @@ class PEFT(Planner):
 
 
 class LookaheadHEFT(Planner):
-    """HEFT that looks at the children: see :func:`~simmodel.policies.list_scheduling.lookahead_heft`."""
+    """HEFT with lookahead to the children: see :func:`~simmodel.policies.list_scheduling.lookahead_heft`."""
 
     def __init__(self) -> None:
         super().__init__(lookahead_heft, "lookahead")
 
 
 class HEFTSetup(Planner):
-    """HEFT that knows the phases of tasks: see :func:`~simmodel.policies.phases.heft_setup`."""
+    """HEFT with the phases of tasks: see :func:`~simmodel.policies.phases.heft_setup`."""
 
     def __init__(self) -> None:
         super().__init__(heft_setup, "heft-setup")
 
 
 class PEFTSetup(Planner):
-    """PEFT that knows the phases of tasks: see :func:`~simmodel.policies.phases.peft_setup`."""
+    """PEFT with the phases of tasks: see :func:`~simmodel.policies.phases.peft_setup`."""
 
     def __init__(self) -> None:
         super().__init__(peft_setup, "peft-setup")

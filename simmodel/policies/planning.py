@@ -1,4 +1,4 @@
-"""Conservative backfilling: every waiting job has a planned start, and none may delay an earlier one.
+"""Conservative backfilling: every waiting job has a planned start, and no job may delay one ahead of it.
 
 Source: Mu'alem & Feitelson, "Utilization, predictability, workloads, and user runtime estimates in scheduling the IBM
 SP2 with backfilling", IEEE TPDS 12(6), 2001; the form that keeps its promises: Feitelson & Mu'alem Weil, IPPS 1998.
@@ -29,7 +29,7 @@ INFINITY = float("inf")
 
 
 class _Planner(Policy):
-    """What both forms share: an order, and a decision at each place."""
+    """The base class of both forms: an order, and a decision at each place."""
 
     decides = "jobs"
     kind = ""
@@ -40,7 +40,7 @@ class _Planner(Policy):
         self.name = self.kind if self.order is FCFS else f"{self.order.name}+{self.kind}"
 
     def decide(self, view: View, /) -> Iterable[Decision]:
-        """Plan, and start what is planned for now, at each place."""
+        """Plan the waiting jobs at each place, and start those planned for now."""
         return at_each_place(view, self._at)
 
     def _at(self, view: View, place: Pool) -> Iterator[Decision]:
@@ -48,7 +48,7 @@ class _Planner(Policy):
 
 
 class _Plan:
-    """The plan of a place after a decision: it still holds while only submissions happen."""
+    """The plan of a place after a decision; it stays valid while the only events are submissions."""
 
     __slots__ = ("complete", "missed", "planned", "profile", "version")
 
@@ -56,20 +56,20 @@ class _Plan:
         self.profile = profile
         self.version = version
         self.complete = complete
-        self.planned = planned  # jobs that waited then
-        self.missed: list[LiveJob] = []  # jobs that came since, at decisions at which nothing could start
+        self.planned = planned  # number of jobs that waited then
+        self.missed: list[LiveJob] = []  # jobs that arrived since, at decisions at which none could start
 
     def not_planned(self, waiting: WaitingQueue) -> list[LiveJob] | None:
-        """Return the jobs that came since, in order; ``None`` where one that was planned has been withdrawn."""
+        """Return the jobs that arrived since, in order; ``None`` if a planned job was withdrawn."""
         came = [job for job in (*self.missed, *waiting.new) if job.state == "waiting"]
         return came if self.planned + len(came) == len(waiting) else None
 
 
 class Conservative(_Planner):
-    """Conservative backfilling, planned anew at each decision.
+    """Conservative backfilling with a new plan at each decision.
 
-    The heads start while they fit. Then every waiting job, in order, is planned into the earliest hole of its
-    requested length among what runs and what is planned before it; those whose plan is now start.
+    Heads start while they fit. Then every waiting job, in order, is planned into the earliest hole of its requested
+    time among the running jobs and those planned before it; jobs planned for now start.
 
     Parameters
     ----------
@@ -89,15 +89,15 @@ class Conservative(_Planner):
         self._plans: dict[Pool, _Plan] = {}
 
     def forget(self) -> None:
-        """Forget the plans: another policy has decided since."""
+        """Discard the plans: another policy has decided since."""
         self._plans.clear()
 
     def _at(self, view: View, place: Pool) -> Iterator[Decision]:
-        """Choose how to decide: both ways start the same jobs where both can be used."""
+        """Decide by counts if the place allows it, else by profile: both start the same jobs."""
         return self._counted(view, place) if place.simple else self._planned(view, place)
 
     def _planned(self, view: View, place: Pool) -> Iterator[Decision]:
-        """Decide at a pool of any kind, by its profile: this is the rule."""
+        """Decide at a pool of any kind, by its profile: the reference rule."""
         waiting = view.waiting.at(place)
         yield from start_heads(self.order, view, place)
         if not waiting.count:
@@ -120,12 +120,12 @@ class Conservative(_Planner):
                 yield Reserve(job, place, profile.instant(at))
 
     def _counted(self, view: View, place: Pool) -> Iterator[Decision]:
-        """Do the same for counted processors; a plan is kept while all that happens is that jobs come."""
+        """Decide for counted processors; the plan is kept while the only events are submissions."""
         waiting = view.waiting.at(place)
         yield from start_heads(self.order, view, place)
         if not waiting.count:
             return
-        # Nothing can start: no plan is needed (unless it is to be recorded).
+        # No job can start, so no plan is needed unless promises are recorded.
         narrowest = waiting.lanes(self.order).narrowest
         plan = self._plans.get(place)
         if place.free < narrowest and not self.promises:
@@ -146,22 +146,22 @@ class Conservative(_Planner):
             if free[0] < narrowest and not self.promises:
                 complete = False
                 break
-            if job.state != "waiting":  # held by a limit since another one started
+            if job.state != "waiting":  # held by a limit since another job started
                 continue
             processors, requested = job.processors, job.requested
             at = profile.earliest(processors, requested)
             profile.take(processors, at, requested)
             if at == now:
-                holds = holds and job.expected == requested  # else it runs, to a policy, longer than it was planned
+                holds = holds and job.expected == requested  # else it is expected to run longer than planned
                 yield Start(job, place)
             elif self.promises:
                 yield Reserve(job, place, profile.instant(at))
         self._plans[place] = _Plan(profile, place.version if holds else -1, complete, len(waiting))
 
     def _came(self, plan: _Plan, waiting: WaitingQueue, now: float) -> list[LiveJob] | None:
-        """Return the jobs that came since a plan, which holds now; ``None`` where it does not hold any more.
+        """Return the jobs that arrived since a plan was made; ``None`` if the plan is no longer valid.
 
-        Nothing started or ended. Where no expected end has passed either, those planned before keep their plans.
+        No job started or ended since. If no expected end has passed either, the planned jobs keep their starts.
         """
         if self.order is not FCFS or waiting.with_priorities or self.promises:
             return None
@@ -175,7 +175,7 @@ class Conservative(_Planner):
 
 
 def _rows(allocation: Allocation | None) -> list[list[int]] | None:
-    """Return the parts of nodes that a plan holds, as plain values."""
+    """Return an allocation as plain values; ``None`` for counted processors."""
     return [list(row) for row in allocation.rows] if isinstance(allocation, Allocation) else None
 
 
@@ -183,13 +183,15 @@ class ConservativeKeep(_Planner):
     """Conservative backfilling that keeps its promises.
 
     A job gets a promised start at the first decision after its submission. At each decision, once and in queue order,
-    each job is moved to the earliest hole among what runs and the promises of all the others, which is never later.
+    each job moves to the earliest hole among the running jobs and the promises of all other jobs, which is never later.
     The promises are recorded, and the scheduler wakes for them.
 
     Parameters
     ----------
     order
         of the queue: a name, an order, or a key function
+    promises
+        whether each promise is recorded, as a :class:`~simmodel.scheduling.protocol.Reserve`
 
     >>> ConservativeKeep().name
     'conservative-keep'
@@ -203,15 +205,15 @@ class ConservativeKeep(_Planner):
         super().__init__(order, promises=promises)
         self._promised: dict[Pool, dict[LiveJob, tuple[float, Any]]] = {}  # place: job: instant, allocation
         self._system: Any = None
-        self._settled: dict[Pool, tuple[int, bool]] = {}  # version at its last decision, whether all stayed
+        self._settled: dict[Pool, tuple[int, bool]] = {}  # version at its last decision, whether no promise moved
 
     def attach(self, system: Any) -> None:
-        """Attach an order that keeps a history to the system, and remember whose jobs these are."""
+        """Attach the order to the system, and keep the system for :meth:`restore`."""
         super().attach(system)
         self._system = system
 
     def state(self) -> dict[str, Any] | None:
-        """Return the promises as plain values, by place and number of the job, for a snapshot."""
+        """Return the promises as plain values, by place and job number, for a snapshot."""
         promised = {
             place.name: [
                 [job.seq, float(at), _rows(allocation)]
@@ -230,7 +232,7 @@ class ConservativeKeep(_Planner):
         return {"promised": found, "settled": settled} if found or settled else None
 
     def restore(self, values: dict[str, Any]) -> None:
-        """Remember the promises that a snapshot kept of a policy like this one."""
+        """Restore the promises from the state of an equal policy in a snapshot."""
         places = {place.name: place for place in self._system.places}
         jobs = {job.seq: job for job in self._system.view.waiting}
         for name, promised in values["promised"].items():
@@ -242,7 +244,7 @@ class ConservativeKeep(_Planner):
             self._settled[place] = place.version + place.consumables.version, settled
 
     def forget(self) -> None:
-        """Forget the promises: another policy has decided since, and was not bound by them."""
+        """Discard the promises: another policy has decided since, without being bound by them."""
         self._promised.clear()
         self._settled.clear()
 
@@ -257,11 +259,11 @@ class ConservativeKeep(_Planner):
             return
         queue = waiting.by(self.order)
         seen, settled = self._settled.get(place, (-1, False))
-        version = place.version + place.consumables.version  # what other places give back counts here too
+        version = place.version + place.consumables.version  # consumables released by other places count, too
         unchanged = seen == version and not gone
         due = [job for job, (at, _) in promised.items() if at <= now]
         if unchanged and not due and not waiting.new:
-            return  # woken for a promise that has moved since
+            return  # woken for a promise that moved since
         settled = settled and unchanged and not self.order.changes
         profile = place.profile()
         planned: dict[LiveJob, tuple[float, Any]] = {}
@@ -270,19 +272,19 @@ class ConservativeKeep(_Planner):
                 planned[job] = at, allocation
                 profile.renew(job, at, job.requested, allocation)
         for job in [job for job in queue if job in promised and job not in planned] if due else ():
-            # Where it fits now, or just after now: as soon as those end whose expected end has come.
+            # It fits now, or as soon as the jobs end whose expected end has been reached.
             planned[job] = profile.earliest(job, job.requested)
             profile.take(job, planned[job][0], job.requested, planned[job][1])
         jobs = [job for job in queue if job not in promised] if settled and not due else queue
         moved = False
         for job in jobs:
-            if job.state != "waiting":  # held by a limit since another one started
+            if job.state != "waiting":  # held by a limit since another job started
                 continue
             if job in planned:
                 profile.give_back(job, planned[job][0], job.requested, planned[job][1])
             at, allocation = profile.earliest(job, job.requested)
             before, _ = promised.get(job, (None, None))
-            if at == INFINITY:  # what it was promised has gone, and nobody knows when that comes back
+            if at == INFINITY:  # its promised resources are down, with unknown return
                 moved = promised.pop(job, None) is not None or moved
                 continue
             profile.take(job, at, job.requested, allocation)

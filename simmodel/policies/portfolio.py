@@ -1,4 +1,4 @@
-"""A portfolio of policies: at each decision the one whose simulated future is best decides.
+"""A portfolio of policies: each decision is made by the candidate with the best simulated future.
 
 Source: Zhang, Kurkure, Tao, Papka, Lan, "A real-time digital twin for adaptive scheduling", arXiv 2512.18894, 2025
 (SchedTwin).
@@ -30,55 +30,53 @@ from simmodel.work.table import Table
 __all__ = ["Portfolio"]
 
 CANDIDATES = ("wfp+easy", "fcfs+easy", "sjf+easy")
-# These start whatever fits while everything that waits fits.
+# These start all waiting jobs if all of them fit together.
 _START_ALL = (Order, Multifactor, Easy, Conservative, ConservativeKeep, BestFit, Window)
-_SAME = 1e-9  # scores that differ by less than this share differ by rounding
+_SAME = 1e-9  # relative difference below which scores are equal, up to rounding
 
 
 class Portfolio(Policy):
-    """Simulates each candidate from now on, scores the futures of the jobs that wait, and lets the best one decide.
+    """Simulate each candidate from now on, score the futures of the waiting jobs, and let the best candidate decide.
 
-    The futures come from ``view.simulate``: they know what a scheduler knows, requested times and not run times, and no
-    job that is still to come. The portfolio needs nothing else, so that it serves a simulated cluster as a real one.
+    The futures come from ``view.simulate``, which has the knowledge of a scheduler: requested times instead of run
+    times, and no jobs that have yet to arrive. So the portfolio works for real clusters as for simulated ones.
 
-    Where no waiting job can start now, nothing is simulated, unless ``every`` asks for it: the current policy stays.
-    Where all of them can start together, each candidate of this package starts them, and their scores are told without
-    a simulation.
+    If no waiting job can start now, the current policy stays and nothing is simulated, unless ``every`` is set. If all
+    of them can start together, every built-in candidate starts them, and the scores are computed without simulation.
 
     Parameters
     ----------
     policies
         the candidates: names, policies, or labels and policies
     objective
-        what :func:`~simmodel.scheduling.objectives.objective` takes; measures are of the jobs that wait at the
-        decision,
-        a job that has not started by the horizon counts as if it started then; utilisation is that of the whole future.
-        A function gets what ``view.simulate`` returns
+        any argument of :func:`~simmodel.scheduling.objectives.objective`. Measures cover the jobs that wait at the
+        decision; a job that has not started by the horizon counts as if it started then; utilisation covers the whole
+        future. A function gets the future that ``view.simulate`` returns
     ties
-        labels in the order in which equals are preferred; default, and for those not named: that of the policies
+        labels by descending preference among equal scores; labels not named follow in the order of ``policies``
     interval
-        seconds for which a choice stands, at least; default: a choice at each decision
+        minimum seconds between choices; default: a choice at each decision
     hysteresis
-        the current policy stays unless another is better by more than this share: of its score, or of the worst score
-        there can be on the min-max scale, where the best of all may have 0
+        the current policy stays unless another is better by more than this share of its score, or, on the min-max
+        scale (where the best score may be 0), of the worst possible score
     horizon
-        seconds to simulate; default: until all is over
+        seconds to simulate; default: until all jobs have ended
     every
-        whether to simulate and score at each decision, also where nothing can start
+        whether to simulate and score at each decision, even if no job can start
     estimates
-        what simulated jobs run: handed to ``view.simulate``; default: what the scheduler plans with
+        run times of simulated jobs, as ``view.simulate`` accepts them; default: those that the scheduler plans with
 
     Attributes
     ----------
     policies, given
-        the candidates by label; the same as they were given, by name for instance
+        the candidates by label, as policies and as given (for instance by name)
     current
-        the label of the policy that decides, ``None`` before the first choice
+        the label of the deciding policy; ``None`` before the first choice
 
     Raises
     ------
     InputError
-        where there is no candidate, two have one label, a name is not known or a number is not possible
+        there is no candidate, a label is duplicate, a name is unknown or a number is invalid
 
     >>> from simmodel import simulate
     >>> from simmodel import Job
@@ -111,9 +109,9 @@ class Portfolio(Policy):
                 raise unknown("tie policy", each, self.policies)
         for what, seconds in (("interval", interval), ("horizon", horizon)):
             if seconds is not None and not (_is_number(seconds) and 0 < seconds < math.inf):
-                raise InputError(f"{what}: seconds > 0 expected, found {seconds!r}")
+                raise InputError(f"{what}: must be a finite number > 0 (s), got {seconds!r}")
         if not (_is_number(hysteresis) and 0 <= hysteresis < math.inf):
-            raise InputError(f"hysteresis: a share from 0 on expected, found {hysteresis!r}")
+            raise InputError(f"hysteresis: must be a finite number >= 0, got {hysteresis!r}")
         self.ties = tuple(dict.fromkeys((*ties, *self.policies)))
         self.interval = interval
         self.hysteresis = hysteresis
@@ -154,16 +152,16 @@ class Portfolio(Policy):
         every: bool = False,
         estimates: str | None = None,
     ) -> Portfolio:
-        """Return the portfolio that ``portfolio(sjf, fcfs, backfill=easy, ties=fcfs>sjf)`` describes.
+        """Return the portfolio for ``portfolio(sjf, fcfs, backfill=easy, ties=fcfs>sjf)``.
 
-        ``backfill`` is added to each order that has none.
+        ``backfill`` is added to each order without backfilling.
 
         >>> Portfolio.of("fcfs", "sjf", backfill="easy", objective="wait_mean", hysteresis=0.1)
         <Portfolio of fcfs, sjf by 1*wait_mean>
         """
         for name in policies:
             if policies.count(name) > 1:
-                raise InputError(f"each policy once expected, found {name} {policies.count(name)} times")
+                raise InputError(f"duplicate policy {name!r}")
         return cls(
             {name: with_backfill(name, backfill) for name in policies} or CANDIDATES,
             objective,
@@ -176,19 +174,19 @@ class Portfolio(Policy):
         )
 
     def forget(self) -> None:
-        """Have the candidate that decided last forget what it found: another policy has decided since."""
+        """Reset the candidate that decided last: another policy has decided since."""
         if self.current is not None:
             self.policies[self.current].forget()
 
     def state(self) -> dict[str, Any]:
-        """Return what the next decision depends on, as plain values: not the scores and starts kept so far."""
+        """Return the state on which the next decision depends, as plain values, without past scores and starts."""
         kept = {label: each.state() for label, each in self.policies.items()}
         states = {label: state for label, state in kept.items() if state is not None}
         chosen_at = None if self._chosen_at == -math.inf else self._chosen_at
         return {"current": self.current, "chosen_at": chosen_at, "policies": states}
 
     def restore(self, values: Mapping[str, Any]) -> None:
-        """Go on where another one was when its :meth:`state` was taken."""
+        """Continue from the :meth:`state` of another portfolio."""
         current = values["current"]
         if current is not None and current not in self.policies:
             raise unknown("portfolio policy", current, self.policies)
@@ -199,7 +197,7 @@ class Portfolio(Policy):
                 self.policies[label].restore(state)
 
     def decide(self, view: View, /) -> Iterator[Decision]:
-        """Choose a candidate, and yield what it decides now."""
+        """Choose a candidate, and yield its decisions."""
         now = view.now
         if self.interval is None or self.current is None or now - self._chosen_at >= self.interval:
             self._choose(view, now)
@@ -216,9 +214,7 @@ class Portfolio(Policy):
 
     def _choose(self, view: View, now: float) -> None:
         if view.simulate is None:
-            raise PolicyError(
-                "a view that can simulate what follows expected, found one that cannot", self.name, instant=now
-            )
+            raise PolicyError("must have a view with simulate(), got one without", self.name, instant=now)
         if not self.every and not self.preempts and not _something_can_start(view):
             if self.current is None:
                 self.current = self.ties[0]
@@ -235,7 +231,7 @@ class Portfolio(Policy):
         self._choices.append(best)
 
     def _score(self, view: View, now: float) -> Any:
-        """Return the score of each candidate, an array; nan where no job waits."""
+        """Return the scores of the candidates, shape (candidates,); nan if no job waits."""
         goal = self.objective
         simulate = view.simulate
         assert simulate is not None
@@ -252,10 +248,10 @@ class Portfolio(Policy):
         return goal.scores([self._measured(each, view, now) for each in futures])
 
     def _measured(self, future: Any, view: View, now: float) -> dict[str, float]:
-        """Return the measures of a future: of the jobs that wait now, and the utilisation."""
+        """Return the measures of a future over the jobs that wait now, and the utilisation."""
         goal, jobs = self.objective, future.jobs
         waiting = jobs["waiting"]
-        if np.count_nonzero(waiting) != len(view.waiting):  # what is held or blocked is there too
+        if np.count_nonzero(waiting) != len(view.waiting):  # it includes held and blocked jobs
             queue = {job.id for job in view.waiting}
             waiting = waiting & np.array([job in queue for job in jobs["job"].tolist()])
         until = now + self.horizon if self.horizon is not None else None
@@ -274,7 +270,7 @@ class Portfolio(Policy):
         )
 
     def _best(self, scores: Any) -> int:
-        """Return the number of the candidate to decide: the lowest score, ties by their order, with hysteresis."""
+        """Return the number of the chosen candidate: lowest score, ties by ``ties``, with hysteresis."""
         known = np.where(np.isnan(scores), math.inf, scores).tolist()
         least = min(known)
         margin = _SAME * max(abs(least), self.objective.whole) if math.isfinite(least) else 0.0
@@ -286,11 +282,11 @@ class Portfolio(Policy):
         unit = self.objective.whole if bounded else abs(known[current])
         return best if known[current] - known[best] > self.hysteresis * unit + margin else current
 
-    # ------------------------------------------------------------------ what was chosen
+    # ------------------------------------------------------------------ the record of choices
 
     @property
     def scores(self) -> Table:
-        """One row a candidate at each choice: ``time`` (s), ``policy``, ``score`` and ``chosen`` (1 or 0)."""
+        """One row per choice and candidate: ``time`` (s), ``policy``, ``score`` and ``chosen`` (1 or 0)."""
         count, width = len(self._times), len(self._labels)
         chosen = np.zeros((count, width), dtype=np.int8)
         chosen[np.arange(count), self._choices] = 1
@@ -305,7 +301,7 @@ class Portfolio(Policy):
 
     @property
     def started_by(self) -> Table:
-        """One row a start, in order: ``time`` (s), ``job``, and the ``policy`` that started it."""
+        """One row per start, in order: ``time`` (s), ``job``, and the ``policy`` that started it."""
         times, jobs, numbers = zip(*self._started, strict=True) if self._started else ((), (), ())
         labels = np.array(self._labels, dtype=str)
         return Table(
@@ -318,13 +314,13 @@ class Portfolio(Policy):
 
     @property
     def shares(self) -> Table:
-        """One row a candidate: ``policy``, the ``jobs`` that it started, and their ``share`` of all starts."""
+        """One row per candidate: ``policy``, number of ``jobs`` that it started, and their ``share`` of all starts."""
         counts = np.bincount([number for _, _, number in self._started], minlength=len(self._labels)).astype(np.int64)
         share = counts / counts.sum() if counts.any() else np.zeros(len(counts))
         return Table({"policy": np.array(self._labels, dtype=str), "jobs": counts, "share": share})
 
 
-_objective = objective  # the parameter has its name
+_objective = objective  # a parameter shadows the name
 
 
 def _is_number(value: Any) -> bool:
@@ -332,7 +328,7 @@ def _is_number(value: Any) -> bool:
 
 
 def with_backfill(name: str, backfill: str | None) -> str:
-    """Return the name of an order with a backfilling added, where it has none and is no other policy.
+    """Return the name of an order with a backfilling added; names of other policies stay as they are.
 
     >>> with_backfill("sjf", "easy"), with_backfill("conservative", "easy"), with_backfill("sjf", None)
     ('sjf+easy', 'conservative', 'sjf')
@@ -341,7 +337,7 @@ def with_backfill(name: str, backfill: str | None) -> str:
 
 
 def _something_can_start(view: View) -> bool:
-    """Whether some place has as many processors free as the narrowest job that waits for it asks for."""
+    """Whether some place has enough free processors for the narrowest job that waits for it."""
     for place in view.places:
         waiting = view.waiting.at(place)
         if waiting and place.free >= waiting.lanes(FCFS).narrowest:
@@ -350,7 +346,7 @@ def _something_can_start(view: View) -> bool:
 
 
 def _all_start(view: View) -> bool:
-    """Whether all that waits fits now, where one number says what is free."""
+    """Whether all waiting jobs fit now, at a single place of counted processors."""
     place = view.places[0]
     if len(view.places) > 1 or not place.simple:
         return False

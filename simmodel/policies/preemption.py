@@ -1,4 +1,4 @@
-"""Preemption: jobs of some queues give way to jobs of others.
+"""Preemption: jobs of some queues stop jobs of other queues.
 
 Source: the best-effort queue of OAR: Capit et al., "A batch scheduler with high level components", CCGrid 2005; also
 the preemption by partition priority or QOS of Slurm.
@@ -22,16 +22,16 @@ __all__ = ["Preemptive"]
 
 
 class Preemptive(Policy):
-    """A job at the head of the queue that does not fit stops jobs that its queue may preempt; then another policy.
+    """Let a head of the queue that does not fit preempt jobs of other queues; then let another policy decide.
 
-    The latest started go first, no more than needed, and none where that would not make enough room. Which queue may
-    preempt which, and whether its jobs start again or go on later, is said by the platform
+    The latest started jobs are stopped first, no more than needed, and none if that would not make enough room. The
+    platform specifies which queues may preempt which, and whether preempted jobs are requeued or suspended
     (:class:`~simmodel.platform.cluster.QueueSpec`).
 
     Parameters
     ----------
     policy
-        what decides about the rest; it has an ``order``, which is that of the queue here too
+        the policy for the other jobs; its ``order`` is also the order of the heads
 
     >>> Preemptive(Easy("sjf")).name
     'preemptive sjf+easy'
@@ -47,19 +47,19 @@ class Preemptive(Policy):
         self.name = f"preemptive {self.policy.name}"
 
     def forget(self) -> None:
-        """Have the other policy forget what its last decision found."""
+        """Reset the other policy: yet another one has decided since."""
         self.policy.forget()
 
     def state(self) -> Any:
-        """Return what the other policy remembers, for a snapshot."""
+        """Return the state of the other policy, for a snapshot."""
         return self.policy.state()
 
     def restore(self, values: Any) -> None:
-        """Have the other policy remember it."""
+        """Restore the state of the other policy."""
         self.policy.restore(values)
 
     def decide(self, view: View, /) -> Iterator[Decision]:
-        """Start heads, with preemption where it helps; then let the other policy decide."""
+        """Start heads, with preemption if it helps; then yield the decisions of the other policy."""
         for place in view.places:
             yield from self._heads(view, place)
         yield from self.policy.decide(view) or ()
@@ -74,12 +74,12 @@ class Preemptive(Policy):
                 for run in victims:
                     yield Preempt(run.job, run.job.rules.spec.preemptible, f"gives way to job {job.id}")
                 if not place.fits(job) or job.state != "waiting":
-                    return  # a body takes its time to stop; the scheduler wakes when it has
+                    return  # a body takes time to stop; the scheduler wakes when it has stopped
             yield Start(job, place)
 
 
 def _victims(place: Pool, job: LiveJob, now: float) -> list[Run]:
-    """Return the executions to stop so that the job fits, the latest first; none where that is not enough."""
+    """Return the executions to stop so that the job fits, latest start first; empty if that is not enough."""
     rules = job.rules
     if rules is None or not rules.spec.preempts:
         return []
@@ -94,7 +94,7 @@ def _victims(place: Pool, job: LiveJob, now: float) -> list[Run]:
         and other.spec.preemptible is not None
         and _allows(run.work.spec, other.spec.preemptible)
         and run.stopping is None
-        and (run.started < now or not _stopped_before(run.work))  # else two could stop each other for ever
+        and (run.started < now or not _stopped_before(run.work))  # else two jobs could stop each other forever
     ]
     candidates.sort(key=lambda run: (-run.started, -run.work.seq))
     chosen: list[Run] = []
@@ -110,5 +110,5 @@ def _stopped_before(job: LiveJob) -> bool:
 
 
 def _allows(spec: JobRequest | None, mode: str) -> bool:
-    """Whether the job may be stopped so; one with a body cannot be suspended."""
+    """Whether a job may be preempted in this mode; a job with a body cannot be suspended."""
     return spec is None or (spec.on_preempt != "no" and (not spec.has_body or mode != "suspend"))

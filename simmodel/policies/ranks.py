@@ -1,4 +1,4 @@
-"""How urgent tasks are: upward and downward ranks, and the optimistic costs of PEFT.
+"""Ranks of tasks: upward and downward ranks, and the optimistic costs of PEFT.
 
 Sources: Topcuoglu, Hariri, Wu, "Performance-effective and low-complexity task scheduling for heterogeneous computing",
 IEEE TPDS 13(3), 2002 (ranks); Arabnejad, Barbosa, "List scheduling algorithm for heterogeneous systems by an optimistic
@@ -19,14 +19,14 @@ __all__ = ["downward_ranks", "optimistic_costs", "optimistic_ranks", "upward_ran
 
 
 def upward_ranks(problem: Problem, means: Sequence[float] | None = None) -> list[float]:
-    """Return of each task the longest way from its start to the end of all, in means over the processors, s.
+    """Return the upward ranks (s): the longest path from the start of each task to the end, in means over processors.
 
     Parameters
     ----------
     problem
-        what is planned
+        the scheduling problem
     means
-        of each task: the seconds to count for it; default: the mean of its run times
+        seconds to count for each task; default: the mean of its run times
 
     >>> upward_ranks(Problem([[2.0, 4.0], [6.0, 6.0]], [(), ((0, 5.0),)], [[0, 0], [0, 0]], [[0, 1], [1, 0]]))
     [14.0, 6.0]
@@ -42,7 +42,7 @@ def upward_ranks(problem: Problem, means: Sequence[float] | None = None) -> list
 
 
 def downward_ranks(problem: Problem) -> list[float]:
-    """Return of each task the longest way from the beginning to its start, in means over the processors, s.
+    """Return the downward ranks (s): the longest path from the beginning to each start, in means over processors.
 
     >>> downward_ranks(Problem([[2.0, 4.0], [6.0, 6.0]], [(), ((0, 5.0),)], [[0, 0], [0, 0]], [[0, 1], [1, 0]]))
     [0.0, 8.0]
@@ -58,23 +58,23 @@ def downward_ranks(problem: Problem) -> list[float]:
 
 
 def optimistic_costs(problem: Problem, costs: Sequence[Sequence[float]] | None = None) -> list[list[float]]:
-    """Return the optimistic cost table: how long it takes from the end of a task to the end of all, at best, s.
+    """Return the optimistic cost table: the least seconds from the end of each task to the end of all.
 
-    Every descendant runs where this is least, without waiting for a free processor. Data cost nothing within a pool,
-    and between pools the mean over the pairs of processors that do not share one: so it is the same for all processors
-    of a pool.
+    Every descendant runs where this is least, without waiting for a free processor. Transfers cost nothing within a
+    pool, and between pools the mean over pairs of processors in different pools; so the costs are equal for all
+    processors of a pool.
 
     Parameters
     ----------
     problem
-        what is planned
+        the scheduling problem
     costs
-        n x p: the seconds to count for each task on each processor; default: its run times
+        n x p: seconds to count for each task on each processor; default: its run times
 
     Returns
     -------
     list
-        n x q: of each task, where it has run in each pool
+        n x q: seconds after each task, by the pool in which it has run
 
     >>> optimistic_costs(Problem([[2.0, 4.0], [6.0, 3.0]], [(), ((0, 5.0),)], [[0, 0], [0, 0]], [[0, 1], [1, 0]]))
     [[6.0, 3.0], [0.0, 0.0]]
@@ -85,7 +85,7 @@ def optimistic_costs(problem: Problem, costs: Sequence[Sequence[float]] | None =
     members = [[j for j, pool in enumerate(problem.pools) if pool == i] for i in range(q)]
     alone = len(problem.pools) == q and problem.pools == list(range(q))
     table: list[list[float]] = [[]] * len(costs)
-    least: list[list[float]] = [[]] * len(costs)  # of each task and pool: until the end of all if it runs there
+    least: list[list[float]] = [[]] * len(costs)  # by task and pool: seconds from its start there to the end of all
     lowest: list[float] = [0.0] * len(costs)
     for task in reversed(problem.order):
         after = [0.0] * q
@@ -113,7 +113,7 @@ def optimistic_costs(problem: Problem, costs: Sequence[Sequence[float]] | None =
 
 
 def optimistic_ranks(problem: Problem, table: Sequence[Sequence[float]]) -> list[float]:
-    """Return of each task the mean of its row of the table over the processors that can run it, s."""
+    """Return for each task the mean of its row of the table over the processors that can run it (s)."""
     ranks = []
     pools = problem.pools
     p = len(pools)

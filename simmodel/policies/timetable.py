@@ -1,4 +1,4 @@
-"""A plan in the making: when processors are free, when data can be in a pool, and where a task would end first."""
+"""Timetables of partial plans: gaps on processors, arrivals of data in pools, and the earliest end of a task."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 __all__ = ["MANY", "IdleGaps", "Slot", "Timetable", "take_gap"]
 
 Slot = tuple[int, float, float]
-"""A processor, and the instants from which to which it would be held, s."""
+"""A processor, and the begin and end of the time for which it would be held (s)."""
 
-MANY = 300  # so many numbers and more go through numpy, whose calls cost as much as these do in Python
+MANY = 300  # count of numbers from which numpy is faster than Python
 
 
 def take_gap(starts: list[float], ends: list[float], start: float, finish: float) -> None:
-    """Take the time from ``start`` to ``finish`` out of the gap in which it lies.
+    """Remove the time from ``start`` to ``finish`` from the gap that contains it.
 
     Parameters
     ----------
     starts, ends
-        of the gaps, in order, s; gaps of no length are left out
+        starts and ends of the gaps, in order (s); gaps of zero length are omitted
 
     >>> starts, ends = [0.0, 8.0], [5.0, inf]
     >>> take_gap(starts, ends, 1.0, 5.0)
@@ -49,7 +49,7 @@ def take_gap(starts: list[float], ends: list[float], start: float, finish: float
 
 
 class IdleGaps:
-    """The cores of one processor that are free, over time.
+    """The free cores of one processor over time.
 
     >>> profile = IdleGaps(4, at=0.0)
     >>> profile.take(0.0, 10.0, 3)
@@ -64,7 +64,7 @@ class IdleGaps:
         self.free = [capacity]
 
     def earliest(self, at: float, seconds: float, cores: float) -> float:
-        """Return the first instant, not before ``at``, from which so many cores are free for so long (s)."""
+        """Return the first instant (s), not before ``at``, from which ``cores`` cores are free for ``seconds``."""
         times, free = self.times, self.free
         start = max(at, times[0])
         i = bisect_right(times, start) - 1
@@ -89,24 +89,23 @@ class IdleGaps:
 
 
 class Timetable:
-    """Which tasks are placed, and the gaps that are left on each processor.
+    """The placed tasks, and the remaining gaps on each processor.
 
-    A gap runs from one instant to another; the last one of each processor never ends. Where several places are equally
-    good the first one is taken.
+    The last gap of each processor never ends. Among equally good slots the first one is taken.
 
     Parameters
     ----------
     problem
-        what is planned
+        the scheduling problem
     insertion
-        whether a task may go into a gap between others, or only behind them all
+        whether a task may fill a gap between others; else it is appended
 
     Attributes
     ----------
     processor, start, finish
-        of each task, as in a :class:`~simmodel.scheduling.problem.Plan`; processor -1: not placed yet
+        for each task as in a :class:`~simmodel.scheduling.problem.Plan`; processor -1: not placed yet
     starts, ends
-        of each processor: its gaps, s
+        starts and ends of the gaps of each processor (s)
 
     >>> table = Timetable(Problem([[4.0, 9.0], [4.0, 9.0]], parents=[(), ()], latency=[[0, 1], [1, 0]],
     ...                           per_byte=[[0, 0], [0, 0]]))
@@ -127,14 +126,14 @@ class Timetable:
         self._nothing = [0.0] * len(problem.pools)
         self._wide = {j: IdleGaps(cores, problem.available[j]) for j, cores in enumerate(problem.capacity) if cores > 1}
         self._links: NDArray[np.float64] | None = None
-        # Everything between unlike pools equal: see _with_uniform.
+        # All links between different pools are equal: see _with_uniform.
         between = {link for i, row in enumerate(problem.links) for j, link in enumerate(row) if i != j}
         self._uniform = next(iter(between)) if len(between) == 1 else None
 
     def ready(self, task: int) -> list[float]:
-        """Return the instant at which all that a task reads can be in each pool, s.
+        """Return for each pool the instant (s) at which all inputs of a task can be there.
 
-        Parents that are not placed yet are left out.
+        Parents that are not placed yet are ignored.
         """
         problem = self.problem
         if problem.arrival is None:
@@ -145,14 +144,14 @@ class Timetable:
         return self.with_parents(ready, problem.parents[task])
 
     def with_parents(self, ready: list[float], parents: Sequence[tuple[int, float]]) -> list[float]:
-        """Return the later ones of given instants in each pool and those at which data of parents can be there, s.
+        """Return for each pool the later of a given instant and the arrival of the data from parents (s).
 
         Parameters
         ----------
         ready
-            of each pool: an instant, s
+            an instant for each pool (s)
         parents
-            pairs (position, bytes); those that are not placed yet are left out
+            pairs (position, bytes); parents that are not placed yet are ignored
         """
         pools, links, finish, processor = self.problem.pools, self.problem.links, self.finish, self.processor
         if self._uniform is not None and len(links) > 2:
@@ -170,7 +169,7 @@ class Timetable:
         return ready
 
     def _with_many(self, ready: list[float], parents: Sequence[tuple[int, float]]) -> list[float]:
-        """Return the same for many parents and pools."""
+        """Return the same for many parents and pools, with numpy."""
         processor, pools, finish = self.processor, self.problem.pools, self.finish
         known = [(finish[parent], size, pools[processor[parent]]) for parent, size in parents if processor[parent] >= 0]
         if not known:
@@ -186,7 +185,7 @@ class Timetable:
     def _with_uniform(
         self, ready: list[float], parents: Iterable[tuple[int, float]], latency: float, per_byte: float
     ) -> list[float]:
-        """Return the same where all pools are equally far from each other: two arrivals say it all."""
+        """Return the same if all pools are equally far from each other, from two arrivals."""
         pools, finish, processor = self.problem.pools, self.finish, self.processor
         ready = list(ready)
         latest = second = -inf  # arrivals from the pool that sends the latest, and from all others
@@ -214,7 +213,7 @@ class Timetable:
         return ready
 
     def best(self, task: int, ready: Sequence[float], extra: Sequence[float] | None = None) -> Slot:
-        """Return where a task would end first, with something added to the end on each processor (default: 0), s."""
+        """Return the slot with the least end (s) of a task, after adding ``extra`` on each processor (default: 0)."""
         if self._wide:
             return self._best_of_all(task, ready, extra)
         insertion = self.insertion
@@ -226,7 +225,7 @@ class Timetable:
         for j, (seconds, pool, more, starts, ends) in enumerate(rows):
             early = ready[pool]
             end = early + seconds
-            if end + more >= least:  # no gap could be better
+            if end + more >= least:  # no gap can be better
                 continue
             gap = bisect_left(ends, end) if insertion else len(ends) - 1
             begin = starts[gap]
@@ -245,7 +244,7 @@ class Timetable:
         return chosen, start, finish
 
     def slot(self, task: int, j: int, early: float) -> Slot:
-        """Return when a task would be run first on one processor, not before ``early`` (s)."""
+        """Return the first slot of a task on one processor, not before ``early`` (s)."""
         problem = self.problem
         seconds = problem.run[task][j]
         if j in self._wide:
@@ -269,7 +268,7 @@ class Timetable:
         return min(slots, key=lambda slot: slot[2] + extra[slot[0]])
 
     def place(self, task: int, slot: Slot) -> None:
-        """Place a task in a slot that is free."""
+        """Place a task in a free slot."""
         j, start, finish = slot
         self.processor[task] = j
         self.start[task] = start
@@ -280,14 +279,14 @@ class Timetable:
             take_gap(self.starts[j], self.ends[j], start, finish)
 
     def remember(self, j: int) -> tuple[list[float], list[float]]:
-        """Return what is free on a processor, for :meth:`restore`."""
+        """Return the free time of a processor, for :meth:`restore`."""
         if j in self._wide:
             profile = self._wide[j]
             return profile.times[:], profile.free[:]
         return self.starts[j][:], self.ends[j][:]
 
     def restore(self, j: int, free: tuple[list[float], list[float]]) -> None:
-        """Make a processor as free as it was; tasks placed since are not placed again."""
+        """Restore the free time of a processor; the entries of tasks placed since remain."""
         if j in self._wide:
             self._wide[j].times, self._wide[j].free = free
         else:

@@ -1,4 +1,4 @@
-"""A start window: the best order of the first few jobs is found by trying all.
+"""A start window: the best order of the first few jobs, by exhaustive search.
 
 Source: the window of CQSim, the scheduler simulator of the Illinois Institute of Technology: Yang, Zhou, Wallace,
 Zhang, Lan et al., "Integrating dynamic pricing of electricity into energy aware scheduling for HPC systems", SC 2013.
@@ -24,25 +24,25 @@ __all__ = ["Window"]
 
 
 class Window(Policy):
-    """Of all orders of the first ``size`` waiting jobs, the one with the shortest planned makespan; ties to arrival.
+    """Start the first ``size`` waiting jobs in the order with the shortest planned makespan; ties by arrival.
 
-    In each order the jobs are planned one by one by their requested times; those that the best plan starts now start.
-    Where the whole window starts, the next jobs make a window. There is no backfilling behind the window.
+    In each order the jobs are planned one by one by their requested times; the jobs that the best plan starts now do
+    start. If the whole window starts, the next jobs form a window. There is no backfilling behind the window.
 
     Parameters
     ----------
     order
         of the queue: a name, an order, or a key function
     size
-        jobs in the window; all its permutations are tried, so at most 8
+        jobs in the window, at most 8, as all permutations are tried
     planning
-        ``"list"``: each job into the earliest hole that does not begin before the job planned before it (CQSim's);
-        ``"hole"``: each into the earliest hole
+        ``"list"``: each job goes into the earliest hole not before the start of the previous job (as in CQSim);
+        ``"hole"``: each goes into the earliest hole
 
     Raises
     ------
     ValueError
-        where the size is not 1 to 8
+        ``size`` is not from 1 to 8
 
     >>> Window(size=3).name
     'window'
@@ -52,14 +52,14 @@ class Window(Policy):
 
     def __init__(self, order: GivenOrder = FCFS, *, size: int = 5, planning: Literal["list", "hole"] = "list") -> None:
         if not 1 <= size <= 8:
-            raise ValueError(f"a window of 1 to 8 jobs expected, found {size}")
+            raise ValueError(f"size: must be from 1 to 8, got {size!r}")
         self.order = order_named(order)
         self.size = size
         self.planning = planning
         self.name = "window" if self.order is FCFS else f"{self.order.name}+window"
 
     def decide(self, view: View, /) -> Iterable[Decision]:
-        """Start what the best plan of the window starts now, at each place."""
+        """Start the jobs that the best plan of the window starts now, at each place."""
         return at_each_place(view, self._at)
 
     def _at(self, view: View, place: Pool) -> Iterator[Decision]:
@@ -71,13 +71,13 @@ class Window(Policy):
                 return
             starting = min((self._plan(place, order) for order in permutations(line)), key=lambda plan: plan[0])[1]
             for job, allocation in starting:
-                if job.state == "waiting":  # else held by a limit since another one started
+                if job.state == "waiting":  # else held by a limit since another job started
                     yield Start(job, place, None, allocation)
             if len(starting) < len(line):
                 return
 
     def _plan(self, place: Pool, line: Iterable[LiveJob]) -> tuple[float, list[tuple[LiveJob, Any]]]:
-        """Return the planned end of the last of these jobs, and those that start now."""
+        """Return the planned makespan of these jobs, and those that start now."""
         profile = place.profile()
         now = last = place.env.now
         makespan = -float("inf")
@@ -85,7 +85,7 @@ class Window(Policy):
         for job in line:
             at, allocation = profile.earliest(job, job.requested, last if self.planning == "list" else now)
             if at == float("inf"):
-                makespan = at  # behind a job whose end nobody knows; those planned before it may start all the same
+                makespan = at  # behind a job with unknown end; the jobs planned before it may still start
                 continue
             makespan = max(makespan, profile.instant(at) + job.requested)
             profile.take(job, at, job.requested, allocation)

@@ -55,7 +55,7 @@ def test_several_logs_have_their_homes(folder, capsys) -> None:
         (["one.swf", "--clusters", "4,4", "--slowdowns", "1"], "slowdowns: must have 2 numbers, one per place, got 1"),
         (["one.swf", "--clusters", "4,4", "--slowdowns", "1,y"], "--slowdowns: a number > 0 expected, found 'y'"),
         (["one.swf", "--clusters", "4,4", "--broker", "best"], "unknown policy 'best'"),
-        (["one.swf", "--clusters", "4,4", "--broker", "siloed"], "a home cluster of each job expected"),
+        (["one.swf", "--clusters", "4,4", "--broker", "siloed"], "home: must be given for each job"),
         (["one.swf", "--clusters", "4,4", "--edges", "20"], "more than 40 jobs expected, 20 at either end uncounted"),
         (["one.swf", "two.swf", "--clusters", "4"], "at most 1 workloads expected, one a place, found 2"),
         (["no.swf", "--clusters", "4,4"], "no.swf"),

@@ -90,7 +90,7 @@ def test_an_objective_may_be_a_function_of_ones_own(folder: Path, capsys: pytest
         (["--policies", "fcfs,esay"], "unknown policy 'esay'; did you mean 'easy'"),
         (["--policies", ","], "--policies: at least one expected, found ','"),
         (["--platform", "hetsim-slow"], "hetsim-slow: a platform that runs jobs expected, found a machine"),
-        (["--policies", "fcfs,fcfs"], "each policy once expected, found fcfs 2 times"),
+        (["--policies", "fcfs,fcfs"], "duplicate policy 'fcfs'"),
         (["--objective", "wait"], "objective 'wait': unknown measure 'wait'; did you mean 'wait_max'"),
         (["--objective", "nowhere:f"], "a module before the colon expected: No module named 'nowhere'"),
         (["--ties", "ljf"], "unknown tie policy 'ljf'"),
