@@ -1,7 +1,7 @@
 """Paths into a value: attributes by a dot, items by ``[0]``, ``['any name']`` or, where names are unique, ``.name``.
 
-``changed`` returns the value with several of its parts exchanged; each value on the way is made anew once, with all
-that changes in it, so that checks see no state between.
+``changed`` returns the value with several of its parts replaced. Each value on the way is rebuilt once, with all its
+changes, so that checks see no intermediate state.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ Part = str | int
 
 
 def parsed(path: str) -> tuple[Part, ...]:
-    """Return the parts of a path: names, and numbers of items.
+    """Return the parts of a path: names and item numbers.
 
     Raises
     ------
     InputError
-        where it is no path
+        if the syntax is wrong
 
     >>> parsed("partitions[0].nodes['big one'].cores")
     ('partitions', 0, 'nodes', 'big one', 'cores')
@@ -36,16 +36,16 @@ def parsed(path: str) -> tuple[Part, ...]:
     while at < len(path):
         match = _PART.match(path, at)
         if match is None or (match["name"] and (path[at] == ".") != bool(parts)):
-            raise InputError(f"path {path!r}: names with dots, [number] or ['name'] expected at {path[at:]!r}")
+            raise InputError(f"path {path!r}: must be .name, [number] or ['name'], got {path[at:]!r}")
         parts.append(int(match["index"]) if match["index"] else match["name"] or match["item"])
         at = match.end()
     if not parts:
-        raise InputError("an empty path: names with dots, [number] or ['name'] expected")
+        raise InputError("path '': must have at least one part")
     return tuple(parts)
 
 
 def _key(value: Any, part: Part, path: str) -> Part:
-    """Return the field, key or number of an item that a part of a path stands for."""
+    """Return the field, key or item number that a part of a path names."""
     if isinstance(value, Mapping):
         if part in value:
             return part
@@ -54,20 +54,20 @@ def _key(value: Any, part: Part, path: str) -> Part:
         if isinstance(part, int):
             if -len(value) <= part < len(value):
                 return part % len(value)
-            raise InputError(f"{path}: there are {len(value)} items, found [{part}]")
+            raise InputError(f"{path}: must be an index below {len(value)}, got {part}")
         found = [i for i, each in enumerate(value) if getattr(each, "name", None) == part]
         if len(found) == 1:
             return found[0]
         names = [str(getattr(each, "name", i)) for i, each in enumerate(value)]
         if found:
-            raise InputError(f"{path}: {len(found)} items are called {part!r}: give the number of one")
+            raise InputError(f"{path}: name {part!r} is ambiguous, {len(found)} items have it: use an index")
         raise InputError(f"{path}: {unknown('name', str(part), names).message}")
     if attrs.has(type(value)):
         fields = [field.alias or field.name for field in attrs.fields(type(value)) if field.init]
         if part in fields:
             return part
         raise InputError(f"{path}: {unknown('field', str(part), fields).message}")
-    raise InputError(f"{path}: {value!r} has no parts, found {part!r}")
+    raise InputError(f"{path}: cannot look up {part!r}: {value!r} has no parts")
 
 
 def _child(value: Any, key: Part) -> Any:
@@ -75,12 +75,12 @@ def _child(value: Any, key: Part) -> Any:
 
 
 def look_up(value: Any, path: str) -> Any:
-    """Return what a path leads to.
+    """Return the value at a path.
 
     Raises
     ------
     InputError
-        where it leads nowhere
+        if the path does not exist
 
     >>> from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
     >>> spec = ClusterSpec(partitions=[PartitionSpec(name="cpu", nodes=[NodeSpec(count=2, cores=8)])])
@@ -93,12 +93,12 @@ def look_up(value: Any, path: str) -> Any:
 
 
 def changed(value: Any, changes: Mapping[str, Any]) -> Any:
-    """Return a value with the parts at several paths exchanged.
+    """Return a value with the parts at several paths replaced.
 
     Raises
     ------
     InputError
-        where a path leads nowhere, two contradict each other, or the new value is not possible
+        if a path does not exist, two paths overlap, or the new value is invalid
 
     >>> from simmodel.platform import ClusterSpec
     >>> changed(ClusterSpec.simple(16), {"partitions[0].processors": 32}).processors
@@ -113,10 +113,10 @@ def changed(value: Any, changes: Mapping[str, Any]) -> Any:
             here = _child(here, key)
             node = node.setdefault(key, {})
             if isinstance(node, _New):
-                raise InputError(f"{path}: what stands above it is exchanged too")
+                raise InputError(f"{path}: cannot be replaced together with a part that contains it")
         key = _key(here, last, path)
         if key in node:
-            raise InputError(f"{path}: it is exchanged twice")
+            raise InputError(f"{path}: cannot be replaced twice, or together with one of its parts")
         node[key] = _New(new)
     return _rebuilt(value, tree)
 

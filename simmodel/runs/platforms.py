@@ -1,4 +1,4 @@
-"""What users give as a platform: numbers, names, files, descriptions, several of them, or a snapshot."""
+"""The accepted forms of a platform: a number, a name, a file, a spec, several of these, or a snapshot."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ GivenPlatform: TypeAlias = (
     "SystemSpec | Snapshot | int | np.integer | str | Path"
     " | Mapping[str, GivenPlatform] | Iterable[GivenPlatform] | None"
 )
-"""What stands for a platform: a description of any kind of system, a number of processors, a ready name or a file;
+"""Accepted platforms: a spec of any kind of system, a number of processors, the name of a bundled platform or a file;
 several of these, by name or as a list (a broker); a snapshot; ``None`` (the cluster that the log was recorded on)."""
 
 
 def platform_of(given: GivenPlatform) -> SystemSpec | Snapshot | None:
-    """Return the description, or the snapshot, that users give as a platform; ``None`` stays ``None``.
+    """Return the spec or the snapshot of a given platform; ``None`` stays ``None``.
 
     Raises
     ------
     InputError
-        where it is neither
+        if it is anything else
 
     >>> platform_of(16).processors
     16
@@ -45,10 +45,10 @@ def platform_of(given: GivenPlatform) -> SystemSpec | Snapshot | None:
         return snapshot
     if isinstance(given, int | np.integer) and not isinstance(given, bool):
         if given <= 0:
-            raise InputError(f"a number of processors > 0 expected, found {given}")
+            raise InputError(f"must be a number of processors > 0, got {given}", place="platform")
         return ClusterSpec.simple(int(given))
     if isinstance(given, (str, Path)):
-        from simmodel.catalogue import load_platform  # with every reader of files, when one is asked for
+        from simmodel.catalogue import load_platform  # imports all file readers, so only when needed
 
         read: SystemSpec = load_platform(given)
         return read
@@ -63,7 +63,7 @@ def platform_of(given: GivenPlatform) -> SystemSpec | Snapshot | None:
         from simmodel.platform.broker import BrokerSpec
 
         return BrokerSpec(places=dict(zip(names, specs, strict=True)))
-    raise InputError(f"a platform, a number of processors, a name or a path expected, found {given!r}")
+    raise InputError(f"must be a spec, a number of processors, a name or a path, got {given!r}", place="platform")
 
 
 def _described(given: object) -> TypeGuard[SystemSpec]:
@@ -73,5 +73,5 @@ def _described(given: object) -> TypeGuard[SystemSpec]:
 def _place(given: GivenPlatform) -> SystemSpec:
     found = platform_of(given)
     if not _described(found):
-        raise InputError(f"a platform, a number of processors, a name or a path expected, found {given!r}")
+        raise InputError(f"must be a spec, a number of processors, a name or a path, got {given!r}", place="platform")
     return found

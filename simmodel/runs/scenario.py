@@ -1,4 +1,4 @@
-"""A scenario: platform, workload, policies, options and seed of a run as one value, to be changed and repeated."""
+"""Scenarios: platform, workload, policies, options and seed of a run as one value that can be changed and rerun."""
 
 from __future__ import annotations
 
@@ -30,40 +30,39 @@ __all__ = ["Missing", "Scenario", "load_scenario"]
 
 @attrs.frozen
 class Missing:
-    """Stands in a scenario for what its document does not hold; ``message`` says what to give instead."""
+    """Placeholder for a part that a scenario's document does not store; ``message`` tells how to supply it."""
 
     message: str
 
 
 @attrs.frozen(kw_only=True, repr=False)
 class Scenario:
-    """All that a run is made of.
+    """The complete definition of a run.
 
     Parameters
     ----------
     platform
-        a description of any kind of system, or a snapshot to go on from; ``None``: the cluster that the log was
-        recorded on. Numbers, names, files and several platforms are taken as :func:`~simmodel.runs.simulating.simulate`
-        takes them
+        the spec of any kind of system, or a snapshot to continue from; ``None``: the cluster that the log was recorded
+        on. All other forms that :func:`~simmodel.runs.simulating.simulate` accepts are converted
     workload
-        what is submitted; after a snapshot, besides its own arrivals
+        the work to submit; with a snapshot, in addition to its own arrivals
     policy
         of the system itself; default: that of its kind, or of the snapshot
     policies
-        of the places below, where they are systems: one for all, or by path (``"a"``, ``"inner.a"``)
+        of the places, if these are systems: one for all, or by path (``"a"``, ``"inner.a"``)
     options
-        those of the kind of system
+        options of the kind of system
     seed
-        of all random streams; ``None``: another one each time; left out: 0, or the streams of the snapshot
+        of all random streams; ``None``: a new one for each run; default: 0, or the streams of the snapshot
     until
-        the instant (s) at which to stop; default: when all work is over
+        instant (s) at which to stop; default: when all work has ended
     inputs
-        what completes the platform or the workload when the run starts: ``processors``, ``config``
+        arguments that complete the platform or the workload when the run starts: ``processors``, ``config``
 
     Raises
     ------
     InputError
-        where a value is not possible
+        if a value is invalid
 
     >>> from simmodel import Job
     >>> small = Scenario(platform=2, workload=[Job(processors=2, run=5), Job(processors=2, run=5)])
@@ -95,7 +94,7 @@ class Scenario:
         policy: PolicyLike | None = None,
         **options: Any,
     ) -> Scenario:
-        """Return the scenario of what :func:`~simmodel.runs.simulating.simulate` takes.
+        """Return the scenario for the arguments of :func:`~simmodel.runs.simulating.simulate`.
 
         >>> Scenario.of(4, "probe-4", "easy", overrun="continue").options.overrun
         'continue'
@@ -104,7 +103,7 @@ class Scenario:
         own = {name: options.pop(name) for name in ("policies", "seed", "until") if name in options}
         if snapshot_in(spec) is not None:
             for name in options:
-                raise InputError(f"a snapshot has its options; found {name!r}")
+                raise InputError("must not be passed with a snapshot, which has its own options", place=name)
             return cls(platform=spec, workload=workload, policy=policy, **own)
         kind = kind_of_platform(spec)
         inputs = {name: options.pop(name) for name in kind.inputs if name in options}
@@ -131,25 +130,25 @@ class Scenario:
     def get(self, path: str) -> Any:
         """Return the part at a path: ``"seed"``, ``"partitions[0].nodes[0].cores"``, ``"places.fast.name"``.
 
-        Attributes go by a dot, items by ``[0]``, ``['any name']`` or, where names are unique, ``.name``; a first part
-        that is no field of the scenario is looked up in its platform.
+        Write attributes with a dot, items as ``[0]``, ``['any name']`` or, where names are unique, ``.name``. A first
+        part that is not a field of the scenario is looked up in its platform.
 
         Raises
         ------
         InputError
-            where the path leads nowhere
+            if the path does not exist
         """
         from simmodel.runs.paths import look_up
 
         return look_up(self, self._path(path))
 
     def evolve(self, changes: Mapping[str, Any] | None = None, /, **fields: Any) -> Scenario:
-        """Return the scenario with the parts at several paths exchanged; it is checked once, with all of them.
+        """Return the scenario with the parts at several paths replaced; it is checked once, after all changes.
 
         Raises
         ------
         InputError
-            where a path leads nowhere, or the new scenario is not possible
+            if a path does not exist, or the new scenario is invalid
 
         >>> Scenario(platform=4, workload="probe-4").evolve({"seed": 3, "options.overrun": "continue"}).seed
         3
@@ -162,7 +161,7 @@ class Scenario:
     # ------------------------------------------------------------------ running
 
     def start(self, **options: Any) -> Simulation:
-        """Return the simulation, ready to be run; options as of :class:`~simmodel.runs.simulation.Simulation`."""
+        """Return the simulation, ready to run; options are those of :class:`~simmodel.runs.simulation.Simulation`."""
         for given in (self.platform, self.workload, self.policy, self.policies):
             for each in given.values() if isinstance(given, Mapping) else (given,):
                 if isinstance(each, Missing):
@@ -194,7 +193,7 @@ class Scenario:
 
     def _built(self) -> tuple[System[Any], Submissions, Any]:
         if self.workload is None:
-            raise InputError("a workload expected, found none")
+            raise InputError("missing workload")
         kind = self.kind
         env = Environment(seed=0 if self.seed is ... else self.seed)
         work, spec = kind.read_work(self.workload, self.platform, env.seed, self.inputs)
@@ -215,15 +214,15 @@ class Scenario:
         return system, read_submissions(system.work, self.workload, homes=names, seed=env.seed)
 
     def _chosen(self, system: System[Live]) -> dict[str, Any]:
-        """Return the policies as a document keeps them: names, ``None`` for objects."""
+        """Return the policies as stored in a document: names, ``None`` for objects."""
         chosen = {"policy": system.known_as, "policy_called": system.scheduler.policy_name}
         below = system.policies_below()
         return {**chosen, "policies": below} if below else chosen
 
     def run(self, **changes: Any) -> Any:
-        """Run it and return the result.
+        """Run the scenario and return the result.
 
-        Changes are fields of the scenario, options of its kind, or what :meth:`start` takes.
+        Changes are fields of the scenario, options of its kind, or options of :meth:`start`.
         """
         scenario, options = self._with(changes)
         return scenario.start(**options).run().result()
@@ -240,10 +239,9 @@ class Scenario:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Self:
-        """Return the scenario that a result keeps under ``scenario``.
+        """Return the scenario of a document, which a result stores as ``scenario``.
 
-        What the document does not hold (objects, large workloads) stands there as :class:`Missing`, and is to be given
-        to :meth:`run`.
+        Parts that are not stored (objects, large workloads) become :class:`Missing` and must be passed to :meth:`run`.
 
         >>> from simmodel import Workload
         >>> log = Workload({"submit": [0, 0], "run": [5, 5], "processors": [2, 2]})
@@ -279,8 +277,8 @@ def _platform_of_document(document: Mapping[str, Any], kind: Kind) -> tuple[Any,
         return from_dict(document["platform"]), kind.options.of(document["options"])
     if "format" in document["snapshot"]:
         return snapshot_of_document(document["snapshot"]), NoOptions()
-    said = "the snapshot is large, and is not in the scenario: simulate(snapshot, ...) repeats the run"
-    return Missing(said), NoOptions()
+    message = "the snapshot is too large to be stored in the scenario: repeat the run by simulate(snapshot, ...)"
+    return Missing(message), NoOptions()
 
 
 def _workload_of_document(document: Mapping[str, Any]) -> Any:
@@ -296,7 +294,7 @@ def _policy_of_document(document: Mapping[str, Any]) -> Any:
     if document["policy"] is not None:
         return document["policy"]
     called = document["policy_called"]
-    return Missing(f"the policy {called!r} was given as an object: give it to run(policy=...)")
+    return Missing(f"policy {called!r} was passed as an object: pass it as run(policy=...)")
 
 
 def _policies_of_document(document: Mapping[str, Any]) -> Any:
@@ -304,7 +302,7 @@ def _policies_of_document(document: Mapping[str, Any]) -> Any:
         return None
     objects = [name for name, each in document["policies"].items() if each is None]
     if objects:
-        return Missing(f"the policies of {', '.join(objects)} were given as objects: give them to run(policies=...)")
+        return Missing(f"the policies of {', '.join(objects)} were passed as objects: pass them as run(policies=...)")
     return dict(document["policies"])
 
 
@@ -314,7 +312,7 @@ def load_scenario(path: str | Path) -> Scenario:
     Raises
     ------
     InputError
-        where the file is no result, or holds no scenario
+        if the file is not a result, or has no scenario
     """
     from simmodel.results.loading import read_scenario
 

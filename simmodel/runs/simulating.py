@@ -1,4 +1,4 @@
-"""The front door: a platform, a workload and a policy in; a simulation, or its result, out."""
+"""The entry points ``simulate()`` and ``start()``: from a platform, a workload and a policy to results."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def start(
     name: str | None = None,
     **options: Any,
 ) -> Simulation:
-    """Return a simulation of a platform and a workload under a policy, ready to be run.
+    """Return a simulation of a workload on a platform under a policy, ready to run.
 
-    Takes what :func:`simulate` takes.
+    Accepts the arguments of :func:`simulate`.
 
     >>> sim = start(12, "probe-4", "easy")
     >>> sim.run(until=955).system
@@ -132,59 +132,59 @@ def simulate(
 def simulate(
     platform: GivenPlatform, workload: GivenWork | None = None, policy: PolicyLike | None = None, **options: Any
 ) -> Any:
-    """Run a workload on a platform under a policy, and return what happened.
+    """Simulate a workload on a platform under a policy, and return the result.
 
     Parameters
     ----------
     platform
-        the description of a system of any kind, a number of processors, the name of a ready platform or the path of a
-        file; several of them, by name or as a list: a broker over them; ``None``: the cluster that the log was
-        recorded on; or a snapshot, to go on from
+        the spec of a system of any kind, a number of processors, the name of a bundled platform or the path of a file;
+        several of these, by name or as a list: a broker over them; ``None``: the cluster that the log was recorded on;
+        or a snapshot to continue from
     workload
-        jobs: a :class:`~simmodel.work.workload.Workload`, :class:`~simmodel.work.job.Job` values, the name of a ready
-        one or the path of a log; for a broker also several, each with its home: as ``{place: workload}`` (``None``:
-        without one), or as a list in the order of the places. Tasks: workflows and task sets, each alone or with the
-        instant of its submission as ``(at, work)``, or a text such as ``"layered:n=40"``. After a snapshot: what comes
-        besides its own arrivals
+        jobs: a :class:`~simmodel.work.workload.Workload`, :class:`~simmodel.work.job.Job` values, the name of a bundled
+        workload or the path of a log; for a broker also several, each with its home, as ``{place: workload}``
+        (``None``: no home) or as a list in the order of the places. Tasks: workflows and task sets, each alone or with
+        its submit time as ``(at, work)``, or a text such as ``"layered:n=40"``. With a snapshot: work in addition to
+        its own arrivals
     policy
         of the system itself: a name (see ``simmodel list policies``), a policy, or a function of a view; default: fcfs
         on a cluster, hrr on a machine, sgs-t for a broker, that of the snapshot
     policies
-        of the places below, where they are systems: one for all, or by path (``"a"``, ``"inner.a"``)
+        of the places, if these are systems: one for all, or by path (``"a"``, ``"inner.a"``)
     processors
-        replaces the number of processors of a cluster
+        of a cluster: replaces its number of processors
     slowdowns
         of a broker: see :class:`~simmodel.platform.broker.BrokerSpec`
     config
-        of a machine: HetSim's configuration, or its file, from which work is drawn
+        of a machine: HetSim configuration, or its file, from which tasks are generated
     seed
-        of all random streams (default: 0); ``None``: another one each time, kept in the result's scenario. After a
-        snapshot its own streams go on where none is given
+        of all random streams (default: 0); ``None``: a new one for each run, stored in the result's scenario. Default
+        with a snapshot: its streams continue
     decide_on, event_order, estimates, overrun
-        see :class:`~simmodel.systems.cluster.system.Cluster`; those of a broker's places likewise
+        see :class:`~simmodel.systems.cluster.system.Cluster`; also for the clusters of a broker
     decide, overlap, transfers, contention
         see :class:`~simmodel.systems.machine.system.Machine`
     by
         see :class:`~simmodel.systems.broker.system.Broker`
     until
-        the instant at which to stop, in seconds; default: when all work is over
+        instant at which to stop, in s; default: when all work has ended
     events
-        whether to keep a row for each state change of jobs
+        whether to record each state change of jobs
     observers
-        objects with hooks; one that is a class is called with the environment
+        objects with hooks; a class is called with the environment
     progress
         whether to show a progress bar
     name
-        what tables and plots call the run; default: the policy
+        name of the run in tables and plots; default: the policy
 
     Raises
     ------
     InputError
-        where a name, a file or an option is wrong
+        if a name, a file or an option is invalid
     ImpossibleWork
-        where no processor of a machine can run a task
+        if no processor of a machine can run a task
     Stalled
-        where work waits that nothing will ever start
+        if work waits that will never start
 
     >>> from simmodel import Job
     >>> jobs = [Job(processors=5, run=1000), Job(submit=900, processors=5, run=500),
@@ -192,21 +192,20 @@ def simulate(
     >>> simulate(12, jobs, "easy").jobs["start"]
     array([   0.,  900., 1000., 1100.])
 
-    Several places by name are a broker, whose policy chooses among them:
+    Several platforms by name form a broker, whose policy chooses among them:
 
     >>> result = simulate({"a": 4, "b": 4}, {"a": [Job(processors=4, run=10) for _ in range(3)]}, "sgs-t")
     >>> list(zip(result.jobs["destination"].tolist(), result.jobs["start"].tolist()))
     [('a', 0.0), ('b', 0.0), ('a', 10.0)]
 
-    A machine runs workflows and sets of tasks:
+    A machine runs workflows and task sets:
 
     >>> from simmodel import Task, Workflow
     >>> chain = Workflow([Task(id="a", run=100), Task(id="b", run=50)], [("a", "b", 50e6)])
     >>> simulate("hetsim-slow", chain, "heft").metrics()["tasks"]
     2
 
-    A snapshot stands in the place of a platform; the result has a row for each job that was not over, with what it did
-    before:
+    A snapshot replaces the platform; the result has a row for each job that had not ended, including its past:
 
     >>> snapshot = start(12, jobs, "easy").run(until=955).snapshot()
     >>> simulate(snapshot, [Job(submit=970, processors=5, run=10)], "fcfs").jobs["start"]

@@ -1,4 +1,4 @@
-"""A simulation: a system, its environment and its work, ready to be run, stepped, asked and copied."""
+"""Simulations: a system, its environment and its work, to be run, stepped, queried and copied."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ __all__ = ["Simulation"]
 class Simulation:
     """A system that can be run, stepped from decision to decision, asked for its result, and copied.
 
-    :func:`start` makes one of a platform and a workload; a system that a script has built is taken as it is.
+    Create one by :func:`start` from a platform and a workload, or directly from a system built in a script.
 
     Parameters
     ----------
     system
-        the system; its environment goes with it
+        the system, with its environment
     until
-        the instant (s) at which :meth:`run` stops; default: when all work is over
+        instant (s) at which :meth:`run` stops; default: when all work has ended
     events
-        whether to keep a row for each state change of jobs
+        whether to record each state change of jobs
     observers
-        objects with hooks; one that is a class is called with the environment
+        objects with hooks; a class is called with the environment
     progress
         whether to show a progress bar
     name
-        what tables and plots call the run; default: the policy
+        name of the run in tables and plots; default: the policy
 
     >>> from simmodel import Environment
     >>> from simmodel import Cluster
@@ -62,7 +62,7 @@ class Simulation:
     ) -> None:
         env = system.env
         if until is not None and not until > env.now:
-            raise InputError(f"until > {env.now:g} s, the present instant, expected, found {until!r}")
+            raise InputError(f"must be > {env.now:g} s, the current time, got {until!r}", place="until")
         self.system: System[Any] = system
         self.until = until
         self.name = name
@@ -85,7 +85,7 @@ class Simulation:
 
     def _keep_events(self) -> None:
         if self.system.work != "jobs":
-            raise InputError("events: rows of state changes of jobs, found tasks, whose instants the result has")
+            raise InputError("must be False for tasks, whose instants are in the result", place="events")
         from simmodel.records.observers import EventRecorder
 
         self._events = EventRecorder(self.env, list(self.system.places))
@@ -93,7 +93,7 @@ class Simulation:
         self.env.observe(self._events)
 
     def submit(self, work: Submissions) -> None:
-        """Have work submitted, each part at its instant."""
+        """Plan the submission of work, each part at its instant."""
         if self._wants_bar:
             from simmodel.records.observers import Progress
 
@@ -104,15 +104,15 @@ class Simulation:
     # ------------------------------------------------------------------ time
 
     def run(self, until: float | None = None) -> Self:
-        """Run until an instant (s); default: that of the simulation, else until all work is over.
+        """Run until an instant (s); default: that of the simulation, else until all work has ended.
 
         Raises
         ------
         Stalled
-            where work waits for what will never happen
+            if work waits that will never start
         """
         scheduler = self.system.scheduler
-        if scheduler.external:  # from now on the simulation's own policy decides, about what is open too
+        if scheduler.external:  # from now on the policy decides, also on the open question
             scheduler.external = False
             scheduler.wake()
         try:
@@ -130,17 +130,17 @@ class Simulation:
     # ------------------------------------------------------------------ decisions from outside
 
     def next_decision(self) -> View | None:
-        """Run to the next question of the system's own scheduler, and return its live view; ``None`` at the end.
+        """Run to the next decision of the system's own scheduler and return its live view; ``None`` at the end.
 
-        The question that is open is closed first; the places below answer theirs themselves. A snapshot taken now is
-        one before the decision.
+        Closes the decision that is open. Places that are systems decide by their own policies. A snapshot taken now
+        precedes the decision.
 
         Raises
         ------
         InputError
-            where the system decides in the middle of submissions (``decide_on="event"``)
+            if the system decides within submissions (``decide_on="event"``)
         Stalled
-            where work waits for what will never happen
+            if work waits that will never start
 
         >>> from simmodel import Start, start
         >>> sim = start(12, "probe-4")
@@ -161,24 +161,24 @@ class Simulation:
         return scheduler.question
 
     def decide(self, decisions: Iterable[Decision] | None = None) -> int:
-        """Have decisions carried out, each at once and with the scheduler's checks; return how many there were.
+        """Apply decisions, each at once and with the scheduler's checks; return their number.
 
-        May be called several times for one question. Without decisions the simulation's own policy is asked.
+        May be called several times while a decision is open. Without decisions, the system's own policy is asked.
 
         Raises
         ------
         InputError
-            where no question is open
+            if no decision is open
         PolicyError
-            where a decision cannot be carried out; those before it have been
+            if a decision cannot be applied; those before it have been
         """
         scheduler = self.system.scheduler
         return scheduler.ask() if decisions is None else scheduler.apply(decisions)
 
-    # ------------------------------------------------------------------ what there is to see
+    # ------------------------------------------------------------------ results and snapshots
 
     def result(self, name: str | None = None) -> Any:
-        """Return what has happened so far; ``name`` is what tables and plots call it."""
+        """Return the result so far; ``name`` is its name in tables and plots."""
         result = self.system.result(name or self.name)
         if self._events is not None:
             result.events = self._events.table()
@@ -186,5 +186,5 @@ class Simulation:
         return result
 
     def snapshot(self) -> Snapshot:
-        """Return the state of the system as a plain value, from which a simulation can go on."""
+        """Return the state of the system as a plain value from which a simulation can continue."""
         return self.system.snapshot()

@@ -1,4 +1,4 @@
-"""Systems: places under one scheduler and the life of work between them."""
+"""Systems: places under one scheduler, and the life of work on them."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Jobs that wait for other jobs."""
+"""Dependencies between jobs."""
 
 from __future__ import annotations
 
@@ -18,38 +18,38 @@ Work = TypeVar("Work", bound=LiveJob, contravariant=True)
 
 
 class Owner(Protocol[Work]):
-    """A system whose jobs may wait for each other."""
+    """A system whose jobs may depend on each other."""
 
     env: Environment
 
     def cancel(self, work: Work, /) -> None:
-        """Withdraw a job that waits."""
+        """Cancel a blocked job."""
         ...
 
     def eligible(self, job: Work, /) -> None:
-        """Take a job into the queue: all that it had to come after has come."""
+        """Put a job into the queue: its dependencies are met."""
         ...
 
     def plan(self, at: float, call: Callable[[], object], /) -> Call:
-        """Call at an instant (s), with the ends of that instant."""
+        """Call at an instant (s), among the job ends of that instant."""
         ...
 
 
 class Dependencies:
-    """Knows who waits for whose start, end or success, and lets jobs go when all of it has come.
+    """Holds jobs back until the jobs that they depend on have started, ended or succeeded.
 
-    A job whose predecessor did not complete, where it asked for success, is cancelled.
+    A job that requires the success of another is cancelled if that one does not complete.
 
     Attributes
     ----------
     owner, env
         the system that the jobs were submitted to, and its environment
     known
-        the jobs that others can name, by id
+        the submitted jobs that others can depend on, by id
     absent
-        ids that will never come: of jobs that were rejected
+        ids of rejected jobs
     waiting
-        by (id, ``"start"`` or ``"end"``): the jobs that wait for it, and why
+        by (id, ``"start"`` or ``"end"``): the jobs that wait for this event, each with its dependency
     """
 
     def __init__(self, owner: Owner[Work]) -> None:
@@ -58,32 +58,32 @@ class Dependencies:
         self.known: dict[Any, LiveJob] = {}
         self.absent: set[Any] = set()
         self.waiting: dict[tuple[Any, str], list[tuple[LiveJob, Dependency]]] = {}
-        self._missing: dict[LiveJob, int] = {}  # of each blocked job, how many of those it waits for
+        self._missing: dict[LiveJob, int] = {}  # number of unmet dependencies of each blocked job
         self._thinking: dict[Call, LiveJob] = {}
 
     def know(self, job: LiveJob) -> None:
-        """Remember a submitted job, so that others can name it."""
+        """Register a submitted job, so that others can depend on it."""
         self.known[job.id] = job
 
     def forget(self, job: LiveJob) -> None:
-        """Forget a job that is not here any more; whoever waits for it waits on."""
+        """Forget a job that has left the system; its dependents keep waiting."""
         self.known.pop(job.id, None)
         self._missing.pop(job, None)
 
     def unblock(self, job: LiveJob) -> None:
-        """Note that a job waits for nobody any more."""
+        """Drop the unmet dependencies of a job."""
         self._missing.pop(job, None)
 
     def rejected(self, name: int | str) -> None:
-        """Take a job that never runs for one that ended without success."""
+        """Treat a rejected job as one that ended without success."""
         self.absent.add(name)
 
     def blocked_jobs(self) -> list[LiveJob]:
-        """Return the jobs that wait for others, in the order of submission."""
+        """Return the blocked jobs, in order of submission."""
         return [job for job in self.known.values() if job.state == "blocked"] if self._missing else []
 
     def block(self, job: LiveJob) -> None:
-        """Have the job wait for those it names, and join the queue when all of them have come: at once, perhaps."""
+        """Block a job until its dependencies are met, which may be at once."""
         assert job.spec is not None
         job.state = "blocked"
         self._missing[job] = len(job.spec.dependencies)
@@ -104,13 +104,13 @@ class Dependencies:
         self.waiting.setdefault((dependency.job, what), []).append((job, dependency))
 
     def happened(self, job: LiveJob, what: str) -> None:
-        """The job started or ended."""
+        """Resolve the dependencies on the start or the end of a job."""
         waiting = self.waiting
         if not waiting:
             return
         for dependent, dependency in waiting.pop((job.id, what), ()):
             self._come(dependent, dependency, dependency.after != "success" or job.state == "completed")
-        if what == "end":  # a job that ends without having started lets those go that waited for its start
+        if what == "end":  # a job that ends without a start also releases the jobs that wait for its start
             for dependent, dependency in waiting.pop((job.id, "start"), ()):
                 self._come(dependent, dependency, True)
 
@@ -136,14 +136,14 @@ class Dependencies:
         self._missing.pop(job, None)
         self.owner.eligible(job)
 
-    # ------------------------------------------------------------------ to be copied
+    # ------------------------------------------------------------------ snapshots
 
     def to_come(self) -> list[ToCome]:
-        """List the ends of think times, each with the number of its job."""
+        """List the pending ends of think times, each with the number of its job."""
         return [call.to_come("eligible", job.seq) for call, job in self._thinking.items() if job.state == "blocked"]
 
     def waits(self) -> Iterator[tuple[LiveJob, int, Any, str]]:
-        """Iterate over what blocked jobs wait for: (job, which of its dependencies, the other's id, what)."""
+        """Yield the unmet dependencies of blocked jobs: (job, index of the dependency, id of the other job, event)."""
         for (other, what), waiting in self.waiting.items():
             for job, dependency in waiting:
                 if job.state == "blocked" and job.spec is not None:
@@ -155,7 +155,7 @@ class Dependencies:
         waits: Iterable[tuple[int | str, str, LiveJob, int]],
         over: Iterable[tuple[int | str, str]],
     ) -> None:
-        """Know these jobs, who waits for whom, and how those ended that are over, as a snapshot has it."""
+        """Restore jobs, unmet dependencies, and (id, final state) of ended predecessors from a snapshot."""
         for name, state in over:
             gone = self.known[name] = LiveJob(name, -1, 0.0, 1, 0.0, 0.0, 0.0)
             gone.state = state
@@ -169,14 +169,14 @@ class Dependencies:
             self._wait(job, job.spec.dependencies[which], what)
 
     def think_again(self, job: LiveJob, until: float) -> None:
-        """Have a blocked job wait until an instant (s), beside what else it waits for."""
+        """Restore a think time: a blocked job also waits until an instant (s)."""
         self._missing[job] = self._missing.get(job, 0) + 1
         self._think(job, until)
 
     def waiting_report(self) -> Iterator[str]:
-        """Yield one sentence for each job that is blocked."""
+        """Yield one sentence per unmet dependency of a blocked job."""
         for (name, what), waiting in self.waiting.items():
-            known = "which has not" if name in self.known else "which was never submitted"
+            known = f"which is {self.known[name].state}" if name in self.known else "which was never submitted"
             for job, _ in waiting:
                 if job.state == "blocked":
-                    yield f"job {job.id} waits since {job.submit:g} for the {what} of job {name}, {known}"
+                    yield f"job {job.id} has waited since {job.submit:g} s for the {what} of job {name}, {known}"

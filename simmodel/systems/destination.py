@@ -1,4 +1,4 @@
-"""A system as a place of a broker: what can run there, when it would start, and how work is handed over."""
+"""A system as a place of a broker: whether it can run a job, when the job would start, and how it is handed over."""
 
 from __future__ import annotations
 
@@ -28,26 +28,27 @@ INFINITY = float("inf")
 class BrokeredJob(LiveJob):
     """A job that a broker hands to one of several systems.
 
-    ``requested`` is what was asked for, until a cluster takes it over: then it is what it is planned with there.
+    ``requested`` is the requested time until a cluster takes the job over, and from then on the time that this cluster
+    plans with.
 
     Attributes
     ----------
     came
-        the instant at which it was submitted to the broker, in s
+        instant of its submission to the broker, in s
     row
         its row in the broker's record
     limit
-        seconds asked for, where there is no slowdown
+        requested time in s, without any slowdown factor
     home, destination
-        the place it belongs to, and the one it was handed to, or ``None``
+        the place it was submitted to, and the one it was handed to, or ``None``
     family
-        the dependencies among the jobs it came with
+        the dependencies among the jobs of its workload
     below
-        the live work of the system it was handed to, where that has one of its own
+        the live work that the destination created for it, or ``None``
     above
         the job of a broker above that this one stands for, or ``None``
     estimates
-        what the policy was told of places, where it asked
+        the estimates that the policy requested, by place, or ``None``
     """
 
     __slots__ = ("_length", "above", "below", "came", "destination", "estimates", "family", "home", "limit", "row")
@@ -59,7 +60,7 @@ class BrokeredJob(LiveJob):
         self.row = row
         self.came = submit
         self.limit = limit
-        self._length = length  # seconds that it will run, where there is no slowdown: no policy sees them
+        self._length = length  # actual run time in s, without any slowdown factor; hidden from policies
         self.family = family
         self.home: Destination | None = None
         self.destination: Destination | None = None
@@ -73,20 +74,20 @@ class BrokeredJob(LiveJob):
         return self.family.env
 
     def follow(self, live: Any) -> None:
-        """Stand as the live job of the system that it was handed to."""
+        """Take on the state of the live job in the destination."""
         self.state, self.attempts = live.state, live.attempts
         self.started, self.run = live.started, live.run
 
 
 class BrokeredSet(BrokeredJob):
-    """A set of tasks that a broker hands to one of several systems; among jobs it counts as one of one processor.
+    """A task set that a broker hands to one of several systems; counts as a job of one processor.
 
     Attributes
     ----------
     tasks
-        what was submitted
+        the submitted task set
     ended
-        the instant (s) at which all of its tasks were over, or ``None``
+        instant (s) at which the last of its tasks ended, or ``None``
     """
 
     __slots__ = ("ended", "tasks")
@@ -98,7 +99,7 @@ class BrokeredSet(BrokeredJob):
         self.ended: float | None = None
 
     def follow(self, live: LiveWork) -> None:
-        """Stand as the live work of the system that it was handed to."""
+        """Take on the state of the live work in the destination."""
         now = float(self.env.now)
         self.state = "completed" if live.over else "running"
         if self.started is None:
@@ -115,23 +116,23 @@ class Destination:
     system
         any system
     by
-        whether its estimates go by ``"requested"`` or by ``"actual"`` run times
+        the run times that estimates use: ``"requested"`` or ``"actual"``
 
     Attributes
     ----------
     name, system, by
-        of the system, the system, as given
+        name of the system; the system; as passed
     slowdowns
-        what multiplies run and requested times, by the name of the home (``None``: of any other)
+        slowdown factors of run and requested times, by name of the home (``None``: any other home)
     handed
-        (row in the system's record, row in the broker's) of what was handed over
+        (row in the system's record, row in the broker's record) of all work handed over
     """
 
     queues = True
 
     def __init__(self, system: System[Live], by: EstimateBasis = "requested") -> None:
         if by not in ("requested", "actual"):
-            raise InputError(f"by 'requested' or 'actual' expected, found {by!r}")
+            raise InputError(f"must be 'requested' or 'actual', got {by!r}", place="by")
         self.system: System[Any] = system
         self.name = system.name
         self.by = by
@@ -145,64 +146,64 @@ class Destination:
 
     @property
     def capacity(self) -> int:
-        """Processors in all."""
+        """Total number of processors."""
         return self.system.capacity
 
     @property
     def free(self) -> int:
-        """Processors free now."""
+        """Number of free processors."""
         return self.system.free
 
     @property
     def version(self) -> int:
-        """A number that changes with what is free or waits."""
+        """A number that changes whenever free capacity or the queue does."""
         return self.system.version
 
     @property
     def load(self) -> Load:
-        """How loaded the system is."""
+        """Load of the system."""
         return self.system.load
 
     @property
     def running(self) -> RunningBelow:
-        """What runs there."""
+        """The executions that are running, ordered by expected end."""
         return self.system.running
 
     @property
     def queued(self) -> int:
-        """Pieces of work that wait."""
+        """Number of waiting jobs or tasks."""
         return self.load.queued
 
     @property
     def runs(self) -> int:
-        """Pieces of work that run."""
+        """Number of running jobs or tasks."""
         return len(self.running)
 
     @property
     def queued_processors(self) -> int:
-        """Processors that waiting jobs ask for."""
+        """Processors requested by waiting jobs."""
         return sum(int(job.processors) for job in self.system.present() if job.state == "waiting")
 
     @property
     def backlog(self) -> float:
-        """Processor seconds that what runs and waits is still expected to take."""
+        """Expected remaining work of running and waiting jobs, in processor seconds."""
         return self.load.backlog
 
-    # ------------------------------------------------------------------ what can run here
+    # ------------------------------------------------------------------ eligibility
 
     def slowdown(self, job: BrokeredJob) -> float:
-        """Return what multiplies the run and requested times of a job here."""
+        """Return the slowdown factor of a job here."""
         slowdowns = self.slowdowns
         if len(slowdowns) == 1 or job.home is None:
             return slowdowns[None]
         return self.factor(job.home.name)
 
     def factor(self, home: str) -> float:
-        """Return what multiplies the run and requested times of jobs of a home (by its name; empty: none) here."""
+        """Return the slowdown factor here for jobs of a home (its name; empty: no home)."""
         return self.slowdowns.get(home, self.slowdowns[None])
 
     def request(self, job: BrokeredJob) -> Job | TaskSet:
-        """Return the job as it would be submitted here; of tasks, the set as it is."""
+        """Return the job as it would be submitted here; a task set is returned unchanged."""
         if isinstance(job, BrokeredSet):
             return job.tasks
         slowdown = self.slowdown(job)
@@ -217,7 +218,7 @@ class Destination:
         return attrs.evolve(spec, **changed) if changed else spec
 
     def why_not(self, job: BrokeredJob) -> str | None:
-        """Say why the system can never run the job, or ``None``; a pure question."""
+        """Return why the system can never run the job, or ``None``; has no side effects."""
         try:
             return self.system.why_not(self.request(job))
         except InputError as error:
@@ -228,13 +229,13 @@ class Destination:
         return self.why_not(job) is None
 
     def fits(self, job: BrokeredJob) -> bool:
-        """Whether the job could start now; a pure question."""
+        """Whether the job could start now; has no side effects."""
         return self.can_run(job) and self.estimate(job).start <= self.system.env.now
 
-    # ------------------------------------------------------------------ estimates, and handing over
+    # ------------------------------------------------------------------ estimates and handover
 
     def estimate(self, job: BrokeredJob) -> Estimate:
-        """Return when the job would start and how long it would run here, were it handed over now; a pure question."""
+        """Estimate when the job would start here if handed over now, and how long it would run; has no side effects."""
         request = self.request(job)
         try:
             return self.system.estimate(request, self.by)
@@ -249,7 +250,7 @@ class Destination:
         return live
 
     def cancel(self, job: BrokeredJob) -> None:
-        """Withdraw a job that was handed over, or stop it."""
+        """Cancel a job that was handed over: withdraw it if it waits, stop it if it runs."""
         self.system.cancel(job if job.below is None else job.below)
 
 
@@ -261,7 +262,7 @@ def destination_of(system: System[Any], by: EstimateBasis = "requested") -> Dest
     system
         any system
     by
-        whether its estimates use ``"requested"`` or ``"actual"`` run times
+        the run times that estimates use: ``"requested"`` or ``"actual"``
     """
     made: Destination = load(system.destination_class)(system, by)
     return made

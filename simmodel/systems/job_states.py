@@ -1,4 +1,4 @@
-"""Jobs as snapshots hold them, and back."""
+"""Conversion of live jobs to their state in snapshots, and back."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["job_of", "work_of"]
 
 
 def work_of(job: LiveJob, past: Past | None = None) -> WorkState:
-    """Return a job as a snapshot holds it, with what came before its present execution."""
+    """Return the state of a job for a snapshot; ``past`` is its history before the present execution."""
     return WorkState(
         job.id,
         job.seq,
@@ -33,7 +33,7 @@ def work_of(job: LiveJob, past: Past | None = None) -> WorkState:
 
 
 def job_of(work: WorkState, row: int, place: Pool) -> LiveJob:
-    """Return the live job of a row."""
+    """Return the live job of a snapshot state, at a row of the record."""
     duration = work.expected if work.duration is None else work.duration
     job = LiveJob(work.id, row, work.submit, work.processors, work.requested, work.expected, duration)
     job.seq, job.user, job.priority, job.place = work.number, work.user, work.priority, place

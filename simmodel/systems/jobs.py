@@ -1,4 +1,4 @@
-"""Systems that run jobs on pools: all that a small one needs."""
+"""The base class of small systems that run jobs on pools."""
 
 from __future__ import annotations
 
@@ -37,33 +37,33 @@ __all__ = ["Arrival", "JobSystem"]
 
 
 class Arrival(NamedTuple):
-    """A job that is still to be submitted, at an instant (s)."""
+    """A job that will be submitted at an instant (s)."""
 
     at: float
     job: Job
 
 
 class JobSystem(System[LiveJob]):
-    """A system that runs jobs on pools: submission, replay, queue, scheduler, record and report are here.
+    """A system that runs jobs on pools, with submission, replay, queue, scheduler, record and report.
 
-    A small system gives its places; one whose jobs do more than run for their time overrides :meth:`start`.
+    A small system only supplies its places; one whose jobs do more than run for a fixed time overrides :meth:`start`.
 
     Parameters
     ----------
     env
         the environment
     spec
-        the description of the system; it has a ``name``
+        the spec of the system; has a ``name``
     policy
         a name, a policy, or a function of a view
     places
-        pools, where jobs start
+        the pools on which jobs start
     name, rank
-        what reports call it; its turn among schedulers that share an instant
+        name in reports; turn among schedulers that decide at the same instant, lowest first
     record
-        whether to keep what happens, for :meth:`result`
+        whether to keep a record, for :meth:`result`
 
-    A subclass that can be copied names the class of its ``snapshots``: see
+    A subclass with snapshots sets ``snapshots`` to their class: see
     :class:`~simmodel.snapshots.job_system.JobSystemSnapshot`.
 
     >>> from types import SimpleNamespace
@@ -102,12 +102,12 @@ class JobSystem(System[LiveJob]):
         self.changed = []
         self.report = Report()
         self.submitted = 0
-        self.arrivals: dict[int, Arrival] = {}  # still to be submitted by a replay
-        self._offset = 0  # of the numbers of jobs to their rows in the record
-        self._since: float | None = None  # when it went on from a snapshot
-        self._coming = 0  # how many there have been
-        self._planned: dict[LiveJob, list[Occurrence]] = {}  # what is to come of jobs that are not over
-        self._queued_work = 0  # what self.waiting asks for, in units of 2^-20 processor seconds
+        self.arrivals: dict[int, Arrival] = {}  # replayed jobs that have not been submitted, by number
+        self._offset = 0  # number of a job minus its row in the record
+        self._since: float | None = None  # time of the snapshot that it continues from
+        self._coming = 0  # the last number in self.arrivals
+        self._planned: dict[LiveJob, list[Occurrence]] = {}  # pending calls of jobs that have not ended
+        self._queued_work = 0  # expected work of self.waiting, in units of 2^-20 processor seconds
         self.recorder = JobRecorder(env, late=True, places=self.places) if record else None
         self._active = 0
         env.register_waits(self)
@@ -118,15 +118,15 @@ class JobSystem(System[LiveJob]):
     # ------------------------------------------------------------------ submission
 
     def submit(self, work: Job) -> LiveJob:
-        """Submit a job now, whatever its ``submit`` says; the job is an event that happens when it is over.
+        """Submit a job now, ignoring its ``submit``; the returned job is an event that is triggered when it ends.
 
         Raises
         ------
         ImpossibleWork
-            where no place can ever run it
+            if no place can ever run it
         """
         if not isinstance(work, Job):
-            raise InputError(f"a Job expected, found {work!r}")
+            raise InputError(f"must be a Job, got {work!r}", place="work")
         job, reason = self.live(work)
         if reason is not None:
             raise ImpossibleWork(f"{self.name}: job {job.id}: {reason}")
@@ -136,8 +136,9 @@ class JobSystem(System[LiveJob]):
         return job
 
     def live(self, spec: Job) -> tuple[LiveJob, str | None]:
-        """Return the job as it would be, were it submitted now, bound for the first place that can run it, and why none
-        ever can; nothing changes.
+        """Return the live job, bound for the first place that can ever run it, and the reason if none can.
+
+        Has no side effects: the job is not submitted.
         """
         number = self.submitted
         run = float("inf") if spec.run is None else float(spec.run)
@@ -147,8 +148,8 @@ class JobSystem(System[LiveJob]):
         job.seq, job._job, job.user, job.priority = number, spec, spec.user, spec.priority
         job._outcome = "timeout" if limit < run else "completed"
         if spec.body is not None or spec.dependencies:
-            what = "has a body" if spec.body is not None else "waits for other jobs"
-            return job, f"a {self.kind} takes no job that {what}"
+            what = "bodies" if spec.body is not None else "dependencies"
+            return job, f"a {self.kind} does not support jobs with {what}"
         reasons = []
         for place in self.places:
             job.place = place
@@ -160,7 +161,7 @@ class JobSystem(System[LiveJob]):
         return job, "; ".join(dict.fromkeys(reasons))
 
     def take_in(self, job: LiveJob) -> None:
-        """Put a live job into the queue."""
+        """Submit a live job: tell observers, plan its cancellation and put it into the queue."""
         self.tell("job_submitted", job)
         spec = job._job
         if spec is not None and spec.cancel is not None:
@@ -169,23 +170,23 @@ class JobSystem(System[LiveJob]):
         self.scheduler.wake()
 
     def enqueue(self, job: LiveJob) -> None:
-        """Have a job wait."""
+        """Put a job into the queue."""
         self.waiting.add(job)
         self._queued_work += work_units(job.processors, job.expected)
 
     def replay(self, workload: Workload, home: str | None = None) -> Prepared:
-        """Submit the jobs of a workload, each at its instant; returns what was repaired and rejected."""
+        """Submit the jobs of a workload, each at its submit time; return them as prepared, with repairs and rejects."""
         prepared = prepare(workload, max(int(place.capacity) for place in self.places))
         for row, job in specs(workload, prepared, on_nodes=False):
             if job.dependencies and workload.specs is None:
-                prepared.report.repaired["preceding job: not waited for"] += 1
+                prepared.report.repaired["preceding job: dependency ignored"] += 1
                 job = attrs.evolve(job, dependencies=())
             self.expect(Arrival(float(prepared.submit[row]), job))
         self.report += workload.report + prepared.report
         return prepared
 
     def expect(self, arrival: Arrival) -> None:
-        """Have a job submitted at its instant."""
+        """Plan the submission of a job."""
         self._active += 1
         number = self._coming = self._coming + 1
         self.arrivals[number] = arrival
@@ -205,16 +206,16 @@ class JobSystem(System[LiveJob]):
     # ------------------------------------------------------------------ the life of a job
 
     def start(self, work: LiveJob, place: Pool, allocation: Allocation | None = None) -> None:
-        """Start waiting work at a place, which the scheduler has found to fit, and plan its end."""
+        """Start waiting work at a place and plan its end; the scheduler has checked that it fits."""
         run = self.begin(work, place, allocation)
         self.plan(work, self.env.now + work._duration, partial(self.end, run))
 
     def plan(self, job: LiveJob, at: float, call: Callable[[], object]) -> None:
-        """Call at an instant (s), unless the job is over by then."""
+        """Call at an instant (s), unless the job has ended by then."""
         self._planned.setdefault(job, []).append(self.env.call_at(at, call))
 
     def begin(self, job: LiveJob, place: Pool, allocation: Allocation | None = None) -> Run:
-        """Take a job out of the queue, and what it asks for from the place; returns its execution."""
+        """Take a job out of the queue and its request from the place; return its execution."""
         self._leave(job)
         now = float(self.env.now)
         run = Run(job, place, now, now + job.expected, place.take(job, allocation))
@@ -229,7 +230,7 @@ class JobSystem(System[LiveJob]):
         self._queued_work -= work_units(job.processors, job.expected)
 
     def end(self, run: Run, status: str | None = None) -> None:
-        """End an execution: give back what it holds; nothing happens where it has ended already."""
+        """End an execution and release its grant; has no effect if it has ended already."""
         job = run.job
         if job.run is not run:
             return
@@ -242,7 +243,7 @@ class JobSystem(System[LiveJob]):
         self.scheduler.wake()
 
     def over(self, job: LiveJob) -> None:
-        """Note that a job is over, however it ended."""
+        """Finish a job that has ended: withdraw its pending calls, trigger its event and tell the systems above."""
         for planned in self._planned.pop(job, ()):
             if planned.callbacks is not None:
                 self.env.withdraw(planned)
@@ -253,7 +254,7 @@ class JobSystem(System[LiveJob]):
             call()
 
     def cancel(self, work: LiveJob) -> None:
-        """Withdraw a job that waits, or stop one that runs; one that is over stays as it is."""
+        """Withdraw a waiting job or stop a running one; has no effect on a job that has ended."""
         if work.run is not None:
             self.end(work.run, "cancelled")
         elif work.state == "waiting":
@@ -263,7 +264,7 @@ class JobSystem(System[LiveJob]):
             self.over(work)
 
     def tell(self, hook: str, *what: Any) -> None:
-        """Tell observers, and the system's own record."""
+        """Tell observers and the system's own recorder."""
         for call in self.env.hooks(hook):
             call(*what)
         own = heard(self.recorder, hook)
@@ -273,19 +274,19 @@ class JobSystem(System[LiveJob]):
     # ------------------------------------------------------------------ as a place
 
     def why_not(self, work: Job) -> str | None:
-        """Say why no place of the system can ever run the job, or ``None``; a pure question."""
+        """Return why no place of the system can ever run the job, or ``None``; has no side effects."""
         return self.live(work)[1]
 
     def estimate(self, work: Job, by: EstimateBasis = "requested") -> Estimate:
-        """Return when a job would start and how long it would run (s), by the expected ends of what runs and waits.
+        """Estimate when a job would start and how long it would run (s), from the expected ends of all earlier jobs.
 
-        Every job is taken to start as soon as it fits, none before those that came before it; a kind of system whose
-        policy goes otherwise says so in a method of its own. ``by`` changes nothing here.
+        Assumes that jobs start in order of arrival, each as soon as it fits; a system with another policy may override
+        this method. ``by`` is ignored.
 
         Raises
         ------
         ImpossibleWork
-            where no place can ever run it
+            if no place can ever run it
 
         >>> from types import SimpleNamespace
         >>> from simmodel.resources import CountPool
@@ -309,27 +310,27 @@ class JobSystem(System[LiveJob]):
 
     @property
     def load(self) -> Load:
-        """How loaded it is."""
+        """Load of the system."""
         return Load(self.free, len(self.waiting), self._queued_work, self.running.work(self.env.now))
 
-    # ------------------------------------------------------------------ who is stuck, and what happened
+    # ------------------------------------------------------------------ reports
 
     def waiting_report(self) -> Iterator[str]:
-        """Yield one sentence for each job that waits."""
+        """Yield one sentence per waiting job."""
         for job in self.waiting:
             place = job.place
             yield (
-                f"job {job.id} waits for {job.processors} processors of {place.name} since {job.submit:g}; "
+                f"job {job.id} has waited for {job.processors} processors of {place.name} since {job.submit:g} s; "
                 f"{place.free} of {place.capacity} are free"
             )
 
     def result(self, name: str | None = None) -> Result:
-        """Return what has happened so far; ``name`` is what tables and plots call it.
+        """Return the result so far; ``name`` is its name in tables and plots.
 
         Raises
         ------
         InputError
-            where the system was told to keep no record
+            if the system keeps no record
         """
         if self.recorder is None:
             raise InputError(f"{self.name}: cannot return a result: built with record=False")
@@ -348,19 +349,19 @@ class JobSystem(System[LiveJob]):
     # ------------------------------------------------------------------ snapshots
 
     def own_state(self) -> Mapping[str, Any]:
-        """Return what the class of snapshots has beside the fields of a system of jobs, by name."""
+        """Return the additional fields of the class of ``snapshots``, by name."""
         return {}
 
     def snapshot(self) -> JobSystemSnapshot:
-        """Return the state of the system as a plain value, from which a simulation can go on.
+        """Return the state of the system as a plain value from which a simulation can continue.
 
         Raises
         ------
         SnapshotError
-            where the kind of system has no class of ``snapshots``, or the policy cannot be copied
+            if the system has no class of ``snapshots``, or its policy cannot be copied
         """
         if self.snapshots is None:
-            raise SnapshotError(f"a {self.kind} has no snapshots")
+            raise SnapshotError(f"a {self.kind} does not support snapshots")
         runs = sorted([run for place in self.places for run in place.running], key=lambda run: (run.started, run.entry))
         return self.snapshots(
             name=self.name,
@@ -384,24 +385,24 @@ class JobSystem(System[LiveJob]):
         return work_of(self.live(arrival.job)[0])._replace(submit=arrival.at)
 
     def planned_end(self, run: Run) -> float:
-        """Return the instant (s) at which an execution will end, where nothing comes between."""
+        """Return the planned end of an execution (s)."""
         return run.started + run.job._duration
 
     @classmethod
     def from_snapshot(cls, env: Environment, snapshot: JobSystemSnapshot, policy: PolicyLike | None = None) -> Self:
-        """Return a system that goes on where a snapshot was taken; its record has what was not over then.
+        """Return a system that continues from a snapshot; its record holds the jobs that had not ended.
 
         Parameters
         ----------
         env
-            an environment whose time is that of the snapshot
+            an environment at the time of the snapshot
         policy
-            default: that of the snapshot; one of the same name remembers what that one did
+            default: that of the snapshot; a policy of the same name inherits its memory
 
         Raises
         ------
         InputError
-            where the time is another, or the policy is not known by a name
+            if the environment is at another time, or the policy is unknown or must be passed
         """
         check_instant(env, snapshot)
         system = cls(env, snapshot.platform, chosen_policy(snapshot, policy), name=snapshot.name)  # type: ignore[call-arg]
@@ -412,7 +413,7 @@ class JobSystem(System[LiveJob]):
         return system
 
     def go_on(self, snapshot: JobSystemSnapshot) -> None:
-        """Take in what runs, waits and is to come in a snapshot."""
+        """Restore the running, waiting and arriving jobs of a snapshot."""
         works = sorted(snapshot.works, key=lambda work: work.number)
         places = {place.name: place for place in self.places}
         jobs = {work.number: job_of(work, row, places[work.place]) for row, work in enumerate(works)}

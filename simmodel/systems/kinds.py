@@ -1,6 +1,6 @@
-"""The kinds of system: what simulations, scenarios, what-ifs, brokers and commands know about each.
+"""The registry of the kinds of system, which simulations, scenarios, what-ifs, brokers and commands go through.
 
-A kind is registered once; nothing outside asks which one it deals with.
+Each kind is registered once; no code outside its package tests for it.
 """
 
 from __future__ import annotations
@@ -56,23 +56,23 @@ class Kind:
     Parameters
     ----------
     name
-        how descriptions and snapshots give it
+        its name in specs and snapshots
     spec, system, snapshot
-        the classes of its spec, of the live system and of its snapshot (or ``"module:Class"``; ``None``: it has none)
+        the classes of its specs, live systems and snapshots (or ``"module:Class"``; ``None``: no snapshots)
     options
-        the class of the options that its systems take besides a policy
+        the class of the options of its systems
     inputs
-        what simulate() takes besides, to complete the description or the workload
+        further arguments of simulate(), which complete the spec or the workload
     policy
-        the policy of systems that are given none
+        the default policy
     work
-        what it runs: ``"jobs"`` or ``"tasks"``
+        the work that it runs: ``"jobs"`` or ``"tasks"``
     """
 
     asks: ClassVar[tuple[Decides, ...]] = ("jobs",)
-    """What its policies may decide."""
+    """The values of ``Policy.decides`` that it accepts."""
     homes: ClassVar[bool] = False
-    """Whether work may belong to one of the places."""
+    """Whether a place can be the home of work."""
 
     name: str
     spec: type[Any]
@@ -89,21 +89,21 @@ class Kind:
         return load(self.snapshot)
 
     def read_options(self, values: Mapping[str, Any]) -> Options:
-        """Return the options that a user gives by name; raises ``InputError`` where one is not known."""
+        """Return the options with these values, by name; raises ``InputError`` if a name is unknown."""
         return self.options.of(values)
 
     def option_names(self, spec: Any) -> list[str]:
-        """Return the names of the options that a system of a description takes."""
+        """Return the names of the options of a system with this spec."""
         return self.options.names()
 
     def work_of(self, spec: Any) -> Literal["jobs", "tasks"]:
-        """Return what a system of a description runs."""
+        """Return whether a system with this spec runs ``"jobs"`` or ``"tasks"``."""
         return self.work
 
     def read_work(
         self, given: GivenWork, spec: Any, seed: int, inputs: Mapping[str, Any] = MappingProxyType({})
     ) -> tuple[Submissions, Any]:
-        """Return what users give as a workload of a system, and its description as that and the inputs complete it."""
+        """Return the submissions of a workload, and the spec as completed by the workload and the inputs."""
         return read_submissions(self.work_of(spec), given, seed=seed), spec
 
     def build(
@@ -121,21 +121,21 @@ class Kind:
         Parameters
         ----------
         policies
-            of the places below, where they are systems: one for all, or by name
+            policies of the places, if these are systems: one for all, or by name
         name
-            what reports call it; default: as its description says
+            name in reports; default: that of the spec
         """
         _no_places(policies, self.name)
         given = {"name": name} if name is not None else {}
         return self.system(env, spec, policy, **given, **options.values())  # type: ignore[call-arg]
 
     def policy_of(self, snapshot: Snapshot, given: PolicyLike | None = None) -> Policy:
-        """Return a policy to go on from a snapshot with, nothing remembered: the one given, or the snapshot's own.
+        """Return the given policy, or else that of a snapshot, without its memory.
 
         Raises
         ------
         InputError
-            where it is not known, or none is given and the snapshot's own was given as an object
+            if the policy is unknown, or none is given and that of the snapshot was passed as an object
         """
         found = policy(chosen_policy(snapshot, given))
         check_decides(found, self.asks, f"the {self.name}")
@@ -144,7 +144,7 @@ class Kind:
     def restore(
         self, env: Environment, snapshot: Snapshot, policy: PolicyLike | None = None, *, policies: GivenPolicies = None
     ) -> System[Any]:
-        """Return a live system that goes on from a snapshot, under the snapshot's policy unless another is given."""
+        """Return a live system that continues from a snapshot, under the given policy or else that of the snapshot."""
         _no_places(policies, self.name)
         return self.system.from_snapshot(env, snapshot, policy)
 
@@ -152,24 +152,24 @@ class Kind:
 _KINDS = Entries[Kind](_BUILT_IN)
 
 GivenPolicies: TypeAlias = "PolicyLike | Mapping[str, PolicyLike] | None"
-"""The policies of the places below a broker: one for all, or by path."""
+"""The policies of the places of a broker: one for all, or by path."""
 
 
 def _no_places(policies: GivenPolicies, kind: str) -> None:
     if policies is not None:
-        raise InputError(f"policies: the places of a {kind} take none; a policy is its own")
+        raise InputError(f"must be None for a {kind}, whose places have no policies", place="policies")
 
 
 def register_kind(kind: Kind) -> Kind:
-    """Make a kind of system known: to simulate(), scenarios, what-ifs, brokers, documents and commands.
+    """Register a kind of system for use by simulate(), scenarios, what-ifs, brokers, documents and commands.
 
     Raises
     ------
     ValueError
-        where another kind has its name
+        if another kind has its name
     """
     if kind.name in _KINDS and _KINDS[kind.name] is not kind:
-        raise ValueError(f"kind {kind.name!r} is registered already")
+        raise ValueError(f"duplicate kind {kind.name!r}")
     _KINDS[kind.name] = kind
     SPECS[kind.name] = kind.spec
     return kind
@@ -185,7 +185,7 @@ def kinds() -> dict[str, Kind]:
 
 
 def added_kinds() -> list[Kind]:
-    """Return the kinds that were registered beside the package's own, without importing those."""
+    """Return the custom kinds, without importing the built-in ones."""
     return [_KINDS[name] for name in _KINDS if name not in _BUILT_IN]
 
 
@@ -195,7 +195,7 @@ def kind_named(name: str) -> Kind:
     Raises
     ------
     InputError
-        where there is none
+        if the name is unknown
 
     >>> kind_named("machine").policy
     'hrr'
@@ -206,7 +206,7 @@ def kind_named(name: str) -> Kind:
 
 
 def kind_of(spec: Any) -> Kind | None:
-    """Return the kind of system that a description describes, ``None`` where it is no description.
+    """Return the kind of system of a spec, or ``None`` if the argument is not a spec.
 
     >>> from simmodel.platform import ClusterSpec
     >>> kind_of(ClusterSpec.simple(4)).name
@@ -217,32 +217,32 @@ def kind_of(spec: Any) -> Kind | None:
 
 
 def kind_of_snapshot(snapshot: Snapshot) -> Kind:
-    """Return the kind of system that a snapshot is of.
+    """Return the kind of system of a snapshot.
 
     Raises
     ------
     InputError
-        where it is no snapshot, or of a kind that is not known
+        if the argument is not a snapshot, or its kind is unknown
     """
     if not isinstance(snapshot, Snapshot):
-        raise InputError(f"a snapshot, or a file of one, expected, found {snapshot!r}")
+        raise InputError(f"must be a snapshot or a snapshot file, got {snapshot!r}", place="snapshot")
     return kind_named(snapshot.system)
 
 
 def snapshot_in(given: object) -> Snapshot | None:
-    """Return the snapshot that stands in the place of a description, ``None`` where none does."""
+    """Return the argument if it is a snapshot, else ``None``."""
     return given if isinstance(given, Snapshot) else None
 
 
 def kind_of_platform(platform: SystemSpec | Snapshot | None) -> Kind:
-    """Return the kind of system that a description or a snapshot is of; of neither: a cluster, as of a log."""
+    """Return the kind of system of a spec or a snapshot; for anything else that of clusters, as for a bare log."""
     if isinstance(platform, Snapshot):
         return kind_of_snapshot(platform)
     return kind_of(platform) or kind_named("cluster")
 
 
 def work_of(platform: SystemSpec | Snapshot | None) -> Literal["jobs", "tasks"]:
-    """Return what a system runs, of its description or snapshot.
+    """Return whether the system of a spec or a snapshot runs ``"jobs"`` or ``"tasks"``.
 
     >>> from simmodel.platform import ClusterSpec
     >>> work_of(ClusterSpec.simple(4))

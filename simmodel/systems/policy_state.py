@@ -1,4 +1,4 @@
-"""What a policy remembers: kept by a snapshot, and given to the scheduler that goes on from it."""
+"""The memory of policies in snapshots: how it is saved, and restored in the scheduler that continues."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["check_instant", "chosen_policy", "policy_state", "remember", "stream
 
 
 def policy_state(scheduler: Scheduler) -> PolicyState:
-    """Return the policy of a scheduler with what it remembers and when it wants to be asked.
+    """Return the policy of a scheduler with its memory, and whether it is due to be asked.
 
     Raises
     ------
     SnapshotError
-        where what it remembers is not of plain values
+        if its memory does not consist of plain values
 
     >>> from simmodel import Environment
     >>> from simmodel import Cluster
@@ -41,26 +41,26 @@ def policy_state(scheduler: Scheduler) -> PolicyState:
 
 
 def chosen_policy(snapshot: Snapshot, policy: PolicyLike | None) -> str | Policy:
-    """Return the policy to go on with: a name, or a policy with nothing remembered.
+    """Return the policy to continue with: the snapshot's name for it, or the given policy without its memory.
 
     Raises
     ------
     InputError
-        where none is given and that of the snapshot is not known by a name
+        if none is given and that of the snapshot was passed as an object
     """
     if policy is None:
         if snapshot.policy.known_as is None:
             raise InputError(
-                f"the policy {snapshot.policy.name!r} was given as an object: give it again, to go on from the snapshot"
+                f"policy {snapshot.policy.name!r} was passed as an object: pass it again to continue from the snapshot"
             )
         return snapshot.policy.known_as
     return unused(policy)
 
 
 def remember(scheduler: Scheduler, given: PolicyState) -> bool:
-    """Have the policy of a scheduler remember what it did; return whether it is the one of the snapshot.
+    """Restore the memory of a scheduler's policy; return whether it has the name of the saved one.
 
-    Another one remembers nothing, and is asked at once.
+    A policy of another name starts without memory and is asked at once.
     """
     if scheduler.policy_name != given.name:
         scheduler.wake()
@@ -74,13 +74,13 @@ def remember(scheduler: Scheduler, given: PolicyState) -> bool:
 
 
 def check_instant(env: Environment, snapshot: Snapshot) -> None:
-    """Raise ``InputError`` unless the time of an environment is that of a snapshot."""
+    """Raise ``InputError`` unless an environment is at the time of a snapshot."""
     if env.now != snapshot.now:
-        raise InputError(f"an environment at {snapshot.now:g} s expected, as the snapshot, found one at {env.now:g} s")
+        raise InputError(f"must be {snapshot.now:g} s, the time of the snapshot, got {env.now:g} s", place="env.now")
 
 
 def stream_states(env: Environment, prefix: str = "") -> tuple[tuple[str, dict[str, Any]], ...]:
-    """Return the random streams of an environment whose names begin so, with their states, by name."""
+    """Return (name, state) of the random streams of an environment whose names start with a prefix, by name."""
     return tuple(
         (name, dict(stream.bit_generator.state))
         for name, stream in sorted(env._streams.items())

@@ -1,6 +1,6 @@
-"""What a simulation submits: logs of jobs with their homes, or sets of tasks with their instants.
+"""The work that a simulation submits: logs of jobs with their homes, or task sets with their submit times.
 
-Each part is kept in a scenario as the text that names it, or as columns where it is small enough.
+A scenario stores each part as its name or path, or else as columns if it is small enough.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import attrs
 
-from simmodel.errors import InputError, Plain
+from simmodel.errors import InputError, Plain, unknown
 from simmodel.systems.system import Live
 from simmodel.work.job import Job
 from simmodel.work.workload import Workload
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 __all__ = ["INLINE", "GivenTasks", "GivenWork", "Logs", "Submissions", "Tasks", "read_submissions"]
 
 INLINE = 100_000
-"""Jobs or tasks that no file holds, kept in the scenario itself."""
+"""Maximum number of jobs or tasks without a source file that a scenario stores."""
 
 GivenTasks: TypeAlias = (
     "TaskSet | Workflow | str | Path | Iterable[TaskSet | Workflow | tuple[float, TaskSet | Workflow]]"
 )
 GivenJobs = Workload | Job | str | Path | Iterable[Job] | Iterable[Workload | str | Path] | Mapping[str | None, Any]
 GivenWork: TypeAlias = "GivenJobs | GivenTasks"
-"""What users may give as a workload: see :func:`~simmodel.runs.simulating.simulate`."""
+"""Accepted workloads: see :func:`~simmodel.runs.simulating.simulate`."""
 
 
 class Submissions:
-    """What a simulation submits to a system."""
+    """The work that a simulation submits to a system."""
 
     what: ClassVar[Literal["jobs", "tasks"]]
 
@@ -46,27 +46,27 @@ class Submissions:
 
     @property
     def title(self) -> str:
-        """What a progress bar calls it."""
+        """Title of its progress bar."""
         raise NotImplementedError
 
     def submit_to(self, system: System[Live]) -> None:
-        """Have all of it submitted, each part at its instant.
+        """Plan the submission of each part at its instant.
 
         Raises
         ------
         InputError
-            where an instant is past
+            if an instant is in the past
         """
         raise NotImplementedError
 
     def document(self) -> list[dict[str, Any]]:
-        """Return plain values that say what it is, as a scenario keeps them."""
+        """Return the plain values that a scenario stores for it."""
         raise NotImplementedError
 
 
 @attrs.frozen
 class Log:
-    """A workload, the place it belongs to (``None``: no place), and the text that names it, where one does."""
+    """A workload, its home (or ``None``), and the name or path that it was loaded from (or ``None``)."""
 
     workload: Workload
     home: str | None = None
@@ -86,24 +86,24 @@ class Logs(Submissions):
 
     @property
     def title(self) -> str:
-        """The names of the workloads."""
+        """Names of the workloads."""
         return ", ".join(log.workload.name for log in self.logs) or "jobs"
 
     def submit_to(self, system: System[Live]) -> None:
-        """Have each job submitted at its instant."""
+        """Plan the submission of each job at its submit time."""
         now = system.env.now
         for log in self.logs:
             submit = log.workload["submit"]
             if (submit < now).any():
                 row = int((submit < now).argmax())
                 raise InputError(
-                    f"arrivals at or after {now:g} s, the instant of the snapshot, expected, found job "
-                    f"{log.workload['job'][row]} at {submit[row]:g} s"
+                    f"must be submitted at or after {now:g} s, the current time, got {submit[row]:g} s",
+                    place=f"job {log.workload['job'][row]}",
                 )
             system.replay(log.workload, log.home)
 
     def document(self) -> list[dict[str, Any]]:
-        """Return the text, or the columns, of each workload."""
+        """Return the source or the columns of each workload."""
         return [
             ({} if log.home is None else {"home": log.home})
             | (_inlined(log.workload) if log.source is None else {"source": log.source})
@@ -112,7 +112,7 @@ class Logs(Submissions):
 
 
 def _inlined(log: Workload) -> dict[str, Any]:
-    """Return a workload as plain values, with its columns where it is small enough and they say all of it."""
+    """Return a workload as plain values; with its columns, if it is small and they describe it completely."""
     described: dict[str, Any] = {"name": log.name, "jobs": len(log)}
     if log.specs is None and len(log) <= INLINE:
         described["columns"] = {key: log[key].tolist() for key in log.table.names}
@@ -121,7 +121,7 @@ def _inlined(log: Workload) -> dict[str, Any]:
 
 
 def workload_of(given: GivenWork) -> Log:
-    """Return the workload that is given as one, as jobs, as a name or as a file."""
+    """Return the workload given as a Workload, as jobs, by name or as a file."""
     if isinstance(given, Workload):
         return Log(given)
     if isinstance(given, (str, Path)):
@@ -131,27 +131,27 @@ def workload_of(given: GivenWork) -> Log:
     found: list[object] = list(given) if isinstance(given, Iterable) else [given]
     jobs = [job for job in found if isinstance(job, Job)]
     if len(jobs) < len(found):
-        raise InputError(f"a workload, jobs, a name or a path expected, found {given!r}")
+        raise InputError(f"must be a workload, jobs, a name or a path, got {given!r}", place="workload")
     return Log(Workload.from_jobs(jobs))
 
 
 def _logs(given: GivenWork, homes: Sequence[str]) -> list[Log]:
-    """Return the workloads that are given: one; or several, by their places or in the order of these."""
+    """Return the given workloads: one, or several, by home or in the order of the places."""
     if isinstance(given, Mapping):
         for home in given:
             if home is not None and home not in homes:
-                raise InputError(f"workloads by the name of their place expected ({', '.join(homes)}), found {home!r}")
+                raise unknown("place", str(home), homes)
         return [attrs.evolve(workload_of(each), home=home) for home, each in given.items()]
     if isinstance(given, (list, tuple)) and given and homes and not any(isinstance(each, Job) for each in given):
         if len(given) > len(homes):
-            raise InputError(f"at most {len(homes)} workloads expected, one a place, found {len(given)}")
+            raise InputError(f"must be at most {len(homes)}, one per place, got {len(given)}", place="workloads")
         return [attrs.evolve(workload_of(each), home=home) for home, each in zip(homes, given, strict=False)]
     return [workload_of(given)]
 
 
 @attrs.frozen
 class Tasks(Submissions):
-    """Sets of tasks, each with the instant (s) of its submission."""
+    """Task sets, each with the instant (s) of its submission."""
 
     what = "tasks"
 
@@ -163,16 +163,16 @@ class Tasks(Submissions):
 
     @property
     def title(self) -> str:
-        """The names of the sets."""
+        """Names of the sets."""
         return ", ".join(dict.fromkeys(tasks.name for _, tasks in self.sets)) or "tasks"
 
     def submit_to(self, system: System[Live]) -> None:
-        """Have each set submitted at its instant."""
+        """Plan the submission of each set at its instant."""
         for at, tasks in self.sets:
             system.submit(tasks, at=at)
 
     def document(self) -> list[dict[str, Any]]:
-        """Return the text of all sets, or the columns of each."""
+        """Return the source of all sets, or the columns of each."""
         if self.source is not None:
             return [{"source": self.source}]
         if len(self) > INLINE:
@@ -187,7 +187,7 @@ _COLUMNS = (
 
 
 def set_columns(tasks: TaskSet) -> dict[str, Any]:
-    """Return the columns of a set of tasks as plain values, but for those that it has not."""
+    """Return the columns of a task set as plain values, without the missing ones."""
     columns = {name: getattr(tasks, name) for name in _COLUMNS}
     if isinstance(tasks.ids, range):
         del columns["ids"]
@@ -196,7 +196,7 @@ def set_columns(tasks: TaskSet) -> dict[str, Any]:
 
 
 def _tasks(given: GivenWork, seed: int, machine: MachineSpec | None, config: HetSimConfig | None) -> Tasks:
-    """Return the task sets with the instants of their submission."""
+    """Return the given task sets with their submit times."""
     if isinstance(given, (str, Path)):
         from simmodel.catalogue import load_tasks
 
@@ -208,17 +208,20 @@ def _tasks(given: GivenWork, seed: int, machine: MachineSpec | None, config: Het
     if isinstance(given, (TaskSet, Workflow)):
         return Tasks([(0.0, TaskSet.of(given))])
     if isinstance(given, (Workload, Mapping)):
-        raise InputError(f"a workflow, tasks, a name or a path expected, found {given!r}: machines run tasks, not jobs")
+        raise InputError(
+            f"must be workflows, task sets, a name or a path (machines run tasks, not jobs), got {given!r}",
+            place="workload",
+        )
     found: list[tuple[float, TaskSet]] = []
     for each in given if isinstance(given, Iterable) else [given]:
         at, tasks = each if isinstance(each, tuple) and len(each) == 2 else (0.0, each)
         if not isinstance(tasks, (TaskSet, Workflow)):
-            raise InputError(f"a workflow, tasks, a name or a path expected, found {tasks!r}")
+            raise InputError(f"must be workflows, task sets, a name or a path, got {tasks!r}", place="workload")
         if isinstance(at, bool) or not isinstance(at, (int, float)) or not 0 <= at < float("inf"):
-            raise InputError(f"an instant of zero or more expected, found {at!r}", place=f"submission of {tasks.name}")
+            raise InputError(f"must be an instant >= 0 s, got {at!r}", place=f"submission of {tasks.name}")
         found.append((float(at), TaskSet.of(tasks)))
     if not found:
-        raise InputError("at least one workflow or task set expected, found none")
+        raise InputError("must contain at least one workflow or task set", place="workload")
     return Tasks(found)
 
 
@@ -231,23 +234,23 @@ def read_submissions(
     machine: MachineSpec | None = None,
     config: HetSimConfig | None = None,
 ) -> Submissions:
-    """Return what users give as a workload.
+    """Return the submissions of a given workload.
 
     Parameters
     ----------
     what
-        ``"jobs"`` or ``"tasks"``: what the system runs
+        the work that the system runs: ``"jobs"`` or ``"tasks"``
     given
         one workload or several; objects, names or files
     homes
-        the names of the places that a workload may belong to
+        names of the places that can be homes of workloads
     seed, machine, config
-        of tasks that are drawn: see :func:`~simmodel.catalogue.tasks`
+        for generated tasks: see :func:`~simmodel.catalogue.load_tasks`
 
     Raises
     ------
     InputError
-        where it is something else
+        if the workload is anything else
 
     >>> from simmodel import TaskSet
     >>> len(read_submissions("tasks", [(5.0, TaskSet([3.0, 4.0]))]))
@@ -257,12 +260,12 @@ def read_submissions(
 
 
 def submissions_of_document(what: str, parts: Sequence[Mapping[str, Plain]]) -> GivenWork:
-    """Return the workload that a scenario holds, as :func:`read_submissions` takes it.
+    """Return the workload stored in a scenario, as accepted by :func:`read_submissions`.
 
     Raises
     ------
     InputError
-        where the scenario does not hold all of it
+        if the scenario does not store all of it
 
     >>> from simmodel import TaskSet
     >>> work = Tasks([(5.0, TaskSet([3.0, float("nan")], run_on=[None, {"gpu": 2}], parents=[(), (0,)]))])
@@ -284,25 +287,25 @@ def _log_of(part: Mapping[str, Plain]) -> Workload | str:
         return str(part["source"])
     if "columns" not in part:
         raise InputError(
-            f"the workload {part['name']!r} was made in Python or is large, and is not in the scenario: "
-            "give it to run(workload=...)"
+            f"workload {part['name']!r} is not stored in the scenario (made in Python, or too large): "
+            "pass it as run(workload=...)"
         )
-    said: Mapping[str, Any] = part
-    return Workload(said["columns"], name=said["name"], processors=said.get("processors"))
+    values: Mapping[str, Any] = part
+    return Workload(values["columns"], name=values["name"], processors=values.get("processors"))
 
 
 def _set_of(part: Mapping[str, Plain]) -> tuple[float, TaskSet]:
     if "run" not in part:
         raise InputError(
-            f"the work {part['name']!r} has {part['tasks']:,} tasks, and is not in the scenario: give it to "
-            "run(workload=...)"
+            f"workload {part['name']!r} is not stored in the scenario ({part['tasks']:,} tasks are too many): "
+            "pass it as run(workload=...)"
         )
     at: Any = part["at"]
     return at, set_of_columns(part)
 
 
 def set_of_columns(part: Mapping[str, Plain]) -> TaskSet:
-    """Return the set of tasks of such columns (see :func:`set_columns`)."""
+    """Return the task set of the columns that :func:`set_columns` returned."""
     from simmodel.work.taskset import TaskSet
 
     columns: dict[str, Any] = {name: part[name] for name in _COLUMNS if name in part}
@@ -310,5 +313,5 @@ def set_of_columns(part: Mapping[str, Plain]) -> TaskSet:
     for name in ("implementations", "inputs", "outputs", "parents"):
         if name in columns:
             columns[name] = [None if value is None else tuple(value) for value in columns[name]]
-    columns.setdefault("parents", [()] * len(columns["run"]))  # none, whatever the data say
+    columns.setdefault("parents", [()] * len(columns["run"]))  # else derived from the data
     return TaskSet(columns.pop("run"), **columns)

@@ -1,7 +1,7 @@
-"""A system: places under one scheduler, and the life of work between them.
+"""The base class of systems: places under one scheduler, and the life of work on them.
 
-Clusters, machines and brokers are systems, and so is whatever a user derives from :class:`System`. A system is a place
-itself: a broker stands over systems of any kind.
+Clusters, machines and brokers are systems, and so is any user's subclass of :class:`System`. A system is itself a
+place: a broker distributes work over systems of any kind.
 """
 
 from __future__ import annotations
@@ -30,14 +30,15 @@ Live = TypeVar("Live")
 """Live work: jobs or tasks."""
 
 EstimateBasis = Literal["requested", "actual"]
-"""Whether estimates go by the run times that were requested, which a scheduler can know, or by those to come."""
+"""The run times that estimates use: requested ones, which a scheduler knows, or actual ones, which it does not."""
 
 
 class Timing(NamedTuple):
-    """When a system decides and takes work in; systems that decide once an instant go with all others.
+    """When a system decides and handles events within an instant.
 
-    ``by_event``: inside each submission and each end, not once an instant; ``submits`` and ``ends``: the priorities in
-    SimPy's queue of submissions and ends of one instant, lower first.
+    ``by_event``: after each submission and each end, instead of once per instant; ``submits`` and ``ends``: the
+    priorities of submissions and ends in SimPy's event queue, lowest first. Systems that decide once per instant
+    combine with all others.
     """
 
     by_event: bool = False
@@ -46,9 +47,9 @@ class Timing(NamedTuple):
 
 
 class Offers(NamedTuple):
-    """What jobs may ask for beside processors and time: identified nodes, and these queues and partitions by name.
+    """What jobs may request in addition to processors and time: identified nodes, queues and partitions by name.
 
-    What a log says of others is left out; where there are no names, all of it is ignored.
+    Unknown queues and partitions in a log are ignored; all are, if there are no names.
     """
 
     nodes: bool = False
@@ -57,7 +58,7 @@ class Offers(NamedTuple):
 
 
 class RunningBelow:
-    """What runs in several places, as one place shows it: ordered by expected end."""
+    """The running work of several places, ordered by expected end, with the interface of one place's."""
 
     __slots__ = ("_places",)
 
@@ -65,11 +66,11 @@ class RunningBelow:
         self._places = tuple(places)
 
     def entries(self) -> list[tuple[float, int, Any, Any]]:
-        """Return (expected end in s, start number, processors, run) of each, in order."""
+        """Return (expected end in s, start number, processors, run) of each execution, in order."""
         return sorted((entry for place in self._places for entry in place.running.entries()), key=lambda e: e[:2])
 
     def work(self, now: float) -> int:
-        """Return what is expected of it from an instant (s) on, in units of 2^-20 processor seconds."""
+        """Return the expected work from an instant (s) on, in units of 2^-20 processor seconds."""
         entries = (entry for place in self._places for entry in place.running.entries())
         return sum(work_units(processors, end - now) for end, _, processors, _ in entries)
 
@@ -81,28 +82,29 @@ class RunningBelow:
 
 
 class System(Generic[Live]):
-    """Places under one scheduler, and the life of work between them: what every kind of system has.
+    """Places under one scheduler, and the life of work on them: the base class of every kind of system.
 
-    A small system that runs jobs derives from :class:`~simmodel.systems.jobs.JobSystem`, which has all of it.
+    To write a small system that runs jobs, derive from :class:`~simmodel.systems.jobs.JobSystem`, which is complete.
 
     Attributes
     ----------
     kind
-        the name of the kind of system, as descriptions and snapshots give it
+        name of the kind of system in specs and snapshots
     work
-        what it runs: ``"jobs"`` or ``"tasks"``
+        the work that it runs: ``"jobs"`` or ``"tasks"``
     timing, rank
-        when in an instant it decides and takes work in; its turn among schedulers that share an instant
+        when it decides and handles events within an instant; its turn among schedulers that decide at the same
+        instant, lowest first
     env, spec, name
-        the environment; what the system was built from; what reports call it
+        the environment; the spec that the system was built from; its name in reports
     places
-        where work can start
+        the places on which work starts
     view, scheduler
-        what its policy sees; who asks it
+        the view that its policy gets; the process that asks the policy
     changed
-        functions without arguments, called when work has started or ended: a system above may decide anew
+        functions without arguments, called when work has started or ended, so that a system above may decide again
     submitted
-        the number of the next submission
+        number of the next submission
     """
 
     kind: ClassVar[str]
@@ -121,89 +123,89 @@ class System(Generic[Live]):
     scheduler: Scheduler
     changed: list[Callable[[], object]]
     submitted: int
-    _active: int  # submitted or still to arrive, and not over
+    _active: int  # submitted or still to arrive, and not ended
     _idle: Event | None = None
 
-    # ------------------------------------------------------------------ what a kind of system writes
+    # ------------------------------------------------------------------ to be written by each kind of system
 
     submit: Callable[..., Any]
-    """``submit(work)``: submit work now; what is returned is an event that happens when the work is over."""
+    """``submit(work)``: submit work now; return an event that is triggered when the work ends."""
 
     def replay(self, workload: Workload, home: str | None = None) -> Prepared:
-        """Submit the jobs of a workload, each at its instant; returns what was repaired and rejected.
+        """Submit the jobs of a workload, each at its submit time; return them as prepared, with repairs and rejects.
 
         Parameters
         ----------
         home
-            the place that they belong to, by name, where places are systems
+            the home of the jobs, by name, if places are systems
 
         Raises
         ------
         InputError
-            where the system runs no jobs, or has no such place
+            if the system runs no jobs, or has no such place
         """
-        raise InputError(f"{self.name} is a {self.kind}, which runs {self.work}; found a workload of jobs")
+        raise InputError(f"{self.name}: cannot replay a workload of jobs: a {self.kind} runs {self.work}")
 
     def start(self, work: Live, place: Any, allocation: Any = None) -> None:
-        """Start waiting work at a place, which the scheduler has found to fit."""
+        """Start waiting work at a place; the scheduler has checked that it fits."""
         raise NotImplementedError
 
     def cancel(self, work: Live) -> None:
-        """Withdraw work that waits, or stop what runs; what is over stays as it is."""
+        """Withdraw waiting work or stop running work; has no effect on work that has ended."""
         raise NotImplementedError
 
     def rebind(self, work: Live, place: Any) -> None:
-        """Let waiting work wait for another of the places."""
+        """Move waiting work to another place."""
         live: Any = work
         live.place = place
 
     def why_not(self, work: Any) -> str | None:
-        """Say why no place of the system can ever run the work, were it submitted, or ``None``; a pure question."""
+        """Return why no place of the system can ever run the work, or ``None``; has no side effects."""
         raise NotImplementedError
 
     def estimate(self, work: Any, by: EstimateBasis = "requested") -> Estimate:
-        """Return when the work would start and how long it would run (s), were it submitted now; a pure question.
+        """Estimate when work submitted now would start, and how long it would run (s); has no side effects.
 
         Raises
         ------
         ImpossibleWork
-            where no place can ever run it
+            if no place can ever run it
         """
         raise NotImplementedError
 
     def result(self, name: str | None = None) -> Any:
-        """Return what has happened so far; ``name`` is what tables and plots call it.
+        """Return the result so far; ``name`` is its name in tables and plots.
 
         Raises
         ------
         InputError
-            where the system was told to keep no record
+            if the system keeps no record
         """
         raise NotImplementedError
 
     def waiting_report(self) -> Iterable[str]:
-        """Yield one sentence for each piece of work that waits: who, for what, since when, and who holds it."""
+        """Yield one sentence per waiting job or task: what it waits for, since when, and what holds it."""
         raise NotImplementedError
 
-    # ------------------------------------------------------------------ what follows
+    # ------------------------------------------------------------------ defaults
 
     @property
     def known_as(self) -> str | None:
-        """The name under which the policy can be made again; ``None``: it was given as an object."""
+        """The registered name of the policy, or ``None`` if it was passed as an object."""
         return self.scheduler.known_as
 
     @property
     def handlers(self) -> Mapping[type, Handler]:
-        """What carries out each type of decision beside ``Start``, ``Reserve`` and ``WakeAt``: by default none."""
+        """The handlers of the decision types that it supports besides ``Start``, ``Reserve`` and ``WakeAt``."""
         return {}
 
     def withdraw(self, work: Live) -> None:
-        """Take back work that has not started.
+        """Withdraw work that has not started.
 
         Raises
         ------
         InputError
-            where it has
+            if it has started or ended
         """
         live: Any = work
         if live.state not in ("waiting", "blocked", "held"):
@@ -211,7 +213,7 @@ class System(Generic[Live]):
         self.cancel(work)
 
     def idle(self) -> Event:
-        """Return an event that happens once all work that was submitted or is still to arrive is over."""
+        """Return an event that is triggered once all submitted and arriving work has ended."""
         if self._idle is None:
             self._idle = Event(self.env)
             if not self._active:
@@ -219,82 +221,82 @@ class System(Generic[Live]):
         return self._idle
 
     def _one_over(self) -> None:
-        """Count a piece of work that is over."""
+        """Count a job or task that has ended."""
         self._active -= 1
         if self._idle is not None and not self._active and not self._idle.triggered:
             self._idle.succeed()
 
     @property
     def unfinished(self) -> int:
-        """How many jobs or tasks were submitted, or are still to arrive, and are not over."""
+        """Number of submitted and arriving jobs or tasks that have not ended."""
         return self._active
 
     def policies_below(self) -> dict[str, str | None]:
-        """Return the names of the policies of the places, where these are systems; ``None``: given as objects."""
+        """Return the policies of the places that are systems, by name; ``None`` for those passed as objects."""
         return {}
 
     def present(self) -> Iterator[Live]:
-        """Yield the live work that was submitted and is not over: what runs, then what waits."""
+        """Yield the submitted live work that has not ended: running, then waiting."""
         for run in self.view.running:
             yield run.work  # type: ignore[misc]
         yield from self.view.waiting
 
     @property
     def endless(self) -> bool:
-        """Whether events go on though all work is over: failures, outages, reservations."""
+        """Whether events may continue after all work has ended: failures, outages, reservations."""
         return False
 
     # ------------------------------------------------------------------ as a place
 
     def can_run(self, work: Any) -> bool:
-        """Whether the system could ever run the work; a pure question."""
+        """Whether the system could ever run the work; has no side effects."""
         return self.why_not(work) is None
 
     @property
     def capacity(self) -> int:
-        """Processors in all."""
+        """Total number of processors."""
         return sum(int(place.capacity) for place in self.places)
 
     @property
     def free(self) -> int:
-        """Processors free now."""
+        """Number of free processors."""
         return sum(int(place.free) for place in self.places)
 
     @property
     def version(self) -> int:
-        """A number that changes with what is free or waits."""
+        """A number that changes whenever free capacity or the queue does."""
         return int(sum(place.version for place in self.places) + self.submitted)
 
     @property
     def running(self) -> RunningBelow:
-        """What runs in its places."""
+        """The executions in its places, ordered by expected end."""
         return RunningBelow(self.places)
 
     @property
     def load(self) -> Load:
-        """How loaded it is."""
+        """Load of the system."""
         waiting = list(self.view.waiting)
         queued = sum(work_units(job.processors, job.expected) for job in waiting)
         return Load(self.free, len(waiting), queued, self.running.work(self.env.now))
 
     @property
     def offers(self) -> Offers:
-        """What jobs may ask for beside processors and time."""
+        """What jobs may request in addition to processors and time."""
         return Offers()
 
     @property
     def largest(self) -> int:
-        """The processors that one piece of work can have at most."""
+        """The largest number of processors that one job or task can use."""
         return max(int(place.capacity) for place in self.places)
 
     def all_below(self) -> Iterator[System[Any]]:
-        """Iterate over the systems below this one, those at the bottom first, and last of all this one."""
+        """Yield the systems below this one, lowest first, then this one."""
         yield self
 
     # ------------------------------------------------------------------ under a system above
 
     def settle(self) -> None:
-        """Decide at once, where that says more about the next estimate: a system above has just handed work over."""
+        """Decide at once, if that improves the next estimate: a system above has just handed work over."""
 
     def row_of(self, work: Live) -> int:
         """Return the row of submitted work in the table of the system's result."""
@@ -302,33 +304,33 @@ class System(Generic[Live]):
         return int(live.index)
 
     def number_of(self, work: Live) -> int:
-        """Return the number by which snapshots of a system above speak of submitted work."""
+        """Return the number of submitted work in snapshots of a system above."""
         live: Any = work
         return int(live.seq)
 
     def numbered(self) -> Mapping[int, Live]:
-        """Return the work that is not over by the numbers of the snapshot that the system was made from."""
+        """Return the work that has not ended, by its number in the snapshot that the system continues from."""
         return {self.number_of(work): work for work in self.present()}
 
     # ------------------------------------------------------------------ snapshots
 
     def snapshot(self) -> Snapshot:
-        """Return the state of the system as a plain value, from which a simulation can go on.
+        """Return the state of the system as a plain value from which a simulation can continue.
 
         Raises
         ------
         SnapshotError
-            where it cannot be copied
+            if the system cannot be copied
         """
-        raise SnapshotError(f"a {self.kind} has no snapshots")
+        raise SnapshotError(f"a {self.kind} does not support snapshots")
 
     @classmethod
     def from_snapshot(cls, env: Environment, snapshot: Any, policy: PolicyLike | None = None) -> Self:
-        """Return a system that goes on where a snapshot was taken.
+        """Return a system that continues from a snapshot.
 
         Raises
         ------
         SnapshotError
-            where its kind has no snapshots
+            if its kind does not support snapshots
         """
-        raise SnapshotError(f"a {cls.kind} has no snapshots")
+        raise SnapshotError(f"a {cls.kind} does not support snapshots")

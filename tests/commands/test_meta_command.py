@@ -57,7 +57,7 @@ def test_several_logs_have_their_homes(folder, capsys) -> None:
         (["one.swf", "--clusters", "4,4", "--broker", "best"], "unknown policy 'best'"),
         (["one.swf", "--clusters", "4,4", "--broker", "siloed"], "home: must be given for each job"),
         (["one.swf", "--clusters", "4,4", "--edges", "20"], "more than 40 jobs expected, 20 at either end uncounted"),
-        (["one.swf", "two.swf", "--clusters", "4"], "at most 1 workloads expected, one a place, found 2"),
+        (["one.swf", "two.swf", "--clusters", "4"], "workloads: must be at most 1, one per place, got 2"),
         (["no.swf", "--clusters", "4,4"], "no.swf"),
         (["one.swf", "--clusters", "4,4", "--broker", "random,random"], "two brokers are called 'random'"),
     ],
@@ -84,5 +84,5 @@ def test_queues_of_another_machine_are_left_out_and_counted(folder, capsys) -> N
     )
     assert main(["meta", "q.csv", "--clusters", "mine.toml,mine.toml", "--broker", "round-robin"]) == 0
     out = capsys.readouterr().out
-    assert "repaired 2 (queue that the platform does not have: left out 2)" in out
+    assert "repaired 2 (queue not on the platform: ignored 2)" in out
     assert "rejected" not in out

@@ -420,7 +420,7 @@ def test_wrong_input_gets_one_sentence(policies: object, options: dict[str, obje
 
 
 def test_wrong_snapshots_and_actions_get_one_sentence(tmp_path) -> None:
-    with pytest.raises(InputError, match="a snapshot, or a file of one, expected"):
+    with pytest.raises(InputError, match="snapshot: must be a snapshot or a snapshot file, got"):
         what_if(Cluster(Environment(), 4), ["easy"])
     with pytest.raises(InputError, match=r"nowhere\.json"):
         what_if(tmp_path / "nowhere.json", ["easy"])
@@ -430,5 +430,5 @@ def test_wrong_snapshots_and_actions_get_one_sentence(tmp_path) -> None:
     cluster = Cluster(env, 4, nothing)
     cluster.submit(Job(run=1))
     env.run(until=1)
-    with pytest.raises(InputError, match="give it again"):
+    with pytest.raises(InputError, match="pass it again"):
         what_if(cluster.snapshot(), [None])

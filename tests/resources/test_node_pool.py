@@ -424,4 +424,4 @@ def test_a_log_that_gives_nodes_and_processors():
 def test_a_log_with_memory_on_a_platform_of_processors():
     result = simulate(64, Workload(NODE_LOG))
     assert result.jobs["start"].tolist() == [0, 5]
-    assert result.report.repaired == {"GPUs or memory of nodes asked for: the platform has processors only": 1}
+    assert result.report.repaired == {"GPUs or memory not on the platform: request ignored": 1}

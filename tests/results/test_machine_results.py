@@ -172,9 +172,9 @@ def test_a_schedule_begins_with_the_phases(result: MachineResult, tmp_path: Path
 def test_work_that_is_no_work_is_refused() -> None:
     spec = small_machine()
     for work, said in (
-        ([], "at least one workflow or task set expected"),
-        ([3], "a workflow, tasks, a name or a path expected, found 3"),
-        ([(-1, fork())], "an instant of zero or more expected"),
+        ([], "workload: must contain at least one workflow or task set"),
+        ([3], "workload: must be workflows, task sets, a name or a path, got 3"),
+        ([(-1, fork())], "must be an instant >= 0 s, got"),
         ("random:task=3", "unknown key 'task'"),
     ):
         with pytest.raises(InputError, match=said):

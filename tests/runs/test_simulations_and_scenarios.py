@@ -206,14 +206,14 @@ def test_several_changes_are_checked_together() -> None:
 @pytest.mark.parametrize(
     ("path", "sentence"),
     [
-        ("partitions[9].name", r"there are \d items, found \[9\]"),
+        ("partitions[9].name", r"\[9\].name: must be an index below \d, got 9"),
         ("partitions.nowhere.name", "unknown name 'nowhere'; known names: "),
         ("partitons[0].name", "unknown field 'partitons'; did you mean 'partitions'"),
         ("options.overun", "unknown field 'overun'; did you mean 'overrun'"),
         ("seed.digits", "has no parts"),
-        ("", "an empty path"),
-        ("partitions[", "expected at '\\['"),
-        ("partitions..name", "expected at"),
+        ("", "path '': must have at least one part"),
+        ("partitions[", r"path 'partitions\[': must be"),
+        ("partitions..name", "path 'partitions..name': must be"),
     ],
 )
 def test_paths_that_lead_nowhere_get_one_sentence(path: str, sentence: str) -> None:
@@ -225,7 +225,7 @@ def test_changes_that_are_not_possible_get_one_sentence() -> None:
     scenario = Scenario.of(4, LOG)
     with pytest.raises(InputError, match="overrun: must be 'stop' or 'continue'"):
         scenario.evolve({"options.overrun": "pause"})
-    with pytest.raises(InputError, match="exchanged"):
+    with pytest.raises(InputError, match="cannot be replaced"):
         scenario.evolve({"platform": 8, "partitions[0].processors": 6})
     with pytest.raises(InputError, match="unknown option 'overun'; did you mean 'overrun'"):
         simulate(4, LOG, overun="stop")
@@ -246,11 +246,11 @@ def test_paths_have_parts(path: str) -> None:
 def test_objects_and_large_work_are_to_be_given_again() -> None:
     result = simulate(4, LOG, lambda view: [Start(job, view.places[0]) for job in view.waiting][:0], until=3)
     stored = Scenario.from_document(result.scenario)
-    with pytest.raises(InputError, match="was given as an object: give it to run"):
+    with pytest.raises(InputError, match="was passed as an object: pass it as run"):
         stored.run()
     assert starts(stored.run(policy="fcfs", until=None)) == starts(simulate(4, LOG))
     made = Scenario.from_document(simulate(4, [Job(run=1)]).scenario)
-    with pytest.raises(InputError, match="made in Python or is large"):
+    with pytest.raises(InputError, match="made in Python, or too large"):
         made.run()
 
 

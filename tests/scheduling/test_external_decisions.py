@@ -266,5 +266,5 @@ def test_a_preemption_that_the_job_forbids_is_refused_with_the_reason():
     cluster.scheduler.external = True
     cluster.env.run()
     cluster.scheduler.apply([Start(job, cluster.places[0])])
-    with pytest.raises(PolicyError, match="the job forbids preempting it"):
+    with pytest.raises(PolicyError, match="the job forbids preemption"):
         cluster.scheduler.ask()

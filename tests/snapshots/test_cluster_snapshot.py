@@ -324,7 +324,7 @@ def test_jobs_can_be_submitted_to_a_cluster_that_goes_on():
 
 def test_the_policy_has_to_be_given_again_where_it_has_no_name():
     cluster = at(5, [Job(id=1, processors=3, run=10), Job(id=2, processors=4, run=10)], policy=Preemptive(Easy("sjf")))
-    with pytest.raises(InputError, match=r"the policy 'preemptive sjf\+easy' was given as an object: give it again"):
+    with pytest.raises(InputError, match=r"policy 'preemptive sjf\+easy' was passed as an object: pass it again"):
         simulate(cluster.snapshot())
     assert simulate(cluster.snapshot(), policy=Preemptive(Easy("sjf"))).jobs["start"].tolist() == [0, 10]
 
@@ -357,17 +357,17 @@ def test_promises_go_on():
 
 def test_wrong_calls_get_one_sentence():
     snapshot = at(5, [Job(id=1, run=10)]).snapshot()
-    with pytest.raises(InputError, match="an environment at 5 s expected, as the snapshot, found one at 0 s"):
+    with pytest.raises(InputError, match=r"env\.now: must be 5 s, the time of the snapshot, got 0 s"):
         Cluster.from_snapshot(Environment(), snapshot)
-    with pytest.raises(InputError, match=r"arrivals at or after 5 s, the instant of the snapshot, .* job 9"):
+    with pytest.raises(InputError, match="job 9: must be submitted at or after 5 s"):
         simulate(snapshot, [Job(id=9, submit=4, run=1)])
     with pytest.raises(InputError, match="unknown workload 'easy'"):
         simulate(snapshot, "easy")
-    with pytest.raises(InputError, match="until > 5 s"):
+    with pytest.raises(InputError, match="until: must be > 5 s"):
         simulate(snapshot, until=5)
     with pytest.raises(InputError, match="unknown policy 'esay'"):
         simulate(snapshot, policy="esay")
-    with pytest.raises(InputError, match="a snapshot has its options; found 'processors'"):
+    with pytest.raises(InputError, match="processors: must not be passed with a snapshot"):
         simulate(snapshot, processors=3)
 
 

@@ -170,7 +170,7 @@ def test_a_policy_that_has_no_name_is_given_again() -> None:
     machine = Machine(Environment(), small_machine(), Placed({"t": "cpu0"}))
     machine.submit(TaskSet([10.0], ids=["t"]))
     machine.env.run(until=3)
-    with pytest.raises(InputError, match="'Placed' was given as an object: give it again"):
+    with pytest.raises(InputError, match="policy 'Placed' was passed as an object: pass it again"):
         simulate(machine.snapshot())
     assert simulate(machine.snapshot(), policy=Placed({"t": "cpu0"})).tasks["end"].tolist() == [10]
 

@@ -107,7 +107,7 @@ def test_a_run_until_a_job_that_never_ends_says_that_it_waits():
     cluster = Cluster(env, 4)
     cluster.submit(Job(id="all", processors=4, body=lambda env, job, grant: (yield env.event())))
     job = cluster.submit(Job(id="late", run=1))
-    with pytest.raises(Stalled, match="job late waits for 1 processors"):
+    with pytest.raises(Stalled, match="job late has waited for 1 processors"):
         env.run(until=job)
 
 

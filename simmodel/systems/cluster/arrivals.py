@@ -22,9 +22,9 @@ _CHUNK = 16_384
 
 
 class PlainJobs(NamedTuple):
-    """Jobs that are still to be submitted and ask for processors and time alone: columns, in order of submission.
+    """Future jobs that request only processors and time, as columns in order of submission.
 
-    ``rows`` of the record; ``submit``, ``requested``, ``expected`` and ``duration`` in s (see
+    ``rows``: in the record; ``submit``, ``requested``, ``expected`` and ``duration``: in s (see
     :class:`~simmodel.work.job.LiveJob`); ``cut``: whether the job is stopped at its requested time.
     """
 
@@ -39,20 +39,20 @@ class PlainJobs(NamedTuple):
     cut: list[bool]
 
     def after(self, i: int) -> PlainJobs:
-        """Return those from one on."""
+        """Return the jobs from a position on."""
         return PlainJobs._make(column[i:] for column in self)
 
 
 class Arrivals(Occurrence):
-    """Submits plain jobs; one event an instant of submission (one a job, where each is decided on).
+    """Submits plain jobs, with one event per submit time (per job, if each submission brings a decision).
 
-    A live job is made when it is submitted and not before: a log of a million jobs needs no million objects. Its number
-    in the order of submission is its row, unless ``numbers`` says otherwise.
+    Live jobs are created on submission only, so that a log of a million jobs does not need a million objects. The
+    number of a job in the order of submission is its row, unless ``numbers`` maps the row to another.
 
     Attributes
     ----------
     number
-        that of its event among those planned; infinite while it submits: what is left goes on after all that is planned
+        event number of the next submission; infinite while it submits, since the rest follows all planned events
     """
 
     __slots__ = ("_chunks", "_core", "_each", "_i", "_jobs", "_priority", "_queueing", "_rows", "number", "numbers")
@@ -73,7 +73,7 @@ class Arrivals(Occurrence):
             self._push(self._jobs.submit[0])
 
     def _next_chunk(self) -> None:
-        """Go on with the next jobs, as columns and, for speed, as rows of them."""
+        """Load the next jobs, as columns and, for speed, as rows."""
         self._jobs: PlainJobs | None = next(self._chunks, None)
         self._rows: list[tuple[Any, ...]] = [] if self._jobs is None else list(zip(*self._jobs, strict=True))
 
@@ -85,11 +85,11 @@ class Arrivals(Occurrence):
 
     @property
     def at(self) -> float | None:
-        """The instant of the next submission, in s; ``None`` where nothing is left."""
+        """Instant of the next submission, in s; ``None`` if no jobs are left."""
         return None if self._jobs is None else self._jobs.submit[self._i]
 
     def left(self) -> list[PlainJobs]:
-        """Return what is still to be submitted."""
+        """Return the jobs that have not been submitted."""
         if self._jobs is None:
             return []
         later = list(self._chunks)
@@ -108,7 +108,7 @@ class Arrivals(Occurrence):
         watched = bool(core.usages)
         self.number = inf
         while True:
-            row, _, processors, requested, expected, duration, name, user, cut = jobs[i]  # as PlainJobs has them
+            row, _, processors, requested, expected, duration, name, user, cut = jobs[i]  # see PlainJobs
             job = LiveJob(name, row, at, processors, requested, expected, duration)
             if numbers is not None:
                 job.seq = numbers[row]
@@ -135,7 +135,7 @@ class Arrivals(Occurrence):
 def chunks_of(workload: Workload, prepared: Prepared, first: int = 0) -> Iterator[PlainJobs]:
     """Yield the rows that can run as lists of plain Python values, in order of submission.
 
-    ``first`` is the row that the first of the workload has in the record.
+    ``first`` is the record's row of the workload's first job.
     """
     for begin in range(0, len(prepared.rows), _CHUNK):
         rows = prepared.rows[begin : begin + _CHUNK]

@@ -1,4 +1,4 @@
-"""From the description of a cluster to its live parts."""
+"""Builds the pools of a cluster from its spec."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["build_pools"]
 
 
 def build_pools(env: Environment, spec: ClusterSpec) -> dict[str, Pool]:
-    """Return the pools of a cluster by name: one a partition, then one a reservation.
+    """Return the pools of a cluster by name: one per partition, then one per reservation.
 
     Raises
     ------
     InputError
-        where a reservation names nodes that are not there
+        if a reservation names nodes that its partition does not have
     """
     consumables = Consumables({each.name: each.amount for each in spec.consumables})
     pools: dict[str, Pool] = {}

@@ -1,4 +1,4 @@
-"""What changes a cluster at given times or by chance: failures, repairs, maintenance, drains and reservations."""
+"""Planned and random changes of a cluster's capacity: failures, repairs, maintenance, drains and reservations."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ BACK = {"failure": "repair", "drain": "resume", "maintenance": "resume"}
 
 
 class Calendar:
-    """Carries out the outages, failures and reservations of a cluster's description.
+    """Carries out the outages, failures and reservations of a cluster's spec.
 
-    Maintenance and reservations are announced from the first: no job starts that is expected to run into one. A drain
-    lets running jobs end. A failure stops the jobs on what fails: on identified nodes those that run there; where only
-    counts are known, the processors that fail are drawn among all that are up, busy or not.
+    Maintenance and reservations are known from the beginning: no job starts that is expected to run into one. A drain
+    lets running jobs end. A failure stops the jobs on the failed part: on identified nodes, the jobs that run there; on
+    counted processors, the failed ones are drawn from all that are up, busy or not.
 
     Jobs that overran into a reservation are stopped as by a failure when it begins. When it ends, jobs that still run
-    there are cut (``timeout``), and those that wait for it are cancelled. What fails of a partition fails in its
-    reservations too where nodes are identified; where only counts are known reserved processors do not fail.
+    there end with ``timeout``, and jobs that wait for it are cancelled. A node that fails is down in its partition and
+    in its reservation; counted processors that are reserved do not fail.
 
-    In an instant its changes come after the ends of jobs and before submissions.
+    Within an instant, changes follow the ends of jobs and precede submissions.
 
     Attributes
     ----------
     endless
-        whether some of it goes on for ever, so that a run needs another end than that of all events
+        whether it has events forever, so that a run needs an explicit end
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Calendar:
         }
 
     def begin(self) -> None:
-        """Carry out from now on what the description says."""
+        """Start to carry out the spec, from now on."""
         spec = self._core.spec
         for pool in self._core.places:
             if pool.part_of is not None:
@@ -87,7 +87,7 @@ class Calendar:
         self._core.tell("place_changed", pool, cause)
 
     def plan(self, at: float, what: str, *about: Any) -> None:
-        """Plan one of the things below for an instant (s), by its name."""
+        """Plan an action of the calendar, by name, for an instant (s)."""
         call = self._env.call_at(at, lambda: self._act(call), self._priority)
         self._coming[call] = what, about
 
@@ -96,14 +96,14 @@ class Calendar:
         self._acts[what](*about)
 
     def to_come(self) -> list[ToCome]:
-        """List what is planned, windows too."""
+        """List the planned actions, including the capacity windows of the pools."""
         windows = [each for pool in self._core.places for each in pool.to_come()]
         return windows + [call.to_come(what, *about) for call, (what, about) in self._coming.items()]
 
     # ------------------------------------------------------------------ failures, maintenance, drains
 
     def _parts(self, pool: Pool, what: Part) -> list[tuple[Pool, Part]]:
-        """Return the part of a pool, and what of it is reserved, each as (pool, part)."""
+        """Return a part of a pool together with the same part of its reservations, each as (pool, part)."""
         inside = [(place, place.own_part(what)) for place in self._reserved.get(pool, ())]
         return [(pool, what), *((place, own) for place, own in inside if own)]
 
@@ -124,7 +124,7 @@ class Calendar:
             return
         if outage.at > now:
             self.plan(outage.at, "down", number)
-        else:  # nothing runs yet; observers are there from the first event on
+        else:  # nothing runs yet, and observers are told by the first event
             for place, what in parts:
                 place.take_down(what)
             self.plan(now, "told", kind, *(place.name for place, _ in parts))
@@ -132,7 +132,7 @@ class Calendar:
             self.plan(outage.until, "up", number)
 
     def teller(self, pool: Any, why: str) -> Callable[[bool], None]:
-        """Return what a window of a pool calls, by what it is for."""
+        """Return the function that a capacity window of a pool calls, by its purpose."""
         if why == "maintenance":
             return lambda away: self._tell(pool, why if away else BACK[why])
         if why == "not yet open":
@@ -186,7 +186,7 @@ class Calendar:
         self._wait(number, unit)
 
     def _back(self, number: int, unit: int) -> None:
-        """What failed is back; what-ifs predict no further failure of it."""
+        """Repair a unit without planning its next failure, as what-ifs do."""
         self._bring(self._unit(number, unit), "repair")
 
     # ------------------------------------------------------------------ reservations
@@ -198,7 +198,7 @@ class Calendar:
             self.plan(now, "told", "reservation", place.name)
             return
         self.open(place)
-        # Whoever has to leave leaves first: the others before it opens, its own before they may have its part back.
+        # Jobs leave before others enter: at the start those of the partition, at the end those of the reservation.
         self._announce(place, spec.end, float("inf"), place.own_all, "closed")
         self._announce(parent, spec.start, spec.end, place.taken, f"reservation {place.name}")
         if spec.start > now:
@@ -208,11 +208,11 @@ class Calendar:
         pool.announce(start, end, what, self.teller(pool, why), why)
 
     def open(self, place: Reserved) -> None:
-        """Have what fails of the partition of a reservation fail in the reservation too."""
+        """Let failures in the partition of a reservation also affect the reservation."""
         self._reserved.setdefault(place.part_of, []).append(place)
 
     def is_open(self, place: Reserved) -> bool:
-        """Whether what fails of its partition fails in a reservation too."""
+        """Whether failures in the partition of a reservation also affect the reservation."""
         return place in self._reserved.get(place.part_of, ())
 
     def _hand_over(self, place: Reserved, away: bool) -> None:

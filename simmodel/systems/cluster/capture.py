@@ -1,4 +1,4 @@
-"""From a live cluster to its snapshot."""
+"""Takes the snapshot of a live cluster."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _ORDER = itemgetter(0, 1, 2)
 
 
 def capture(cluster: Cluster, actual: bool) -> ClusterSnapshot:
-    """Return the snapshot of a cluster: with what continuing needs, or with what a policy may know."""
+    """Return the snapshot of a cluster; unless ``actual``, it holds only the information available to policies."""
     env = cluster.env
     now = float(env._now)
     work_of = _actual if actual else _seen
@@ -99,22 +99,22 @@ def capture(cluster: Cluster, actual: bool) -> ClusterSnapshot:
 
 
 def _known_to_come(cluster: Cluster) -> list[ToCome]:
-    """Return what is to come of the calendar, of think times and of the policy's alarms."""
+    """Return the pending events of the calendar, of think times and of the policy's alarms."""
     return [*cluster.calendar.to_come(), *cluster.dependencies.to_come(), *cluster.scheduler.to_come()]
 
 
 def _refuse_claims(cluster: Cluster) -> None:
     for pool in cluster.places:
         for claim in (*pool.claims_waiting, *pool.claims_held):
-            who = claim.process.name if claim.process is not None else "somebody"
-            raise SnapshotError(f"process {who}, which has {claim.describe()}, cannot be copied: it is a generator")
+            who = f"process {claim.process.name}" if claim.process is not None else "an unknown process"
+            raise SnapshotError(f"{who}, which has {claim.describe()}, cannot be copied: it is a generator")
 
 
 # ---------------------------------------------------------------------- jobs
 
 
 def _work(job: LiveJob) -> WorkState:
-    """Return what a snapshot says of a job; it is kept while it stays true."""
+    """Return the snapshot state of a job, cached until the job changes."""
     if job._work is None:
         job._work = work_of(job, _past(job))
     return job._work  # type: ignore[no-any-return]
@@ -163,7 +163,7 @@ def _running(run: Any, work: WorkState, end: float | None) -> RunningWork:
 
 
 def _arrivals(cluster: Cluster, coming: list[ToCome]) -> list[WorkState]:
-    """Return what is still to be submitted; add to what is to come where each source's part of it is."""
+    """Return the jobs that have not been submitted; add the position of each source's jobs to ``coming``."""
     works: list[WorkState] = []
     intake, core = cluster.intake, cluster.core
     sources = [(source.at, source.number, source) for source in intake.sources if source.at is not None]
@@ -198,7 +198,7 @@ def _submission(cluster: Cluster, submission: Submission) -> WorkState:
     number = submission.number
     name = spec.id if spec.id is not None else spec.name or number + 1
     if spec.body is not None:
-        raise SnapshotError(f"job {name}, still to arrive, cannot be copied: it has a body, which is a generator")
+        raise SnapshotError(f"job {name} (not yet submitted) cannot be copied: it has a body, which is a generator")
     assert spec.run is not None
     limit = spec.requested if spec.requested is not None else spec.run
     seconds = planned_seconds(spec.run, limit, cluster.core.estimates, cluster.core.overrun)
@@ -212,7 +212,7 @@ def _waits(cluster: Cluster) -> tuple[Wait, ...]:
 
 
 def _over(cluster: Cluster, arrivals: Iterable[WorkState]) -> tuple[tuple[Any, str], ...]:
-    """Return the jobs that are over and that one still to arrive names."""
+    """Return (id, final state) of the ended jobs on which arriving jobs depend."""
     dependencies = cluster.dependencies
     named = dict.fromkeys(each.job for work in arrivals if work.spec is not None for each in work.spec.dependencies)
     found = []
@@ -225,14 +225,14 @@ def _over(cluster: Cluster, arrivals: Iterable[WorkState]) -> tuple[tuple[Any, s
     return tuple(found)
 
 
-# ---------------------------------------------------------------------- the rest
+# ---------------------------------------------------------------------- places
 
 
 def _place(cluster: Cluster, pool: Any, actual: bool) -> PlaceState:
     windows = []
     for window in pool.windows:
         if actual and window.tell is not None and not window.why:
-            raise SnapshotError(f"{window!r} of {pool.name} cannot be copied: it calls a function, and has no reason")
+            raise SnapshotError(f"{window!r} of {pool.name} cannot be copied: it calls a function but has no reason")
         what = window.what if isinstance(window.what, int) else tuple(map(int, window.what))
         windows.append(WindowState(float(window.start), float(window.end), what, window.begun, window.why))
     return PlaceState(pool.name, pool.away, tuple(windows), pool.part_of is not None and cluster.calendar.is_open(pool))

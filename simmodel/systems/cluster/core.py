@@ -1,4 +1,4 @@
-"""What the parts of a cluster share: its places, how it is set, and who hears what happens."""
+"""The state shared by the parts of a cluster: places, options and observers."""
 
 from __future__ import annotations
 
@@ -33,26 +33,26 @@ _HOOKS = (
 
 
 class ClusterCore:
-    """What the parts of a cluster share.
+    """The state shared by the parts of a cluster.
 
     Attributes
     ----------
     env, spec, name, options
-        as of the cluster
+        those of the cluster
     estimates, overrun
-        of the options
+        from the options
     pools, places, only_pool
-        its places by name, in order, and the one where there is only one
+        the places by name; in order; the single one, or ``None``
     by_event, submits_first
-        whether each event brings a decision; whether submissions come before ends then
+        whether each event brings a decision; whether submissions then precede ends
     end_priority, submit_priority, calendar_priority
-        the turns of ends and submissions in an instant
+        event priorities of ends, submissions and capacity changes within an instant
     usages
-        records of what users consume
+        records of the consumption of users
     on_submitted, on_started, on_ended
-        who hears of every job
+        hooks that are called for every job
     wake, decide
-        asks for a decision: with the others of the instant, or of the event; at once
+        request a decision at the end of the instant or, if ``by_event``, of the event; decide at once
     """
 
     wake: Callable[[], object]
@@ -83,13 +83,13 @@ class ClusterCore:
 
     @property
     def offers(self) -> Offers:
-        """What jobs may ask for beside processors and time."""
+        """What jobs may request in addition to processors and time."""
         nodes = any(partition.nodes for partition in self.spec.partitions)
         queues = tuple(queue.name for queue in self.spec.queues)
         return Offers(nodes, queues, tuple(self.pools) if self.only_pool is None else ())
 
     def find_hooks(self) -> None:
-        """Find who hears what: the observers of the environment, and the record of the cluster."""
+        """Collect the hooks of the environment's observers and of the cluster's recorder."""
         own = self.recorder
         for name in _HOOKS:
             call = heard(own, name)
@@ -97,7 +97,7 @@ class ClusterCore:
         self._bind()
 
     def tell_only(self, **hooks: Callable[..., object]) -> None:
-        """Have nobody hear but these."""
+        """Call no hooks but these."""
         self._hooks = {name: (hooks[name],) if name in hooks else () for name in _HOOKS}
         self._bind()
 
@@ -107,6 +107,6 @@ class ClusterCore:
         self.on_ended = self._hooks["job_ended"]
 
     def tell(self, hook: str, *what: Any) -> None:
-        """Tell who hears it."""
+        """Call a hook."""
         for call in self._hooks[hook]:
             call(*what)

@@ -1,4 +1,4 @@
-"""A cluster as a place of a broker: jobs are taken over as they are, not submitted anew."""
+"""A cluster as a place of a broker: it takes over the broker's live jobs instead of submitting new ones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ INFINITY = float("inf")
 class ClusterDestination(Destination):
     """A cluster as a place of a broker; parameters and attributes are those of the base class.
 
-    A job of a log that asks for processors and time alone costs no more here than in the cluster's own logs.
+    A job of a log that requests only processors and time costs no more than in a log of the cluster itself.
     """
 
     system: Cluster
@@ -31,30 +31,30 @@ class ClusterDestination(Destination):
         super().__init__(cluster, by)
         self.forecast = cluster.forecast(by)
         self._actual = by == "actual"
-        self._plain = cluster.plain_pool  # where jobs go that ask for processors and time alone
+        self._plain = cluster.plain_pool  # of jobs that request only processors and time
 
     @property
     def queued(self) -> int:
-        """Jobs that wait."""
+        """Number of waiting jobs."""
         return len(self.system.view.waiting)
 
     @property
     def runs(self) -> int:
-        """Jobs that run."""
+        """Number of running jobs."""
         return sum(len(pool.running) for pool in self.system.places)
 
     @property
     def queued_processors(self) -> int:
-        """Processors that waiting jobs ask for."""
+        """Processors requested by waiting jobs."""
         return self.system.queueing.queued.processors
 
     @property
     def backlog(self) -> float:
-        """Processor seconds that what runs and waits is still expected to take."""
+        """Expected remaining work of running and waiting jobs, in processor seconds."""
         return INFINITY if self.system.endless_work else self.system.load.backlog
 
     def seconds(self, job: BrokeredJob) -> tuple[float, float, float]:
-        """Return the seconds that a job would be planned with here, planned with once it runs, and run."""
+        """Return the seconds that a job would be planned with here, waiting and running, and its run time."""
         slowdown = self.slowdown(job)
         limit, run = job.limit * slowdown, job._length * slowdown
         cluster = self.system
@@ -69,7 +69,7 @@ class ClusterDestination(Destination):
         )
 
     def why_not(self, job: BrokeredJob) -> str | None:
-        """Say why the cluster can never run the job, or ``None``; a pure question."""
+        """Return why the cluster can never run the job, or ``None``; has no side effects."""
         pool = self._plain
         if pool is not None and job._job is None:
             if job.processors > pool.capacity:
@@ -82,7 +82,7 @@ class ClusterDestination(Destination):
             return error.message
 
     def fits(self, job: BrokeredJob) -> bool:
-        """Whether the job could start now, were nothing before it in the queue."""
+        """Whether the job could start now if the queue were empty."""
         guest, reason = self._guest(job)
         return reason is None and bool(guest.place.fits(guest))
 
@@ -93,11 +93,11 @@ class ClusterDestination(Destination):
         return request
 
     def _guest(self, job: BrokeredJob) -> tuple[LiveJob, str | None]:
-        """Return the job as it would be here, and why it can never run."""
+        """Return the live job as it would be here, and why it can never run or ``None``."""
         return self.system.live(self.request(job))
 
     def estimate(self, job: BrokeredJob) -> Estimate:
-        """Return when the job would start and how long it would run here, were it handed over now; a pure question."""
+        """Estimate when the job would start here if handed over now, and how long it would run; has no side effects."""
         pool = self._plain
         if pool is not None and job._job is None:
             requested, expected, duration = self.seconds(job)
@@ -107,7 +107,7 @@ class ClusterDestination(Destination):
         return self.forecast.estimate(guest) if reason is None else Estimate(INFINITY, 0.0, 0.0, guest.requested)
 
     def take(self, job: BrokeredJob) -> LiveJob:
-        """Take a job into the queue of the cluster; from now on it is the cluster's."""
+        """Take a job over into the queue of the cluster, to which it belongs from now on."""
         cluster = self.system
         spec = job._job
         if self._plain is not None and spec is None:

@@ -1,4 +1,4 @@
-"""The executions of jobs in a cluster: how they start, run, end, and are stopped."""
+"""The execution of jobs on a cluster: starts, bodies, ends, preemption and failures."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _COMES_BACK = ("preempted", "requeued")
 
 
 class Ending(NamedTuple):
-    """An end that is planned: of which run, and when; the rest says in which order ends come (see ``ToCome``)."""
+    """A planned end of a run; priority and number order simultaneous ends (see ``ToCome``)."""
 
     at: float
     priority: float
@@ -41,20 +41,20 @@ class Ending(NamedTuple):
 
 
 class JobExecution:
-    """Carries decisions out: one heap event a job, and a process where it has a body. It plans the ends itself.
+    """Starts and ends jobs: one heap event per job, and a process if it has a body.
 
     Parameters
     ----------
     core, queueing, dependencies
-        of the cluster
+        those of the cluster
     over
-        called with a job to which nothing more will happen
+        called with a job that has ended for good
     changed
-        called when a job has started or ended, for systems above
+        functions of systems above, called when a job has started or ended
     """
 
     plans = True
-    """Whether a job ends when its time is over; else somebody says so."""
+    """Whether it plans the ends of jobs; otherwise they are reported from outside."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class JobExecution:
         self._changed = changed
         self._priority = core.end_priority
         self._ends = (self.finish,)
-        self._released: dict[Run, None] = {}  # what they held is given back, though their ends are still to be handled
+        self._released: dict[Run, None] = {}  # holding nothing any more, with their end events pending
 
     # ------------------------------------------------------------------ starts
 
@@ -113,13 +113,13 @@ class JobExecution:
             call()
 
     def plan_end(self, run: Run, at: float) -> None:
-        """Have a run end at an instant (s)."""
+        """Plan the end of a run at an instant (s)."""
         run.callbacks = self._ends
         run._end = at
         run._number = self.env.plan(run, at, self._priority)
 
     def _started_watched(self, job: LiveJob) -> None:
-        """Do what only some jobs need when they start: usage, limits, and jobs that come after the start."""
+        """Do what only some jobs need at their start: update usage and limits, release dependent jobs."""
         for usage in self._core.usages:
             usage.change(job.user, job.processors, self.env._now)
         self._queueing.started(job)
@@ -153,18 +153,18 @@ class JobExecution:
             event._defused = True
             status = "failed"
         else:
-            return  # an error in the user's code: the environment raises it
+            return  # an error in the user's code, which the environment raises
         self.finish(run, status)
 
     # ------------------------------------------------------------------ ends
 
     def finish(self, run: Run, status: str | None = None) -> None:
-        """End a run, by default as it was to end: give back what it held, and see what follows. The hot path."""
+        """End a run, by default with the planned status, and release its grant (hot path)."""
         job, place = run.job, run.place
         if status is None:
             status = job._outcome
         elif run.process is None and run.callbacks is not None:
-            self.env.withdraw(run)  # it is stopped before its end
+            self.env.withdraw(run)  # stopped before its planned end
         if not run.released:
             place.running.remove(run)
             place.give_back(job, run.grant)
@@ -177,7 +177,7 @@ class JobExecution:
             job.state = status
         for hook in self._core.on_ended:
             hook(run, status)
-        for held in freed:  # once the end is told: it may bring a decision
+        for held in freed:  # after the hooks, since this may bring a decision
             self._queueing.enqueue(held)
         if comes_back:
             job.requeue(self.env._now)
@@ -187,19 +187,19 @@ class JobExecution:
         if place.claims_waiting:
             place.serve_claims()
         queue = self._queueing.only_queue
-        if queue is None or queue.count:  # else there is nothing to decide about
+        if queue is None or queue.count:  # else there is nothing to decide
             self._core.wake()
         if self._changed:
             self._tell_above()
 
     def _ended_watched(self, job: LiveJob) -> Sequence[LiveJob]:
-        """Note the end in usage and limits; return the jobs that were held and may wait from now on."""
+        """Update usage and limits at an end; return the held jobs that may wait from now on."""
         for usage in self._core.usages:
             usage.change(job.user, -job.processors, self.env._now)
         return self._queueing.ended(job)
 
     def settle(self) -> None:
-        """Free what holds jobs whose end is an event of this instant, still to be handled, and was expected by now."""
+        """Release the grants of jobs whose end is a pending event of this instant and was expected by now."""
         now = self.env._now
         for pool in self._core.places:
             expected = []
@@ -214,35 +214,35 @@ class JobExecution:
                     self.release(run)
 
     def release(self, run: Run) -> None:
-        """Note that what a run held is given back, though its end is still to be handled."""
+        """Mark the grant of a run as released although its end event is pending."""
         run.released = True
         self._released[run] = None
 
-    # ------------------------------------------------------------------ stopped before their end
+    # ------------------------------------------------------------------ preemption and failures
 
     @property
     def handlers(self) -> Mapping[type, Handler]:
-        """What it carries out beside starts: ``Preempt``."""
+        """The handlers of the decision types other than starts: ``Preempt``."""
         return {Preempt: partial(handle_preempt, self)}
 
     def why_not_preempt(self, job: LiveJob, mode: str) -> str | None:
-        """Say why a running job cannot be stopped so, or ``None``."""
+        """Return why a running job cannot be preempted in this mode, or ``None``."""
         if mode not in ("requeue", "suspend"):
             return f"mode: must be 'requeue' or 'suspend', got {mode!r}"
         if job.run is not None and job.run.released:
             return "the job has ended"
         spec = job._job
         if spec is not None and spec.on_preempt == "no":
-            return "the job forbids preempting it"
+            return "the job forbids preemption"
         if spec is not None and spec.body is not None and mode == "suspend":
             return "a job with a body cannot be suspended"
         return None
 
     def preempt(self, job: LiveJob, mode: str = "requeue") -> None:
-        """Stop a running job: it starts again from the queue, or (``suspend``) goes on where it was."""
+        """Preempt a running job: it starts again from the queue or, with ``suspend``, continues later."""
         run = job.run
         if run is None:
-            raise ValueError(f"running work expected, found {job}")
+            raise ValueError(f"cannot preempt {job}: it does not run")
         if mode == "requeue":
             self.stop(run, "preempted")
             return
@@ -259,21 +259,21 @@ class JobExecution:
         self._core.wake()
 
     def stop(self, run: Run, status: str) -> None:
-        """Stop a run: a body is interrupted and may clean up; anything else ends now."""
+        """Stop a run: a body is interrupted and may clean up; any other run ends now."""
         if run.job.run is not run:
             return
         if run.stopping is not None:
             if run.stopping in _COMES_BACK and status not in _COMES_BACK:
-                run.stopping = status  # it cleans up to start again: now it will not
+                run.stopping = status  # cleaning up for a restart, which is now called off
         elif run.process is not None:
-            if run.process.is_alive:  # else it ended in this instant
+            if run.process.is_alive:  # else it ended at this instant
                 run.stopping = status
                 run.process.interrupt(status)
         else:
             self.finish(run, status)
 
     def stop_all(self, runs: Iterable[Run | Claim], status: str) -> None:
-        """Stop these runs; processes that hold claims are interrupted."""
+        """Stop several runs; processes that hold claims are interrupted."""
         for run in runs:
             if isinstance(run, Claim):
                 run.lose()
@@ -281,13 +281,13 @@ class JobExecution:
                 self.stop(run, status)
 
     def fail(self, runs: Iterable[Run | Claim]) -> None:
-        """Have these runs hit by a failure: their jobs are resubmitted or lost, as the platform says."""
+        """Stop several runs by a failure: their jobs are resubmitted or lost, as set by the spec's ``on_failure``."""
         self.stop_all(runs, "requeued" if self._core.spec.on_failure == "resubmit" else "lost")
 
-    # ------------------------------------------------------------------ to be copied
+    # ------------------------------------------------------------------ snapshots
 
     def endings(self) -> list[Ending]:
-        """List the ends that are planned."""
+        """List the planned ends."""
         runs = [run for pool in self._core.places for run in pool.running if isinstance(run, Run)]
         return [
             Ending(float(run._end), float(self._priority), run._number, run)

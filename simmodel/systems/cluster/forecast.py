@@ -1,12 +1,12 @@
-"""Estimates by simulation: when would this job start and end in this cluster, were it submitted now?
+"""Estimates by simulation: when would a job start on a cluster if it were submitted now?
 
-A forecast simulates the cluster from its present state, with the job at the tail of its queue, with nothing else that
-arrives later, and with run times as they are requested (what a scheduler can know) or as they will be (what only a
-simulation knows; CQSim+ does so). The same question is answered once while nothing changes.
+A forecast simulates the cluster from its present state, with the job at the tail of its queue and without later
+arrivals, and with requested run times (known to a scheduler) or actual ones (known to a simulation only, as in CQSim+).
+Answers are cached until the state changes.
 
-Where the queue goes by arrival and only processors count, the future is kept instead of simulated anew, and extended
-as far as needed (see :mod:`simmodel.systems.cluster.projection`); what happens is compared with what was foreseen, and
-where it differs the future is begun anew.
+If the queue is in order of arrival and only processors count, the projected future is kept and extended as needed
+instead of simulated again (see :mod:`simmodel.systems.cluster.projection`). Each start and end is compared with the
+projection, which is restarted when they differ.
 """
 
 from __future__ import annotations
@@ -41,21 +41,21 @@ _ON_TIME = ("completed", "timeout")
 
 
 class Forecast(Observer):
-    """The future of one cluster, as far as somebody asked.
+    """Estimates of job starts on one cluster by simulation of its future.
 
     Parameters
     ----------
     cluster
-        whose future
+        the cluster
     by
-        ``"requested"``: every job runs the time that a scheduler expects it to; ``"actual"``: the time that it will run
+        ``"requested"``: every job runs for its expected time; ``"actual"``: for its actual run time
     kept
-        whether the future may be kept and extended where it can be; ``False``: simulated anew for each question
+        whether to keep and extend the projected future if possible; ``False``: simulate again for each estimate
 
     Raises
     ------
     InputError
-        where ``by`` is neither of the two
+        if ``by`` is neither of the two
 
     >>> from simmodel import Environment
     >>> from simmodel import Cluster
@@ -71,7 +71,7 @@ class Forecast(Observer):
 
     def __init__(self, cluster: Cluster, by: EstimateBasis = "requested", *, kept: bool = True) -> None:
         if by not in ("requested", "actual"):
-            raise InputError(f"by 'requested' or 'actual' expected, found {by!r}")
+            raise InputError(f"must be 'requested' or 'actual', got {by!r}", place="by")
         self.cluster = cluster
         self.by = by
         self._actual = by == "actual"
@@ -79,27 +79,27 @@ class Forecast(Observer):
         self._each = cluster.core.by_event
         self._kind = _kind(cluster) if kept else None
         self._future: ProjectedPlan | Projection | None = None
-        self._exact = False  # the future is one in which all takes as long as planned
+        self._exact = False  # whether all run times in the future equal the planned ones
         self._stale = True
         self._watches = False
         self._started: list[tuple[Any, float]] = []  # since the last comparison
         self._version = -1
-        self._changes = 0  # of the version, that are accounted for
+        self._changes = 0  # changes of the pool's version since then that were observed
         self._now = -1.0
         self._calls = -1
-        self._coming: Any = None  # the job that was added, and is about to be submitted
-        self._answers: list[tuple[Any, float]] = []  # to what was asked in this state
+        self._coming: Any = None  # the job that was added and is about to be submitted
+        self._answers: list[tuple[Any, float]] = []  # cached (question, start) of this state
         self._token: tuple[Any, ...] = ()
 
-    # ------------------------------------------------------------------ questions
+    # ------------------------------------------------------------------ estimates
 
     def of(self, spec: Job) -> Estimate:
-        """Return when a :class:`~simmodel.work.job.Job` would start and end, were it submitted now.
+        """Estimate when a :class:`~simmodel.work.job.Job` would start if submitted now, and how long it would run (s).
 
         Raises
         ------
         ImpossibleWork
-            where no place of the cluster can ever run it
+            if no place of the cluster can ever run it
         """
         from simmodel.errors import ImpossibleWork
 
@@ -109,14 +109,14 @@ class Forecast(Observer):
         return self.estimate(job)
 
     def estimate(self, job: LiveJob) -> Estimate:
-        """Return when a job would start, and how long it would run (s), were it submitted now.
+        """Estimate when a live job would start if submitted now, and how long it would run (s).
 
-        The job says what it would be planned with and run here, and which of the cluster's places it would wait for.
+        The job has the place that it would wait for, and the times that it would be planned with and run there.
         """
         return self.expect(self._work(job), job.place)
 
     def expect(self, work: ProjectedJob, place: Pool) -> Estimate:
-        """Return when work would start at one of the cluster's places, and how long it would run (s)."""
+        """Estimate when work would start at one of the cluster's places, and how long it would run (s)."""
         return Estimate(self._start(work, place), 0.0, 0.0, work.duration)
 
     def _work(self, job: LiveJob) -> ProjectedJob:
@@ -154,7 +154,7 @@ class Forecast(Observer):
         return INFINITY if guest.started is None else float(guest.started)
 
     def _state(self) -> tuple[Any, ...]:
-        """Return what differs whenever the cluster may have changed."""
+        """Return a key that changes whenever the cluster may have changed."""
         cluster = self.cluster
         return (
             cluster.env._now,
@@ -164,10 +164,10 @@ class Forecast(Observer):
             len(cluster.view.waiting),
         )
 
-    # ------------------------------------------------------------------ the future that is kept
+    # ------------------------------------------------------------------ the projection
 
     def adds(self, job: LiveJob) -> None:
-        """Note that a job is about to be submitted to the cluster; the future that is kept goes on with it."""
+        """Add a job that is about to be submitted to the projection."""
         if self._future is None or self._stale:
             return
         work = self._work(job)
@@ -178,7 +178,7 @@ class Forecast(Observer):
             self._stale = True
 
     def _comes_true(self, work: ProjectedJob) -> bool:
-        """Have a future at hand that is the cluster's own, from now on."""
+        """Advance the projection to now, or restart it; return whether there is one."""
         now = self.cluster.env._now
         if not self._watches:
             self._watches = True
@@ -197,11 +197,11 @@ class Forecast(Observer):
         return self._begin(now, work)
 
     def _decided(self) -> bool:
-        """Whether the cluster has decided at this instant, so that a submission brings another decision."""
+        """Whether the cluster has already decided at this instant, so that a submission brings another decision."""
         return self._calls != self.cluster.scheduler.calls
 
     def _begin(self, now: float, work: ProjectedJob) -> bool:
-        """Look at the cluster as it is; ``False`` where it is none whose future can be kept."""
+        """Restart the projection from the state of the cluster; return ``False`` if that state cannot be projected."""
         cluster, pool = self.cluster, self._pool
         self._stale = True
         if not pool.simple or pool.up != pool.capacity or cluster.dependencies.waiting or pool.claims_waiting:
@@ -226,7 +226,7 @@ class Forecast(Observer):
             if not isinstance(self._future, ProjectedPlan):
                 self._future = ProjectedPlan(backfill=self._kind != "fcfs")
             self._exact = self._kind != "fcfs"
-            if self._kind == "fcfs":  # the expected ends say nothing there
+            if self._kind == "fcfs":  # expected ends are irrelevant
                 running = [(end, number, processors, end) for end, number, processors, _ in running]
         else:
             assert self._kind is not None
@@ -240,23 +240,23 @@ class Forecast(Observer):
         self._now, self._calls = now, cluster.scheduler.calls
         return True
 
-    # ------------------------------------------------------------------ what happens
+    # ------------------------------------------------------------------ hooks
 
     def job_submitted(self, job: LiveJob) -> None:
-        """Compare a submission with what was foreseen."""
+        """Compare a submission with the projection."""
         if job is self._coming:
             self._coming = None
         elif job.place is self._pool:
             self._stale = True
 
     def job_started(self, run: Run) -> None:
-        """Keep a start, to be compared with what was foreseen."""
+        """Note a start for comparison with the projection."""
         if run.place is self._pool and not self._stale:
             self._started.append((run.job, run.started))
             self._changes += 1
 
     def job_ended(self, run: Run, status: str) -> None:
-        """Compare an end with what was foreseen."""
+        """Compare an end with the projection."""
         if run.place is self._pool and not self._stale:
             self._changes += 1
             end = run._end if self._actual else run.expected_end
@@ -264,18 +264,18 @@ class Forecast(Observer):
                 self._stale = True
 
     def job_cancelled(self, job: LiveJob) -> None:
-        """Begin anew: a job was withdrawn."""
+        """Discard the projection: a job was withdrawn."""
         if job.place is self._pool:
             self._stale = True
 
     def place_changed(self, place: Place, _cause: str) -> None:
-        """Begin anew: part of the place went or came."""
+        """Discard the projection: the capacity of the place has changed."""
         if place is self._pool:
             self._stale = True
 
 
 def _kind(cluster: Cluster) -> str | None:
-    """Return how jobs overtake each other in the cluster, where its future can be kept."""
+    """Return the kind of projection for the cluster's policy, or ``None`` if its future cannot be projected."""
     spec, pool, policy = cluster.spec, cluster.places[0], cluster.scheduler.policy
     if len(cluster.places) > 1 or not isinstance(pool, CountPool) or cluster.core.submits_first:
         return None
@@ -291,7 +291,7 @@ def _kind(cluster: Cluster) -> str | None:
 
 
 def _guest(work: ProjectedJob, cluster: Cluster, place: Pool) -> LiveJob:
-    """Return work as another cluster of the same platform takes it at one of its places."""
+    """Return work as a live job of a copy of the cluster, at one of its places."""
     job, processors, requested, expected, duration = work
     guest = LiveJob(job.id, 0, cluster.env._now, processors, requested, expected, duration)
     guest.user, guest.priority = job.user, job.priority
@@ -306,7 +306,7 @@ def _guest(work: ProjectedJob, cluster: Cluster, place: Pool) -> LiveJob:
 
 
 def _plain(job: LiveJob, work: ProjectedJob) -> bool:
-    """Whether the job asks for processors and time alone, and ends by its expected end."""
+    """Whether the job requests only processors and time, and ends by its expected end."""
     return (
         0 < work.duration <= work.expected < INFINITY
         and not job.priority

@@ -1,4 +1,4 @@
-"""Snapshots of what a real scheduler says: running and waiting jobs as plain values."""
+"""Snapshots from the data of a real scheduler: running and waiting jobs as plain values."""
 
 from __future__ import annotations
 
@@ -43,31 +43,30 @@ def snapshot_of(
     policy: PolicyLike = "fcfs",
     **options: Any,
 ) -> ClusterSnapshot:
-    """Return the snapshot of what is known of a cluster, such as a real one, whose jobs run nobody knows how long.
+    """Return the snapshot of a cluster, such as a real one, of which actual run times are unknown.
 
     Parameters
     ----------
     platform, now
-        a cluster or a number of processors; the instant, in s
+        a cluster spec or a number of processors; the instant, in s
     running
-        jobs, as keys with values: those of a :class:`~simmodel.work.job.Job` (``run`` may be missing), ``started``
-        (s), where nodes are identified ``on`` (nodes, or (node, cores, GPUs, bytes) of each), and ``expected_end``
-        (s) where that is not ``started`` + ``requested``
+        jobs as mappings with the fields of a :class:`~simmodel.work.job.Job` (``run`` is optional), ``started`` (s),
+        ``on`` if nodes are identified (nodes, or (node, cores, GPUs, bytes) of each), and ``expected_end`` (s) if it
+        differs from ``started`` + ``requested``
     waiting
-        jobs, or keys with values, in the order of arrival where submissions are of one instant; dependencies name
-        jobs that run or wait
+        jobs, or mappings with their fields; jobs of the same submit time in order of arrival; dependencies must name
+        running or waiting jobs
     down
-        what is away, by place: a number of processors, or nodes; what the description of the cluster says is away
-        then comes on top
+        the capacity that is down, by place: a number of processors, or nodes; outages in the cluster's spec are added
     usage, half_life
-        processor seconds by user, for fair share; s, default: the policy's
+        processor seconds by user, for fair share; s, default: that of the policy
     policy, options
-        as of :class:`~simmodel.systems.cluster.system.Cluster`
+        as for :class:`~simmodel.systems.cluster.system.Cluster`
 
     Raises
     ------
     InputError
-        where a value is not possible, with its place (``running[2].started``)
+        if a value is invalid; names its place (``running[2].started``)
 
     >>> seen = snapshot_of(4, now=100, running=[{"id": 1, "processors": 3, "requested": 60, "started": 90}],
     ...                    waiting=[{"id": 2, "processors": 2, "requested": 30, "submit": 95}])
@@ -78,7 +77,7 @@ def snapshot_of(
     array([ 90., 150.])
     """
     if not isinstance(platform, (ClusterSpec, int)) or platform is True:
-        raise InputError(f"a cluster or a number of processors expected, found {platform!r}", None, "platform")
+        raise InputError(f"must be a ClusterSpec or a number of processors, got {platform!r}", None, "platform")
     _instant(now, "now")
     cluster = Cluster(Environment(now), platform, policy, begin=False, record=False, **options)
     builder = _Builder(cluster)
@@ -99,12 +98,12 @@ def snapshot_of(
 
 def _instant(value: Plain, place: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not isfinite(value):
-        raise InputError(f"an instant in s expected, found {value!r}", None, place)
+        raise InputError(f"must be an instant (s), got {value!r}", None, place)
     return float(value)
 
 
 class _Builder:
-    """Puts jobs into a cluster that nothing happens in yet."""
+    """Puts jobs into a cluster that has not begun to run."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -115,7 +114,7 @@ class _Builder:
     def _job(
         self, given: Job | Mapping[str, Plain], place: str, more: tuple[str, ...] = ()
     ) -> tuple[LiveJob, dict[str, Any]]:
-        """Return the live job of what is given, and what is said of its execution."""
+        """Return the live job of the given fields, and the fields of its execution."""
         values = given if isinstance(given, Mapping) else self._values(given, place)
         for name in values:
             if name not in _FIELDS and name not in more:
@@ -123,13 +122,13 @@ class _Builder:
         about = {name: values[name] for name in more if values.get(name) is not None}
         asked = {name: value for name, value in values.items() if name in _FIELDS and value is not None}
         if "requested" not in asked and "run" not in asked:
-            raise InputError("seconds that the job asks for expected, found none", None, f"{place}.requested")
+            raise InputError("missing requested time (s)", None, f"{place}.requested")
         asked.setdefault("requested", asked.get("run"))
         asked["run"] = asked["requested"]
         spec = self._spec(asked, place)
         if _instant(spec.submit, f"{place}.submit") > self.now:
             raise InputError(
-                f"an instant up to now ({self.now:g} s) expected, found {spec.submit:g}", None, f"{place}.submit"
+                f"must be an instant <= now ({self.now:g} s), got {spec.submit:g}", None, f"{place}.submit"
             )
         cluster = self.cluster
         try:
@@ -137,20 +136,20 @@ class _Builder:
         except InputError as error:
             raise InputError(error.message, None, place) from None
         if reason is not None:
-            raise InputError(f"a job that can run expected: {reason}", None, place)
+            raise InputError(f"job {job.id} can never run: {reason}", None, place)
         if job.id in self.names:
-            raise InputError(f"jobs with ids that differ expected, found {job.id!r} twice", None, f"{place}.id")
+            raise InputError(f"duplicate job {job.id!r}", None, f"{place}.id")
         self.names[job.id] = job
         cluster.intake.submitted += 1
         cluster.dependencies.know(job)
         job.submit = float(spec.submit)
         if set(asked) <= _PLAIN and job.rules is None:
-            job._job = None  # it says no more than the live job does
+            job._job = None  # it adds nothing to the live job
         return job, about
 
     def _values(self, given: Job | Mapping[str, Plain], place: str) -> dict[str, Any]:
         if not isinstance(given, Job):
-            raise InputError(f"a job, or keys with values, expected, found {given!r}", None, place)
+            raise InputError(f"must be a Job or a mapping of its fields, got {given!r}", None, place)
         fields = attrs.fields_dict(Job)
         values = {name: getattr(given, name) for name in _FIELDS}
         return {name: value for name, value in values.items() if name == "processors" or value != fields[name].default}
@@ -159,37 +158,36 @@ class _Builder:
         for name in ("requested", "submit", "memory_per_node", "priority"):
             value = asked.get(name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or value != value):
-                raise InputError(f"a number expected, found {value!r}", None, f"{place}.{name}")
+                raise InputError(f"must be a number, got {value!r}", None, f"{place}.{name}")
         if not asked["requested"] > 0:
-            raise InputError(f"seconds > 0 expected, found {asked['requested']!r}", None, f"{place}.requested")
+            raise InputError(f"must be seconds > 0, got {asked['requested']!r}", None, f"{place}.requested")
         for name in ("processors", "nodes", "cores_per_node", "gpus_per_node"):
             value = asked.get(name)
             if value is not None and type(value) is not int:
-                raise InputError(f"a whole number expected, found {value!r}", None, f"{place}.{name}")
+                raise InputError(f"must be a whole number, got {value!r}", None, f"{place}.{name}")
         for name in ("id", "user", "group", "queue", "partition"):
             value = asked.get(name)
             if value is not None and type(value) not in (int, str):
-                raise InputError(f"a number or a name expected, found {value!r}", None, f"{place}.{name}")
+                raise InputError(f"must be a whole number or a name, got {value!r}", None, f"{place}.{name}")
         try:
             fields: dict[str, Any] = dict(asked)
             return Job(**fields)
         except (TypeError, ValueError, AttributeError) as error:
-            raise InputError(f"a job expected: {error}", None, place) from None
+            raise InputError(f"invalid job: {error}", None, place) from None
 
     def run(self, given: Job | Mapping[str, Plain], place: str) -> None:
-        """Put a job in that runs."""
+        """Add a running job."""
         if not isinstance(given, Mapping):
-            raise InputError(f"keys with values, started among them, expected, found {given!r}", None, place)
+            raise InputError(f"must be a mapping of the fields of a Job and 'started', got {given!r}", None, place)
         job, about = self._job(given, place, _OF_RUNS)
         if "started" not in about:
-            raise InputError("the instant of its start expected, found none", None, f"{place}.started")
+            raise InputError("missing instant of its start (s)", None, f"{place}.started")
         started = _instant(about["started"], f"{place}.started")
         if "submit" not in given:
             job.submit = min(started, self.now)
         if not job.submit <= started <= self.now:
             raise InputError(
-                f"an instant from its submission ({job.submit:g} s) to now ({self.now:g} s) expected, "
-                f"found {started:g}",
+                f"must be an instant from its submission ({job.submit:g} s) to now ({self.now:g} s), got {started:g}",
                 None,
                 f"{place}.started",
             )
@@ -198,13 +196,13 @@ class _Builder:
             end = _instant(about["expected_end"], f"{place}.expected_end")
             if end < started:
                 raise InputError(
-                    f"an instant after its start ({started:g} s) expected, found {end:g}", None, f"{place}.expected_end"
+                    f"must be an instant >= its start ({started:g} s), got {end:g}", None, f"{place}.expected_end"
                 )
         pool = job.place
         allocation = self._allocation(job, pool, about.get("on"), place)
         there = pool.table.fits(allocation) if allocation is not None else job.processors <= pool.free
         if not there or (job.request is not None and not pool.consumables.fits(job.request.consumables)):
-            raise InputError(f"a job that fits beside the others expected, found {job}", None, place)
+            raise InputError(f"{job} does not fit beside the jobs before it", None, place)
         run = Run(job, pool, started, end, pool.take(job, allocation))
         pool.running.add(run, job.processors)
         job.expected = end - started
@@ -223,10 +221,10 @@ class _Builder:
         place = f"{place}.on"
         if not isinstance(pool, NodePool):
             if on is not None:
-                raise InputError(f"no nodes expected: those of {pool.name} are not identified", None, place)
+                raise InputError(f"must be left out: {pool.name} has no identified nodes", None, place)
             return None
         if on is None:
-            raise InputError(f"the nodes of {pool.name} that it runs on expected, found none", None, place)
+            raise InputError(f"missing nodes of {pool.name} that the job runs on", None, place)
         request: Request = pool.request_for(job)
         try:
             given: Any = on
@@ -241,13 +239,13 @@ class _Builder:
         except InputError as error:
             raise InputError(error.message, None, place) from None
         except (TypeError, ValueError) as error:
-            raise InputError(f"nodes, or [node, cores, GPUs, bytes] of each, expected: {error}", None, place) from None
+            raise InputError(f"must be nodes, or [node, cores, GPUs, bytes] of each: {error}", None, place) from None
         if not allocation.meets(request):
-            raise InputError(f"{request} expected, found {list(allocation.rows)}", None, place)
+            raise InputError(f"must match the request ({request}), got {list(allocation.rows)}", None, place)
         return allocation
 
     def _whole(self, nodes: list[int], request: Request, pool: NodePool) -> list[Any]:
-        """Return what the job gets of each node where only the nodes are given: its cores, or as many as there are."""
+        """Return the job's part of each node if only the nodes are given."""
         capacity = pool.table.capacity
         if request.exclusive:
             return [(node, capacity[0, node], capacity[1, node], request.memory_per_node) for node in nodes]
@@ -261,13 +259,13 @@ class _Builder:
         return rows
 
     def wait(self, given: Job | Mapping[str, Plain], place: str) -> None:
-        """Put a job in that waits; it joins the queue once all are known."""
+        """Add a waiting job; it joins the queue once all jobs are known."""
         job, _ = self._job(given, place)
         self.waiting.append((job, place))
         self.cluster._active += 1
 
     def down(self, name: str, what: Plain) -> None:
-        """Take a part of a place down."""
+        """Take part of a place down."""
         place = f"down.{name}"
         pool = self.cluster.pools.get(name)
         if pool is None:
@@ -280,14 +278,14 @@ class _Builder:
             except InputError as error:
                 raise InputError(error.message, None, place) from None
             except TypeError:
-                raise InputError(f"nodes of {name} expected, found {what!r}", None, place) from None
+                raise InputError(f"must be nodes of {name}, got {what!r}", None, place) from None
         elif type(what) is not int or not 0 <= what <= pool.capacity:
-            raise InputError(f"a number of processors, 0 to {pool.capacity}, expected, found {what!r}", None, place)
+            raise InputError(f"must be a number of processors from 0 to {pool.capacity}, got {what!r}", None, place)
         else:
             pool.take_down(what)
 
     def queue(self) -> None:
-        """Have what waits join the queue, be held by a limit, or wait for others."""
+        """Put the waiting jobs into the queue, or let them be held by a limit or blocked by dependencies."""
         cluster = self.cluster
         for job, place in self.waiting:
             spec = job.spec
@@ -297,7 +295,7 @@ class _Builder:
             for i, dependency in enumerate(spec.dependencies):
                 if dependency.job not in self.names or dependency.job == job.id:
                     raise InputError(
-                        f"a job that runs or waits expected, found {dependency.job!r}",
+                        f"must be another running or waiting job, got {dependency.job!r}",
                         None,
                         f"{place}.dependencies[{i}]",
                     )
@@ -310,16 +308,16 @@ class _Builder:
             self.cluster.queueing.queues[job.place].add(job)
 
     def usage(self, used: Mapping[int | str, float], half_life: float | None) -> tuple[float, tuple[Any, ...]]:
-        """Return the record of what users have consumed."""
+        """Return the record of the consumption of users."""
         own = self.cluster.core.usages
         if half_life is None:
             half_life = own[0].half_life if own else HALF_LIFE
         if not isinstance(half_life, (int, float)) or not half_life > 0:
-            raise InputError(f"a half-life > 0 s expected, found {half_life!r}", None, "half_life")
+            raise InputError(f"must be seconds > 0, got {half_life!r}", None, "half_life")
         record = Usage(half_life)
         for user, seconds in used.items():
             if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 <= seconds < inf:
-                raise InputError(f"processor seconds >= 0 expected, found {seconds!r}", None, f"usage.{user}")
+                raise InputError(f"must be processor seconds >= 0, got {seconds!r}", None, f"usage.{user}")
             record.by_user[user] = float(seconds), 0.0, float(self.now)
         for pool in self.cluster.places:
             for run in pool.running:

@@ -1,11 +1,11 @@
-"""How jobs come into a cluster: what they become there, what can never run, and what is still to be submitted."""
+"""The submission of jobs to a cluster: creation of live jobs, rejection, and planned arrivals."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from simmodel.errors import InputError
+from simmodel.errors import InputError, unknown
 from simmodel.systems.cluster.arrivals import Arrivals, PlainJobs, chunks_of
 from simmodel.systems.cluster.replay import known_here, needs_specs, note_left_out, specs
 from simmodel.work.job import Job, LiveJob
@@ -24,7 +24,7 @@ __all__ = ["Intake", "Submission"]
 
 
 class Submission:
-    """A job that is still to be submitted, at an instant (s): its row in the record, its number in that order."""
+    """A job that will be submitted at an instant (s), with its row in the record and its number of submission."""
 
     __slots__ = ("at", "job", "number", "report", "row")
 
@@ -37,16 +37,16 @@ class Submission:
 
 
 class Intake:
-    """Makes live jobs of what is submitted, refuses what can never run, and has jobs submitted later.
+    """Creates live jobs, rejects jobs that can never run, and plans the submission of later ones.
 
     Attributes
     ----------
     submitted
-        how many jobs have been, or are still to be, submitted: the number of the next one
+        number of submitted and arriving jobs, and so of the next job
     offset
-        of the numbers of jobs to their rows in the record
+        number of a job minus its row in the record
     sources, submissions
-        plain jobs still to be submitted; others, each by its call
+        arriving plain jobs; other arriving jobs by their calls
     """
 
     def __init__(
@@ -68,15 +68,15 @@ class Intake:
         self.submissions: dict[Call, Submission] = {}
         self._cancellations: dict[LiveJob, Call] = {}
 
-    # ------------------------------------------------------------------ what jobs become here
+    # ------------------------------------------------------------------ live jobs
 
     def live(self, spec: Job, number: int | None = None, row: int | None = None) -> tuple[LiveJob, str | None]:
-        """Return the live job, and why it can never run; by default it is the next one. A pure question.
+        """Return the live job, by default the next one, and why it can never run or ``None``; has no side effects.
 
         Raises
         ------
         InputError
-            where it names a queue or a partition that is not there
+            if it names an unknown queue or partition
         """
         core = self._core
         number = self.submitted if number is None else number
@@ -100,7 +100,7 @@ class Intake:
         if spec.queue is not None and rules:
             job.rules = rules.get(str(spec.queue))
             if job.rules is None:
-                raise InputError(f"queue {spec.queue!r} of job {name} is not there; there are {', '.join(rules)}")
+                raise InputError(f"job {name}: {unknown('queue', str(spec.queue), rules).message}")
             job.priority += job.rules.spec.priority
         pool = _place_of(job, spec, core)
         job.place = pool
@@ -112,7 +112,7 @@ class Intake:
     # ------------------------------------------------------------------ submission
 
     def take_in(self, job: LiveJob) -> None:
-        """Submit a live job: it waits for others, is held, or joins the queue."""
+        """Submit a live job, which joins the queue, is held by a limit, or is blocked by dependencies."""
         self._dependencies.know(job)
         for hook in self._core.on_submitted:
             hook(job)
@@ -126,7 +126,7 @@ class Intake:
         self._queueing.enqueue(job)
 
     def prepare(self, workload: Workload) -> Prepared:
-        """Return the jobs of a workload as they are simulated here: what is repaired, what is rejected."""
+        """Return the jobs of a workload as simulated here, with a report of repairs and rejects."""
         core = self._core
         largest = max(pool.capacity for pool in core.places)
         prepared = prepare(workload, largest, core.estimates, core.overrun)
@@ -134,7 +134,7 @@ class Intake:
         return prepared
 
     def replay(self, workload: Workload, prepared: Prepared) -> None:
-        """Have the jobs of a workload submitted, each at its instant."""
+        """Plan the submission of the jobs of a workload."""
         core = self._core
         report = prepared.report
         first = self.submitted - self.offset
@@ -162,14 +162,14 @@ class Intake:
         self._core.tell("job_rejected", job, reason)
         self._dependencies.rejected(job.id)
 
-    # ------------------------------------------------------------------ what is to come
+    # ------------------------------------------------------------------ planned submissions and cancellations
 
     def expect(self, chunks: Iterable[PlainJobs], numbers: Mapping[int, int] | None) -> None:
-        """Have plain jobs submitted, each at its instant."""
+        """Plan the submission of plain jobs."""
         self.sources.append(Arrivals(self._core, self._queueing, chunks, numbers))
 
     def expect_one(self, coming: Submission) -> None:
-        """Have a job submitted; what can never run is recorded as rejected, and counted."""
+        """Plan the submission of a job; if it can never run, it is recorded as rejected and counted."""
         call = self._core.env.call_at(coming.at, lambda: self._submit(call), self._core.submit_priority)
         self.submissions[call] = coming
 
@@ -184,30 +184,30 @@ class Intake:
         self._over(job)
 
     def cancel_at(self, job: LiveJob, at: float) -> None:
-        """Have a job withdrawn, or stopped, at an instant (s)."""
+        """Plan the cancellation of a job at an instant (s)."""
         core = self._core
         self._cancellations[job] = core.env.call_at(at, lambda: self._cancel(job), core.end_priority)
 
     def forget_cancellation(self, job: LiveJob) -> None:
-        """The job is over, or has gone."""
+        """Withdraw the planned cancellation of a job that has ended or left."""
         call = self._cancellations.pop(job, None)
         if call is not None and call.pending:
             self._core.env.withdraw(call)
 
     def cancellations(self) -> list[ToCome]:
-        """List the cancellations to come, each with the number of its job."""
+        """List the planned cancellations, each with the number of its job."""
         return [call.to_come("cancel", job.seq) for job, call in self._cancellations.items() if call.pending]
 
 
 def _place_of(job: LiveJob, spec: Job, core: ClusterCore) -> Pool:
-    """Return the pool that a job waits for: its partition's, else its queue's, else the default one.
+    """Return the pool that a job waits for: its partition, else that of its queue, else the default one.
 
-    Where there is no default, the first that can ever run it.
+    Without a default, the first partition that can ever run it.
 
     Raises
     ------
     InputError
-        where the partition is not there
+        if the partition is unknown
     """
     if core.only_pool is not None:
         return core.only_pool
@@ -219,12 +219,11 @@ def _place_of(job: LiveJob, spec: Job, core: ClusterCore) -> Pool:
     if name is not None:
         pool = core.pools.get(str(name))
         if pool is None:
-            there = ", ".join(core.pools)
-            raise InputError(f"partition {name!r} of job {job.id} is not there; there are {there}")
+            raise InputError(f"job {job.id}: {unknown('partition', str(name), core.pools).message}")
         return pool
     for pool in core.places:
         if pool.part_of is not None:
-            break  # reservations are for those that name them
+            break  # reservations must be named
         job.request = pool.request_of(spec)
         if pool.why_not(job) is None and pool.limits_why_not(job) is None:
             return pool

@@ -24,24 +24,24 @@ __all__ = ["CLUSTER", "ClusterKind"]
 
 @attrs.frozen(kw_only=True)
 class ClusterKind(Kind):
-    """The kind of clusters: a log may say on which one it was recorded, and its processors may be others."""
+    """The kind of clusters; the platform may come from the log, and its number of processors may be replaced."""
 
     def read_work(
         self, given: GivenWork, spec: Any, seed: int, inputs: Mapping[str, Any] = MappingProxyType({})
     ) -> tuple[Submissions, Any]:
-        """Return the workload, and the cluster: where none is given, the one that the log was recorded on."""
+        """Return the submissions and the cluster's spec, by default that of the log."""
         work = read_submissions("jobs", given)
         assert isinstance(work, Logs)
         processors = inputs.get("processors")
         if processors is not None:
             if isinstance(processors, bool) or not isinstance(processors, Integral) or int(processors) <= 0:
-                raise InputError(f"a number of processors > 0 expected, found {processors!r}")
+                raise InputError(f"must be a whole number > 0, got {processors!r}", place="processors")
             processors = int(processors)
         elif spec is None:
             log = work.logs[0].workload
             processors = log.processors
             if processors is None:
-                raise InputError(f"{log.name} does not say how many processors its machine has: give a number of them")
+                raise InputError(f"missing processors: log {log.name!r} does not specify those of its machine")
         if spec is None:
             assert processors is not None
             return work, ClusterSpec.simple(int(processors))

@@ -1,4 +1,4 @@
-"""The rules of a queue: how much of it may run at once, and which jobs it holds back."""
+"""The limits of a queue, and the jobs that they hold."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ __all__ = ["QueueRules"]
 
 
 class QueueRules:
-    """Counts what runs of a queue, in all and by user, and holds jobs beyond its limits, in the order of arrival.
+    """Counts the running jobs of a queue, in total and by user, and holds jobs beyond its limits in order of arrival.
 
-    Held jobs do not stand in the queue that policies see: a limit delays those it is meant for and nobody else.
+    Policies do not see held jobs, so a limit delays no jobs but its own.
 
     Attributes
     ----------
     spec
-        the queue
+        the spec of the queue
     held
-        jobs held back
+        the held jobs
     """
 
     def __init__(self, spec: QueueSpec) -> None:
@@ -33,7 +33,7 @@ class QueueRules:
         self._limited = spec.max_running is not None or spec.max_running_per_user is not None
 
     def why_not(self, job: LiveJob) -> str | None:
-        """Say why the queue does not take the job at all, or ``None``."""
+        """Return why the queue rejects the job, or ``None``."""
         spec = self.spec
         if spec.max_processors is not None and job.processors > spec.max_processors:
             return f"{job.processors} processors asked for, queue {spec.name} allows {spec.max_processors}"
@@ -52,7 +52,7 @@ class QueueRules:
         )
 
     def holds(self, job: LiveJob) -> bool:
-        """Whether the job has to be held now; if not, it is known to wait."""
+        """Hold the job or note that it waits; return whether it is held."""
         if self._limited and self._full(job.user):
             self.held.append(job)
             self.held.sort(key=lambda each: (each.submit, each.seq))
@@ -90,7 +90,7 @@ class QueueRules:
         return freed
 
     def forget(self, job: LiveJob) -> None:
-        """The job was withdrawn."""
+        """Forget a job that was withdrawn."""
         self._waiting.pop(job, None)
         if job in self.held:
             self.held.remove(job)

@@ -1,4 +1,4 @@
-"""Executions that are told from outside: a mirror of a real scheduler, a recorded schedule."""
+"""Mirrored executions: starts and ends reported from outside, by a real scheduler or a recorded schedule."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _STATUSES = ("completed", "timeout", "failed", "cancelled", "lost", "preempted",
 
 
 class MirroredExecution(JobExecution):
-    """Starts and ends jobs when it is told to, now or at an instant (s).
+    """Starts and ends jobs as reported, now or at an instant (s).
 
-    The policy of such a cluster is not asked; what-ifs of its snapshots go by it.
+    The policy of the cluster is not asked; what-ifs of its snapshots use it.
 
     >>> from simmodel import Cluster, Environment, Job
     >>> env = Environment()
@@ -41,8 +41,8 @@ class MirroredExecution(JobExecution):
 
     def __init__(self, core: ClusterCore, *parts: Any) -> None:
         super().__init__(core, *parts)
-        self._jobs: dict[int | str, LiveJob] = {}  # that are not over, by id
-        self._ending: dict[LiveJob, str] = {}  # that end in the instant in which they are about to start
+        self._jobs: dict[int | str, LiveJob] = {}  # jobs that have not ended, by id
+        self._ending: dict[LiveJob, str] = {}  # statuses of jobs that end at the instant of their start
         core.env.observe(self)
 
     def start(
@@ -58,16 +58,16 @@ class MirroredExecution(JobExecution):
         Parameters
         ----------
         work
-            the job, or its id where it is still to be submitted
+            the job, or its id if it has not been submitted yet
         place, allocation
-            the partition, default: the one that it waits for; parts of nodes, where nodes are identified
+            the partition, by default the one that the job waits for; the parts of its nodes, if nodes are identified
         at
             the instant, in s; default: now
 
         Raises
         ------
         InputError
-            where the instant is past; when it comes, where the job does not wait or does not fit
+            if the instant is in the past; at the instant, if the job does not wait or does not fit
         """
         if at is None:
             self._begin(work, place, allocation)
@@ -82,28 +82,28 @@ class MirroredExecution(JobExecution):
         job
             the job, or its id
         status
-            how it ended: ``"completed"``, ``"timeout"``, ``"failed"``, ``"cancelled"``, ``"lost"``; ``"preempted"`` or
-            ``"requeued"``: it goes back to the queue
+            ``"completed"``, ``"timeout"``, ``"failed"``, ``"cancelled"`` or ``"lost"``; with ``"preempted"`` and
+            ``"requeued"`` the job returns to the queue
         at
             the instant, in s; default: now
 
         Raises
         ------
         InputError
-            where the instant is past, or no job ends so; when it comes, where the job does not run
+            if the status is unknown or the instant is in the past; at the instant, if the job does not run
         """
         if status not in _STATUSES:
-            raise InputError(f"the status of a job that ran expected ({', '.join(_STATUSES)}), found {status!r}")
+            raise InputError(f"must be one of {', '.join(_STATUSES)}, got {status!r}", place="status")
         if at is None:
             self._finish(job, status)
         else:
             self._plan(at, lambda: self._end_at(job, status), END)
 
-    # ------------------------------------------------------------------ what is carried out
+    # ------------------------------------------------------------------ carrying out
 
     def _plan(self, at: float, call: Callable[[], None], priority: float) -> None:
         if at < self.env.now:
-            raise InputError(f"an instant from {self.env.now:g} s on expected, found {at:g}")
+            raise InputError(f"at: must be an instant >= {self.env.now:g} s, got {at:g}")
         self.env.call_at(at, call, priority)
 
     def _begin(self, job: LiveJob | int | str, place: Pool | None, allocation: Allocation | None) -> None:
@@ -116,7 +116,7 @@ class MirroredExecution(JobExecution):
         if not (pool.fits(live) if allocation is None else pool.accepts(live, allocation)):
             raise InputError(
                 f"job {live.id} cannot be started on {pool.name} at {self.env.now:g} s: {live.processors} processors "
-                f"asked for, {pool.free} of {pool.capacity} are free"
+                f"requested, {pool.free} of {pool.capacity} are free"
             )
         super().start(live, pool, allocation)
         status = self._ending.pop(live, None)
@@ -146,18 +146,18 @@ class MirroredExecution(JobExecution):
             return job
         found = self._jobs.get(job)
         if found is None:
-            raise InputError(f"job {job} is not there, or is over, at {self.env.now:g} s")
+            raise InputError(f"job {job} cannot be started or ended at {self.env.now:g} s: not submitted, or ended")
         return found
 
-    # ------------------------------------------------------------------ who is there
+    # ------------------------------------------------------------------ jobs by id
 
     def job_submitted(self, job: LiveJob) -> None:
-        """Know a job by its id."""
+        """Register a job by its id."""
         if job.place in self._queues:
             self._jobs[job.id] = job
 
     def job_ended(self, run: Run, _status: str) -> None:
-        """Forget a job that is over."""
+        """Forget a job that has ended."""
         if run.job.over:
             self.job_cancelled(run.job)
 

@@ -1,4 +1,4 @@
-"""A light what-if: what would happen from now on under another policy, as far as a policy may know."""
+"""Light what-ifs: the starts and ends that would follow under another policy, from what policies may know."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ _NEVER = sys.float_info.max
 
 
 class Prediction:
-    """What a light what-if found.
+    """The outcome of a light what-if.
 
     Attributes
     ----------
     snapshot
-        what it started from
+        the snapshot it started from
     at, ended
         its first and last instant, in s
     starts
-        in order: (job, place, instant in s); what was suspended starts where it goes on
+        (job, place, instant in s) in order; for a suspended job its resumption
     """
 
     def __init__(
@@ -63,14 +63,14 @@ class Prediction:
 
     @cached_property
     def now(self) -> list[tuple[int | str, str]]:
-        """What starts at the very instant of the what-if: (job, place)."""
+        """(job, place) of the starts at the instant of the snapshot."""
         return [(job, place) for job, place, start in self.starts if start == self.at]
 
     @cached_property
     def jobs(self) -> Table:
-        """One row a job that ran or waited at first: ``job, submit, start, end, processors, requested, waiting``.
+        """One row per job that ran or waited: ``job, submit, start, end, processors, requested, waiting``.
 
-        ``waiting``: it had not started then. Instants in s; nan for what did not happen before the end of the what-if.
+        ``waiting``: whether it had not started in the snapshot. Instants in s; nan if not reached by the what-if.
         """
         snapshot = self.snapshot
         works = [run.work for run in snapshot.running]
@@ -97,18 +97,19 @@ def _column(values: Sequence[int | str | None]) -> NDArray[np.generic]:
 
 
 def predict(snapshot: ClusterSnapshot, policy: PolicyLike | None = None, *, until: float | None = None) -> Prediction:
-    """Simulate a snapshot to its end, or to an instant (s), and keep starts and ends only.
+    """Simulate from a snapshot to its end, or to an instant (s), and record starts and ends only.
 
-    What the snapshot holds happens: give it ``snapshot.expected()`` where nothing may be known that a policy does not.
+    Uses everything in the snapshot, including actual run times; pass ``snapshot.expected()`` to exclude information
+    that policies do not have.
 
     Parameters
     ----------
     snapshot
-        where to start from
+        the snapshot to start from
     policy
         default: that of the snapshot
     until
-        the instant at which to stop, in s; what happens at it is left out
+        instant at which to stop, in s; excludes events at that instant
 
     >>> from simmodel import Cluster, Job
     >>> env = Environment(); cluster = Cluster(env, 4)
@@ -139,11 +140,11 @@ def predict(snapshot: ClusterSnapshot, policy: PolicyLike | None = None, *, unti
 
 
 def _run(cluster: Cluster, until: float | None, endless: bool) -> None:
-    """Run until an instant, or until nothing is left; what waits for ever is left waiting."""
+    """Run until an instant or until no events are left; jobs that never start remain waiting."""
     env = cluster.env
     end = cluster.idle() if until is None and cluster.calendar.endless else until
     if until is None and endless:
-        end = _NEVER  # what has no end does not end at infinity
+        end = _NEVER  # so that endless jobs do not end at infinity
     try:
         if end is not None:
             env.run(end)
@@ -155,7 +156,7 @@ def _run(cluster: Cluster, until: float | None, endless: bool) -> None:
 
 @contextmanager
 def _no_collections() -> Iterator[None]:
-    """Leave garbage where it is for a few milliseconds: looking for it costs as much as it is worth."""
+    """Disable the garbage collector, whose cost outweighs its use in a run of a few milliseconds."""
     if not gc.isenabled():
         yield
         return
@@ -174,17 +175,17 @@ def simulate_from(
     horizon: float | None = None,
     estimates: str | None = None,
 ) -> Prediction:
-    """Simulate a cluster from now on under a policy, with nothing that a policy may not know: ``view.simulate``.
+    """Simulate a cluster from now on under a policy, with the information available to policies: ``view.simulate``.
 
     Parameters
     ----------
     policy
         a name, a policy or a function of a view
     until, horizon
-        the instant at which to stop, or the seconds after which; default: when all is over
+        instant at which to stop (s), or seconds until then; default: when all jobs have ended
     estimates
-        ``"actual"``: with the actual run times of what runs and waits, as some simulators do; default: with what
-        policies reckon with
+        ``"actual"``: use the actual run times of running and waiting jobs, as some simulators do; default: the expected
+        ones
     """
     snapshot = cluster.snapshot().expected(actual=True) if estimates == "actual" else cluster.snapshot(actual=False)
     if policy is not cluster.scheduler.policy and not isinstance(policy, str):
@@ -195,6 +196,6 @@ def simulate_from(
 
 
 def _memory(policy: PolicyLike) -> PolicyState:
-    """Return what a candidate remembers, which is not what the policy that decides does."""
+    """Return the memory of a candidate policy, which replaces that of the deciding policy."""
     chosen = policy_of(policy)
     return PolicyState(chosen.name, None, chosen.state())

@@ -1,17 +1,15 @@
-"""The future of a queue in which nothing else arrives, unfolded as far as somebody asks, and kept while it comes true.
+"""Projections: the future of a queue without further arrivals, computed on demand and kept while it proves right.
 
 The rules are those of :class:`~simmodel.policies.backfilling.Easy` and
-:class:`~simmodel.policies.planning.Conservative`; here is what they come to where a future is kept. Two forms, both
-for a pool of which only the number of free processors counts, and for queues in order of arrival. In
-both a job at the tail changes nothing for those before it while it waits, so that asking when it would start looks at
-what is known already:
+:class:`~simmodel.policies.planning.Conservative`, for pools on which only the number of free processors counts and for
+queues in order of arrival. There, a job at the tail does not affect the jobs before it while it waits, so that its
+start follows from the decisions that are known already. There are two forms:
 
-* :class:`ProjectedPlan`: where every run takes as long as it is planned for, the plan of the queue is its future, and a
-  new job
-  is one more entry of it;
-* :class:`Projection`: where runs end before their expected ends, each end brings a decision; the decisions to come are
-  simulated one after the other and kept, each with what it would still let in. What was unfolded beyond the start of a
-  job that is added is dropped: from there on it holds processors that others may get otherwise.
+* :class:`ProjectedPlan`: if every run lasts exactly as long as planned, the plan of the queue is its future, and a new
+  job adds an entry to it;
+* :class:`Projection`: if runs end before their expected ends, each end brings a decision. Future decisions are
+  simulated one by one and kept, each with the capacity that it leaves for later jobs. Adding a job drops the decisions
+  after its start, since from then on it holds processors.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ Running = tuple[float, int, int, float]  # end, start number, processors, expect
 
 
 class ProjectedJob(NamedTuple):
-    """What counts of a job: processors, and the seconds it is planned with, planned with once it runs, and runs."""
+    """A job, its processors, its planned seconds while waiting and while running, and its run time."""
 
     job: Any
     processors: int
@@ -39,12 +37,12 @@ class ProjectedJob(NamedTuple):
 
 
 class ProjectedPlan:
-    """The planned starts of a queue in which everything takes as long as planned.
+    """The planned starts of a queue whose jobs all run exactly as long as planned.
 
     Parameters
     ----------
     backfill
-        whether jobs go into the earliest hole that delays none before them; else they start in order
+        whether jobs use the earliest hole that does not delay the jobs before them; otherwise they start in order
 
     >>> plan = ProjectedPlan(backfill=True)
     >>> plan.restart(0.0, 2, [(10.0, 0, 2, 10.0)], [ProjectedJob("a", 4, 5, 5, 5)])
@@ -62,7 +60,7 @@ class ProjectedPlan:
         self._count = 0
 
     def restart(self, now: float, free: int, running: list[Running], waiting: list[ProjectedJob]) -> None:
-        """ProjectedPlan a queue anew; ``waiting`` in its order."""
+        """Plan a queue from scratch; ``waiting`` is in the order of the queue."""
         ends = sorted((each[3], each[1], each[2]) for each in running)
         self._profile = CountProfile(now, free, [(end, processors) for end, _, processors in ends])
         self._starts = {}
@@ -71,7 +69,7 @@ class ProjectedPlan:
             self.add(now, work)
 
     def start(self, now: float, work: ProjectedJob, decided: bool = False) -> float:
-        """Return when the work would start, were it added now (s)."""
+        """Return when the work would start if added now (s)."""
         self._profile.advance(now)
         return self._profile.earliest(work.processors, work.duration)
 
@@ -82,13 +80,13 @@ class ProjectedPlan:
         at = profile.earliest(work.processors, work.duration)
         profile.take(work.processors, at, work.duration)
         if not self._backfill:
-            profile.advance(at)  # nothing behind it starts before it
+            profile.advance(at)  # later jobs do not start before it
         self._starts[work.job] = at
         self._count += 1
         heappush(self._due, (at, self._count, work.job))
 
     def advance(self, now: float, started: list[tuple[Any, float]]) -> bool:
-        """Whether all went as planned: these started when they should, and nothing else should have before now."""
+        """Return whether all went as planned: the given jobs started on time, and no others were due before now."""
         starts = self._starts
         if any(starts.pop(job, None) != at for job, at in started):
             return False
@@ -100,7 +98,7 @@ class ProjectedPlan:
 
 
 class _Point:
-    """One decision: what runs and waits after it, and what it would still let in."""
+    """One decision: the running and waiting work after it, and the capacity that it leaves for later jobs."""
 
     __slots__ = ("at", "extra", "free", "holds", "profile", "promised", "running", "started", "todo", "waiting")
 
@@ -111,21 +109,21 @@ class _Point:
         self.waiting = waiting
         self.started: list[ProjectedJob] = []
         self.holds = True  # deciding again without any change would start nothing
-        self.promised: float | None = None  # EASY: the start of the head, once it was asked for
+        self.promised: float | None = None  # EASY: promised start of the head, computed on demand
         self.extra = 0  # EASY: processors left over then
-        self.profile: CountProfile | None = None  # conservative: with the plans made so far
-        self.todo = 0  # conservative: waiting work from here on is not planned yet
+        self.profile: CountProfile | None = None  # conservative: includes the plans made so far
+        self.todo = 0  # conservative: position of the first waiting work without a plan
 
     def begin(self, work: ProjectedJob, number: int) -> None:
         """Start work."""
         self.started.append(work)
         self.free -= work.processors
         if work.expected != work.requested:
-            self.holds = False  # it was tried as if it took as long as requested
+            self.holds = False  # the decision assumed the requested time
         insort(self.running, (self.at + work.duration, number, work.processors, self.at + work.expected))
 
     def by_expected_end(self) -> list[tuple[float, int]]:
-        """Return (expected end, processors) of what runs, in order."""
+        """Return (expected end, processors) of the running work, in order."""
         return [(each[3], each[2]) for each in sorted(self.running, key=_by_expected_end)]
 
 
@@ -134,14 +132,14 @@ def _by_expected_end(entry: Running) -> tuple[float, int]:
 
 
 class Projection:
-    """The decisions to come of a queue in order of arrival, simulated as far as somebody asked.
+    """The future decisions of a queue in order of arrival, simulated on demand.
 
     Parameters
     ----------
     kind
-        ``"easy"`` or ``"conservative"``: how jobs overtake
+        ``"easy"`` or ``"conservative"``: the kind of backfilling
     each
-        whether each single end brings a decision, or all ends of an instant together
+        whether each single end brings a decision, instead of all ends of an instant together
 
     >>> projection = Projection("easy", each=False)
     >>> projection.restart(0.0, 2, [(6.0, 0, 2, 10.0)], [ProjectedJob("a", 4, 5, 5, 5)])
@@ -153,14 +151,14 @@ class Projection:
         self._decide = self._easy if kind == "easy" else self._conservative
         self._admits = _easy_admits if kind == "easy" else _conservative_admits
         self._each = each
-        self._points: list[_Point] = []  # the last decision up to now, and those to come as far as known
+        self._points: list[_Point] = []  # the last decision up to now, and the known future ones
         self._asked: tuple[Any, float, int, list[_Point]] | None = None  # job, instant, point, points: the last answer
         self._number = 0
         self._starts: dict[Any, float] = {}  # foreseen, not yet confirmed
-        self._supposed = False  # that a decision was made at the last beginning, which started something
+        self._supposed = False  # whether restart() assumed a decision that starts work
 
     def restart(self, now: float, free: int, running: list[Running], waiting: list[ProjectedJob]) -> None:
-        """Begin anew with a decision now; ``waiting`` in the order of the queue."""
+        """Restart with a decision now; ``waiting`` is in the order of the queue."""
         self._number = max((each[1] for each in running), default=0)
         self._starts = {}
         self._asked = None
@@ -174,10 +172,10 @@ class Projection:
         for work in point.started:
             self._starts[work.job] = point.at
 
-    # ------------------------------------------------------------------ the decisions to come
+    # ------------------------------------------------------------------ future decisions
 
     def _next(self, points: list[_Point], before: float = INFINITY) -> bool:
-        """Unfold one more decision, where there is one up to ``before``."""
+        """Simulate one more decision up to ``before``; return whether there is one."""
         last = points[-1]
         running = last.running
         if not running or running[0][0] > before:
@@ -254,16 +252,16 @@ class Projection:
     # ------------------------------------------------------------------ questions
 
     def start(self, now: float, work: ProjectedJob, decided: bool = False) -> float:
-        """Return when the work would start, were it added now (s).
+        """Return when the work would start if added now (s).
 
         Parameters
         ----------
         now
-            the instant, not before that of an earlier question
+            the instant, not before that of an earlier call
         work
             the work
         decided
-            whether the decision of this instant has been made already: then the work brings another one
+            whether the decision of this instant has been made already, so that the work brings another one
         """
         points = self._points
         first = points[0]
@@ -278,7 +276,7 @@ class Projection:
                 number = self._number
                 self._decide(again)
                 if again.started:
-                    points = [again]  # what follows instead, if the work comes here
+                    points = [again]  # the future if the work is added
                 else:
                     self._number = number
                     points[0] = again
@@ -319,7 +317,7 @@ class Projection:
         self._starts[work.job] = at.at
 
     def advance(self, now: float, started: list[tuple[Any, float]]) -> bool:
-        """Whether all came as foreseen: these started when they should, and nothing else should have before now."""
+        """Return whether all went as foreseen: the given jobs started on time, and no others were due before now."""
         points, starts = self._points, self._starts
         self._asked = None
         while self._next(points, now):
@@ -338,7 +336,7 @@ class Projection:
 
 
 def _promise(point: _Point) -> float:
-    """Return the instant promised to the head of the queue, by the expected ends."""
+    """Return the start promised to the head of the queue, from the expected ends."""
     if point.promised is None:
         missing = point.waiting[0].processors - point.free
         ends = point.by_expected_end()

@@ -1,4 +1,4 @@
-"""Where the jobs of a cluster wait, what holds them back, and when their coming brings a decision."""
+"""The waiting jobs of a cluster: one queue per place, limits that hold jobs, and decisions on arrival."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ __all__ = ["Queueing"]
 
 
 class QueuedWork:
-    """What waiting jobs ask for and are expected to take, as whole numbers that are kept as they come and go.
+    """Totals over waiting jobs, updated as whole numbers when jobs come and go.
 
     Attributes
     ----------
     processors, work
-        processors asked for; expected work in units of 2^-20 processor seconds
+        requested processors; expected work in units of 2^-20 processor seconds
     endless
-        how many have no end
+        number of jobs without an expected end
     """
 
     __slots__ = ("endless", "processors", "work")
@@ -35,11 +35,11 @@ class QueuedWork:
         self.processors = self.work = self.endless = 0
 
     def add(self, job: LiveJob) -> None:
-        """Count a job that comes."""
+        """Count a job that joins the queue."""
         self._count(job, 1)
 
     def remove(self, job: LiveJob) -> None:
-        """Count a job that goes."""
+        """Count a job that leaves the queue."""
         self._count(job, -1)
 
     def _count(self, job: LiveJob, sign: int) -> None:
@@ -49,20 +49,20 @@ class QueuedWork:
 
 
 class Queueing:
-    """One queue a place, limits that hold jobs back, and when a job that comes brings a decision.
+    """One queue per place, limits that hold jobs, and the decisions that arrivals bring.
 
     Attributes
     ----------
     queues, only_queue
-        by place; the one where there is only one
+        the queues by place; the single one, or ``None``
     waiting
-        what waits in all of them, as policies see it
+        the jobs of all queues, as seen by policies
     rules
-        of the queues that the cluster describes, by name
+        the limits of the named queues in the cluster's spec, by name
     tries_every_submission
-        whether the policy wants a decision also for a job that does not fit now
+        whether the policy also decides when a new job does not fit
     settle
-        frees what holds jobs that have ended by now, where submissions come before ends
+        releases the grants of jobs that have ended by now, for submissions that precede ends
     """
 
     settle: Callable[[], None]
@@ -79,7 +79,7 @@ class Queueing:
         self._queued: QueuedWork | None = None
 
     def admit(self, job: LiveJob) -> None:
-        """Take in a plain job of a log: the hot path."""
+        """Submit a plain job of a log (hot path)."""
         core = self._core
         for hook in core.on_submitted:
             hook(job)
@@ -111,7 +111,7 @@ class Queueing:
             core.wake()
 
     def leave(self, job: LiveJob) -> None:
-        """Take out a job that waits or is held."""
+        """Remove a waiting or held job."""
         if job.state == "waiting":
             self.queues[job.place].remove(job)
         if job.rules is not None:
@@ -119,7 +119,7 @@ class Queueing:
 
     @property
     def queued(self) -> QueuedWork:
-        """What waiting jobs ask for; kept as they come and go from the first question on."""
+        """Totals over waiting jobs, updated incrementally from the first access on."""
         if self._queued is None:
             self._queued = QueuedWork()
             for queue in self.queues.values():
@@ -127,7 +127,7 @@ class Queueing:
         return self._queued
 
     def move(self, job: LiveJob, place: Pool) -> None:
-        """Let a waiting job wait for another place."""
+        """Move a waiting job to the queue of another place."""
         before = job.place
         self.queues[before].remove(job)
         job.place = place
@@ -137,29 +137,29 @@ class Queueing:
         self.queues[place].add(job)
 
     def started(self, job: LiveJob) -> None:
-        """Count a start in the limits of its queue, and hold what is beyond them from now on."""
+        """Count a start in the limits of the job's queue; hold the waiting jobs that exceed them from now on."""
         if job.rules is not None:
             for held in job.rules.started(job):
                 self.queues[held.place].remove(held)
                 held.state = "held"
 
     def ended(self, job: LiveJob) -> Sequence[LiveJob]:
-        """Count an end in the limits of its queue; return the jobs that were held and may wait from now on."""
+        """Count an end in the limits of the job's queue; return the held jobs that may wait from now on."""
         return job.rules.ended(job) if job.rules is not None else ()
 
     def held(self) -> Iterator[LiveJob]:
-        """Iterate over the jobs that a limit holds, queue by queue."""
+        """Yield the held jobs, queue by queue."""
         for rules in self.rules.values():
             yield from rules.held
 
     def waiting_report(self) -> Iterator[str]:
-        """Yield one sentence for each job that waits or is held."""
+        """Yield one sentence per waiting or held job."""
         for pool, queue in self.queues.items():
             for job in queue:
                 yield (
-                    f"job {job.id} waits for {job.processors} processors of {pool.name} since {job.submit:g}; "
+                    f"job {job.id} has waited for {job.processors} processors of {pool.name} since {job.submit:g} s; "
                     f"{pool.free} of {pool.capacity} are free"
                 )
         for rules in self.rules.values():
             for job in rules.held:
-                yield f"job {job.id} is held by a limit of queue {rules.spec.name} since {job.submit:g}"
+                yield f"job {job.id}, submitted at {job.submit:g} s, is held by a limit of queue {rules.spec.name}"

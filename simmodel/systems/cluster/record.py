@@ -1,4 +1,4 @@
-"""The record of a run that goes on from a snapshot: what happened before, as far as jobs that are not over need it."""
+"""The record of a run that continues from a snapshot: columns of the jobs that had not ended."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _OF_SPECS = ("group", "queue", "partition")
 
 
 def works_of(snapshot: ClusterSnapshot) -> list[WorkState]:
-    """Return all jobs of a snapshot, in the order of submission: the rows of the record."""
+    """Return all jobs of a snapshot in order of submission, which are the rows of the record."""
     works = [run.work for run in snapshot.running]
     works += [*snapshot.waiting, *snapshot.held, *snapshot.blocked, *snapshot.arrivals]
     return sorted(works, key=lambda work: work.number)
 
 
 def columns_of(snapshot: ClusterSnapshot) -> dict[str, Any]:
-    """Return the columns of a snapshot's jobs, as a recorder takes them."""
+    """Return the columns of a snapshot's jobs for a recorder."""
     works = works_of(snapshot)
     columns: dict[str, Any] = {
         "job": _names([work.id for work in works]),
@@ -45,7 +45,7 @@ def columns_of(snapshot: ClusterSnapshot) -> dict[str, Any]:
 
 
 def _requested(work: WorkState) -> float:
-    """Return what it asked for: before it was suspended, where it was."""
+    """Return the requested time; for a suspended job, that before suspension."""
     return work.requested if work.past is None or work.past.whole is None else work.past.whole[0]
 
 

@@ -1,4 +1,4 @@
-"""Logs whose jobs ask for more than processors and time: each becomes a job of its own before it is submitted."""
+"""Logs whose jobs request more than processors and time: each row becomes a ``Job`` before its submission."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _OF_NODES = ("gpus_per_node", "memory_per_node")
 
 
 def needs_specs(workload: Workload, offers: Offers) -> bool:
-    """Whether the jobs ask for more than processors and time, or the system distinguishes queues or nodes.
+    """Whether the jobs request more than processors and time, or the system distinguishes queues or nodes.
 
-    What columns say of nodes matters only where nodes are identified.
+    Columns about nodes matter only if nodes are identified.
     """
     return bool(
         workload.specs is not None
@@ -44,7 +44,7 @@ def _any(column: Any) -> bool:
 
 
 def specs(workload: Workload, prepared: Prepared, on_nodes: bool = True) -> Iterator[tuple[int, Job]]:
-    """Yield (row, job) for the rows that can run, in order of submission; of nodes only where ``on_nodes`` says so."""
+    """Yield (row, job) for the rows that can run, in order of submission; node requests only if ``on_nodes``."""
     if workload.specs is not None:
         for row in prepared.rows.tolist():
             yield row, workload.specs[row]
@@ -61,7 +61,7 @@ def specs(workload: Workload, prepared: Prepared, on_nodes: bool = True) -> Iter
             if preceding in names and preceding != known["job"]:
                 dependencies = (Dependency(preceding, think_time=max(0.0, known.get("think_time", 0.0))),)
             else:
-                prepared.report.repaired["preceding job not in the log: not waited for"] += 1
+                prepared.report.repaired["preceding job not in the log: dependency ignored"] += 1
         requested = known.get("requested", 0.0)
         asked: dict[str, Any] = {name: known.get(name) for name in ("user", "group", "queue", "partition")}
         asked["processors"] = int(prepared.processors[row])
@@ -88,7 +88,7 @@ def specs(workload: Workload, prepared: Prepared, on_nodes: bool = True) -> Iter
 
 
 def note_left_out(workload: Workload, offers: Offers, report: Report) -> None:
-    """Count the jobs whose GPUs or memory are left out, because the platform describes processors only."""
+    """Count the jobs whose requests for GPUs or memory are ignored because the platform has processors only."""
     if workload.specs is not None or offers.nodes:
         return
     asked = np.zeros(len(workload), dtype=bool)
@@ -96,15 +96,15 @@ def note_left_out(workload: Workload, offers: Offers, report: Report) -> None:
         if name in workload:
             asked |= np.nan_to_num(np.asarray(workload[name], dtype=np.float64)) > 0
     if asked.any():
-        report.repaired["GPUs or memory of nodes asked for: the platform has processors only"] += int(asked.sum())
+        report.repaired["GPUs or memory not on the platform: request ignored"] += int(asked.sum())
 
 
 def known_here(offers: Offers, spec: Job, report: Report) -> Job:
-    """Return the job of a log without the queue or partition that another machine had and this has not; counted."""
+    """Return the job of a log without a queue or partition that this platform does not have; count the repair."""
     if spec.queue is not None and offers.queues and str(spec.queue) not in offers.queues:
-        report.repaired["queue that the platform does not have: left out"] += 1
+        report.repaired["queue not on the platform: ignored"] += 1
         spec = attrs.evolve(spec, queue=None)
     if spec.partition is not None and offers.partitions and str(spec.partition) not in offers.partitions:
-        report.repaired["partition that the platform does not have: left out"] += 1
+        report.repaired["partition not on the platform: ignored"] += 1
         spec = attrs.evolve(spec, partition=None)
     return spec

@@ -1,4 +1,4 @@
-"""Advance reservations: parts of partitions that are places of their own for a while."""
+"""Advance reservations: parts of partitions that are separate places for a limited time."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ __all__ = ["Reserved", "ReservedNodes", "ReservedProcessors", "reserve"]
 
 
 class Reserved(Pool):
-    """What reserved pools share: who may use them, and when."""
+    """The base of reserved pools: who may use them, and when."""
 
     reservation: ReservationSpec
     part_of: Pool
-    taken: Any  # what they are of the partition that they are part of
+    taken: Any  # the reserved part of the partition
 
     def limits_why_not(self, job: LiveJob) -> str | None:
-        """Say why the job may not use the reservation, or ``None``."""
+        """Return why the job may not use the reservation, or ``None``."""
         spec = self.reservation
         if spec.users and job.user not in spec.users:
             return f"user {job.user} asked for, reservation {spec.name} is for others"
         if spec.queues and job.queue not in spec.queues:
             return f"queue {job.queue} asked for, reservation {spec.name} is for others"
         if self.env.now >= spec.end:
-            return f"reservation {spec.name} asked for, it was over at {spec.end:g} s"
+            return f"reservation {spec.name} asked for, it ended at {spec.end:g} s"
         longest = spec.end - max(spec.start, self.env.now)
         if job.requested > longest:
             return f"{job.requested:g} s asked for, reservation {spec.name} has {longest:g}"
@@ -42,20 +42,20 @@ class Reserved(Pool):
 
     @property
     def own_all(self) -> Any:
-        """All of it, as :meth:`take_down` takes it."""
+        """All of its capacity, as an argument of :meth:`take_down`."""
         return self.capacity
 
     def own_part(self, _what: Any) -> Any:
-        """Return what a part of the partition is here; nothing where it is not known which processors fail."""
+        """Return the share of a part of the partition; ``None`` if processors are not identified."""
         return None
 
 
 class ReservedProcessors(Reserved, CountPool):
-    """Reserved processors, of which only the number counts."""
+    """Reserved processors, known by number only."""
 
 
 class ReservedNodes(Reserved, NodePool):
-    """Reserved nodes: numbered from 0 here, with the names that they have in their partition."""
+    """Reserved nodes, numbered from 0, with their names in the partition."""
 
     @property
     def own_all(self) -> tuple[int, ...]:
@@ -63,18 +63,18 @@ class ReservedNodes(Reserved, NodePool):
         return tuple(self.units)
 
     def own_part(self, what: Sequence[int]) -> tuple[int, ...]:
-        """Return the numbers that nodes of the partition have here; those that are not reserved drop out."""
+        """Return the numbers in the reservation of those nodes of the partition that are reserved."""
         own = {node: number for number, node in enumerate(self.taken)}
         return tuple(own[node] for node in what if node in own)
 
 
 def reserve(env: Environment, spec: ReservationSpec, parent: Pool) -> Pool:
-    """Return the place of a reservation of part of a pool; the calendar opens and closes it.
+    """Return the place of a reservation in a pool; the calendar opens and closes it.
 
     Raises
     ------
     InputError
-        where it names nodes that the pool does not have
+        if it names nodes that the pool does not have
     """
     place: ReservedNodes | ReservedProcessors
     taken = parent.units_of(spec)

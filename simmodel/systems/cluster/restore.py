@@ -1,4 +1,4 @@
-"""From a snapshot to a live cluster that goes on from there."""
+"""Restores a live cluster from a snapshot."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["Restored", "restore", "restoring"]
 def restore(
     env: Environment, snapshot: ClusterSnapshot, policy: PolicyLike | None = None, *, record: bool = True, rank: int = 1
 ) -> Cluster:
-    """Return a cluster that goes on where a snapshot was taken (see :meth:`Cluster.from_snapshot`)."""
+    """Return a cluster that continues from a snapshot (see :meth:`Cluster.from_snapshot`)."""
     restored = restoring(env, snapshot, policy, record=record, rank=rank)
     if record:
         restored.cluster.keep_record(restored.recorder())
@@ -46,7 +46,7 @@ def restoring(
     record: bool = False,
     rank: int = 1,
 ) -> Restored:
-    """Return a cluster that goes on where a snapshot was taken, and what its record needs of before."""
+    """Return a restoration whose cluster continues from a snapshot, and which can create its recorder."""
     check_instant(env, snapshot)
     chosen = chosen_policy(snapshot, policy)
     cluster = Cluster(
@@ -65,28 +65,28 @@ def restoring(
 
 
 class Restored:
-    """A new cluster whose state is built up, part by part, from a snapshot.
+    """Restores the state of a new cluster from a snapshot, part by part.
 
     Attributes
     ----------
     cluster, snapshot
-        the cluster, and what it is built from
+        the new cluster, and its snapshot
     runs, jobs
-        what runs; what does not, by its number
+        the executions of running jobs; all other jobs by number
     rows
-        the row in the record of each job by its number
+        rows of the record by number of the job
     """
 
     def __init__(self, cluster: Cluster, snapshot: ClusterSnapshot) -> None:
         self.cluster = cluster
         self.snapshot = snapshot
-        self.jobs: dict[int, LiveJob] = {}  # those that do not run, by number
+        self.jobs: dict[int, LiveJob] = {}  # not running, by number
         self.own = cluster.scheduler.policy_name == snapshot.policy.name
         self.row = 0
         self.runs: list[Run] = []
 
     def run(self) -> None:
-        """Build it up."""
+        """Restore all parts."""
         cluster, snapshot = self.cluster, self.snapshot
         works = [run.work for run in snapshot.running]
         works += [*snapshot.waiting, *snapshot.held, *snapshot.blocked, *snapshot.arrivals]
@@ -106,7 +106,7 @@ class Restored:
         remember(cluster.scheduler, snapshot.policy)
 
     def recorder(self) -> JobRecorder:
-        """Return a recorder that begins now, and knows what runs and waits."""
+        """Return a recorder that begins now and has the running and waiting jobs."""
         recorder = JobRecorder(self.cluster.env, late=False, places=self.cluster.places)
         recorder.expect(columns_of(self.snapshot))
         for run in self.runs:
@@ -116,7 +116,7 @@ class Restored:
         return recorder
 
     def _live(self, work: WorkState) -> LiveJob:
-        """Return the live job of a work."""
+        """Return the live job of a saved state."""
         expected, duration = work.expected, work.duration
         job = LiveJob(
             work.id,
@@ -151,7 +151,7 @@ class Restored:
             job.past = _history(work.past)
         return job
 
-    # ------------------------------------------------------------------ places and what runs there
+    # ------------------------------------------------------------------ places and running jobs
 
     def _places(self) -> None:
         cluster = self.cluster
@@ -196,7 +196,7 @@ class Restored:
         consumables = cluster.places[0].consumables
         consumables.free.update(self.snapshot.consumables)
 
-    # ------------------------------------------------------------------ what waits
+    # ------------------------------------------------------------------ waiting jobs
 
     def _waiting(self) -> None:
         cluster, snapshot, jobs = self.cluster, self.snapshot, self.jobs
@@ -235,7 +235,7 @@ class Restored:
                 for run in self.runs:
                     usage.change(run.job.user, run.job.processors, self.snapshot.now)
 
-    # ------------------------------------------------------------------ what is to come
+    # ------------------------------------------------------------------ planned events
 
     def _plans(self) -> None:
         cluster, snapshot = self.cluster, self.snapshot
@@ -270,7 +270,7 @@ class Restored:
                 calendar.plan(at, what, *about)
 
     def _expected_ends(self) -> None:
-        """Plan the ends of what runs where the actual ones are not known."""
+        """Plan the expected ends of running jobs whose actual ends are unknown."""
         now = self.snapshot.now
         missing = [run for run, each in zip(self.runs, self.snapshot.running, strict=True) if each.end is None]
         for run in sorted(missing, key=lambda run: run.expected_end):

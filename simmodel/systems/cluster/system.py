@@ -1,4 +1,4 @@
-"""A cluster: pools of nodes, a queue, a scheduler, and the life of jobs between them."""
+"""Clusters: pools of nodes, queues, a scheduler, and the life of jobs on them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _MIRRORED: Any = "simmodel.systems.cluster.mirrored:MirroredExecution"
 
 
 class Cluster(System[LiveJob]):
-    """Nodes under one batch scheduler, which runs jobs.
+    """Nodes under one batch scheduler that runs jobs.
 
     Parameters
     ----------
@@ -54,35 +54,36 @@ class Cluster(System[LiveJob]):
     policy
         a name, a policy, or a function of a view
     decide_on
-        ``"instant"``: one decision after all ends and all submissions of an instant; ``"event"``: one after each
+        ``"instant"``: one decision after all ends and submissions of an instant; ``"event"``: one after each of them
     event_order
-        with ``decide_on="event"``: whether ``"submits-first"`` or ``"ends-first"`` at one instant. Submissions first
-        follows the classic simulators: a submission brings a decision only if the job fits now (or the policy tries
-        every submission), and a job whose expected end has come counts as ended even before its end is handled
+        with ``decide_on="event"``, the order within an instant: ``"submits-first"`` or ``"ends-first"``. Submissions
+        first is the order of the classic simulators: a submission brings a decision only if the job fits now (or the
+        policy tries every submission), and a job at its expected end counts as ended before its end is handled
     estimates
-        what policies plan with: see :func:`~simmodel.work.prepare.planned_seconds`
+        the times that policies plan with: see :func:`~simmodel.work.prepare.planned_seconds`
     overrun
-        ``"stop"``: a job is stopped at its requested time; ``"continue"``: it runs on
+        ``"stop"``: a job is stopped at its requested time; ``"continue"``: it continues to its end
     name, rank
-        what reports call it; its turn among schedulers that share an instant
+        name in reports; turn among schedulers that decide at the same instant, lowest first
     record
-        whether to keep what happens to its jobs, for :meth:`result`
+        whether to keep a record, for :meth:`result`
     execution
-        ``"planned"``: jobs that the policy starts end when their time is over; ``"mirrored"``: starts and ends come
+        ``"planned"``: jobs started by the policy end after their run time; ``"mirrored"``: starts and ends are reported
         from outside (see :class:`~simmodel.systems.cluster.mirrored.MirroredExecution`), and the policy is not asked
     begin
-        whether outages, failures and reservations of its description begin now; a snapshot's are there already
+        whether to plan the outages, failures and reservations of the spec now; ``False`` when restoring a snapshot
 
     Attributes
     ----------
     queueing, execution, calendar, dependencies, intake
-        its parts: where jobs wait, how they run, what changes its places, who waits for whom, what is submitted
+        its parts: queues and limits, executions, capacity changes, dependencies, submission
     core
-        what the parts share
+        the state shared by the parts
 
-    Observers hear ``job_submitted(job)``, ``job_eligible(job)``, ``job_rejected(job, reason)``, ``job_started(run)``,
-    ``job_ended(run, status)``, ``job_suspended(run)``, ``job_resumed(run)``, ``job_cancelled(job)``,
-    ``job_promised(job, place, at)``, ``place_changed(place, cause)`` and ``decided(scheduler, seconds, decisions)``.
+    Hooks of observers: ``job_submitted(job)``, ``job_eligible(job)``, ``job_rejected(job, reason)``,
+    ``job_started(run)``, ``job_ended(run, status)``, ``job_suspended(run)``, ``job_resumed(run)``,
+    ``job_cancelled(job)``, ``job_promised(job, place, at)``, ``place_changed(place, cause)`` and
+    ``decided(scheduler, seconds, decisions)``.
 
     >>> env = Environment()
     >>> cluster = Cluster(env, 4, policy="fcfs")
@@ -118,7 +119,7 @@ class Cluster(System[LiveJob]):
     ) -> None:
         options = ClusterOptions(decide_on=decide_on, event_order=event_order, estimates=estimates, overrun=overrun)
         if execution not in ("planned", "mirrored"):
-            raise InputError(f"execution 'planned' or 'mirrored' expected, found {execution!r}")
+            raise InputError(f"must be 'planned' or 'mirrored', got {execution!r}", place="execution")
         if not isinstance(env, Environment):
             raise InputError(f"env: must be a simmodel Environment, got {type(env).__module__}.{type(env).__name__}")
         self.env = env
@@ -146,7 +147,7 @@ class Cluster(System[LiveJob]):
         self._since: float | None = None
         self._reports: list[Report] = []  # of replays
         self._forecasts: dict[str, Forecast] = {}
-        self.report = Report()  # of jobs that a snapshot had still to arrive
+        self.report = Report()  # of jobs that arrive after a snapshot
         self.scheduler = Scheduler(env, policy, self.view, self, self.name, rank, core.by_event)
         self._find_out_when_to_decide()
         env.register_waits(self)
@@ -183,7 +184,7 @@ class Cluster(System[LiveJob]):
 
     @property
     def handlers(self) -> Mapping[type, Handler]:
-        """What it carries out beside starts: ``Preempt``."""
+        """The handlers of the decision types other than starts: ``Preempt``."""
         return self.execution.handlers
 
     def __repr__(self) -> str:
@@ -193,7 +194,7 @@ class Cluster(System[LiveJob]):
 
     @property
     def submitted(self) -> int:  # type: ignore[override]
-        """How many jobs have been, or are still to be, submitted."""
+        """Number of submitted and arriving jobs."""
         return self.intake.submitted
 
     @property
@@ -202,17 +203,17 @@ class Cluster(System[LiveJob]):
         return self.queueing.rules
 
     def submit(self, work: Job) -> LiveJob:
-        """Submit a job now, whatever its ``submit`` says; the job is an event that happens when it is over.
+        """Submit a job now, ignoring its ``submit``; the returned job is an event that is triggered when it ends.
 
         Raises
         ------
         ImpossibleWork
-            where no place of the cluster can ever run it
+            if no place of the cluster can ever run it
         InputError
-            where it names a queue or a partition that is not there
+            if it names an unknown queue or partition
         """
         if not isinstance(work, Job):
-            raise InputError(f"a Job expected, found {work!r}")
+            raise InputError(f"must be a Job, got {work!r}", place="work")
         job, reason = self.intake.live(work)
         if reason is not None:
             raise ImpossibleWork(f"{self.name}: job {job.id}: {reason}")
@@ -221,11 +222,11 @@ class Cluster(System[LiveJob]):
         return job
 
     def live(self, spec: Job) -> tuple[LiveJob, str | None]:
-        """Return the job as it would be, were it submitted now, and why it can never run; nothing changes."""
+        """Return the live job as if submitted now, and why it can never run or ``None``; has no side effects."""
         return self.intake.live(spec)
 
     def receive(self, job: LiveJob) -> None:
-        """Give a job that is about to be submitted its number here, and its row in the record."""
+        """Assign a number and a row in the record to a job that is about to be submitted."""
         self._begin_record()
         job.seq = self.intake.submitted
         job.index = job.seq - self.intake.offset
@@ -233,9 +234,9 @@ class Cluster(System[LiveJob]):
         self._active += 1
 
     def take_over(self, job: LiveJob) -> int:
-        """Take a live job over that says what it is planned with here and where it waits; return its row.
+        """Take over a live job of a broker, with its place and its planned times here; return its row.
 
-        How brokers hand jobs to clusters: one that asks for processors and time alone costs what one of a log does.
+        A job that requests only processors and time costs no more than a job of a log.
         """
         self.receive(job)
         job.submit = self.env._now
@@ -246,13 +247,13 @@ class Cluster(System[LiveJob]):
         return job.index
 
     def replay(self, workload: Workload, home: str | None = None) -> Prepared:
-        """Submit the jobs of a workload, each at its instant; returns what was repaired and rejected.
+        """Submit the jobs of a workload, each at its submit time; return them as prepared, with repairs and rejects.
 
-        Jobs that can never run are recorded as rejected and counted. A job whose row names a preceding job waits for
-        the end of that one and then its think time.
+        Jobs that can never run are recorded as rejected and counted. A job with a preceding job waits for the end of
+        that job and then for its think time.
         """
         if home is not None:
-            raise InputError(f"{self.name} is a cluster, whose jobs have no home; found {home!r}")
+            raise InputError(f"must be None for a cluster, whose jobs have no home, got {home!r}", place="home")
         prepared = self.intake.prepare(workload)
         self._reports += [workload.report, prepared.report]
         self._begin_record(_columns_of(workload, prepared))
@@ -263,7 +264,7 @@ class Cluster(System[LiveJob]):
     # ------------------------------------------------------------------ the life of a job
 
     def eligible(self, job: LiveJob) -> None:
-        """Note that all that a blocked job had to come after has come."""
+        """Put a blocked job whose dependencies are met into the queue."""
         if job.state == "blocked":
             if self.env._now > job.submit:
                 job.remember().eligible = float(self.env._now)
@@ -271,7 +272,7 @@ class Cluster(System[LiveJob]):
             self.queueing.enqueue(job)
 
     def over(self, job: LiveJob) -> None:
-        """Note that nothing more will happen to a job, however it ended."""
+        """Finish a job that has ended: release its dependents and trigger its event."""
         self._active -= 1
         if job.watched:
             self.dependencies.happened(job, "end")
@@ -282,11 +283,11 @@ class Cluster(System[LiveJob]):
             self._idle.succeed()
 
     def rebind(self, work: LiveJob, place: Pool) -> None:
-        """Let a waiting job wait for another partition."""
+        """Move a waiting job to another partition."""
         self.queueing.move(work, place)
 
     def cancel(self, work: LiveJob) -> None:
-        """Withdraw a job that waits, or stop one that runs; one that is over stays as it is."""
+        """Withdraw a waiting job or stop a running one; has no effect on a job that has ended."""
         if work.state in OVER:
             return
         if work.run is not None:
@@ -300,31 +301,31 @@ class Cluster(System[LiveJob]):
         self.core.wake()
 
     def why_not_preempt(self, work: LiveJob, mode: str) -> str | None:
-        """Say why a running job cannot be stopped so, or ``None``."""
+        """Return why a running job cannot be preempted in this mode, or ``None``."""
         return self.execution.why_not_preempt(work, mode)
 
     def preempt(self, work: LiveJob, mode: str = "requeue") -> None:
-        """Stop a running job: it starts again from the queue, or (``suspend``) goes on where it was."""
+        """Preempt a running job: it starts again from the queue or, with ``suspend``, continues later."""
         self.execution.preempt(work, mode)
 
     def keep_usage(self, usage: Usage) -> None:
-        """Keep the consumption of users in this record from now on (for fair share)."""
+        """Record the consumption of users from now on (for fair share)."""
         self.core.usages.append(usage)
         self.view.usage = usage
 
     def plan(self, at: float, call: Callable[[], object]) -> Call:
-        """Call at an instant (s), with the ends of that instant."""
+        """Call at an instant (s), among the job ends of that instant."""
         return self.env.call_at(at, call, self.core.end_priority)
 
     # ------------------------------------------------------------------ as a place
 
     @property
     def plain_pool(self) -> Pool | None:
-        """Where jobs go that ask for processors and time alone: the only place, where no queue has rules."""
+        """The place of jobs that request only processors and time: the only place, if no queue has limits."""
         return None if self.rules else self.core.only_pool
 
     def forecast(self, by: EstimateBasis = "requested") -> Forecast:
-        """Return the forecast of the cluster, which is kept, by requested or by actual run times."""
+        """Return the cached forecast of the cluster by requested or by actual run times."""
         from simmodel.systems.cluster.forecast import Forecast
 
         if by not in self._forecasts:
@@ -332,12 +333,12 @@ class Cluster(System[LiveJob]):
         return self._forecasts[by]
 
     def estimate(self, work: Job, by: EstimateBasis = "requested") -> Estimate:
-        """Return when a job would start and how long it would run (s), were it submitted now; a pure question.
+        """Estimate when a job submitted now would start, and how long it would run (s); has no side effects.
 
         Raises
         ------
         ImpossibleWork
-            where no place of the cluster can ever run it
+            if no place of the cluster can ever run it
 
         >>> cluster = Cluster(Environment(), 4)
         >>> _ = cluster.submit(Job(processors=4, run=10, requested=60))
@@ -347,56 +348,56 @@ class Cluster(System[LiveJob]):
         return self.forecast(by).of(work)
 
     def why_not(self, work: Job) -> str | None:
-        """Say why no place of the cluster can ever run the job, or ``None``; a pure question."""
+        """Return why no place of the cluster can ever run the job, or ``None``; has no side effects."""
         return self.intake.live(work)[1]
 
     @property
     def offers(self) -> Offers:
-        """What jobs may ask for beside processors and time."""
+        """What jobs may request in addition to processors and time."""
         return self.core.offers
 
     @property
     def capacity(self) -> int:
-        """Processors in all; those of reservations are those of their partitions."""
+        """Total number of processors; those of reservations count in their partitions."""
         return sum(int(pool.capacity) for pool in self.places if pool.part_of is None)
 
     @property
     def free(self) -> int:
-        """Processors free now."""
+        """Number of free processors outside reservations."""
         return sum(int(pool.free) for pool in self.places if pool.part_of is None)
 
     @property
     def endless(self) -> bool:
-        """Whether events go on though all jobs are over: failures, outages, reservations."""
+        """Whether events may continue after all jobs have ended: failures, outages, reservations."""
         return bool(self.spec.failures) or bool(self.spec.outages or self.spec.reservations)
 
     def present(self) -> Iterator[LiveJob]:
-        """Yield the jobs that were submitted and are not over: running, waiting, held by a limit, blocked."""
+        """Yield the submitted jobs that have not ended: running, waiting, held by a limit, blocked."""
         yield from super().present()
         yield from self.queueing.held()
         yield from self.dependencies.blocked_jobs()
 
     def waiting_report(self) -> Iterator[str]:
-        """Yield one sentence for each job that waits."""
+        """Yield one sentence per waiting job."""
         yield from self.queueing.waiting_report()
         yield from self.dependencies.waiting_report()
 
     @property
     def load(self) -> Load:
-        """How loaded it is; kept at events from the first question on, so that asking costs O(1)."""
+        """Load of the cluster, in O(1): updated incrementally from the first access on."""
         now = self.env.now
         left = sum(pool.running.left.at(now) for pool in self.places)
         return Load(self.free, len(self.view.waiting), self.queueing.queued.work, left)
 
     @property
     def endless_work(self) -> bool:
-        """Whether something that runs or waits has no expected end."""
+        """Whether a running or waiting job has no expected end."""
         return bool(self.queueing.queued.endless or any(pool.running.left.endless for pool in self.places))
 
-    # ------------------------------------------------------------------ its record
+    # ------------------------------------------------------------------ record
 
     def _begin_record(self, expected: Mapping[str, Any] | None = None) -> None:
-        """Keep what happens to jobs, from the first of them on; of a workload, ``expected`` are its columns."""
+        """Begin the record with the first job; ``expected`` holds the columns of a workload."""
         if not self._record:
             return
         if self._recorder is None:
@@ -407,18 +408,18 @@ class Cluster(System[LiveJob]):
             self.core.find_hooks()
 
     def keep_record(self, recorder: JobRecorder) -> None:
-        """Go on with a record that begins now, of jobs that are known already."""
+        """Use a recorder that begins now and has the jobs of a snapshot."""
         self._recorder, self._since = recorder, float(self.env.now)
         self.core.recorder = recorder
         self.core.find_hooks()
 
     def result(self, name: str | None = None) -> Result:
-        """Return what has happened so far to the jobs of this cluster; ``name`` is what tables and plots call it.
+        """Return the result so far; ``name`` is its name in tables and plots.
 
         Raises
         ------
         InputError
-            where the cluster was told to keep no record
+            if the cluster keeps no record
         """
         if not self._record:
             raise InputError(f"{self.name}: cannot return a result: built with record=False")
@@ -439,17 +440,17 @@ class Cluster(System[LiveJob]):
     # ------------------------------------------------------------------ snapshots
 
     def snapshot(self, *, actual: bool = True) -> ClusterSnapshot:
-        """Return the state of the cluster as a plain value, from which a simulation can be started.
+        """Return the state of the cluster as a plain value from which a simulation can continue.
 
-        Best taken between events, after the decisions of the instant. With ``actual`` it holds what continuing needs:
-        how long jobs will run, what is still to arrive and to fail. Without, only what a policy may know (see
-        :meth:`ClusterSnapshot.expected <simmodel.snapshots.cluster.ClusterSnapshot.expected>`).
+        Best taken between events, after the decisions of the instant. With ``actual`` it includes all that is needed to
+        continue exactly: actual run times, arrivals and failures. Without, it holds only the information available to
+        policies (see :meth:`ClusterSnapshot.expected <simmodel.snapshots.cluster.ClusterSnapshot.expected>`).
 
         Raises
         ------
         SnapshotError
-            with ``actual``, where a process holds or waits for part of the cluster, or a job is a process: a generator
-            cannot be copied; and where the memory of the policy is not of plain values
+            if the memory of the policy does not consist of plain values; with ``actual`` also if a process holds or
+            waits for part of the cluster, or a job has a body: generators cannot be copied
 
         >>> from simmodel import Cluster, Environment, Job
         >>> env = Environment()
@@ -473,21 +474,22 @@ class Cluster(System[LiveJob]):
         record: bool = True,
         rank: int = 1,
     ) -> Cluster:
-        """Return a cluster that goes on where a snapshot was taken.
+        """Return a cluster that continues from a snapshot.
 
         Parameters
         ----------
         env
-            an environment whose time is that of the snapshot
+            an environment at the time of the snapshot
         policy
-            default: that of the snapshot; one of the same name remembers what that one did
+            default: that of the snapshot; a policy of the same name inherits its memory
         record, rank
-            as of the class
+            as for the class
 
         Raises
         ------
         InputError
-            where the time is another, the policy is not known by a name, or the snapshot contradicts itself
+            if the environment is at another time, the policy is unknown or must be passed, or the snapshot is
+            inconsistent
 
         >>> from simmodel import Cluster, Environment, Job
         >>> env = Environment()
@@ -510,13 +512,13 @@ class Cluster(System[LiveJob]):
 
 
 def _estimate(view: View, job: LiveJob, place: Pool) -> Estimate:
-    """Estimate by the expected ends of what runs, as if the job were next."""
+    """Estimate from the expected ends of running jobs, as if the job were next."""
     at, _ = place.profile().earliest(job, job.requested)
     return Estimate(at, 0.0, 0.0, job.requested)
 
 
 def _columns_of(workload: Workload, prepared: Prepared) -> dict[str, Any]:
-    """Return what the record keeps of the jobs of a workload."""
+    """Return the columns of a workload for the record."""
     columns = {name: workload[name] for name in workload.table.names if name not in ("wait", "status", "run")}
     return columns | {
         "processors": prepared.processors,

@@ -190,8 +190,8 @@ def test_wrong_jobs_are_refused_in_one_sentence() -> None:
 
     system.kind = "bag"
     for job, reason in (
-        (Job(run=1, dependencies=[1]), "a bag takes no job that waits for other jobs"),
-        (Job(body=body), "a bag takes no job that has a body"),
+        (Job(run=1, dependencies=[1]), "a bag does not support jobs with dependencies"),
+        (Job(body=body), "a bag does not support jobs with bodies"),
         (Job(run=1, processors=3), "3 processors asked for, slots has 2"),
     ):
         with pytest.raises(ImpossibleWork, match=reason):

@@ -143,7 +143,7 @@ def test_drained_from_the_first_for_ever():
     cluster = Cluster(env, spec)
     cluster.submit(Job(id=1, processors=2, run=5))
     cluster.submit(Job(id=2, processors=3, run=5))
-    with pytest.raises(Stalled, match="job 2 waits for 3 processors of batch since 0; 2 of 4 are free"):
+    with pytest.raises(Stalled, match="job 2 has waited for 3 processors of batch since 0 s; 2 of 4 are free"):
         env.run()
     assert watch.heard == [(0, "drain", 2), (0, "started", 1), (5, "completed", 1)]
 
@@ -331,7 +331,7 @@ def test_a_reservation_is_for_its_users_alone(policy):
         assert used == {"other": (200, "batch", (0, 1, 2)), "small": (350, "batch", (0, 1))}
     else:
         assert used == {"other": (200, "batch", (0, 1, 2)), "small": (0, "batch", (0, 1))}
-    with pytest.raises(ImpossibleWork, match="reservation lecture asked for, it was over at 200 s"):
+    with pytest.raises(ImpossibleWork, match="reservation lecture asked for, it ended at 200 s"):
         cluster.submit(Job(run=1, user="ann", partition="lecture"))
     assert cluster.pools["lecture"].nodes == ["node2", "node3"]
 
@@ -424,11 +424,11 @@ def test_reservations_stay_out_of_the_total():
 
 
 def test_wrong_calendars():
-    with pytest.raises(InputError, match="found 'batch'"):
+    with pytest.raises(InputError, match="got 'batch'"):
         Cluster(
             Environment(), on_processors(4, reservations=[ReservationSpec(name="batch", start=0, end=1, processors=1)])
         )
-    with pytest.raises(InputError, match=r"a node of batch expected .* found 'node7'"):
+    with pytest.raises(InputError, match=r"must be nodes of batch .* got 'node7'"):
         Cluster(Environment(), on_nodes(4, outages=[OutageSpec(at=0, nodes=["node7"])]))
-    with pytest.raises(InputError, match="found 4"):
+    with pytest.raises(InputError, match="got 4"):
         Cluster(Environment(), on_nodes(4, reservations=[ReservationSpec(name="r", start=0, end=1, nodes=[4])]))

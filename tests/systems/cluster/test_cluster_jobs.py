@@ -53,7 +53,7 @@ def test_dependencies_after_end_start_and_success():
 def test_a_dependency_may_be_submitted_later_and_one_that_never_comes_is_named():
     jobs = [Job(id="b", run=1, dependencies=["a"]), Job(id="a", submit=10, run=5)]
     assert starts(4, jobs) == [15, 10]
-    with pytest.raises(Stalled, match="job b waits since 0 for the end of job x, which was never submitted"):
+    with pytest.raises(Stalled, match="job b has waited since 0 s for the end of job x, which was never submitted"):
         simulate(4, [Job(id="b", run=1, dependencies=["x"])])
 
 
@@ -164,10 +164,10 @@ def test_partitions_are_places_of_one_scheduler():
 def test_unknown_queues_and_partitions():
     env = Environment()
     cluster = Cluster(env, LIMITED)
-    with pytest.raises(InputError, match="queue 'shrot' of job 1 is not there; there are short, long"):
+    with pytest.raises(InputError, match="job 1: unknown queue 'shrot'; did you mean 'short'"):
         cluster.submit(Job(run=1, queue="shrot"))
     spec = ClusterSpec(partitions=[PartitionSpec(name="a", processors=1), PartitionSpec(name="b", processors=1)])
-    with pytest.raises(InputError, match="partition 'c' of job 1 is not there; there are a, b"):
+    with pytest.raises(InputError, match="job 1: unknown partition 'c'; known partitions: a, b"):
         Cluster(env, spec).submit(Job(run=1, partition="c"))
 
 
@@ -183,8 +183,8 @@ def test_queues_and_partitions_of_another_machine_are_left_out_of_a_log_and_coun
     spec = ClusterSpec(partitions=parts, queues=[QueueSpec(name="1")])
     result = simulate(spec, Workload(columns), "easy")
     assert result.jobs["status"].tolist() == ["completed"] * 3
-    assert result.report.repaired["queue that the platform does not have: left out"] == 1
-    assert result.report.repaired["partition that the platform does not have: left out"] == 2
+    assert result.report.repaired["queue not on the platform: ignored"] == 1
+    assert result.report.repaired["partition not on the platform: ignored"] == 2
 
 
 def test_consumables_are_shared_and_planned():
@@ -268,7 +268,7 @@ def test_decisions_before_an_error_stay_applied_and_the_policy_is_closed():
 
 
 def test_a_policy_that_starts_nothing_is_reported():
-    with pytest.raises(Stalled, match="job 1 waits for 1 processors of batch since 0; 4 of 4 are free"):
+    with pytest.raises(Stalled, match="job 1 has waited for 1 processors of batch since 0 s; 4 of 4 are free"):
         simulate(4, [Job(run=1)], lambda view: ())
 
 

@@ -210,7 +210,7 @@ def test_a_future_is_kept_again_once_it_can_be() -> None:
 
 
 def test_wrong_words_are_refused() -> None:
-    with pytest.raises(InputError, match="by 'requested' or 'actual' expected, found 'guess'"):
+    with pytest.raises(InputError, match="by: must be 'requested' or 'actual', got 'guess'"):
         Forecast(Cluster(Environment(), 4), by="guess")
 
 

@@ -81,13 +81,19 @@ def test_a_job_can_start_on_nodes_that_are_named_and_go_back_to_the_queue():
     [
         (lambda cluster, job: cluster.execution.end(job), "cannot be ended at 2 s: it is waiting"),
         (lambda cluster, job: cluster.execution.end(job, at=3), "cannot be ended at 3 s: it is waiting"),
-        (lambda cluster, job: cluster.execution.start(job, at=1), "an instant from 2 s on expected, found 1"),
-        (lambda cluster, job: cluster.execution.start("nobody", at=3), "job nobody is not there, or is over, at 3 s"),
-        (lambda cluster, job: cluster.execution.end(job, "rejected"), "status of a job that ran expected"),
+        (lambda cluster, job: cluster.execution.start(job, at=1), "at: must be an instant >= 2 s, got 1"),
+        (
+            lambda cluster, job: cluster.execution.start("nobody", at=3),
+            "job nobody cannot be started or ended at 3 s: not submitted, or ended",
+        ),
+        (
+            lambda cluster, job: cluster.execution.end(job, "rejected"),
+            "status: must be one of completed, .*, got 'rejected'",
+        ),
         (lambda cluster, job: [cluster.execution.start(job), cluster.execution.start(job)], "it is running"),
         (
             lambda cluster, job: [cluster.execution.start(cluster.submit(Job(processors=3, run=1))) for _ in "ab"],
-            "3 processors asked for, 1 of 4 are free",
+            "3 processors requested, 1 of 4 are free",
         ),
     ],
 )
