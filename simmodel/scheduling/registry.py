@@ -59,7 +59,7 @@ def register_policy(
     name
         the name; parameters in brackets behind it are handed to ``factory``
     factory
-        returns a new policy, such as its class; or ``"module:Class"``
+        returns a new policy, such as its class; or ``"module:Class"``; or a policy that is a function of ``view`` alone
     description
         one line
     decides
@@ -216,7 +216,7 @@ def _make(text: str, whole: str, **more: str) -> Policy:
         if isinstance(source, str):
             path, _, preset = source.partition("(")
             source, options = _load(path), {**_parameters(preset[:-1])[1], **options}
-        makes = not isinstance(source, Policy)
+        makes = not isinstance(source, Policy) and not _takes_view(source)
     else:
         raise unknown("policy", name, known)
     options |= more
@@ -225,6 +225,11 @@ def _make(text: str, whole: str, **more: str) -> Policy:
     if values or options:
         raise InputError(f"policy {name!r} takes no parameters, found {', '.join([*values, *options])}")
     return policy(source)
+
+
+def _takes_view(source: Callable[..., Any]) -> bool:
+    """Whether a function is a policy itself: its one parameter is called ``view``."""
+    return not isinstance(source, type) and callable(source) and list(inspect.signature(source).parameters) == ["view"]
 
 
 def _parameters(text: str) -> tuple[list[str], dict[str, str]]:

@@ -3,11 +3,13 @@
 import ast
 import re
 from importlib import import_module
+from pathlib import Path
 from pkgutil import iter_modules
 
 import pytest
 
 import simmodel
+from tests.helpers import typed_user
 from tests.helpers.new_process import printed
 from tests.helpers.package_imports import MODULES, STUBS, imports, parsed
 from tests.helpers.paths import ROOT
@@ -100,3 +102,10 @@ def test_no_file_speaks_of_one_machine() -> None:
         if paths.search(line)
     ]
     assert found == []
+
+
+def test_a_strictly_typed_script_runs_and_uses_every_name_at_the_top(capsys: pytest.CaptureFixture[str]) -> None:
+    script = Path(typed_user.__file__).read_text("utf-8")
+    assert [name for name in simmodel.__all__ if not re.search(rf"(?<![\w\"']){name}\b(?!,\n|$)", script)] == []
+    typed_user.main()
+    assert "unknown policy 'easey'; did you mean 'easy'?" in capsys.readouterr().out

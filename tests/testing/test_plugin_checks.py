@@ -10,6 +10,8 @@ from simmodel.platform.broker import BrokerSpec
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.policies.backfilling import Easy
 from simmodel.resources.counts import CountPool
+from simmodel.runs import simulate
+from simmodel.scheduling import registry
 from simmodel.scheduling.policy_base import DecidingObject, Policy
 from simmodel.scheduling.protocol import Estimate, Place, Start, View
 from simmodel.scheduling.registry import policy, policy_names, register_policy
@@ -124,6 +126,19 @@ def test_fresh_rebuilds_policies_among_the_parameters_and_keeps_one_that_occurs_
     assert again.name == used.name
     nested = policy("portfolio(sjf+easy, easy)").fresh()
     assert [type(each) for each in nested.policies.values()] == [Easy, Easy]
+
+
+def test_a_function_of_a_view_is_registered_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))
+
+    def newest(view):
+        for job in sorted(view.waiting, key=lambda job: -job.submit):
+            if view.places[0].fits(job):
+                yield Start(job, view.places[0])
+
+    register_policy("newest", newest, "the newest job first")
+    jobs = [Job(run=10), Job(submit=1, run=5), Job(submit=2, run=5)]
+    assert simulate(1, jobs, "newest").jobs["start"].tolist() == [0, 15, 10]
 
 
 def test_a_registered_factory_is_handed_the_parameters_of_the_name():
