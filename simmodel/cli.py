@@ -1,28 +1,58 @@
-"""The command line: replay a log, compare policies, generate a workload, list what there is.
+"""The command line: replay a log, compare policies, generate a workload, list what is bundled.
 
-It only reads arguments, calls what the package offers in Python as well, and prints. Wrong input ends it with status 2
-and one sentence. Each command is a module of :mod:`simmodel.commands`.
+Commands read arguments, call the Python interface and print. On invalid input a command prints one sentence and exits
+with status 2. Each command is a module of :mod:`simmodel.commands`.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any, NoReturn
 
 from simmodel import __version__
-from simmodel.commands import add_all
-from simmodel.errors import SimmodelError
+from simmodel.commands import COMMANDS
 
 __all__ = ["main"]
 
-BAD_INPUT = 2
+BAD_INPUT, INTERRUPTED = 2, 130
+
+START = f"""\
+simmodel {__version__}: simulate computing systems
+
+Replay a week of jobs and plot it:
+  simmodel batch lublin-128-week --plot overview.png
+Compare policies on the same jobs:
+  simmodel compare lublin-128-week --policies fcfs,easy,sjf+easy
+List the policies:
+  simmodel list policies
+
+commands: {", ".join(COMMANDS)}
+'simmodel --help' describes them; 'simmodel COMMAND --help' shows the options of one."""
+
+HELP = f"""\
+usage: simmodel COMMAND ...
+
+Simulate computing systems: batch clusters, heterogeneous machines and brokers.
+
+commands:
+{chr(10).join(f"  {name:<{max(map(len, COMMANDS))}}  {line}" for name, line in COMMANDS.items())}
+
+options:
+  -h, --help  show this help
+  --version   show the version
+
+examples:
+  simmodel batch lublin-128-week --plot overview.png
+  simmodel list policies
+
+'simmodel COMMAND --help' shows the options of a command, with examples."""
+
+ANSWERS = {"-h": HELP, "--help": HELP, "--version": f"simmodel {__version__}"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command, and return its exit status: 0, or 2 where the input is wrong.
+    """Run one command and return its exit status: 0, 2 if the input is invalid, or 130 if it is interrupted.
 
     Parameters
     ----------
@@ -32,41 +62,51 @@ def main(arguments: Sequence[str] | None = None) -> int:
     >>> main(["batch", "probe-4", "--policy", "fifo"])
     2
     """
+    words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        options = _parser().parse_args(arguments)
-        options.command(options)
+        status = _run(words)
         sys.stdout.flush()
-    except BrokenPipeError:  # whoever read the output has seen enough
+    except BrokenPipeError:  # the reader of the output, such as head, has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except SimmodelError as error:
-        return _complain(str(error))
-    except OSError as error:
-        said = error.strerror or str(error)
-        return _complain(f"{error.filename}: {said}" if error.filename else said)
+        return 0
     except KeyboardInterrupt:
         print(file=sys.stderr)
-        return 130
+        return INTERRUPTED
+    except OSError as error:
+        reason = error.strerror or str(error)
+        return _complain(f"{error.filename}: {reason}" if error.filename else reason)
+    except Exception as error:
+        from simmodel.errors import SimmodelError  # not needed for the help, and it imports attrs
+
+        if not isinstance(error, SimmodelError):
+            raise
+        return _complain(str(error))
+    return status
+
+
+def _run(words: list[str]) -> int:
+    if not words or words[0] in ANSWERS:
+        print(ANSWERS[words[0]] if words else START)
+        return 0
+    name, *arguments = words
+    if name not in COMMANDS:
+        from simmodel.errors import unknown
+
+        raise unknown("option", name, ANSWERS) if name.startswith("-") else unknown("command", name, COMMANDS)
+    from simmodel.commands.parser import command_parser
+
+    run, parser = command_parser(name)
+    try:
+        options = parser.read(arguments)
+    except SystemExit as end:  # of argparse: after the help, or an error
+        return int(end.code or 0)
+    from simmodel.commands.progress import bar_settled
+
+    with bar_settled(options):
+        run(options)
     return 0
 
 
 def _complain(sentence: str) -> int:
     print(f"simmodel: {sentence}", file=sys.stderr)
     return BAD_INPUT
-
-
-class _Parser(argparse.ArgumentParser):
-    """Says in one sentence what is wrong with the arguments."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options, allow_abbrev=False)
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(BAD_INPUT, f"{self.prog}: {message} (see {self.prog} --help)\n")
-
-
-def _parser() -> argparse.ArgumentParser:
-    said = "Simulate computing systems: replay logs of batch systems, and more."
-    parser: argparse.ArgumentParser = _Parser(prog="simmodel", description=said)
-    parser.add_argument("--version", action="version", version=f"simmodel {__version__}")
-    add_all(parser.add_subparsers(title="commands", metavar="COMMAND", required=True))
-    return parser

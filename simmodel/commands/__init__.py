@@ -1,34 +1,23 @@
-"""The commands of the command line: one module each.
+"""The commands of the command line, one module each.
 
-A module of this folder has a function ``add(commands)`` that adds its parser to the subcommands, and sets
-``command=`` to the function that runs it. What it runs is imported when it runs: reading arguments stays cheap.
+The module of a command has ``add(parser)``, which adds its arguments; ``run(options)``, whose docstring is the
+description in the help; and ``EXAMPLES``, the lines that end the help. Only the module of the chosen command is
+imported, and modules imported only to run it are imported in ``run``: help is shown without numpy.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING
+__all__ = ["COMMANDS"]
 
-if TYPE_CHECKING:
-    from simmodel.commands.shared import Commands
-
-__all__ = ["COMMANDS", "add_all"]
-
-COMMANDS = (
-    "batch",
-    "compare",
-    "explore",
-    "generate",
-    "list",
-    "machine",
-    "meta",
-    "portfolio",
-    "whatif",
-)
-"""The modules of this folder that are commands, in the order in which the help names them."""
-
-
-def add_all(commands: Commands) -> None:
-    """Add the parser of every command."""
-    for name in COMMANDS:
-        import_module(f"simmodel.commands.{name}").add(commands)
+COMMANDS = {
+    "batch": "replay a log under a policy",
+    "compare": "replay a log under several policies",
+    "explore": "vary platforms, workloads, policies and seeds",
+    "generate": "draw a workload from a model",
+    "list": "list policies, brokers, platforms, workloads, formats or generators",
+    "machine": "run tasks on a heterogeneous machine",
+    "meta": "replay logs on several clusters under a broker",
+    "portfolio": "choose the policy at each decision by simulation",
+    "whatif": "compare policies from a snapshot on",
+}
+"""The commands and their help in one line, in the order of the help; each is a module of this package."""

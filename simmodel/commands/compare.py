@@ -3,52 +3,45 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from simmodel.commands.outputs import add_output, add_picture, check_outputs, label, write_and_say
 from simmodel.commands.shared import (
+    POLICIES,
     add_log,
     add_machine,
     add_rules,
     add_workers,
-    check_outputs,
-    label,
     process_pool,
     run_options,
     split_names,
-    write_and_say,
 )
 
 if TYPE_CHECKING:
-    from simmodel.commands.shared import Commands
     from simmodel.results.result import Result
 
-__all__ = ["add", "run"]
+__all__ = ["EXAMPLES", "add", "run"]
+
+EXAMPLES = (
+    "simmodel compare lublin-128-week --policies fcfs,easy,sjf+easy --plot",
+    "simmodel compare lublin-128-week --policies easy,conservative --platform kth-sp2 --workers 2",
+)
 
 
-def add(commands: Commands) -> None:
-    """Add the command to the command line."""
-    parser = commands.add_parser("compare", help="run a log under several policies", description=run.__doc__)
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
     add_log(parser)
-    parser.add_argument("--policies", required=True, metavar="A,B,C", help="names, with commas between them")
+    parser.add_argument("--policies", required=True, metavar="A,B,C", help=POLICIES)
     add_machine(parser)
     add_rules(parser)
     add_workers(parser)
-    files = parser.add_argument_group("files to write")
-    files.add_argument("--table", type=Path, metavar="OUT.csv", help="all metrics, one line a policy")
-    files.add_argument(
-        "--plot",
-        type=Path,
-        nargs="?",
-        const=Path("comparison.png"),
-        metavar="OUT.png",
-        help="the metrics as bars (default: comparison.png)",
-    )
-    parser.set_defaults(command=run)
+    files = parser.add_argument_group("output files")
+    add_output(files, "table", "OUT.csv", "all metrics, one line per policy")
+    add_picture(files, "the metrics as bars", usual="comparison.png")
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run a log under several policies, and put their metrics side by side."""
+    """Replay a log under several policies and print their metrics side by side."""
     from simmodel.experiments.comparison import compare
 
     check_outputs(options, "table", "plot")

@@ -3,52 +3,59 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from simmodel.commands.machine import WORKLOAD, add_config
 from simmodel.commands.options import add_kind_options, kind_options, options_of
-from simmodel.commands.shared import add_workers, check_outputs, process_pool, seconds, split_names, write_and_say
+from simmodel.commands.outputs import add_output, add_picture, check_outputs, write_and_say
+from simmodel.commands.progress import add_progress
+from simmodel.commands.shared import POLICIES, add_until, add_workers, process_pool, split_names
+from simmodel.commands.values import number
 
-if TYPE_CHECKING:
-    from simmodel.commands.shared import Commands
+__all__ = ["EXAMPLES", "add", "run"]
 
-__all__ = ["add", "run"]
+EXAMPLES = (
+    "simmodel explore --platforms hetsim-slow,hetsim-fast --workloads layered:n=40 --policies hrr,heft --seeds 5",
+    "simmodel explore --platforms small --workloads poisson-mm4 --policies fcfs,easy --seeds 2 --until 2h",
+)
 
 
-def add(commands: Commands) -> None:
-    """Add the command to the command line."""
-    parser = commands.add_parser("explore", help="vary policies, platforms and seeds", description=run.__doc__)
-    parser.add_argument("--platforms", required=True, metavar="A,B,C", help="names or files, with commas between them")
-    parser.add_argument("--workloads", required=True, nargs="+", metavar="WORKLOAD", help=WORKLOAD)
-    parser.add_argument("--policies", required=True, metavar="A,B,C", help="names, with commas between them")
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
     parser.add_argument(
-        "--seeds", type=_seeds, default=10, metavar="N|A,B,C", help="how many, or which with commas (default: 10)"
+        "--platforms", required=True, metavar="A,B,C", help="files or names from 'simmodel list platforms', with commas"
     )
-    parser.add_argument("--metrics", metavar="A,B,C", help="what the table and the picture show; files hold all")
-    parser.add_argument("--level", type=_share, default=0.95, metavar="P", help="of the intervals (default: 0.95)")
-    rules = parser.add_argument_group("the rules")
+    parser.add_argument(
+        "--workloads", required=True, nargs="+", metavar="WORKLOAD", help=f"separated by spaces; each is {WORKLOAD}"
+    )
+    parser.add_argument("--policies", required=True, metavar="A,B,C", help=POLICIES)
+    parser.add_argument(
+        "--seeds", type=_seeds, default=10, metavar="N|A,B,C", help="number of seeds, or the seeds (default: 10)"
+    )
+    parser.add_argument(
+        "--metrics", metavar="A,B,C", help="metrics in the printed table and the picture; the files have all"
+    )
+    parser.add_argument(
+        "--level",
+        type=number("a number between 0 and 1", lambda value: 0 < value < 1),
+        default=0.95,
+        metavar="P",
+        help="confidence level of the intervals (default: 0.95)",
+    )
+    add_workers(parser)
+    rules = parser.add_argument_group("simulation")
     add_config(rules)
     add_kind_options(rules, [*options_of("tasks"), *options_of("jobs")])
-    rules.add_argument("--until", type=seconds, metavar="T", help="stop at this instant")
-    add_workers(parser)
-    parser.add_argument("--progress", action="store_true", help="show a bar")
-    files = parser.add_argument_group("files to write")
-    files.add_argument("--table", type=Path, metavar="OUT.csv", help="means and intervals, one line a combination")
-    files.add_argument("--samples", type=Path, metavar="OUT.csv", help="all metrics, one line a run")
-    files.add_argument(
-        "--plot",
-        type=Path,
-        nargs="?",
-        const=Path("exploration.png"),
-        metavar="OUT.png",
-        help="means with their intervals (default: exploration.png)",
-    )
-    parser.set_defaults(command=run)
+    add_until(rules)
+    add_progress(parser)
+    files = parser.add_argument_group("output files")
+    add_output(files, "table", "OUT.csv", "means and intervals, one line per combination")
+    add_output(files, "samples", "OUT.csv", "all metrics, one line per run")
+    add_picture(files, "means with their intervals", usual="exploration.png")
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run every combination of platforms, workloads, policies and seeds, and compare means with their intervals."""
+    """Run every combination of platforms, workloads, policies and seeds; print means with confidence intervals."""
     from simmodel.catalogue import load_platform
     from simmodel.errors import InputError, unknown
     from simmodel.experiments.exploration import explore
@@ -58,11 +65,11 @@ def run(options: argparse.Namespace) -> None:
     check_outputs(options, "table", "samples", "plot")
     names = split_names(options.platforms)
     if len(set(names)) < len(names):
-        raise InputError(f"--platforms: each platform once expected, found {options.platforms!r}")
+        raise InputError(f"--platforms: must name each platform once, got {options.platforms!r}")
     platforms = {name: load_platform(name) for name in names}
     metrics = None if options.metrics is None else split_names(options.metrics)
     if metrics == []:
-        raise InputError(f"--metrics: at least one expected, found {options.metrics!r}")
+        raise InputError(f"--metrics: must name at least one metric, got {options.metrics!r}")
     given: dict[str, Any] = {} if options.config is None else {"config": options.config}
     for spec in platforms.values():
         given |= kind_options(options, kind_of_platform(spec))
@@ -98,20 +105,10 @@ def run(options: argparse.Namespace) -> None:
 
 def _seeds(text: str) -> int | list[int]:
     parts = [part.strip() for part in text.split(",") if part.strip()]
-    if (
-        not parts
-        or not all(part.isdecimal() for part in parts)
-        or (len(parts) == 1 and "," not in text and int(parts[0]) < 1)
-    ):
-        raise argparse.ArgumentTypeError(f"a number from 1 on, or numbers with commas, expected, found {text!r}")
+    several = "," in text
+    if not parts or not all(part.isdecimal() for part in parts) or (not several and int(parts[0]) < 1):
+        raise argparse.ArgumentTypeError(f"must be a whole number >= 1, or seeds separated by commas, got {text!r}")
     numbers = [int(part) for part in parts]
     if len(set(numbers)) < len(numbers):
-        raise argparse.ArgumentTypeError(f"each seed once expected, found {text!r}")
-    return int(parts[0]) if len(parts) == 1 and "," not in text else [int(part) for part in parts]
-
-
-def _share(text: str) -> float:
-    value = float(text)
-    if not 0 < value < 1:
-        raise argparse.ArgumentTypeError(f"a confidence between 0 and 1 expected, found {text}")
-    return value
+        raise argparse.ArgumentTypeError(f"must name each seed once, got {text!r}")
+    return numbers if several else numbers[0]

@@ -7,39 +7,46 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from simmodel.commands.shared import check_outputs, seed
+from simmodel.commands.outputs import check_outputs
+from simmodel.commands.shared import add_seed
+from simmodel.commands.values import STDOUT, at_least_one, output, positive, seconds
 from simmodel.errors import InputError, unknown
 
 if TYPE_CHECKING:
-    from simmodel.commands.shared import Commands
+    from simmodel.work.workload import Workload
 
-__all__ = ["add", "run"]
+__all__ = ["EXAMPLES", "add", "run"]
+
+EXAMPLES = (
+    "simmodel generate lublin --jobs 1000 --processors 512 --load 0.9 --estimates -o drawn.swf",
+    "simmodel generate poisson --jobs 100 --processors 64 --gap 5min --run 1h --size 8 -o steady.swf",
+)
 
 
-def add(commands: Commands) -> None:
-    """Add the command to the command line."""
-    parser = commands.add_parser("generate", help="draw a workload from a model", description=run.__doc__)
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
     parser.add_argument("model", metavar="MODEL", help="lublin, poisson, or a TOML file of settings")
-    parser.add_argument("--jobs", type=int, metavar="N", help="default: 5000")
-    parser.add_argument("--processors", type=int, metavar="N", help="of the machine (default: 256)")
-    parser.add_argument("--seed", type=seed, metavar="S", help="default: 0")
-    parser.add_argument("--load", type=float, metavar="RHO", help="scale the gaps to this offered load, such as 0.9")
-    parser.add_argument("--estimates", action="store_true", help="draw requested times as users give them")
-    parser.add_argument("--classes", metavar="A,B", help="lublin: batch,interactive (default) or typeless")
-    parser.add_argument("--gap", type=float, metavar="S", help="poisson: mean gap, s (default: 60)")
-    parser.add_argument("--run", type=float, metavar="S", help="poisson: mean run, s (default: 3600)")
-    parser.add_argument("--size", type=int, metavar="N", help="poisson: processors a job (default: 1)")
-    parser.add_argument("-o", "--output", type=Path, metavar="OUT.swf", help="default: the terminal")
-    parser.set_defaults(command=run)
+    parser.add_argument("--jobs", type=at_least_one, metavar="N", help="number of jobs (default: 5000)")
+    parser.add_argument("--processors", type=at_least_one, metavar="N", help="of the machine (default: 256)")
+    add_seed(parser)
+    parser.add_argument("--load", type=positive, metavar="RHO", help="scale the gaps to this offered load, such as 0.9")
+    parser.add_argument("--estimates", action="store_true", help="draw requested times as users estimate them")
+    parser.add_argument("-o", "--output", type=output, metavar="OUT.swf", help="default: standard output")
+    lublin = parser.add_argument_group("lublin")
+    lublin.add_argument("--classes", metavar="A,B", help="batch,interactive (default) or typeless")
+    poisson = parser.add_argument_group("poisson")
+    poisson.add_argument("--gap", type=seconds, metavar="TIME", help="mean time between submissions (default: 60)")
+    poisson.add_argument("--run", type=seconds, metavar="TIME", help="mean run time (default: 3600)")
+    poisson.add_argument("--size", type=at_least_one, metavar="N", help="processors per job (default: 1)")
 
 
 def run(options: argparse.Namespace) -> None:
-    """Draw a workload from a model, and write it in the Standard Workload Format."""
+    """Draw a workload from a model and write it in the Standard Workload Format."""
     from simmodel.formats.swf import write_swf
 
     check_outputs(options, "output")
     log = _generated(options)
-    if options.output is not None:
+    if options.output is not None and options.output is not STDOUT:
         write_swf(log, options.output)
         size = "" if log.processors is None else f" for {log.processors:,} processors"
         print(f"{len(log):,} jobs{size} written to {options.output}")
@@ -56,13 +63,13 @@ _OF_MODEL = {"lublin": ("classes",), "poisson": ("gap", "run", "size")}
 
 
 def _refuse(options: argparse.Namespace, *names: str) -> None:
-    """Refuse options that would change nothing: a file of settings says all, and a model knows its own."""
+    """Refuse options that the model, or a file of settings, would ignore."""
     for name in names:
         if getattr(options, name) not in (None, False):
-            raise InputError(f"no --{name} expected: {options.model} does not read it")
+            raise InputError(f"{options.model} has no option --{name}")
 
 
-def _generated(options: argparse.Namespace) -> Any:
+def _generated(options: argparse.Namespace) -> Workload:
     from simmodel.generators.settings import generate, read_settings
 
     if options.model.endswith(".toml"):
@@ -79,10 +86,8 @@ def _generated(options: argparse.Namespace) -> Any:
         generator, parameters = "lublin", {} if options.classes is None else {"classes": options.classes.split(",")}
     else:
         size = 1 if options.size is None else options.size
-        if not 1 <= size <= common["processors"]:
-            raise InputError(
-                f"--size: from 1 to {common['processors']} processors, those of the machine, expected, found {size}"
-            )
+        if size > common["processors"]:
+            raise InputError(f"--size: must be <= {common['processors']}, the processors of the machine, got {size}")
         means = {
             "gap": 60.0 if options.gap is None else options.gap,
             "run": 3600.0 if options.run is None else options.run,

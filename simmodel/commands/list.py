@@ -1,74 +1,115 @@
-"""``simmodel list``: say what there is."""
+"""``simmodel list``: list what is bundled and built in."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+import textwrap
+from collections.abc import Callable, Iterator
+from typing import Any
 
-if TYPE_CHECKING:
-    from simmodel.commands.shared import Commands
+from simmodel.commands.values import one_of
 
-__all__ = ["add", "run"]
+__all__ = ["EXAMPLES", "add", "run"]
+
+EXAMPLES = ("simmodel list policies", "simmodel list platforms")
+COLUMNS = 100
+"""Lines are at most this long."""
 
 
-def add(commands: Commands) -> None:
-    """Add the command to the command line."""
-    parser = commands.add_parser("list", help="say what there is", description=run.__doc__)
-    parser.add_argument("kind", choices=tuple(_LISTS))
-    parser.set_defaults(command=run)
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("kind", type=one_of(_LISTS, "kind"), metavar="KIND", help=", ".join(_LISTS))
 
 
 def run(options: argparse.Namespace) -> None:
-    """Say which policies, platforms, workloads, formats or generators there are."""
+    """List the policies, brokers, platforms, workloads, formats or generators, each with a description.
+
+    The second column tells what policies, workloads and generators are for: jobs on clusters or tasks on machines.
+    """
     rows = _LISTS[options.kind]()
-    width = max((len(name) for name in rows), default=0)
-    for name, description in rows.items():
-        print(f"{name:<{width}}  {description}".rstrip())
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)][:-1]
+    indent = " " * (sum(widths) + 2 * len(widths))
+    for *heads, text in rows:
+        head = "".join(f"{each:<{width}}  " for each, width in zip(heads, widths, strict=True))
+        print(textwrap.fill(f"{head}{text}", COLUMNS, subsequent_indent=indent))
 
 
-def _list_policies() -> dict[str, str]:
+Rows = list[tuple[str, ...]]
+"""Lines as tuples: a name, possibly a kind, and a description."""
+
+
+def _list_policies() -> Rows:
     from simmodel.policies.backfilling import BACKFILLS
     from simmodel.scheduling.registry import policy_names
 
     kinds = " | ".join(kind for kind in BACKFILLS if kind != "none")
-    more = {
-        "portfolio(A, B, ...)": (
-            "of these, with backfill=, objective=, ties=, interval=, hysteresis=, horizon=, estimates="
-        ),
-        "ORDER+BACKFILL": f"any order with {kinds}",
-        "MODULE:NAME": "a custom policy",
-    }
-    placing = {name: f"on a machine: {line}" for name, line in policy_names("tasks").items()}
-    return {**policy_names("jobs"), **more, **placing}
+    parameters = "backfill=, objective=, ties=, interval=, hysteresis=, horizon=, estimates="
+    return [
+        *((name, "jobs", text) for name, text in policy_names("jobs").items()),
+        ("portfolio(A, B, ...)", "jobs", f"the same of these policies, with {parameters}"),
+        ("ORDER+BACKFILL", "jobs", f"any order with {kinds}"),
+        *((name, "tasks", text) for name, text in policy_names("tasks").items()),
+        ("MODULE:NAME", "any", "a custom policy"),
+    ]
 
 
-def _list_ready(kind: str) -> dict[str, str]:
-    """Return the names of ready platforms or workloads with their descriptions."""
+def _list_brokers() -> Rows:
+    from simmodel.scheduling.registry import policy_names
+
+    return [*policy_names("systems").items(), ("MODULE:NAME", "a custom policy")]
+
+
+def _list_platforms() -> Rows:
+    """Return the bundled platforms, each with its kind and the beginning of its description."""
+    from simmodel.catalogue import load_platform
+
+    rows: Rows = []
+    for name, document in _bundled("platforms"):
+        if document is None:  # HetSim's XML
+            kind, text = "machine", load_platform(name).description
+        else:
+            kind, text = document["kind"], document.get("description", "")
+        sentence = _first_sentence(text)
+        rows.append((name, kind, sentence if len(sentence) <= 72 else sentence.partition(":")[0]))  # of a line
+    return rows
+
+
+def _list_workloads() -> Rows:
+    """Return the bundled workloads, of jobs for clusters or of tasks for machines."""
+    from simmodel.catalogue import task_names
+
+    tasks = task_names()
+    return [
+        (name, "tasks" if name in tasks else "jobs", _first_sentence((document or {}).get("description", "")))
+        for name, document in _bundled("workloads")
+    ]
+
+
+def _bundled(folder: str) -> Iterator[tuple[str, dict[str, Any] | None]]:
+    """Yield the names of bundled files, each with its document (``None`` if it is not TOML)."""
     import tomllib
 
-    from simmodel.catalogue import bundled_file, bundled_names, load_platform
+    from simmodel.catalogue import bundled_file, bundled_names
 
-    described = {}
-    for name in bundled_names(kind):
-        path = bundled_file(kind, name)
-        if path is not None and path.suffix == ".toml":
-            description = tomllib.loads(path.read_text("utf-8")).get("description", "")
-        else:  # what another format says of itself, its reader knows
-            description = load_platform(name).description if kind == "platforms" else ""
-        described[name] = str(description).partition(". ")[0].rstrip(".")
-    return described
+    for name in bundled_names(folder):
+        path = bundled_file(folder, name)
+        assert path is not None
+        yield name, tomllib.loads(path.read_text("utf-8")) if path.suffix == ".toml" else None
 
 
-def _list_formats() -> dict[str, str]:
+def _first_sentence(text: str) -> str:
+    return text.partition(". ")[0].rstrip(".")
+
+
+def _list_formats() -> Rows:
     from simmodel.catalogue import FORMATS, WORKFLOW_FORMATS
 
-    described = {name: each.description for name, each in {**FORMATS, **WORKFLOW_FORMATS}.items()}
-    return {**described, "hetsim": "platforms of HetSim, as XML"}
+    described = [(name, each.description) for name, each in {**FORMATS, **WORKFLOW_FORMATS}.items()]
+    return [*described, ("hetsim", "platforms of HetSim, as XML")]
 
 
-def _list_generators() -> dict[str, str]:
-    """Return the generators with the keys of their parameters: of jobs for clusters, and of tasks for machines."""
+def _list_generators() -> Rows:
+    """Return the generators with their parameters: of jobs for clusters, and of tasks for machines."""
     import inspect
 
     from simmodel.generators.settings import GENERATORS
@@ -77,22 +118,17 @@ def _list_generators() -> dict[str, str]:
     def keys(function: Callable[..., object]) -> str:
         return ", ".join(key for key in inspect.signature(function).parameters if key not in ("rng", "seed", "part"))
 
-    jobs = {name: f"jobs: {said} ({keys(signature)})" for name, (_, signature, said) in GENERATORS.items()}
-    return {**jobs, **{name: f"tasks: {kind.description} ({keys(kind.make)})" for name, kind in TASK_KINDS.items()}}
+    return [
+        *((name, "jobs", f"{text} ({keys(signature)})") for name, (_, signature, text) in GENERATORS.items()),
+        *((name, "tasks", f"{kind.description} ({keys(kind.make)})") for name, kind in TASK_KINDS.items()),
+    ]
 
 
-def _list_brokers() -> dict[str, str]:
-    """Return the names of the brokers that ``simmodel meta`` knows."""
-    from simmodel.scheduling.registry import policy_names
-
-    return {**policy_names("systems"), "MODULE:NAME": "a custom policy"}
-
-
-_LISTS: dict[str, Callable[[], dict[str, str]]] = {
+_LISTS: dict[str, Callable[[], Rows]] = {
     "policies": _list_policies,
     "brokers": _list_brokers,
-    "platforms": lambda: _list_ready("platforms"),
-    "workloads": lambda: _list_ready("workloads"),
+    "platforms": _list_platforms,
+    "workloads": _list_workloads,
     "formats": _list_formats,
     "generators": _list_generators,
 }

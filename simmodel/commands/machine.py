@@ -7,48 +7,52 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from simmodel.commands.options import TakesArguments, add_kind_options, kind_options, options_of, platform_for
-from simmodel.commands.shared import check_outputs, label, seconds, see_working_folder, seed, write_and_say
+from simmodel.commands.outputs import add_output, add_picture, check_outputs, label, write_and_say
+from simmodel.commands.progress import add_progress
+from simmodel.commands.shared import add_seed, add_until, see_working_folder
 
 if TYPE_CHECKING:
-    from simmodel.commands.shared import Commands
     from simmodel.results.machine import MachineResult
 
-__all__ = ["WORKLOAD", "add", "add_config", "run", "work_label"]
+__all__ = ["EXAMPLES", "WORKLOAD", "add", "add_config", "run", "work_label"]
 
-WORKLOAD = "a file, a name of 'simmodel list workloads', or random:tasks=..., database:tasks=..., layered:n=...,fat=..."
+EXAMPLES = (
+    "simmodel machine hetsim-slow-setup layered:n=40,fat=0.5 --policy heft --plot run.png",
+    "simmodel machine a100x4 random:tasks=30 --policy earliest-finish --critical",
+)
+WORKLOAD = "a file, a name from 'simmodel list workloads', or a generator such as layered:n=40,fat=0.5"
 
 
-def add(commands: Commands) -> None:
-    """Add the command to the command line."""
-    parser = commands.add_parser("machine", help="run tasks on a machine under a policy", description=run.__doc__)
-    parser.add_argument("platform", metavar="PLATFORM", help="a file, or a name of 'simmodel list platforms'")
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("platform", metavar="PLATFORM", help="a file, or a name from 'simmodel list platforms'")
     parser.add_argument("workload", metavar="WORKLOAD", help=WORKLOAD)
-    parser.add_argument("--policy", default="hrr", metavar="NAME", help="default: hrr; see 'simmodel list policies'")
-    parser.add_argument("--seed", type=seed, default=0, metavar="S", help="of all random numbers (default: 0)")
-    rules = parser.add_argument_group("the rules")
+    parser.add_argument(
+        "--policy", default="hrr", metavar="NAME", help="a name from 'simmodel list policies' (default: hrr)"
+    )
+    rules = parser.add_argument_group("simulation")
     add_config(rules)
     add_kind_options(rules, options_of("tasks"))
-    rules.add_argument("--until", type=seconds, metavar="T", help="stop at this instant")
-    parser.add_argument("--progress", action="store_true", help="show a bar")
-    parser.add_argument("--critical", action="store_true", help="say what the makespan came from, step by step")
-    files = parser.add_argument_group("files to write")
-    files.add_argument("--schedule", type=Path, metavar="OUT.csv", help="one line a task, with the ends of its phases")
-    files.add_argument("--json", type=Path, metavar="OUT.json", help="metrics, counts, and what repeats the run")
-    files.add_argument("--db", type=Path, metavar="OUT.sqlite", help="all tables, as an SQLite database")
-    files.add_argument("--trace", type=Path, metavar="OUT.json", help="a trace for ui.perfetto.dev")
-    files.add_argument("--plot", type=Path, metavar="OUT.png", help="the run on one page (.png, .pdf, .svg)")
-    parser.set_defaults(command=run)
+    add_until(rules)
+    add_seed(rules)
+    add_progress(parser).add_argument("--critical", action="store_true", help="print the critical path, step by step")
+    files = parser.add_argument_group("output files")
+    add_output(files, "schedule", "OUT.csv", "one line per task, with the end of each phase")
+    add_output(files, "json", "OUT.json", "metrics, counts and the scenario, which repeats the run")
+    add_output(files, "db", "OUT.sqlite", "all tables, as an SQLite database")
+    add_output(files, "trace", "OUT.json", "a trace for ui.perfetto.dev")
+    add_picture(files, "the run on one page")
 
 
 def add_config(parser: TakesArguments) -> None:
     """Add the configuration that completes a machine or its work."""
     parser.add_argument(
-        "--config", type=Path, metavar="FILE", help="of HetSim: what work is drawn from, reconfiguration"
+        "--config", type=Path, metavar="FILE", help="HetSim's configuration: ranges of drawn work, reconfiguration"
     )
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run tasks on a machine of processors, memory pools and links under a policy, and say what happened."""
+    """Run tasks on a machine of processors, memory pools and links under a policy and print a summary."""
     from simmodel.runs.simulating import simulate
     from simmodel.scheduling.registry import policy
 
@@ -84,12 +88,12 @@ def run(options: argparse.Namespace) -> None:
 
 
 def work_label(workload: str) -> str:
-    """Return what work is called: a file without folder and ending, a text as it is."""
+    """Return the name of work: of a file without folder and ending, any other text unchanged."""
     return workload if "=" in workload or not Path(workload).suffix else label(workload)
 
 
 def critical_lines(result: MachineResult) -> list[str]:
-    """Return the critical path of what happened as a table of text."""
+    """Return the critical path of the run as the lines of a table."""
     from simmodel.metrics.workflow_report import number_text
 
     rows = [["from", "to", "task", "processor", "phase", "because of"]]

@@ -3,72 +3,67 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simmodel.commands.options import add_kind_options, kind_options
-from simmodel.commands.shared import (
-    add_policy,
-    add_rules,
-    add_workers,
-    at_least_one,
-    check_outputs,
-    chosen_policy,
-    label,
-    process_pool,
-    seed,
-    split_names,
-    write_and_say,
-)
+from simmodel.commands.outputs import add_output, add_picture, check_outputs, label, write_and_say
+from simmodel.commands.shared import add_policy, add_rules, add_workers, chosen_policy, process_pool, split_names
+from simmodel.commands.values import at_least_one, one_of, seed
 from simmodel.errors import InputError
 from simmodel.platform.options import BrokerOptions
 
 if TYPE_CHECKING:
-    from simmodel.commands.shared import Commands
     from simmodel.work.workload import Workload
 
-__all__ = ["add", "run"]
+__all__ = ["EXAMPLES", "add", "run"]
+
+EXAMPLES = (
+    "simmodel meta lublin-128-week --clusters 128,64 --slowdowns 1,1.3 --broker sgs-t,least-loaded",
+    "simmodel meta lublin-128-week --clusters kth-sp2,64 --broker random --repeat 3 --plot brokers.png",
+)
+_TIES = ("first", "least-loaded", "home", "random")
 
 
-def add(commands: Commands) -> None:
-    """Add the command to the command line."""
-    parser = commands.add_parser("meta", help="run logs on several clusters under a broker", description=run.__doc__)
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
     parser.add_argument(
-        "logs", nargs="+", metavar="LOG", help="one for all clusters, or one a cluster: files, or ready names"
+        "logs",
+        nargs="+",
+        metavar="LOG",
+        help="a log for all clusters, or one per cluster: files, or names from 'simmodel list workloads'",
     )
     parser.add_argument(
-        "--clusters", required=True, metavar="A,B,...", help="of each the processors, a ready platform or a file"
+        "--clusters", required=True, metavar="A,B,...", help="of each the number of processors, a platform or a file"
     )
     parser.add_argument(
         "--broker",
         default="sgs-t",
         metavar="NAME[,NAME...]",
-        help="default: sgs-t; see 'simmodel list brokers'; several are compared",
+        help="names from 'simmodel list brokers'; several are compared (default: sgs-t)",
     )
-    parser.add_argument("--slowdowns", metavar="X,Y,...", help="what multiplies times on each cluster (default: 1)")
+    parser.add_argument("--slowdowns", metavar="X,Y,...", help="factor of the run times on each cluster (default: 1)")
     add_kind_options(parser, [BrokerOptions])
     parser.add_argument(
-        "--ties", choices=("first", "least-loaded", "home", "random"), help="among equal clusters (default: first)"
+        "--ties", type=one_of(_TIES), metavar=f"{{{','.join(_TIES)}}}", help="among equal clusters (default: first)"
     )
     parser.add_argument(
-        "--repeat", type=at_least_one, default=1, metavar="N", help="runs of brokers that draw (default: 1)"
+        "--repeat", type=at_least_one, default=1, metavar="N", help="runs of each random broker (default: 1)"
     )
     parser.add_argument(
-        "--edges", type=seed, default=0, metavar="N", help="the first and the last N jobs do not count (default: 0)"
+        "--edges", type=seed, default=0, metavar="N", help="leave the first and last N jobs out of means (default: 0)"
     )
-    parser.add_argument("--align", action="store_true", help="let the first job of each log come at 0")
+    parser.add_argument("--align", action="store_true", help="shift each log so that its first job is submitted at 0")
+    add_workers(parser)
     add_policy(parser)
     add_rules(parser)
-    add_workers(parser)
-    files = parser.add_argument_group("files to write")
-    files.add_argument("--json", type=Path, metavar="OUT.json", help="metrics, tables, and what repeats the runs")
-    files.add_argument("--schedule", type=Path, metavar="OUT.csv", help="one line a job, of the last broker")
-    files.add_argument("--plot", type=Path, metavar="OUT.png", help="the comparison on one page (.png, .pdf, .svg)")
-    parser.set_defaults(command=run)
+    files = parser.add_argument_group("output files")
+    add_output(files, "json", "OUT.json", "metrics, tables and the scenarios, which repeat the runs")
+    add_output(files, "schedule", "OUT.csv", "one line per job, under the last broker")
+    add_picture(files, "the comparison on one page")
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run logs on several clusters under a broker, or under several, and compare waits by size and requested time."""
+    """Replay logs on several clusters under one or more brokers; print mean waits by size and requested time."""
     from simmodel.experiments.broker_comparison import compare_brokers
     from simmodel.scheduling.labels import labelled
     from simmodel.systems.kinds import kind_named
@@ -110,7 +105,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def with_ties(name: str, ties: str | None) -> str:
-    """Return the name of a broker with a rule for ties, where it is one that compares and has no rule of its own.
+    """Return the name of a broker with a rule for ties, unless it has one or does not rank clusters.
 
     >>> with_ties("sgs-t", "home"), with_ties("least-loaded(jobs)", "home"), with_ties("random", "home")
     ('sgs-t(ties=home)', 'least-loaded(jobs, ties=home)', 'random')
@@ -126,7 +121,7 @@ def with_ties(name: str, ties: str | None) -> str:
 def _parts(text: str, option: str) -> list[str]:
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if not parts:
-        raise InputError(f"{option}: a list with commas expected, found {text!r}")
+        raise InputError(f"{option}: must be a list separated by commas, got {text!r}")
     return parts
 
 
@@ -138,7 +133,7 @@ def _factor(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise InputError(f"--slowdowns: a number > 0 expected, found {text!r}") from None
+        raise InputError(f"--slowdowns: must be numbers > 0, got {text!r}") from None
 
 
 def _log(name: str, align: bool) -> Workload | str:

@@ -1,20 +1,22 @@
 """The options of each kind of system on the command line, and the platforms that commands take.
 
-An option's spelling, choices and help follow from the typed options of its kind (:mod:`simmodel.platform.options`).
+The spelling, values and help of an option follow from the typed options of its kind
+(:mod:`simmodel.platform.options`).
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, get_type_hints
 
 import attrs
 
+from simmodel.commands.values import number, one_of, whole
 from simmodel.errors import InputError
 from simmodel.platform.options import ClusterOptions, MachineOptions, Options
-from simmodel.systems.kinds import added_kinds, kind_named, kind_of_platform, work_of
 
 if TYPE_CHECKING:
     from simmodel.systems.kinds import Kind
@@ -33,6 +35,7 @@ class TakesArguments(Protocol):
 Runs = Literal["jobs", "tasks"]
 _EXPECTED = {"jobs": "a platform that runs jobs", "tasks": "a platform that runs tasks"}
 _ELSEWHERE = {"jobs": "'simmodel batch' replays logs on it", "tasks": "'simmodel machine' runs tasks on it"}
+_READ_AS = {int: (whole, "N"), float: (number("a number", lambda value: True), "X"), str: (str, "TEXT")}
 
 
 def options_of(runs: Runs) -> list[type[Options]]:
@@ -42,14 +45,20 @@ def options_of(runs: Runs) -> list[type[Options]]:
     ['MachineOptions']
     """
     usual = ClusterOptions if runs == "jobs" else MachineOptions
+    if "simmodel.systems.kinds" not in sys.modules:  # so no kind was registered; importing it costs more than the help
+        return [usual]
+    from simmodel.systems.kinds import added_kinds
+
     return [usual, *(kind.options for kind in added_kinds() if kind.work == runs)]
 
 
 def add_kind_options(parser: TakesArguments, classes: Iterable[type[Options]]) -> None:
     """Add every option of these classes that a text can give; :func:`kind_options` reads those that were given.
 
-    An option that the command has itself is not added again; one that is on by default is turned off by ``--no-NAME``.
+    An option that the command already has is not added again; one that is on by default is turned off by
+    ``--no-NAME``.
 
+    >>> from simmodel.systems.kinds import kind_named
     >>> parser = argparse.ArgumentParser()
     >>> add_kind_options(parser, options_of("tasks"))
     >>> kind_options(parser.parse_args(["--no-contention", "--decide", "ready"]), kind_named("machine"))
@@ -61,21 +70,21 @@ def add_kind_options(parser: TakesArguments, classes: Iterable[type[Options]]) -
             how = _argument(cls, field, hints[field.name])
             flag = f"--{'no-' if field.default is True else ''}{field.name.replace('_', '-')}"
             if how is not None:
-                with suppress(argparse.ArgumentError):  # another kind, or the command, has this option
+                with suppress(argparse.ArgumentError):  # the command, or another kind, has this option
                     parser.add_argument(flag, dest=f"{flag} {field.name}", default=argparse.SUPPRESS, **how)
 
 
 def _argument(cls: type[Options], field: attrs.Attribute[Any], hint: Any) -> dict[str, Any] | None:
-    """Return how ``argparse`` reads an option; ``None`` where no text can give it."""
-    said = {"help": field.metadata.get("help")}
+    """Return how ``argparse`` reads an option; ``None`` if no text can give it."""
+    text = field.metadata.get("help")
     if hint is bool:
-        return {"action": "store_false" if field.default is True else "store_true", **said}
+        return {"action": "store_false" if field.default is True else "store_true", "help": text}
     choices = [value for value in cls.choices(field.name) if value is not None]
     if choices:
-        return {"choices": choices, **said}
-    for kind in (int, float, str):
+        return {"type": one_of(choices), "metavar": f"{{{','.join(choices)}}}", "help": text}
+    for kind, (read, metavar) in _READ_AS.items():
         if kind in (hint, *get_args(hint)):
-            return {"type": kind, "metavar": kind.__name__.upper(), **said}
+            return {"type": read, "metavar": metavar, "help": text}
     return None
 
 
@@ -85,15 +94,17 @@ def kind_options(options: argparse.Namespace, kind: Kind | None = None) -> dict[
     Raises
     ------
     InputError
-        where the kind does not have one of them
+        if the kind does not have one of them
     """
+    from simmodel.systems.kinds import kind_named
+
     own = kind_named("cluster") if kind is None else kind
     found = {}
     for given, value in vars(options).items():
         flag, _, name = given.partition(" ")
         if name:
             if not own.options.takes(name):
-                raise InputError(f"{flag} is no option of a {own.name}")
+                raise InputError(f"a {own.name} has no option {flag}")
             found[name] = value
     return found
 
@@ -104,15 +115,16 @@ def platform_for(runs: Runs, name: str) -> tuple[Any, Kind]:
     Raises
     ------
     InputError
-        where it is not known, or does not run jobs, or tasks, as the command does
+        if the platform is unknown, or does not run jobs, or tasks, as the command does
 
     >>> platform_for("jobs", "kth-sp2")[1].name
     'cluster'
     """
     from simmodel.catalogue import load_platform
+    from simmodel.systems.kinds import kind_of_platform, work_of
 
     spec = load_platform(name)
     kind, found = kind_of_platform(spec), work_of(spec)
     if found != runs:
-        raise InputError(f"{_EXPECTED[runs]} expected, found a {kind.name}: {_ELSEWHERE[found]}", name)
+        raise InputError(f"must be {_EXPECTED[runs]}, got a {kind.name}: {_ELSEWHERE[found]}", name)
     return spec, kind

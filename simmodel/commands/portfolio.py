@@ -1,101 +1,84 @@
-"""``simmodel portfolio``: run a log under a portfolio of policies, and under each of them alone."""
+"""``simmodel portfolio``: replay a log under a portfolio of policies and under each of them alone."""
 
 from __future__ import annotations
 
 import argparse
 import json
-from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from simmodel.commands.outputs import add_output, add_picture, check_outputs, label, write_and_say
 from simmodel.commands.shared import (
+    add_backfill,
     add_log,
     add_machine,
     add_rules,
     add_workers,
-    check_outputs,
-    label,
     process_pool,
     run_options,
-    seconds,
     see_working_folder,
     split_names,
-    write_and_say,
 )
+from simmodel.commands.values import number, seconds
 from simmodel.errors import InputError
 
 if TYPE_CHECKING:
-    from simmodel.commands.shared import Commands
     from simmodel.experiments.portfolio_comparison import PortfolioComparison
 
-__all__ = ["add", "run"]
+__all__ = ["EXAMPLES", "add", "run"]
+
+EXAMPLES = (
+    "simmodel portfolio probe-4 --policies fcfs,sjf",
+    "simmodel portfolio schedtwin --policies fcfs,wfp,sjf --interval 10min --plot portfolio.png",
+)
 
 
-def add(commands: Commands) -> None:
-    """Add the command to the command line."""
-    parser = commands.add_parser(
-        "portfolio", help="let the policy decide whose simulated future is best", description=run.__doc__
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
     add_log(parser)
-    chosen = parser.add_argument_group("the portfolio")
+    chosen = parser.add_argument_group("portfolio")
     chosen.add_argument(
         "--policies", default="wfp,fcfs,sjf", metavar="A,B,C", help="the candidates (default: wfp,fcfs,sjf)"
     )
-    chosen.add_argument(
-        "--backfill",
-        choices=("none", "easy", "conservative", "conservative-keep"),
-        default="easy",
-        help="of the candidates that are orders (default: easy)",
-    )
+    add_backfill(chosen, "backfilling of candidates that are orders (default: easy)", usual="easy")
     chosen.add_argument(
         "--objective",
         default="schedtwin",
-        metavar="TEXT",
-        help="less is better: such as 0.5*wait_max+0.5*slowdown_mean, raw:wait_mean or MODULE:FUNCTION (default: a "
-        "quarter each of wait_max, slowdown_max, wait_mean and slowdown_mean, from 0 of the best to 1 of the worst)",
+        metavar="TERMS",
+        help="the score to minimise, such as 0.5*wait_max+0.5*slowdown_mean, raw:wait_mean or MODULE:FUNCTION "
+        "(default: the mean of wait_max, slowdown_max, wait_mean and slowdown_mean, each scaled to 0 for the best "
+        "candidate and 1 for the worst)",
     )
-    chosen.add_argument("--ties", metavar="A,B,C", help="whom equals go to (default: as --policies)")
-    chosen.add_argument("--interval", type=seconds, metavar="S", help="how long a choice stands (default: no time)")
+    chosen.add_argument("--ties", metavar="A,B,C", help="preference among equal scores (default: as --policies)")
+    chosen.add_argument("--interval", type=seconds, metavar="TIME", help="keep each choice this long (default: 0)")
     chosen.add_argument(
         "--hysteresis",
-        type=_share,
+        type=number("a number >= 0", lambda value: value >= 0),
         default=0.0,
         metavar="SHARE",
-        help="by how much another must be better (default: 0)",
+        help="change only to a policy that is better by this share (default: 0)",
     )
-    chosen.add_argument("--horizon", type=seconds, metavar="S", help="how far to simulate (default: to the end)")
+    chosen.add_argument("--horizon", type=seconds, metavar="TIME", help="how far to simulate (default: to the end)")
     add_machine(parser)
     add_rules(parser)
     add_workers(parser)
-    files = parser.add_argument_group("files to write")
-    files.add_argument(
-        "--schedule", type=Path, metavar="OUT.csv", help="one line a job, with the policy that started it"
-    )
-    files.add_argument("--choices", type=Path, metavar="OUT.csv", help="each score, and who was chosen when")
-    files.add_argument("--json", type=Path, metavar="OUT.json", help="all measures, and what repeats the run")
-    files.add_argument("--db", type=Path, metavar="OUT.sqlite", help="all tables of the run, as an SQLite database")
-    files.add_argument(
-        "--plot", type=Path, metavar="OUT.png", help="scores, starts and the radar chart (.png, .pdf, .svg)"
-    )
-    parser.set_defaults(command=run)
-
-
-def _share(text: str) -> float:
-    value = float(text)
-    if not (value >= 0 and isfinite(value)):
-        raise argparse.ArgumentTypeError(f"a share from 0 on expected, found {text}")
-    return value
+    files = parser.add_argument_group("output files")
+    add_output(files, "schedule", "OUT.csv", "one line per job, with the policy that started it")
+    add_output(files, "choices", "OUT.csv", "each score, and the policy chosen at each decision")
+    add_output(files, "json", "OUT.json", "all measures and the scenario, which repeats the run")
+    add_output(files, "db", "OUT.sqlite", "all tables of the run, as an SQLite database")
+    add_picture(files, "scores, starts and a radar chart")
 
 
 def _text(options: argparse.Namespace) -> str:
-    """Return the portfolio as a text, so that what repeats the run holds all of it."""
+    """Return the portfolio as a text, which the scenario keeps."""
     from simmodel.scheduling.objectives import objective
 
     see_working_folder(options.objective)
     goal = objective(options.objective)
     policies = split_names(options.policies)
     if not policies:
-        raise InputError(f"--policies: at least one expected, found {options.policies!r}")
+        raise InputError(f"--policies: must name at least one policy, got {options.policies!r}")
     said = [*policies, f"backfill={options.backfill}"]
     said.append(f"objective={options.objective.strip() if goal.function is not None else goal}")
     if options.ties is not None:
@@ -105,10 +88,10 @@ def _text(options: argparse.Namespace) -> str:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run a log under a portfolio of policies, and under each of them alone.
+    """Replay a log under a portfolio of policies and under each of them alone.
 
-    At each decision the portfolio simulates each candidate from what a scheduler knows, and the one whose future is
-    best for the jobs that wait decides.
+    At each decision the portfolio simulates every candidate with what a scheduler knows, requested times among it, and
+    follows the one whose simulated future is best for the waiting jobs.
     """
     from simmodel.experiments.portfolio_comparison import compare_portfolio
 

@@ -1,71 +1,47 @@
-"""What commands share: arguments, the policy that they describe, and which files can be written."""
+"""What commands share: arguments, the policy and the run that they describe, and processes to run on."""
 
 from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from math import isfinite
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from simmodel.commands.options import add_kind_options, kind_options, options_of, platform_for
-from simmodel.errors import InputError, missing_extra
+from simmodel.commands.progress import add_progress
+from simmodel.commands.values import at_least_one, one_of, seconds, seed
+from simmodel.errors import InputError
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    Commands: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]
+    from simmodel.commands.options import TakesArguments
 
 __all__ = [
+    "POLICIES",
+    "add_backfill",
     "add_log",
     "add_machine",
     "add_policy",
     "add_rules",
+    "add_seed",
+    "add_until",
     "add_workers",
-    "at_least_one",
-    "check_outputs",
     "chosen_policy",
-    "label",
-    "needs",
     "process_pool",
     "run_options",
-    "seconds",
     "see_working_folder",
-    "seed",
     "split_names",
-    "write_and_say",
 ]
 
-
-# ---------------------------------------------------------------------- values
-
-
-def seconds(text: str) -> float:
-    """Read seconds > 0."""
-    value = float(text)
-    if not (value > 0 and isfinite(value)):
-        raise argparse.ArgumentTypeError(f"seconds > 0 expected, found {text}")
-    return value
-
-
-def _whole_from(least: int) -> Callable[[str], int]:
-    def read(text: str) -> int:
-        if not text.isdecimal() or int(text) < least:
-            raise argparse.ArgumentTypeError(f"a whole number from {least} on expected, found {text!r}")
-        return int(text)
-
-    return read
-
-
-seed = _whole_from(0)
-at_least_one = _whole_from(1)
+POLICIES = "names separated by commas; see 'simmodel list policies'"
 
 
 def split_names(text: str) -> list[str]:
-    """Return the names of a list with commas between them, and let those of the working folder be found."""
+    """Return the names of a list separated by commas; modules of the working folder can be named in it."""
     from simmodel.scheduling import registry
 
     names = registry.split_names(text)
@@ -77,51 +53,70 @@ def split_names(text: str) -> list[str]:
 # ---------------------------------------------------------------------- arguments
 
 
-def add_log(parser: argparse.ArgumentParser) -> None:
-    """Add the log that a command reads."""
-    parser.add_argument("log", metavar="LOG", help="a file, or a name of 'simmodel list workloads'")
+def add_log(parser: TakesArguments) -> None:
+    """Add the log that a command replays."""
+    parser.add_argument("log", metavar="LOG", help="a file, or a name from 'simmodel list workloads'")
 
 
 def add_policy(parser: argparse.ArgumentParser) -> None:
     """Add the options that :func:`chosen_policy` reads."""
-    parser.add_argument("--policy", metavar="NAME", help="default: easy; see 'simmodel list policies'")
-    parser.add_argument("--order", metavar="NAME", help="instead of --policy: the order of the queue (default: fcfs)")
-    parser.add_argument(
-        "--backfill",
-        choices=("none", "easy", "conservative", "conservative-keep"),
-        help="with --order: the backfilling (default: none)",
-    )
-    parser.add_argument("--backfill-order", metavar="NAME", help="the order in which easy backfilling tries jobs")
+    policy = parser.add_argument_group("policy")
+    policy.add_argument("--policy", metavar="NAME", help="a name from 'simmodel list policies' (default: easy)")
+    policy.add_argument("--order", metavar="NAME", help="order of the queue, instead of --policy (default: fcfs)")
+    add_backfill(policy, "backfilling, with --order (default: none)")
+    policy.add_argument("--backfill-order", metavar="NAME", help="order in which EASY backfilling tries jobs")
+
+
+def add_backfill(parser: TakesArguments, text: str, usual: str | None = None) -> None:
+    """Add the kind of backfilling."""
+    kinds = ("none", "easy", "conservative", "conservative-keep")
+    parser.add_argument("--backfill", type=one_of(kinds), default=usual, metavar=f"{{{','.join(kinds)}}}", help=text)
 
 
 def add_machine(parser: argparse.ArgumentParser) -> None:
-    """Add what simulate() takes to say which machine runs."""
-    machine = parser.add_argument_group("the machine")
-    machine.add_argument("--platform", metavar="NAME|FILE", help="default: as many processors as the log says")
-    machine.add_argument("--processors", type=int, metavar="N", help="default: what the header of the log says")
+    """Add the platform, as :func:`run_options` reads it."""
+    machine = parser.add_argument_group("platform")
+    machine.add_argument(
+        "--platform",
+        metavar="NAME|FILE",
+        help="a name from 'simmodel list platforms' or a file (default: the processors in the header of the log)",
+    )
+    machine.add_argument("--processors", type=at_least_one, metavar="N", help="replace those in the header of the log")
 
 
 def add_rules(parser: argparse.ArgumentParser) -> None:
-    """Add what simulate() takes beside machine, workload and policy."""
-    rules = parser.add_argument_group("the rules")
+    """Add the options of the run, as :func:`run_options` reads them."""
+    rules = parser.add_argument_group("simulation")
     add_kind_options(rules, options_of("jobs"))
-    rules.add_argument("--until", type=seconds, metavar="S", help="stop at this instant")
-    rules.add_argument("--seed", type=seed, default=0, metavar="S", help="of all random numbers (default: 0)")
-    rules.add_argument("--progress", action="store_true", help="show a bar")
+    add_until(rules)
+    add_seed(rules)
+    add_progress(parser)
 
 
-def add_workers(parser: argparse.ArgumentParser) -> None:
-    """Add the number of processes, which :func:`process_pool` reads."""
-    parser.add_argument("--workers", type=at_least_one, default=1, metavar="N", help="processes (default: 1)")
+def add_until(parser: TakesArguments) -> None:
+    """Add the end of the simulation."""
+    parser.add_argument("--until", type=seconds, metavar="TIME", help="stop at this time")
+
+
+def add_seed(parser: TakesArguments, text: str = "seed of all random numbers") -> None:
+    """Add the seed."""
+    parser.add_argument("--seed", type=seed, default=0, metavar="SEED", help=f"{text} (default: 0)")
+
+
+def add_workers(parser: TakesArguments) -> None:
+    """Add the number of processes, as :func:`process_pool` takes it."""
+    parser.add_argument(
+        "--workers", type=at_least_one, default=1, metavar="N", help="processes to run simulations on (default: 1)"
+    )
 
 
 def run_options(options: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
-    """Return the platform and the options that simulate() takes, of :func:`add_machine` and :func:`add_rules`.
+    """Return the platform and the options of simulate(), from :func:`add_machine` and :func:`add_rules`.
 
     Raises
     ------
     InputError
-        where the platform is not known, runs no jobs, or does not have one of the options
+        if the platform is unknown, runs no jobs, or does not have one of the options
     """
     platform, kind = (None, None) if options.platform is None else platform_for("jobs", options.platform)
     found = kind_options(options, kind)
@@ -132,9 +127,10 @@ def run_options(options: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
 
 @contextmanager
 def process_pool(workers: int, apart: bool = False, most: int | None = None) -> Iterator[Executor | None]:
-    """Give an executor of so many processes, and none where one is enough, unless it is to be ``apart`` from this.
+    """Yield an executor of processes, or ``None`` if one process is enough and need not be ``apart`` from this one.
 
-    There are at most as many processes as there is to run, ``most``: all of them start at once.
+    There are at most ``most`` processes, the number of simulations, since all of them start at once. An error or an
+    interrupt here ends them at once; they ignore interrupts themselves.
     """
     workers = workers if most is None else max(1, min(workers, most))
     if workers == 1 and not apart:
@@ -142,15 +138,21 @@ def process_pool(workers: int, apart: bool = False, most: int | None = None) -> 
         return
     from concurrent.futures import ProcessPoolExecutor
 
-    with ProcessPoolExecutor(workers) as pool:
-        yield pool
+    from simmodel.futures.executors import stop_workers
+
+    with ProcessPoolExecutor(workers, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN)) as pool:
+        try:
+            yield pool
+        except BaseException:
+            stop_workers(pool)
+            raise
 
 
-# ---------------------------------------------------------------------- policies and labels
+# ---------------------------------------------------------------------- policies
 
 
 def chosen_policy(options: argparse.Namespace) -> tuple[Any, str]:
-    """Return the policy, as a name where one says it all, and what it is called."""
+    """Return the policy, as a name if one describes it fully, and its name."""
     from simmodel.policies.backfilling import Backfill
     from simmodel.scheduling.registry import policy
 
@@ -161,9 +163,11 @@ def chosen_policy(options: argparse.Namespace) -> tuple[Any, str]:
         policy(name)
         return name, name
     if options.policy is not None:
-        raise InputError(f"--policy or --{given[0].replace('_', '-')} expected, found both")
+        raise InputError(f"--policy and --{given[0].replace('_', '-')} exclude each other")
     order, candidates = options.order or "fcfs", options.backfill_order
     backfill = options.backfill or ("none" if candidates is None else "easy")
+    if candidates is not None and backfill != "easy":
+        raise InputError(f"--backfill-order needs --backfill easy, got {backfill}")
     built = Backfill(order, backfill, candidates=candidates)
     if candidates is None:
         return (order if backfill == "none" else f"{order}+{backfill}"), built.name
@@ -171,71 +175,6 @@ def chosen_policy(options: argparse.Namespace) -> tuple[Any, str]:
 
 
 def see_working_folder(policy: str) -> None:
-    """Let ``module:name`` name a policy in a file of the folder the command is given in."""
+    """Let ``module:name`` name a policy in a file of the working folder."""
     if ":" in policy and os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
-
-
-def label(log: str) -> str:
-    """Return what a file's run is called: its name without the folder and the ending."""
-    name = Path(log).name.removesuffix(".gz")
-    return name.rpartition(".")[0] or name
-
-
-# ---------------------------------------------------------------------- files
-
-
-def write_and_say(
-    said: Sequence[str],
-    options: argparse.Namespace,
-    writers: Mapping[str, Callable[[Path], object]],
-    indent: str = "  ",
-) -> None:
-    """Write each file that an option names, and print the text with a line for each file.
-
-    A run may have taken long: what came of it is shown even where a file cannot be written.
-    """
-    lines = list(said)
-    try:
-        for kind, write in writers.items():
-            path = getattr(options, kind)
-            if path is not None:
-                write(path)
-                lines.append(f"{indent}{kind} written to {path}")
-    finally:
-        print("\n".join(lines))
-
-
-def check_outputs(options: argparse.Namespace, *names: str) -> None:
-    """Refuse what cannot be written, before anything is simulated."""
-    for name in names:
-        path: Path | None = getattr(options, name)
-        if path is None:
-            continue
-        if path.is_dir() or (name == "db" and path.exists() and not path.is_file()):  # a database replaces the file
-            raise InputError("a file to write expected, found a folder or a device", source=str(path))
-        if not path.absolute().parent.is_dir():
-            raise InputError(f"cannot be written: there is no folder {path.absolute().parent}", source=str(path))
-        if not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
-            raise InputError("cannot be written: permission denied", source=str(path))
-        if name == "plot":
-            _check_picture(path)
-    if getattr(options, "progress", False):
-        needs("tqdm", "--progress")
-
-
-def _check_picture(path: Path) -> None:
-    needs("matplotlib", "--plot")
-    from matplotlib.backend_bases import FigureCanvasBase
-
-    kinds = sorted(FigureCanvasBase.get_supported_filetypes())
-    if path.suffix.lower().removeprefix(".") not in kinds:
-        raise InputError(f"a picture (.{', .'.join(kinds)}) expected, found {path.suffix!r}", source=str(path))
-
-
-def needs(module: str, option: str) -> None:
-    """Refuse an option whose package is not installed."""
-    from importlib.util import find_spec
-
-    if find_spec(module) is None:
-        raise InputError(str(missing_extra(module)), place=option)

@@ -1,70 +1,65 @@
-"""``simmodel whatif``: what would become of a snapshot under several policies?"""
+"""``simmodel whatif``: compare policies by simulating them from a snapshot on."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from simmodel.commands.shared import (
-    add_workers,
-    at_least_one,
-    check_outputs,
-    process_pool,
-    seconds,
-    seed,
-    split_names,
-    write_and_say,
+from simmodel.commands.outputs import add_output, add_picture, check_outputs, write_and_say
+from simmodel.commands.progress import add_progress
+from simmodel.commands.shared import POLICIES, add_seed, add_workers, process_pool, split_names
+from simmodel.commands.values import at_least_one, seconds
+
+__all__ = ["EXAMPLES", "add", "run"]
+
+EXAMPLES = (
+    "simmodel batch lublin-128-week --snapshot now.json --at 3d",
+    "simmodel whatif now.json --policies fcfs,easy,sjf+easy --horizon 12h",
 )
 
-if TYPE_CHECKING:
-    from simmodel.commands.shared import Commands
 
-__all__ = ["add", "run"]
-
-
-def add(commands: Commands) -> None:
-    """Add the command to the command line."""
-    parser = commands.add_parser("whatif", help="compare policies from a snapshot on", description=run.__doc__)
-    parser.add_argument("snapshot", type=Path, metavar="SNAPSHOT.json", help="see 'simmodel batch --snapshot'")
-    parser.add_argument("--policies", required=True, metavar="A,B,C", help="names, with commas between them")
-    parser.add_argument("--objective", default="raw:wait_mean", metavar="TERMS", help="default: raw:wait_mean")
-    parser.add_argument("--horizon", type=seconds, metavar="S", help="simulate so long (default: until all is over)")
-    parser.add_argument("--deadline", type=seconds, metavar="S", help="wall-clock time; what is late does not count")
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument(
+        "snapshot", type=Path, metavar="SNAPSHOT.json", help="a file that 'simmodel batch --snapshot' wrote"
+    )
+    parser.add_argument("--policies", required=True, metavar="A,B,C", help=POLICIES)
+    parser.add_argument(
+        "--objective", default="raw:wait_mean", metavar="TERMS", help="the score to minimise (default: raw:wait_mean)"
+    )
+    parser.add_argument("--horizon", type=seconds, metavar="TIME", help="how far to simulate (default: to the end)")
+    parser.add_argument(
+        "--deadline", type=seconds, metavar="TIME", help="wall-clock time after which unfinished simulations are left"
+    )
     parser.add_argument(
         "--arrivals",
         metavar="NAME|FILE",
-        help="what is still to come: TOML of generator settings, drawn from the snapshot on, or a log, as it says",
+        help="jobs still to be submitted: a log, or generator settings (TOML) to draw them from",
     )
-    parser.add_argument("--samples", type=at_least_one, default=1, metavar="N", help="drawn arrivals (default: 1)")
-    parser.add_argument("--seed", type=seed, default=0, metavar="S", help="of what is drawn (default: 0)")
+    parser.add_argument(
+        "--samples", type=at_least_one, default=1, metavar="N", help="samples of the drawn arrivals (default: 1)"
+    )
+    add_seed(parser, "seed of the drawn arrivals")
     add_workers(parser)
-    parser.add_argument("--progress", action="store_true", help="show a bar")
-    files = parser.add_argument_group("files to write")
-    files.add_argument("--json", type=Path, metavar="OUT.json", help="outcomes, and what each policy starts now")
-    files.add_argument("--table", type=Path, metavar="OUT.csv", help="all measures, one line a policy")
-    files.add_argument(
-        "--plot",
-        type=Path,
-        nargs="?",
-        const=Path("whatif.png"),
-        metavar="OUT.png",
-        help="the measures as bars (default: whatif.png)",
-    )
-    parser.set_defaults(command=run)
+    add_progress(parser)
+    files = parser.add_argument_group("output files")
+    add_output(files, "json", "OUT.json", "outcomes, and the jobs that each policy starts now")
+    add_output(files, "table", "OUT.csv", "all measures, one line per policy")
+    add_picture(files, "the measures as bars", usual="whatif.png")
 
 
 def run(options: argparse.Namespace) -> None:
-    """Simulate a snapshot under several policies, and say which is best and what it starts now."""
+    """Simulate a snapshot under several policies; print the best one and the jobs that it starts now."""
     from simmodel.errors import InputError, SimmodelError
     from simmodel.futures.executors import stop_workers
     from simmodel.futures.whatif import what_if
 
     check_outputs(options, "json", "table", "plot")
     if options.samples > 1 and options.arrivals is None:
-        raise InputError("--samples is of what is drawn: --arrivals expected, found none")
+        raise InputError("--samples needs --arrivals")
     policies = split_names(options.policies)
-    # What blocks in a process of its own can be left at the deadline.
+    # A policy that blocks can be left at the deadline only if it runs in another process.
     with process_pool(
         options.workers, apart=options.deadline is not None, most=len(policies) * options.samples
     ) as executor:
@@ -93,11 +88,11 @@ def run(options: argparse.Namespace) -> None:
         indent="",
     )
     if found.best is None:
-        raise SimmodelError("no policy is finished")
+        raise SimmodelError("no policy finished")
 
 
 def _arrivals(given: str | None) -> Any:
-    """Return settings, to be drawn from, or the workload of a log."""
+    """Return generator settings, or the workload of a log."""
     if given is None:
         return None
     from simmodel.catalogue import bundled_file, load_workload

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -244,8 +245,25 @@ class _NoBar:
 def _tqdm(total: int | None, unit: str, name: str | None = None) -> Bar:
     with optional_imports():
         from tqdm.auto import tqdm
-    bar: Bar = tqdm(total=total, unit=unit, desc=name, mininterval=0.1)
+    bar: Bar = tqdm(total=total, unit=unit, desc=name, mininterval=0.1, delay=_delay.get())
     return bar
+
+
+_delay: ContextVar[float] = ContextVar("delay of progress bars, s", default=0.0)
+
+
+@contextmanager
+def bars_appear_after(seconds: float) -> Iterator[None]:
+    """Let the progress bars made in this context appear after some seconds (wall-clock time), if still in use.
+
+    >>> with bars_appear_after(60), progress_bar(2, "run") as bar:  # prints nothing: it ends earlier
+    ...     bar.update(2)
+    """
+    token = _delay.set(seconds)
+    try:
+        yield
+    finally:
+        _delay.reset(token)
 
 
 @contextmanager

@@ -51,9 +51,9 @@ def test_several_logs_have_their_homes(folder, capsys) -> None:
     [
         (["one.swf", "--clusters", "4,x"], "unknown platform 'x'"),
         (["one.swf", "--clusters", "4,hetsim-slow"], "places: must all run jobs or all run tasks"),
-        (["one.swf", "--clusters", ","], "--clusters: a list with commas expected, found ','"),
+        (["one.swf", "--clusters", ","], "--clusters: must be a list separated by commas, got ','"),
         (["one.swf", "--clusters", "4,4", "--slowdowns", "1"], "slowdowns: must have 2 numbers, one per place, got 1"),
-        (["one.swf", "--clusters", "4,4", "--slowdowns", "1,y"], "--slowdowns: a number > 0 expected, found 'y'"),
+        (["one.swf", "--clusters", "4,4", "--slowdowns", "1,y"], "--slowdowns: must be numbers > 0, got 'y'"),
         (["one.swf", "--clusters", "4,4", "--broker", "best"], "unknown policy 'best'"),
         (["one.swf", "--clusters", "4,4", "--broker", "siloed"], "home: must be given for each job"),
         (["one.swf", "--clusters", "4,4", "--edges", "20"], "more than 40 jobs expected, 20 at either end uncounted"),

@@ -1,0 +1,89 @@
+"""The parser of a command: its help, and one sentence for each wrong argument."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import textwrap
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from inspect import cleandoc
+from shutil import get_terminal_size
+from typing import NoReturn
+
+from simmodel.commands import COMMANDS
+
+__all__ = ["CommandParser", "command_parser"]
+
+_REWORDED = {
+    "the following arguments are required: ": "missing ",
+    "expected one argument": "missing value",
+    "expected at least one argument": "missing value",
+}
+_NOTES = {
+    "TIME": "TIME is in seconds or has a unit: 90min, 12h, 2d.",
+    "OUT.": "The file - is standard output; the summary then goes to standard error.",
+}
+
+
+class CommandParser(argparse.ArgumentParser):
+    """An :class:`argparse.ArgumentParser` whose errors are one sentence, and which suggests the nearest option."""
+
+    def __init__(self, name: str, description: str) -> None:
+        width = min(get_terminal_size().columns - 2, 100)
+        paragraphs = [textwrap.fill(each, width) for each in cleandoc(description).split("\n\n")]
+        super().__init__(
+            prog=f"simmodel {name}",
+            description="\n\n".join(paragraphs),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+
+    def end_with(self, examples: Sequence[str]) -> None:
+        """Let the help end with notes on the metavars in use, and with examples."""
+        usage = self.format_usage()
+        notes = [note for metavar, note in _NOTES.items() if metavar in usage]
+        title = "example:" if len(examples) == 1 else "examples:"
+        self.epilog = "\n".join([*notes, "", title, *(f"  {line}" for line in examples)]).lstrip("\n")
+
+    def read(self, words: Sequence[str]) -> argparse.Namespace:
+        """Return the options; raise ``SystemExit`` after the help, or with status 2 after an error."""
+        self._refuse_unknown_options(words)
+        options, extra = self.parse_known_args(words)
+        if extra:
+            self.error(f"unexpected argument {extra[0]!r}")
+        return options
+
+    def _refuse_unknown_options(self, words: Sequence[str]) -> None:
+        """Report an unknown option before a missing one: it may be the missing one, misspelled."""
+        known = self._option_string_actions
+        for word in words:
+            if word == "--":
+                return
+            name = word.partition("=")[0]
+            if not re.match(r"-[^\d.]", name) or " " in name or name in known:
+                continue
+            if name.startswith("--") or name[:2] not in known:  # -oFILE is -o FILE
+                from simmodel.errors import unknown
+
+                self.error(str(unknown("option", name, known)))
+
+    def error(self, message: str) -> NoReturn:
+        """Print one sentence and exit with status 2."""
+        sentence = message.removeprefix("argument ")
+        for old, new in _REWORDED.items():
+            sentence = sentence.replace(old, new)
+        self.exit(2, f"{self.prog}: {sentence} (see {self.prog} --help)\n")
+
+
+def command_parser(name: str) -> tuple[Callable[[argparse.Namespace], None], CommandParser]:
+    """Return the function that runs a command, and its parser.
+
+    >>> command_parser("list")[1].read(["policies"]).kind
+    'policies'
+    """
+    module = import_module(f"simmodel.commands.{name}")
+    parser = CommandParser(name, module.run.__doc__ or COMMANDS[name])
+    module.add(parser)
+    parser.end_with(module.EXAMPLES)
+    return module.run, parser

@@ -1,0 +1,141 @@
+"""The help of the command line: its examples, its cost, and the suggestions for misspelled words."""
+
+import shlex
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from simmodel import __version__
+from simmodel.cli import HELP, START, main
+from simmodel.commands import COMMANDS
+from simmodel.commands.parser import command_parser
+from tests.helpers.new_process import printed
+from tests.helpers.paths import PACKAGE
+
+HEAVY = ("numpy", "simpy", "networkx", "cattrs", "pandas", "matplotlib", "tqdm")
+
+
+def examples(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.startswith("  simmodel ")]
+
+
+def imported_by(arguments: list[str]) -> set[str]:
+    """Return the modules that a new process has imported after a command."""
+    program = (
+        "import contextlib, io, sys; from simmodel.cli import main\n"
+        f"with contextlib.redirect_stdout(io.StringIO()): status = main({arguments})\n"
+        "print(status, *sys.modules)"
+    )
+    status, *modules = printed(program).split()
+    assert status == "0"
+    return set(modules)
+
+
+# ---------------------------------------------------------------------- cost
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["--version"]], ids=str)
+def test_the_help_imports_no_command_and_no_library(arguments: list[str]) -> None:
+    modules = imported_by(arguments)
+    assert modules.isdisjoint([*HEAVY, "attrs", "argparse"])
+    assert {name for name in modules if name.startswith("simmodel.commands.")} == set()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_a_command_imports_no_other_and_nothing_heavy(name: str) -> None:
+    modules = imported_by([name, "--help"])
+    assert modules.isdisjoint(HEAVY)
+    others = {f"simmodel.commands.{other}" for other in COMMANDS if other != name}
+    assert modules & others <= ({"simmodel.commands.machine"} if name == "explore" else set())
+
+
+def test_every_command_is_in_the_table() -> None:
+    found = {
+        path.stem
+        for path in (PACKAGE / "commands").glob("*.py")
+        if hasattr(import_module(f"simmodel.commands.{path.stem}"), "EXAMPLES")
+    }
+    assert found == set(COMMANDS)
+
+
+# ---------------------------------------------------------------------- texts
+
+
+def test_the_command_alone_shows_three_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    assert len(examples(said.out)) == 3
+    assert len(said.out.splitlines()) <= 12
+
+
+def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments, text in (
+        (["--version"], f"simmodel {__version__}"),
+        (["--help"], "simmodel list policies"),
+        (["-h"], "usage: simmodel COMMAND"),
+        (["batch", "--help"], "--event-order"),
+    ):
+        assert main(arguments) == 0
+        assert text in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_a_command_ends_with_its_examples(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([name, "--help"]) == 0
+    said = capsys.readouterr().out
+    found = examples(said)
+    assert 1 <= len(found) <= 2
+    assert [line.strip() for line in said.splitlines()[-len(found) :]] == found
+    assert ("TIME is in seconds" in said) == ("TIME\n" in said or "TIME  " in said)
+
+
+@pytest.mark.parametrize("name", [None, *COMMANDS])
+def test_examples_work(name: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines = examples(START + HELP) if name is None else import_module(f"simmodel.commands.{name}").EXAMPLES
+    for line in lines:
+        program, command, *arguments = shlex.split(line)
+        assert program == "simmodel"
+        command_parser(command)[1].read(arguments)
+        assert main([command, *arguments]) == 0
+
+
+# ---------------------------------------------------------------------- suggestions
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["bacth"], "simmodel: unknown command 'bacth'; did you mean 'batch'? Known commands: batch, compare,"),
+        (["frobnicate"], "simmodel: unknown command 'frobnicate'; known commands: batch,"),
+        (["--versoin"], "simmodel: unknown option '--versoin'; did you mean '--version'?"),
+        ([""], "simmodel: unknown command ''; known commands: batch,"),
+        (["batch", "probe-4", "--polcy", "easy"], "unknown option '--polcy'; did you mean '--policy'?"),
+        (["batch", "probe-4", "--polcy=easy"], "unknown option '--polcy'; did you mean '--policy'?"),
+        (["batch", "probe-4", "-p", "easy"], "unknown option '-p'; "),
+        (["compare", "probe-4", "--polices", "easy"], "unknown option '--polices'; did you mean '--policies'?"),
+        (["compare", "probe-4"], "simmodel compare: missing --policies"),
+        (["batch", "probe-4", "--until"], "--until: missing value"),
+        (["batch", "probe-4", "probe-4"], "unexpected argument 'probe-4'"),
+        (["list", "polices"], "unknown kind 'polices'; did you mean 'policies'? Known kinds: policies,"),
+        (["list"], "simmodel list: missing KIND"),
+    ],
+    ids=str,
+)
+def test_misspelled_words_get_a_suggestion(
+    arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    out, err = capsys.readouterr()
+    assert sentence in err
+    assert (out, err.count("\n")) == ("", 1)
+
+
+def test_values_that_begin_like_options_are_values(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["generate", "poisson", "--jobs", "3", f"-o{tmp_path / 'drawn.swf'}"]) == 0
+    assert main(["generate", "poisson", "--jobs=3", "--seed", "-1"]) == 2
+    assert "--seed: must be a whole number >= 0, got '-1'" in capsys.readouterr().err
+    assert main(["batch", "--", "--no-such-log"]) == 2
+    assert "--no-such-log" in capsys.readouterr().err
