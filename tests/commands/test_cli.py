@@ -219,7 +219,7 @@ WRONG = [
     ([""], r"the name of a workload or a file expected, found ''"),
     (["probe-4", "--order", "shortest"], r"unknown order 'shortest'"),
     (["probe-4", "--order", "sjf", "--backfill", "eager"], r"--backfill: unknown value 'eager'; known values: none"),
-    (["probe-4", "--backfill", "conservative", "--backfill-order", "sjf"], r"--backfill-order needs --backfill easy, got conservative"),
+    (["probe-4", "--backfill", "conservative", "--backfill-order", "sjf"], r"needs --backfill easy, got conservative"),
     (["probe-4", "--policy", "easy", "--order", "sjf"], r"--policy and --order exclude each other"),
     (["probe-4", "--processors", "0"], r"--processors: must be a whole number >= 1, got '0'"),
     (["probe-4", "--processors", "-4"], r"--processors: must be a whole number >= 1, got '-4'"),
