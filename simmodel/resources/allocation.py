@@ -296,15 +296,15 @@ class NodeTable:
         """Return why the request can never be met, or ``None``; ``name`` is the table's name in the reason.
 
         >>> NodeTable(np.array([[4.0, 4], [0, 2], [0, 0]])).why_not(Request(2, nodes=2, gpus_per_node=1))
-        '2 nodes with 1 core and 1 GPU each asked for, the pool has 1 such node'
+        '2 nodes with 1 core and 1 GPU each requested, the pool has 1 such node'
         """
         full = self.full()
         if full.fits(request):
             return None
         mask = full._suitable(request)
         if request.nodes is not None:
-            return f"{request} asked for, {name} has {_count(int(np.count_nonzero(mask)), 'such node')}"
-        return f"{request} asked for, {name} has {int(full.free[0] @ mask)}"
+            return f"{request} requested, {name} has {_count(int(np.count_nonzero(mask)), 'such node')}"
+        return f"{request} requested, {name} has {int(full.free[0] @ mask)}"
 
     def allocate(self, need: Need) -> Allocation | None:
         """Return parts of nodes that meet the need, chosen by the placement, or ``None`` if too little is free.

@@ -28,9 +28,9 @@ class Consumables:
         """Return why the capacity can never satisfy the need, or ``None``."""
         for name, amount in need.items():
             if name not in self.capacity:
-                return f"consumable {name!r} asked for, there are {', '.join(self.capacity) or 'none'}"
+                return f"consumable {name!r} requested, there are {', '.join(self.capacity) or 'none'}"
             if amount > self.capacity[name]:
-                return f"{amount:g} of {name} asked for, there are {self.capacity[name]:g}"
+                return f"{amount:g} of {name} requested, there are {self.capacity[name]:g}"
         return None
 
     def fits(self, need: Mapping[str, float]) -> bool:

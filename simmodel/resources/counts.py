@@ -45,11 +45,11 @@ class CountPool(Pool):
     def why_not(self, job: LiveJob) -> str | None:
         """Return why the pool can never run the job, or ``None``."""
         if job.processors > self.capacity:
-            return f"{job.processors} processors asked for, {self.name} has {self.capacity}"
+            return f"{job.processors} processors requested, {self.name} has {self.capacity}"
         request = job.request
         if request is not None:
             if request.gpus_per_node or request.memory_per_node:
-                return f"GPUs or memory of nodes asked for, {self.name} has processors only"
+                return f"GPUs or memory of nodes requested, {self.name} has processors only"
             return self.consumables.why_not(request.consumables)
         return None
 

@@ -196,9 +196,9 @@ class Pool(Claims, Windows):
     def limits_why_not(self, job: LiveJob) -> str | None:
         """Return which limit of the pool the job exceeds, or ``None``."""
         if self.max_processors is not None and job.processors > self.max_processors:
-            return f"{job.processors} processors asked for, {self.name} allows {self.max_processors}"
+            return f"{job.processors} processors requested, {self.name} allows {self.max_processors}"
         if self.max_requested is not None and job.requested > self.max_requested:
-            return f"{job.requested:g} s asked for, {self.name} allows {self.max_requested:g}"
+            return f"{job.requested:g} s requested, {self.name} allows {self.max_requested:g}"
         return None
 
     def can_run(self, job: LiveJob) -> bool:

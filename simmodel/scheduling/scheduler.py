@@ -427,7 +427,7 @@ class Scheduler:
         if job.place is not place:
             return f"the job waits for {job.place.name}"
         return (
-            f"{job.processors} processors and {job.requested:g} s asked for do not fit: "
+            f"{job.processors} processors and {job.requested:g} s requested do not fit: "
             f"{place.free} of {place.capacity} are free"
         )
 

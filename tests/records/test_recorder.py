@@ -232,7 +232,7 @@ def test_event_table_keeps_counts_and_free_processors():
     work, wrong = job(0, 3), job(1, 9)
     run = Some(job=work, place=pool)
     events.job_submitted(work)
-    events.job_rejected(wrong, "9 processors asked for, 4 there")
+    events.job_rejected(wrong, "9 processors requested, 4 there")
     events.job_promised(work, pool, 5.0)
     pool.free = 1
     events.job_started(run)

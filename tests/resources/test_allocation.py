@@ -109,14 +109,14 @@ def test_the_minimum_is_what_stays_free():
 @pytest.mark.parametrize(
     ("request_", "reason"),
     [
-        (Request(25), "25 processors asked for, the pool has 24"),
-        (Request(9, nodes=1, cores_per_node=9), "1 node with 9 cores asked for, the pool has 0 such nodes"),
-        (Request(4, nodes=4), "4 nodes with 1 core each asked for, the pool has 3 such nodes"),
+        (Request(25), "25 processors requested, the pool has 24"),
+        (Request(9, nodes=1, cores_per_node=9), "1 node with 9 cores requested, the pool has 0 such nodes"),
+        (Request(4, nodes=4), "4 nodes with 1 core each requested, the pool has 3 such nodes"),
         (
             Request(2, nodes=2, gpus_per_node=1, memory_per_node=7.0),
-            "2 nodes with 1 core, 1 GPU and 7 bytes each asked for, the pool has 0 such nodes",
+            "2 nodes with 1 core, 1 GPU and 7 bytes each requested, the pool has 0 such nodes",
         ),
-        (Request(9, gpus_per_node=2), "9 processors on nodes with 2 GPUs each asked for, the pool has 8"),
+        (Request(9, gpus_per_node=2), "9 processors on nodes with 2 GPUs each requested, the pool has 8"),
         (Request(24), None),
     ],
 )

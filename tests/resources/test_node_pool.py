@@ -61,8 +61,8 @@ def test_plain_jobs_of_a_log_get_cores_anywhere():
 
 def test_refuses_what_can_never_be():
     pool = pool_of(NodeSpec(count=2, cores=4), consumables={"matlab": 1})
-    assert pool.why_not(live(pool, processors=9)) == "9 processors asked for, batch has 8"
-    assert "2 of matlab asked for" in pool.why_not(live(pool, processors=1, consumables={"matlab": 2}))
+    assert pool.why_not(live(pool, processors=9)) == "9 processors requested, batch has 8"
+    assert "2 of matlab requested" in pool.why_not(live(pool, processors=1, consumables={"matlab": 2}))
     with pytest.raises(ImpossibleWork, match="batch has 0 such nodes"):
         pool.claim(nodes=1, gpus_per_node=1)
 

@@ -184,7 +184,7 @@ class BrokerCore(System[BrokeredJob]):
             self.take_in(job)
             return
         general = reason.replace(f"job {job.id}: ", "")  # one entry for all jobs
-        self.report.rejected[general.split(" asked for,")[-1].strip()] += 1
+        self.report.rejected[general.split(" requested,")[-1].strip()] += 1
         job.state = "rejected"
         self.ledger.fates[job.row] = Fate("rejected", float("nan"), reason)
         for hook in self.env.hooks("job_rejected"):

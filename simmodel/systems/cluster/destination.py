@@ -73,7 +73,7 @@ class ClusterDestination(Destination):
         pool = self._plain
         if pool is not None and job._job is None:
             if job.processors > pool.capacity:
-                return f"{job.processors} processors asked for, {self.name} has {pool.capacity}"
+                return f"{job.processors} processors requested, {self.name} has {pool.capacity}"
             if pool.max_processors is None and pool.max_requested is None:
                 return None
         try:

@@ -179,7 +179,7 @@ class Intake:
         if reason is None:
             self.take_in(job)
             return
-        coming.report.rejected[reason.split(" asked for,")[-1].strip()] += 1
+        coming.report.rejected[reason.split(" requested,")[-1].strip()] += 1
         self.reject(job, reason)
         self._over(job)
 

@@ -36,9 +36,9 @@ class QueueRules:
         """Return why the queue rejects the job, or ``None``."""
         spec = self.spec
         if spec.max_processors is not None and job.processors > spec.max_processors:
-            return f"{job.processors} processors asked for, queue {spec.name} allows {spec.max_processors}"
+            return f"{job.processors} processors requested, queue {spec.name} allows {spec.max_processors}"
         if spec.max_requested is not None and job.requested > spec.max_requested:
-            return f"{job.requested:g} s asked for, queue {spec.name} allows {spec.max_requested:g}"
+            return f"{job.requested:g} s requested, queue {spec.name} allows {spec.max_requested:g}"
         if spec.max_waiting_per_user is not None:
             mine = sum(each.user == job.user for each in (*self._waiting, *self.held))
             if mine >= spec.max_waiting_per_user:

@@ -30,14 +30,14 @@ class Reserved(Pool):
         """Return why the job may not use the reservation, or ``None``."""
         spec = self.reservation
         if spec.users and job.user not in spec.users:
-            return f"user {job.user} asked for, reservation {spec.name} is for others"
+            return f"access of user {job.user} requested, reservation {spec.name} is for other users"
         if spec.queues and job.queue not in spec.queues:
-            return f"queue {job.queue} asked for, reservation {spec.name} is for others"
+            return f"access of queue {job.queue} requested, reservation {spec.name} is for other queues"
         if self.env.now >= spec.end:
-            return f"reservation {spec.name} asked for, it ended at {spec.end:g} s"
+            return f"access at {self.env.now:g} s requested, reservation {spec.name} ended at {spec.end:g} s"
         longest = spec.end - max(spec.start, self.env.now)
         if job.requested > longest:
-            return f"{job.requested:g} s asked for, reservation {spec.name} has {longest:g}"
+            return f"{job.requested:g} s requested, reservation {spec.name} has {longest:g}"
         return super().limits_why_not(job)
 
     @property

@@ -159,7 +159,7 @@ def test_a_job_goes_only_where_it_can_run() -> None:
         assert result.metrics()["status"] == {"completed": 4, "rejected": 2}
     env = Environment()
     broker = Broker(env, [Cluster(env, 4, name="a"), Cluster(env, 8, name="b")], "siloed")
-    with pytest.raises(ImpossibleWork, match="job 1: 8 processors asked for, batch has 4"):
+    with pytest.raises(ImpossibleWork, match="job 1: 8 processors requested, batch has 4"):
         broker.submit(Job(processors=8, run=1), home="a")
     assert broker.submit(Job(processors=8, run=1), home="b").destination is None
     env.run()

@@ -104,10 +104,10 @@ def test_the_estimate_of_a_broker_is_the_least_of_its_places() -> None:
     assert inner.estimate(Job(processors=3, run=5)).start == 100
     assert outer.estimate(Job(processors=3, run=5)).start == 10
     assert outer.estimate(Job(processors=4, run=5)).start == 70
-    with pytest.raises(ImpossibleWork, match="5 processors asked for"):
+    with pytest.raises(ImpossibleWork, match="5 processors requested"):
         outer.estimate(Job(processors=5, run=5))
     assert outer.why_not(Job(processors=5, run=5)).startswith(
-        "5 processors asked for, batch has 4; 5 processors asked for, slots has 3"
+        "5 processors requested, batch has 4; 5 processors requested, slots has 3"
     )
     assert outer.can_run(Job(processors=4, run=5))
     job = outer.submit(Job(processors=4, run=5))
@@ -192,7 +192,7 @@ def test_wrong_jobs_are_refused_in_one_sentence() -> None:
     for job, reason in (
         (Job(run=1, dependencies=[1]), "a bag does not support jobs with dependencies"),
         (Job(body=body), "a bag does not support jobs with bodies"),
-        (Job(run=1, processors=3), "3 processors asked for, slots has 2"),
+        (Job(run=1, processors=3), "3 processors requested, slots has 2"),
     ):
         with pytest.raises(ImpossibleWork, match=reason):
             system.submit(job)

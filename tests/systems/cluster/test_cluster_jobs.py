@@ -204,8 +204,8 @@ def test_consumables_are_shared_and_planned():
     assert starts(spec, jobs[:4], "easy") == [0, 10, 0, 20]
     result = simulate(spec, jobs, "conservative")
     assert result.jobs["status"][4:].tolist() == ["rejected", "rejected"]
-    assert "4 of licence asked for, there are 3" in result.jobs["reason"][4]
-    assert "consumable 'beer' asked for" in result.jobs["reason"][5]
+    assert "4 of licence requested, there are 3" in result.jobs["reason"][4]
+    assert "consumable 'beer' requested" in result.jobs["reason"][5]
 
 
 # ---------------------------------------------------------------------- what is wrong is said
@@ -239,7 +239,7 @@ def test_decisions_that_cannot_be():
     def past(view):
         return [Reserve(next(iter(view.waiting)), view.places[0], view.now - 1)]
 
-    message = "policy too_much at 0.0, job 2 on batch: 3 processors and 10 s asked for do not fit: 1 of 4 are free"
+    message = "policy too_much at 0.0, job 2 on batch: 3 processors and 10 s requested do not fit: 1 of 4 are free"
     assert wrong(too_much) == message
     assert "job 1 on batch: waiting work expected, found <job 1: 3 processors, 10 s requested, running>" in wrong(twice)
     assert "a place of this scheduler expected (batch)" in wrong(elsewhere)
@@ -274,9 +274,9 @@ def test_a_policy_that_starts_nothing_is_reported():
 
 def test_impossible_work_is_refused_when_it_is_submitted():
     cluster = Cluster(Environment(), 4)
-    with pytest.raises(ImpossibleWork, match="5 processors asked for, batch has 4"):
+    with pytest.raises(ImpossibleWork, match="5 processors requested, batch has 4"):
         cluster.submit(Job(processors=5, run=1))
-    with pytest.raises(ImpossibleWork, match="GPUs or memory of nodes asked for"):
+    with pytest.raises(ImpossibleWork, match="GPUs or memory of nodes requested"):
         cluster.submit(Job(nodes=1, gpus_per_node=1, run=1))
 
 
