@@ -1,4 +1,4 @@
-"""Records: what happened, as columns, and the observers that fill them."""
+"""Records: the events of a run as columns, and the observers that fill them."""
 
 import lazy_loader
 

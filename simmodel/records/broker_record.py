@@ -1,4 +1,4 @@
-"""What happened to the jobs of a broker, and in each of its clusters, as columns."""
+"""Records of brokers: their jobs, and the record of each cluster, as columns."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ __all__ = ["BrokerRecord", "joined", "renamed"]
 
 @attrs.define(kw_only=True, eq=False, repr=False, slots=False)
 class BrokerRecord(JobRecord):
-    """What happened to all jobs of a broker, and in each of its clusters.
+    """The record of all jobs of a broker, with the record of each of its clusters.
 
-    Its ``places`` are the clusters. Its jobs have columns besides:
+    Its ``places`` are the clusters. Its jobs have these additional columns:
 
     ``job``
-        its name; where several logs number their jobs alike, with the home before it, as ``home:5``
+        its name; if several logs have the same job numbers, prefixed with its home, as ``home:5``
     ``origin``, ``destination``
-        the home a job came with and the cluster it went to; empty where there is none
+        its home, and the cluster it was sent to; empty if none
     ``asked``
-        s, requested by the user; ``requested`` is what the cluster planned with, times the slowdown
+        the time requested by the user (s); ``requested`` is the time that the cluster planned with, after slowdown
     ``slowdown``
-        what multiplied its run and requested times
+        slowdown factor on its run and requested times
     ``handed``
-        s, the instant at which it was handed over
+        instant at which it was sent to the cluster (s)
     ``expected_start``, ``expected_end``
-        s, what the broker's estimate said, where its policy asked for one
+        start and end estimated by the broker (s), if its policy requested an estimate
 
     Parameters
     ----------
     clusters
-        the record of each cluster, by name: the numbers as run there
+        the record of each cluster by name, with times as run there
 
     >>> jobs = {"submit": [0, 0], "start": [0, 10], "end": [10, 30], "processors": [4, 2]}
     >>> own = JobRecord(jobs=jobs, processors=4)
@@ -51,14 +51,14 @@ class BrokerRecord(JobRecord):
     clusters: Mapping[str, JobRecord] = attrs.field(factory=dict)
 
     def only(self, rows: Rows, *, name: str | None = None) -> Self:
-        """Return the record of some of the jobs, with what they alone kept busy; the clusters' records stay whole.
+        """Return the record of a selection of jobs and their executions; the records of the clusters stay complete.
 
         Parameters
         ----------
         rows
             a boolean mask, a slice, or row numbers
         name
-            what tables and plots call it; default: as before
+            its name in tables and plots; default: unchanged
         """
         jobs = self.jobs.where(rows)
         runs = self.runs.where(np.isin(self.runs["job"], jobs["job"]))
@@ -71,13 +71,13 @@ class BrokerRecord(JobRecord):
 
 
 def renamed(record: JobRecord, cluster: str) -> dict[str, str]:
-    """Return what the places of a cluster are called beside those of others: the cluster, where it has one place."""
+    """Return names of the places of a cluster that are unique among clusters: its own name if it has one place."""
     names = [str(name) for name in record.places["place"]]
     return {names[0]: cluster} if len(names) == 1 else {name: f"{cluster}/{name}" for name in names}
 
 
 def joined(tables: list[Table]) -> Table:
-    """Return tables one under the other; a column that one of them has not is missing there."""
+    """Return the concatenation of tables; columns that a table lacks have missing values there."""
     names = list(dict.fromkeys(name for table in tables for name in table.names))
     columns = {}
     for name in names:

@@ -1,4 +1,4 @@
-"""Columns of jobs: those of a workload, joined with those of jobs submitted one by one."""
+"""Columns of jobs: those of a workload joined with those of individually submitted jobs."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ NAMES = ("job", "submit", "processors", "requested")
 
 
 def job_columns(columns: Mapping[str, Column], expected: int, late: Sequence[LiveJob]) -> dict[str, NDArray[Any]]:
-    """Join the columns of the expected jobs with what is known of those that came later.
+    """Join the columns of the expected jobs with the properties of jobs that came later.
 
     Parameters
     ----------
     columns
-        ``job, submit, processors, requested`` of the first ``expected`` jobs, and whatever else is to be carried along
+        ``job, submit, processors, requested`` of the first ``expected`` jobs, and any other columns to keep
     expected
-        how many they are
+        number of these jobs
     late
         the jobs after them
 
@@ -61,7 +61,7 @@ def _value(job: LiveJob, name: str) -> Any:
 
 
 def joined(first: Mapping[str, Column], more: Mapping[str, Column]) -> dict[str, NDArray[Any]]:
-    """Join columns of some jobs with those of others; what is not known of one part is unknown there.
+    """Join the columns of two groups of jobs; columns that a group lacks have unknown values there.
 
     >>> joined({"job": [1]}, {"job": [2], "user": [7]})
     {'job': array([1, 2]), 'user': array([-1,  7])}
@@ -78,13 +78,13 @@ def joined(first: Mapping[str, Column], more: Mapping[str, Column]) -> dict[str,
 
 
 def _missing(like: Column, count: int) -> NDArray[Any]:
-    """Return a column of unknown values of the kind of another one."""
+    """Return a column of unknown values with the type of another column."""
     kind = np.asarray(like).dtype.kind
     return np.full(count, np.nan if kind == "f" else -1 if kind in "iu" else "")
 
 
 def join(first: NDArray[np.generic], more: NDArray[np.generic] | Sequence[object]) -> NDArray[Any]:
-    """Join two columns; numbers stay numbers, what mixes becomes text, and what is unknown -1 or an empty text."""
+    """Join two columns: as numbers with -1 for unknown values, or, if there is text, as text with empty ones."""
     values = first.tolist() + (more.tolist() if isinstance(more, np.ndarray) else list(more))
     texts = any(isinstance(value, str) and value for value in values)
     filled = [("" if texts else -1) if value is None or value == "" else value for value in values]

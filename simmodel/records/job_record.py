@@ -1,4 +1,4 @@
-"""What happened to jobs, as columns; and what follows from them over time."""
+"""Records of jobs as columns, and quantities over time derived from them."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 __all__ = ["AGAIN", "ENDED_WELL", "FIRST_COLUMNS", "JobRecord"]
 
 ENDED_WELL = ("completed", "timeout")
-AGAIN = ("preempted", "requeued")  # how executions end after which the job waits again
+AGAIN = ("preempted", "requeued")  # final states of executions after which the job waits again
 FIRST_COLUMNS = ("job", "submit", "start", "end", "processors", "status")
 
 
 def _complete(jobs: Columns) -> Table:
-    """Add the columns that follow from others, where they are missing."""
+    """Add missing columns that can be derived from others."""
     columns = {name: np.asarray(column) for name, column in jobs.items()}
     missing = [name for name in ("submit", "start", "end", "processors") if name not in columns]
     if missing:
-        raise ValueError(f"columns submit, start, end and processors expected, {', '.join(missing)} missing")
+        raise ValueError(f"columns: missing {', '.join(missing)}")
     for name in ("submit", "start", "end"):
         columns[name] = columns[name].astype(np.float64, copy=False)
     submit, start, end = columns["submit"], columns["start"], columns["end"]
@@ -46,40 +46,41 @@ def _complete(jobs: Columns) -> Table:
 
 @attrs.define(kw_only=True, eq=False, repr=False, slots=False)
 class JobRecord:
-    """What happened to jobs in a run.
+    """The record of the jobs of a run.
 
     Parameters
     ----------
     jobs
-        one row a job: ``job, submit, start, end, processors, status, requested, run, wait, attempts`` and what the
-        workload had of ``user, group, queue, partition``. Times in s; nan where it has not happened. ``start`` is the
-        first start, ``end`` the last end, ``run`` the seconds executed whose work was not thrown away, ``wait`` the
-        seconds from the submission (or from ``eligible``, where dependencies held the job back) to the first start. The
-        status is completed, timeout (stopped at its requested time), failed, cancelled, lost, rejected (with a
-        ``reason``), waiting, running, suspended or unsubmitted. Of ``job, run, wait, requested, status, attempts``
-        those missing are made from the others
+        one row per job: ``job, submit, start, end, processors, status, requested, run, wait, attempts`` and, if the
+        workload has them, ``user, group, queue, partition``. Times in s; nan: not reached. ``start`` is the first
+        start, ``end`` the last end, ``run`` the seconds of execution whose work was kept, ``wait`` the seconds from the
+        submission (from ``eligible`` if dependencies blocked the job) to the first start. The status is completed,
+        timeout (stopped at its requested time), failed, cancelled, lost, rejected (with a ``reason``), waiting,
+        running, suspended or unsubmitted. If missing, ``job, run, wait, requested, status, attempts`` are derived from
+        the other columns
     processors
-        processors of the machine; default: the most that were ever busy
+        processors of the machine; default: the maximum ever busy
     name
-        what tables and plots call this run
+        name of the run in tables and plots
     runs
-        one row an execution: ``job, attempt, start, end, place, processors, status, nodes``; made from ``jobs`` where
-        it is not given
+        one row per execution: ``job, attempt, start, end, place, processors, status, nodes``; default: derived from
+        ``jobs``
     events
         each state change with the state of its place: ``time, event, job, place, free, waiting, running, detail``
     places
-        ``place, processors, nodes, idle_power, load_power`` (W a node, or a processor where nodes are not identified)
+        ``place, processors, nodes, idle_power, load_power`` (W per node, or per processor if nodes are not identified)
     changes
-        what places had from when on: ``time, place, cause, processors, down``
+        capacity of places after each change: ``time, place, cause, processors, down``
     choices
-        of a portfolio of policies: ``time, policy, score, chosen``, one row a policy at each choice; the column
-        ``started_by`` of ``jobs`` says which of them started each job
+        for a portfolio of policies, one row per choice and policy: ``time, policy, score, chosen``; the column
+        ``started_by`` of ``jobs`` names the policy that started each job
     nodes
-        of places where they are identified: ``place, node, processors, idle_power, load_power``; default: all alike
+        identified nodes: ``place, node, processors, idle_power, load_power``; default: all nodes of a place are equal
     started, ended
-        first and last instant in s; default: of the jobs
+        first and last instant in s; default: derived from the jobs
     report, decisions, scenario
-        what was repaired or rejected; count, seconds, mean and max of the policy's decisions; what repeats the run
+        counts of repairs and rejections; count, seconds, mean and max of the decisions of the policy; the document from
+        which the run can be repeated
 
     >>> jobs = {"submit": [0, 0], "start": [0, 10], "end": [10, 30], "processors": [4, 2]}
     >>> record = JobRecord(jobs=jobs, processors=4)
@@ -128,12 +129,12 @@ class JobRecord:
 
     @property
     def one_run_each(self) -> bool:
-        """Whether each job that started ran once, on one kind of place: then ``runs`` follows from ``jobs``."""
+        """Whether each started job ran once, at the only place, so that ``runs`` follows from ``jobs``."""
         return self._runs is None
 
     @cached_property
     def runs(self) -> Table:
-        """One row an execution: ``job, attempt, start, end, place, processors, status, nodes``."""
+        """One row per execution: ``job, attempt, start, end, place, processors, status, nodes``."""
         if self._runs is not None:
             return self._runs
         jobs = self.jobs.where(np.isfinite(self.jobs["start"]))
@@ -155,7 +156,7 @@ class JobRecord:
 
     @property
     def counted(self) -> NDArray[np.bool_]:
-        """Which jobs metrics count: those that ran to their end (completed, or stopped at their requested time)."""
+        """Mask of the jobs that metrics count: those completed or stopped at their requested time."""
         return np.isin(self.jobs["status"], ENDED_WELL)
 
     # ------------------------------------------------------------------ over time
@@ -166,7 +167,7 @@ class JobRecord:
         return self.runs if place is None else self.runs.where(self.runs["place"] == place)
 
     def busy(self, place: str | None = None) -> Steps:
-        """Return the number of busy processors over time, of all places or of one; ``InputError`` if it is unknown."""
+        """Return the number of busy processors over time, at all places or at one; ``InputError`` if it is unknown."""
         if place is not None:
             known = dict.fromkeys([*self.places["place"].tolist(), *self.runs["place"].tolist()])
             if place not in known:
@@ -179,7 +180,7 @@ class JobRecord:
         )
 
     def capacity(self, place: str | None = None) -> Steps:
-        """Return the number of processors that were up over time, of all places or of one."""
+        """Return the number of processors in service over time, at all places or at one."""
         if place is not None and place not in (known := self.places["place"].tolist()):
             raise unknown("place", place, known)
         total = Steps([self.started], [0.0], self.ended)
@@ -197,15 +198,15 @@ class JobRecord:
         )
 
     def utilisation(self, place: str | None = None) -> Steps:
-        """Return the busy share of the processors that were up over time, of all places or of one."""
+        """Return the busy share of the processors in service over time, at all places or at one."""
         return self.busy(place).combine(self.capacity(place), _share)
 
     def queue_length(self) -> Steps:
-        """Return the number of jobs that wait over time."""
+        """Return the number of waiting jobs over time."""
         return self._queued(np.ones(len(self.jobs)))
 
     def queued_processors(self) -> Steps:
-        """Return the processors that the waiting jobs ask for over time."""
+        """Return the number of processors requested by waiting jobs over time."""
         return self._queued(self.jobs["processors"].astype(np.float64))
 
     def _queued(self, amount: NDArray[np.float64]) -> Steps:
@@ -222,7 +223,7 @@ class JobRecord:
         return Steps.from_changes(np.concatenate(times), np.concatenate(change), self.started, self.ended)
 
     def _queued_again(self, runs: Table) -> Iterator[tuple[NDArray[np.float64], NDArray[np.int64], int]]:
-        """Yield the instants at which interrupted jobs enter or leave the queue again, their rows, and +1 or -1."""
+        """Yield instants at which interrupted jobs re-enter (+1) or leave (-1) the queue, their rows, and the sign."""
         row = rows_of(self.jobs["job"], runs["job"])
         back = np.isin(runs["status"], AGAIN)
         attempt = runs["attempt"].astype(np.int64)
@@ -234,12 +235,12 @@ class JobRecord:
         withdrawn = np.flatnonzero((entered > left) & np.isfinite(self.jobs["end"]))
         yield self.jobs["end"][withdrawn], withdrawn, -1
 
-    # ------------------------------------------------------------------ as records of all kinds of work
+    # ------------------------------------------------------------------ the form common to all kinds of work
 
     def outcomes(self) -> Table:
-        """Return one row a job: ``work, submit, since, start, end, processors, requested, status``.
+        """Return one row per job: ``work, submit, since, start, end, processors, requested, status``.
 
-        ``since``: from when its wait counts, s: when it was eligible.
+        ``since`` is the instant from which its wait counts (s): when it became eligible.
         """
         columns = {name: self.jobs[name] for name in ("submit", "start", "end", "processors", "requested", "status")}
         since = self.jobs["submit"]
@@ -248,7 +249,7 @@ class JobRecord:
         return Table({"work": self.jobs["job"], "since": since, **columns})
 
     def executions(self) -> Table:
-        """Return one row an execution: ``work, place, start``."""
+        """Return one row per execution: ``work, place, start``."""
         return Table({"work": self.runs["job"], "place": self.runs["place"], "start": self.runs["start"]})
 
     def used(self, begin: float, end: float) -> float:
@@ -256,7 +257,7 @@ class JobRecord:
         return self.busy().integral(begin, end)
 
     def room(self, begin: float, end: float) -> float:
-        """Return the processor seconds that there were between two instants (s)."""
+        """Return the processor seconds available between two instants (s)."""
         return self.capacity().integral(begin, end)
 
     def __repr__(self) -> str:
@@ -264,13 +265,13 @@ class JobRecord:
 
 
 def _share(busy: NDArray[np.float64], capacity: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Busy over capacity; 0 where there is none."""
+    """Return busy divided by capacity; 0 for zero capacity."""
     share: NDArray[np.float64] = np.divide(busy, capacity, out=np.zeros_like(busy), where=capacity > 0)
     return share
 
 
 def _extreme(function: np.ufunc, *columns: NDArray[np.float64]) -> float:
-    """The least or greatest known value of columns; 0 where there is none."""
+    """Return the minimum or maximum of the finite values of columns; 0 if there are none."""
     values = np.concatenate(columns)
     values = values[np.isfinite(values)]
     return float(function.reduce(values)) if len(values) else 0.0

@@ -1,4 +1,4 @@
-"""What went over a network: the load of each link over time, and each transfer beside its time alone."""
+"""Records of networks: the load of each link over time, and each transfer with its time without contention."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ __all__ = ["NetworkRecorder"]
 
 
 class NetworkRecorder(Observer):
-    """Keeps the load of each link and every transfer, from now on.
+    """Record the load of each link and every transfer from now on.
+
+    Loads include the overhead and acknowledgements of the sharing model.
 
     Parameters
     ----------
     network
-        the network observed
-
-    Loads are what the transfers take of the links: with the model's overhead and acknowledgements, where it has some.
+        the observed network
 
     >>> from simmodel import Environment
     >>> from simmodel.platform import LinkSpec
@@ -52,7 +52,7 @@ class NetworkRecorder(Observer):
         self.started: float = self._env.now
         self._transfers: list[Transfer] = []
         self._alone: list[float] = []
-        # For each link: times and loads; times, bandwidths and whether it is down.
+        # By link: times and loads; times, bandwidths and whether it is down.
         self._loads: dict[str, tuple[list[float], list[float]]] = {}
         self._states: dict[str, list[tuple[float, float, bool]]] = {}
         for transfer in network.under_way():
@@ -64,13 +64,13 @@ class NetworkRecorder(Observer):
     # ------------------------------------------------------------------ hooks
 
     def transfer_started(self, transfer: Transfer) -> None:
-        """Keep a transfer, and how long it would take alone."""
+        """Record a transfer, and its time without contention."""
         if transfer.fluid is self._network:
             self._transfers.append(transfer)
             self._alone.append(transfer.alone)
 
     def link_load_changed(self, link: Link) -> None:
-        """Keep the load of a link."""
+        """Record the load of a link."""
         if self._network.links.get(link.name) is not link:
             return
         times, loads = self._loads[link.name]
@@ -82,26 +82,26 @@ class NetworkRecorder(Observer):
             loads.append(link.load)
 
     def link_changed(self, link: Link) -> None:
-        """Keep the bandwidth of a link, and whether it is down."""
+        """Record the bandwidth of a link, and whether it is down."""
         if self._network.links.get(link.name) is link:
             self._states[link.name].append((self._env._now, link.bandwidth, link.down))
 
-    # ------------------------------------------------------------------ what came of it
+    # ------------------------------------------------------------------ tables and loads
 
     def _check(self, link: str) -> None:
         if link not in self._loads:
-            raise InputError(f"a link of the network expected, found {link!r}")
+            raise InputError(f"unknown link {link!r}")
 
     def load(self, link: str) -> Steps:
-        """Return the load of a link over time until now, in bytes/s; raises :class:`InputError` for an unknown one."""
+        """Return the load of a link until now, in bytes/s; raises :class:`InputError` for an unknown link."""
         self._check(link)
         times, loads = self._loads[link]
         return Steps(times, loads, self._env.now)
 
     def capacity(self, link: str) -> Steps:
-        """Return what a link could carry over time until now, in bytes/s: its bandwidth, 0 while it is down."""
+        """Return the capacity of a link until now, in bytes/s: its bandwidth, 0 while it is down."""
         self._check(link)
-        # A profile is followed only while its link is used, so its points are put between what was announced.
+        # A link follows its profile only while in use, so the points of the profile are merged with recorded changes.
         spec = self._network.links[link].spec
         points: list[tuple[float, int, float, bool]] = [
             (at, 0, bandwidth, False) for at, bandwidth in _profile(spec, self.started, self._env.now)
@@ -121,7 +121,7 @@ class NetworkRecorder(Observer):
         return Steps(times, values, self._env.now)
 
     def links(self) -> Table:
-        """Return a row for each link: bytes, mean utilisation of its capacity, seconds with load, greatest load."""
+        """Return one row per link: bytes, mean utilisation of its capacity, seconds under load, peak load (bytes/s)."""
         columns: dict[str, list[Any]] = {name: [] for name in ("link", "bytes", "utilisation", "busy", "peak")}
         for name in self._loads:
             load = self.load(name)
@@ -134,7 +134,7 @@ class NetworkRecorder(Observer):
         return Table(columns)
 
     def loads(self) -> Table:
-        """Return a row for each change of a link's load: time, link, load (bytes/s) and its part of the capacity."""
+        """Return one row per change of a link's load: time (s), link, load (bytes/s), share of its capacity."""
         columns: dict[str, list[Any]] = {name: [] for name in ("time", "link", "load", "utilisation")}
         for name, (times, loads) in self._loads.items():
             columns["time"] += times
@@ -146,18 +146,18 @@ class NetworkRecorder(Observer):
         return Table({name: np.asarray(column)[order] for name, column in columns.items()})
 
     def transfers(self) -> Table:
-        """Return a row for each transfer, in the order in which they began.
+        """Return one row per transfer, by start.
 
-        Columns: transfer (its number), source, destination, route, start, end (nan while it is under way), size,
-        bytes moved, status, ``alone``: how long it would take with the links as they were at its start to itself, and
-        ``queueing``: how much longer it took (nan where it is not done). Seconds and bytes.
+        Columns: transfer (its number), source, destination, route, start, end (nan while in flight), size, bytes moved,
+        status, ``alone`` (its time without contention, on the links as they were at its start) and ``queueing`` (the
+        additional time it took; nan if it is not done). Seconds and bytes.
         """
         transfers = self._transfers
         start = np.array([transfer.start for transfer in transfers], dtype=float)
         end = np.array([np.nan if transfer.end is None else transfer.end for transfer in transfers], dtype=float)
         alone = np.array(self._alone, dtype=float)
         done = np.array([transfer.status == "done" for transfer in transfers], dtype=bool)
-        # Rounding alone makes nobody faster than alone.
+        # Remove negative and tiny values caused by rounding.
         queueing = np.maximum(end - start - alone, 0.0)
         queueing[queueing <= 1e-12 * np.maximum(np.abs(end), 1.0)] = 0.0
         return Table(
@@ -180,7 +180,7 @@ class NetworkRecorder(Observer):
 
 
 def _profile(spec: LinkSpec, start: float, end: float) -> Iterator[tuple[float, float]]:
-    """Iterate over the points of a link's profile that lie between two instants."""
+    """Yield the points of a link's profile between two instants."""
     period = 0
     while spec.profile:
         for at, bandwidth in spec.profile:

@@ -1,4 +1,4 @@
-"""Observers to add to a run: a table of every event, a meter of what is busy and queued, a progress bar."""
+"""Observers for runs: a table of all events, a meter of mean usage and queue length, a progress bar."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ __all__ = ["EventRecorder", "Progress", "UsageMeter", "progress_bar"]
 
 
 class EventRecorder(Observer):
-    """Keeps a row for each state change, with the state of its place right after it.
+    """Record one row per state change, with the state of its place right after it.
 
     Parameters
     ----------
     env
-        the environment observed
+        the observed environment
     places
-        the places watched; an event without a place shows what is free on all of them
+        the observed places; for an event without a place the free processors of all of them are recorded
 
     >>> from types import SimpleNamespace as Some
     >>> env, pool, job = Some(now=0.0), Some(name="pool", free=4), Some(id=7, index=0, processors=3)
@@ -74,53 +74,53 @@ class EventRecorder(Observer):
             (self._waiting if job.run is None else self._running).add(job.index)
 
     def job_submitted(self, job: LiveJob) -> None:
-        """Keep ``submitted``."""
+        """Record ``submitted``."""
         self._waiting.add(job.index)
         self._add("submitted", job, None)
 
     def job_eligible(self, job: LiveJob) -> None:
-        """Keep ``eligible``: nothing holds the job back any more."""
+        """Record ``eligible``: the job may start from now on."""
         self._add("eligible", job, None)
 
     def job_rejected(self, job: LiveJob, reason: str) -> None:
-        """Keep ``rejected`` with the reason."""
+        """Record ``rejected`` with the reason."""
         self._waiting.discard(job.index)
         self._add("rejected", job, None, reason)
 
     def job_cancelled(self, job: LiveJob) -> None:
-        """Keep ``withdrawn``: cancelled while it waited."""
+        """Record ``withdrawn``: the job was cancelled while it waited."""
         self._waiting.discard(job.index)
         self._add("withdrawn", job, None)
 
     def job_promised(self, job: LiveJob, place: Place, at: float) -> None:
-        """Keep ``promised`` with the instant promised, in s."""
+        """Record ``promised`` with the promised instant (s)."""
         self._add("promised", job, place, f"{at:.15g}")
 
     def job_started(self, run: Run) -> None:
-        """Keep ``started``."""
+        """Record ``started``."""
         self._waiting.discard(run.job.index)
         self._running.add(run.job.index)
         self._add("started", run.job, run.place)
 
     def job_ended(self, run: Run, status: str) -> None:
-        """Keep how an execution ended: ``completed``, ``timeout``, ``preempted`` and so on."""
+        """Record the final state of an execution: ``completed``, ``timeout``, ``preempted`` and so on."""
         self._running.discard(run.job.index)
         if status in ("preempted", "requeued"):
             self._waiting.add(run.job.index)
         self._add(status, run.job, run.place)
 
     def job_suspended(self, run: Run) -> None:
-        """Keep ``suspended``."""
+        """Record ``suspended``."""
         self._running.discard(run.job.index)
         self._add("suspended", run.job, run.place)
 
     def job_resumed(self, run: Run) -> None:
-        """Keep ``resumed``."""
+        """Record ``resumed``."""
         self._running.add(run.job.index)
         self._add("resumed", run.job, run.place)
 
     def place_changed(self, place: Place, cause: str) -> None:
-        """Keep ``changed`` with the cause."""
+        """Record ``changed`` with the cause."""
         self._add("changed", None, place, cause)
 
     def table(self) -> Table:
@@ -137,12 +137,12 @@ class EventRecorder(Observer):
 
 
 class UsageMeter(Observer):
-    """Integrates busy processors, running jobs and waiting jobs at events, where no table of jobs is wanted.
+    """Integrate busy processors, running jobs and waiting jobs at events, without a table of jobs.
 
     Parameters
     ----------
     env
-        the environment observed; the meter counts from now on
+        the observed environment; the meter counts from now on
 
     >>> from types import SimpleNamespace as Some
     >>> env, job = Some(now=0.0), Some(processors=3)
@@ -160,7 +160,7 @@ class UsageMeter(Observer):
         self.reset()
 
     def reset(self) -> None:
-        """Start the averages anew from now: the end of a warm-up."""
+        """Restart the averages now, for example at the end of a warm-up."""
         self._since = self._last = self._env.now
         self._busy_area = self._running_area = self._waiting_area = 0.0
 
@@ -179,27 +179,27 @@ class UsageMeter(Observer):
         self.busy += busy
 
     def job_submitted(self, _job: LiveJob) -> None:
-        """Count a waiting job."""
+        """Add a waiting job."""
         self._change(1, 0, 0)
 
     def job_cancelled(self, _job: LiveJob) -> None:
-        """Count a waiting job less."""
+        """Remove a waiting job."""
         self._change(-1, 0, 0)
 
     def job_started(self, run: Run) -> None:
-        """Count a running job more and a waiting one less."""
+        """Move a job from waiting to running."""
         self._change(-1, 1, run.job.processors)
 
     def job_ended(self, run: Run, status: str) -> None:
-        """Count a running job less, and a waiting one more where it goes back to the queue."""
+        """Remove a running job, and add a waiting one if it returns to the queue."""
         self._change(int(status in ("preempted", "requeued")), -1, -run.job.processors)
 
     def job_suspended(self, run: Run) -> None:
-        """Count a running job less."""
+        """Remove a running job."""
         self._change(0, -1, -run.job.processors)
 
     def job_resumed(self, run: Run) -> None:
-        """Count a running job more."""
+        """Add a running job."""
         self._change(0, 1, run.job.processors)
 
     def _mean(self, area: str) -> float:
@@ -224,11 +224,11 @@ class Bar(Protocol):
     """A progress bar, such as tqdm's."""
 
     def update(self, n: int) -> object:
-        """Draw that so many more are done."""
+        """Advance by ``n`` steps."""
         ...
 
     def close(self) -> object:
-        """Draw the bar for the last time."""
+        """Draw the final state."""
         ...
 
 
@@ -268,12 +268,12 @@ def bars_appear_after(seconds: float) -> Iterator[None]:
 
 @contextmanager
 def progress_bar(total: int, unit: str, wanted: bool = True) -> Iterator[Bar]:
-    """Give a bar of so many steps, drawn for the last time at the end; one that shows nothing where none is wanted.
+    """Yield a progress bar of ``total`` steps and close it at the end; with ``wanted=False`` an invisible one.
 
     Raises
     ------
     MissingExtra
-        if tqdm is not installed
+        tqdm is not installed
 
     >>> with progress_bar(2, "run", wanted=False) as bar:
     ...     bar.update(2)
@@ -286,23 +286,23 @@ def progress_bar(total: int, unit: str, wanted: bool = True) -> Iterator[Bar]:
 
 
 class Progress(Observer):
-    """Shows how many jobs or tasks are over, in a tqdm bar that is drawn at most ten times a second.
+    """Show the number of ended jobs or tasks in a tqdm bar, drawn at most ten times per second.
 
     Parameters
     ----------
     total
-        jobs or tasks expected
+        expected number of jobs or tasks
     name
-        what stands before the bar
+        label of the bar
     unit
-        what they are called
+        name of the items counted
     bar
-        a bar of one's own, with tqdm's ``update(n)`` and ``close()``; default: ``tqdm.auto``
+        a custom bar with ``update(n)`` and ``close()`` as in tqdm; default: ``tqdm.auto``
 
     Raises
     ------
     MissingExtra
-        where tqdm is not installed and no bar is given
+        tqdm is not installed and no bar is given
 
     >>> class Bar:
     ...     def update(self, n): print("+", n)
@@ -333,7 +333,7 @@ class Progress(Observer):
         self._next = monotonic() + 0.1
 
     def job_ended(self, _run: Run | None, status: str) -> None:
-        """Count a job that is over."""
+        """Count a job that ended."""
         if status not in ("preempted", "requeued"):
             self._over()
 
@@ -350,6 +350,6 @@ class Progress(Observer):
         self._over()
 
     def close(self) -> None:
-        """Draw the last state and end the bar."""
+        """Draw the final state and close the bar."""
         self._draw()
         self._bar.close()

@@ -1,4 +1,4 @@
-"""Tables of the places that were watched: what they have, their nodes, and what changed."""
+"""Tables of the observed places: capacities, nodes, and changes."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 __all__ = ["Change", "change_table", "node_table", "place_table"]
 
 Change = tuple[float, str, str, float, tuple[int, ...]]
-"""instant, place, cause, what it has from then on, nodes that are down"""
+"""Instant (s), place, cause, processors from then on, nodes that are down."""
 
 
 def place_table(places: Sequence[Place]) -> Table:
-    """Return one row a place: ``place, processors, nodes, idle_power, load_power`` (W a processor, or a node).
+    """Return one row per place: ``place, processors, nodes, idle_power, load_power`` (W per processor or node).
 
     >>> from types import SimpleNamespace as Some
     >>> place_table([Some(name="pool", capacity=4)])["processors"]
@@ -38,9 +38,7 @@ def place_table(places: Sequence[Place]) -> Table:
 
 
 def node_table(places: Sequence[Place]) -> Table | None:
-    """Return one row a node of the places where nodes are identified, numbered as in ``grant.nodes``.
-
-    ``None`` where there is no such place.
+    """Return one row per identified node, numbered as in ``grant.nodes``; ``None`` if no place has identified nodes.
 
     >>> from types import SimpleNamespace as Some
     >>> node_table([Some(name="pool", capacity=4)]) is None
@@ -56,7 +54,7 @@ def node_table(places: Sequence[Place]) -> Table | None:
 
 
 def change_table(changes: Sequence[Change]) -> Table | None:
-    """Return what places had from when on: ``time, place, cause, processors, down`` (nodes); ``None``: no change.
+    """Return the changes of places: ``time, place, cause, processors, down`` (nodes); ``None`` if there are none.
 
     >>> change_table([(5.0, "pool", "failure", 3, (1,))])["down"]
     array([(1,)], dtype=object)

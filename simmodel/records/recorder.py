@@ -1,4 +1,4 @@
-"""The recorder of jobs: an observer that fills columns, a tenth of a microsecond a hook."""
+"""The recorder of jobs: an observer that fills columns, at a tenth of a microsecond per hook."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ Record = TypeVar("Record", bound=JobRecord)
 
 @runtime_checkable
 class Chooser(Protocol):
-    """A policy that lets others decide, and keeps which of them did."""
+    """A policy that delegates decisions to other policies, and records its choices."""
 
     @property
     def started_by(self) -> Table:
-        """One row a start: ``job``, and the ``policy`` that started it."""
+        """One row per start: ``job``, and the ``policy`` that started it."""
         ...
 
     @property
     def scores(self) -> Table:
-        """The record's ``choices``: ``time, policy, score, chosen``."""
+        """The ``choices`` of the record: ``time, policy, score, chosen``."""
         ...
 
 
 NAN = float("nan")
 
-# A job's state in the record, one byte each: 0 until it ends, later the place of its status in this list.
+# The states of jobs, stored in one byte per job: 0 until the job ends, then the index of its status here.
 STATUSES = (
     "waiting",
     "running",
@@ -68,29 +68,29 @@ REJECTED, SUSPENDED, UNSUBMITTED = CODES["rejected"], CODES["suspended"], CODES[
 
 
 class JobRecorder(Observer):
-    """Fills one row a job: when it started and ended, and how.
+    """Record one row per job: its start, end and final state.
 
-    An observer: give it to ``env.observe``. One row an execution is kept only where it says more than the row of the
-    job: on identified nodes, or where a job is preempted, suspended or started again.
+    Pass it to ``env.observe``. Rows of executions are kept only if they hold more than the row of the job: on
+    identified nodes, or for jobs that are preempted, suspended or started again.
 
     Parameters
     ----------
     env
-        the environment observed
+        the observed environment
     expected
-        how many jobs are known in advance, as rows of a workload; jobs beyond are added as they come
+        number of jobs known in advance, as rows of a workload; other jobs are added as they arrive
     late
-        whether to hear of every submission, so that jobs beyond the expected ones are known even when they never
-        start; default: where none are expected
+        whether to observe every submission, so that other jobs are recorded even if they never start; default: true
+        if no jobs are expected
     places
-        the places watched, in order: they name the machine in the result. What nodes they have and what these draw is
-        read off ``place.spec`` (a :class:`~simmodel.platform.cluster.PartitionSpec`) where there is one, and which are
-        down off ``place.down_nodes``
+        the observed places, in order; they define the machine in the result. Nodes and their power are those of
+        ``place.spec`` (a :class:`~simmodel.platform.cluster.PartitionSpec`), if any, and failed nodes those of
+        ``place.down_nodes``
 
     Attributes
     ----------
     job_started, job_ended
-        the two hooks that every job calls; closures over the columns, for speed
+        the two hooks that run for every job; closures over the columns, for speed
 
     >>> import simpy
     >>> from types import SimpleNamespace as Some
@@ -118,20 +118,20 @@ class JobRecorder(Observer):
         self._start = array("d", [NAN]) * expected
         self._end = array("d", [NAN]) * expected
         self._code = bytearray(expected)
-        self._late: dict[int, LiveJob] = {}  # by row, those beyond the expected
+        self._late: dict[int, LiveJob] = {}  # by row: jobs beyond the expected ones
         self._reasons: dict[int, str] = {}
         self._eligible: dict[int, float] = {}
-        self._elsewhere: dict[int, Any] = {}  # places of jobs that do not run at the first one
+        self._elsewhere: dict[int, Any] = {}  # places of jobs that do not run at the main place
         self._main: Any = None
-        # Of jobs that were interrupted:
+        # For interrupted jobs:
         self._first: dict[int, float] = {}
         self._attempt: dict[int, int] = {}
         self._resumed: dict[int, float] = {}
         self._suspended: set[int] = set()
-        # Executions that need a row of their own:
+        # Executions that need separate rows:
         self._stretches: list[Stretch] = []
         self._on_nodes: dict[int, Run] = {}
-        # Of jobs that a snapshot knows to have run before: seconds that count, and processors.
+        # For jobs that ran before the snapshot: seconds that count, and processors.
         self._carried: dict[int, tuple[float, int]] = {}
         self._changes: list[Change] = []
         self._bind()
@@ -140,21 +140,21 @@ class JobRecorder(Observer):
 
     @property
     def hears_submissions(self) -> bool:
-        """Whether jobs beyond the expected ones are known as soon as they are submitted."""
+        """Whether jobs beyond the expected ones are recorded at submission."""
         return self._hears
 
     def hear_submissions(self) -> None:
-        """Hear of every submission from now on, so that jobs beyond the expected ones are known at once."""
+        """Observe every submission from now on, so that jobs beyond the expected ones are recorded at submission."""
         self._hears = True
         self.job_submitted = self._submitted
 
     def expect(self, columns: Mapping[str, Column]) -> bool:
-        """Add rows for jobs that are known before they are submitted; ``False`` where others stand behind them already.
+        """Add rows for jobs before their submission; return ``False`` if rows of other jobs follow already.
 
         Parameters
         ----------
         columns
-            ``job, submit, processors, requested`` of these jobs, and whatever else is to be carried along
+            ``job, submit, processors, requested`` of these jobs, and any other columns to keep
         """
         if self._late:
             return False
@@ -166,7 +166,7 @@ class JobRecorder(Observer):
         self._code.extend(bytes(count))
         return True
 
-    # ------------------------------------------------------------------ the hooks of every job
+    # ------------------------------------------------------------------ hooks that run for every job
 
     def _bind(self) -> None:
         env, start, end, code, codes = self._env, self._start, self._end, self._code, CODES
@@ -194,7 +194,7 @@ class JobRecorder(Observer):
         self.job_started, self.job_ended = job_started, job_ended
 
     def _grow(self, job: LiveJob) -> None:
-        """Add rows up to that of a job that was not expected."""
+        """Add rows up to that of an unexpected job."""
         more = job.index + 1 - len(self._start)
         if more > 0:
             self._start.extend([NAN] * more)
@@ -208,7 +208,7 @@ class JobRecorder(Observer):
             self._grow(job)
 
     def carry_over(self, job: LiveJob) -> None:
-        """Take a job in, of a row that is expected, that was submitted before the record began: what it did by then."""
+        """Record the history of an expected job that was submitted before the record began."""
         row, run, past = job.index, job.run, job.past
         attempt = None if past is None else past.attempt_start
         if run is not None:
@@ -232,36 +232,36 @@ class JobRecorder(Observer):
     # ------------------------------------------------------------------ rare hooks
 
     def job_eligible(self, job: LiveJob) -> None:
-        """Note that a job may start from now on, where that is later than its submission."""
+        """Record that a job may start from now on, if this is later than its submission."""
         if self._env.now > job.submit:
             self._grow(job)
             self._eligible[job.index] = self._env.now
 
     def job_rejected(self, job: LiveJob, reason: str) -> None:
-        """Note a job that no place can ever run."""
+        """Record a job that no place can ever run."""
         self._grow(job)
         self._code[job.index] = REJECTED
         self._reasons[job.index] = reason
 
     def job_cancelled(self, job: LiveJob) -> None:
-        """Note a job that was withdrawn while it waited; that is its end."""
+        """Record the end of a job that was withdrawn while it waited."""
         self._grow(job)
         self._code[job.index] = CANCELLED
         self._end[job.index] = self._env.now
 
     def job_suspended(self, run: Run) -> None:
-        """Close a stretch of execution; the job keeps its attempt."""
+        """End a stretch of execution; the attempt continues."""
         self._suspended.add(run.job.index)
         self._keep(run, "suspended", counts=True)
 
     def job_resumed(self, run: Run) -> None:
-        """Open another stretch of execution."""
+        """Begin another stretch of execution."""
         index = run.job.index
         self._suspended.discard(index)
         self._resumed[index] = self._env.now
 
     def place_changed(self, place: Place, cause: str) -> None:
-        """Note what a place has from now on: ``place.up`` where there is such a thing, else ``place.capacity``."""
+        """Record the capacity of a place from now on: ``place.up`` if it exists, else ``place.capacity``."""
         up = getattr(place, "up", None)
         down = getattr(place, "down_nodes", ())
         self._changes.append(
@@ -269,7 +269,7 @@ class JobRecorder(Observer):
         )
 
     def _started_elsewhere(self, run: Run) -> Any:
-        """Note where a job runs that does not run as most do; return the place where most run."""
+        """Record the place of a job that does not run at the main place; return the main place."""
         index = run.job.index
         if self._main is None:
             self._main = run.place
@@ -296,7 +296,7 @@ class JobRecorder(Observer):
             self._elsewhere.pop(index, None)
 
     def _keep(self, run: Run, status: str, *, counts: bool, end: float | None = None) -> None:
-        """Keep a row of the stretch that ends now."""
+        """Add a row for the stretch that ends now."""
         job = run.job
         index = job.index
         nodes = run.grant.nodes
@@ -322,8 +322,8 @@ class JobRecorder(Observer):
         Parameters
         ----------
         columns
-            of the expected jobs: ``job, submit, processors, requested`` and whatever else is to be carried along;
-            default: as :meth:`expect` was given them
+            ``job, submit, processors, requested`` of the expected jobs, and any other columns to keep; default: those
+            passed to :meth:`expect`
         """
         columns = self._columns if columns is None else columns
         count = len(self._start)
@@ -369,11 +369,11 @@ class JobRecorder(Observer):
         code[(code == 0) & np.isfinite(start) & np.isnan(end)] = RUNNING
         code[(code == 0) & (submit > self._env.now)] = UNSUBMITTED
         suspended = sorted(self._suspended)
-        code[[index for index in suspended if not self._code[index]]] = SUSPENDED  # else it was cancelled since
+        code[[index for index in suspended if not self._code[index]]] = SUSPENDED  # else it was cancelled since then
         return code
 
     def _count_stretches(self, executed: NDArray[np.float64]) -> None:
-        """Set the seconds that interrupted jobs executed: all stretches whose work was not thrown away."""
+        """Set the run times of interrupted jobs: the sum of all stretches whose work was kept."""
         seconds = {index: before for index, (before, _) in self._carried.items()}
         several: set[int] = set(self._carried)
         for stretch in self._runs():
@@ -386,7 +386,7 @@ class JobRecorder(Observer):
             executed[index] = seconds.get(index, 0.0) if np.isfinite(self._end[index]) else NAN
 
     def _runs(self) -> Iterator[Stretch]:
-        """Iterate over the stretches kept, and those that are still open or were the last of an interrupted job."""
+        """Yield the stretches kept, the open ones, and the last ones of interrupted jobs."""
         yield from self._stretches
         for index, run in self._on_nodes.items():
             if index not in self._suspended:
@@ -414,7 +414,7 @@ class JobRecorder(Observer):
         return Stretch(index, self._attempt.get(index, 1), start, end, place, processors, status, nodes, True)
 
     def runs(self, jobs: Table) -> Table | None:
-        """Return the table of executions, or ``None`` where the table of jobs says it all."""
+        """Return the table of executions, or ``None`` if it follows from the table of jobs."""
         first = not self._places or self._main is None or self._main is self._places[0]
         if first and not (self._stretches or self._on_nodes or self._elsewhere):
             return None
@@ -424,7 +424,7 @@ class JobRecorder(Observer):
         return run_table(jobs, list(self._runs()), place)
 
     def changes(self) -> Table | None:
-        """Return what places had from when on: ``time, place, cause, processors, down`` (nodes), or ``None``."""
+        """Return the changes of places: ``time, place, cause, processors, down`` (nodes); ``None``: no change."""
         return change_table(self._changes)
 
     def record(
@@ -450,12 +450,12 @@ class JobRecorder(Observer):
         kind
             the class of the record: :class:`~simmodel.records.job_record.JobRecord` or one derived from it
         columns
-            of the expected jobs, as for :meth:`jobs`
+            columns of the expected jobs, as in :meth:`jobs`
         name, processors, places, events, report, decisions, scenario, started, ended
-            as of the record; processors and places default to those of the places watched, ``ended`` to now where jobs
+            as in the record; processors and places default to those of the observed places, ``ended`` to now if jobs
             are still waiting or running
         policy
-            what decided; of a portfolio, what it chose and started is kept
+            the policy of the run; the choices and starts of a portfolio are recorded
         """
         jobs = self.jobs(columns)
         chooser = policy if isinstance(policy, Chooser) else None
@@ -466,7 +466,7 @@ class JobRecorder(Observer):
         if places is None and self._places:
             places = place_table(self._places)
         if processors is None and places is not None:
-            # A reservation is a place of its own, but its processors are those of a partition.
+            # A reservation is a separate place, but its processors belong to a partition.
             inside = [place.name for place in self._places if getattr(place, "part_of", None) is not None]
             processors = int(places["processors"][~np.isin(places["place"], inside)].sum())
         if ended is None and np.isin(jobs["status"], ("waiting", "running", "suspended", "unsubmitted")).any():

@@ -1,4 +1,4 @@
-"""Step functions of time: what is busy, queued or drawn, constant between events."""
+"""Step functions of time, constant between events, such as busy processors, queue length or power."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Steps:
     times
         instants in s, increasing
     values
-        as many values
+        values, one per instant
     end
         the instant in s until which the last value holds
 
@@ -48,9 +48,10 @@ class Steps:
 
     @classmethod
     def from_changes(cls, times: ArrayLike, changes: ArrayLike, start: float, end: float) -> Steps:
-        """Add up changes: ``changes[i]`` at ``times[i]``, in any order, from 0; changes of one instant act at once.
+        """Return the sum of changes from 0: ``changes[i]`` at ``times[i]``, in any order.
 
-        What changes before ``start`` is in force at ``start``; what changes after ``end`` is left out.
+        Simultaneous changes form one step. Changes before ``start`` take effect at ``start``; changes after ``end`` are
+        ignored.
 
         >>> steps = Steps.from_changes([0, 0, 5, 5], [1, 2, -2, 1], start=0, end=10)
         >>> steps.times, steps.values
@@ -76,7 +77,7 @@ class Steps:
         return float(self.times[0]) if len(self.times) else self.end
 
     def at(self, times: ArrayLike) -> NDArray[np.float64]:
-        """Return the values in force at these instants; 0 before the first."""
+        """Return the values at these instants; 0 before the first step."""
         row = np.searchsorted(self.times, _floats(times), side="right") - 1
         return np.where(row < 0, 0.0, self.values[np.maximum(row, 0)])
 
@@ -85,23 +86,23 @@ class Steps:
         return edges, np.append(0.0, np.cumsum(self.values * np.diff(edges)))
 
     def integral(self, start: float | None = None, end: float | None = None) -> float:
-        """Return the integral over time, exactly, from ``start`` to ``end`` (default: all of it)."""
+        """Return the exact integral over time from ``start`` to ``end`` (default: the whole range)."""
         edges, area = self._cumulative()
         low, high = self.start if start is None else start, self.end if end is None else end
         return float(np.interp(high, edges, area) - np.interp(low, edges, area))
 
     def mean(self, start: float | None = None, end: float | None = None) -> float:
-        """Return the time average; nan over no time."""
+        """Return the time average; nan over an empty interval."""
         low, high = self.start if start is None else start, self.end if end is None else end
         return self.integral(low, high) / (high - low) if high > low else float("nan")
 
     def max(self) -> float:
-        """Return the largest value that holds for some time; 0 where none does."""
+        """Return the maximum of the values that hold for some time; 0 if there are none."""
         held = np.diff(np.append(self.times, self.end)) > 0
         return float(self.values[held].max()) if held.any() else 0.0
 
     def averages(self, edges: ArrayLike) -> NDArray[np.float64]:
-        """Return the exact time average between each two neighbours of ``edges`` (s, increasing).
+        """Return the exact time averages between consecutive ``edges`` (s, increasing).
 
         >>> Steps([0, 10], [2, 4], end=20).averages([0, 5, 15, 20])
         array([2., 3., 4.])
@@ -111,7 +112,7 @@ class Steps:
         return np.asarray(np.diff(np.interp(at, known, area)) / np.diff(at), dtype=np.float64)
 
     def thinned(self, points: int = 2000) -> Steps:
-        """Return the same step function, or exact averages over ``points`` equal intervals where it has more steps."""
+        """Return the step function itself, or its averages over ``points`` equal intervals if it has more steps."""
         if len(self.times) <= points or self.end <= self.start:
             return self
         edges = np.linspace(self.start, self.end, points + 1)
@@ -136,5 +137,5 @@ class Steps:
         return Steps(self.times, offset + factor * self.values, self.end)
 
     def curve(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return times and values, the last value repeated at the end: what a step plot (``where="post"``) draws."""
+        """Return times and values for a step plot (``where="post"``), with the last value repeated at the end."""
         return np.append(self.times, self.end), np.append(self.values, self.values[-1:])

@@ -1,4 +1,4 @@
-"""Stretches of execution, and the table of executions that they make with the jobs that ran but once."""
+"""Stretches of execution, and the table of executions built from them and the jobs that ran once."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ class Stretch(NamedTuple):
     processors: int
     status: str
     nodes: tuple[int, ...] | None
-    counts: bool  # its work was not thrown away
+    counts: bool  # whether its work was kept
 
 
 def run_table(jobs: Table, stretches: Sequence[Stretch], place: NDArray[np.generic]) -> Table:
-    """Return one row an execution, by start: the stretches, and each job that ran without one.
+    """Return one row per execution, by start: the stretches, and the jobs without stretches.
 
     Parameters
     ----------
     jobs
         the table of jobs
     stretches
-        what is known of some of them
+        the stretches of some of these jobs
     place
         the name of the place of each job
 

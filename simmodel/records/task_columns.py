@@ -1,4 +1,4 @@
-"""What results of machines take from task sets, as columns over all of their tasks."""
+"""Columns for results of machines, over the tasks of all task sets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _first_rows(sets: Sequence[TaskSet]) -> list[int]:
 
 
 def from_sets(sets: Sequence[TaskSet], count: int) -> Table:
-    """Return name, number of tasks and first row of each task set; one of all ``count`` tasks where there is none.
+    """Return name, number of tasks and first row of each task set; without sets, one of all ``count`` tasks.
 
     >>> from_sets([TaskSet([1.0, 2.0], name="a"), TaskSet([3.0], name="b")], 3)["first"]
     array([0, 2])
@@ -40,7 +40,7 @@ def from_sets(sets: Sequence[TaskSet], count: int) -> Table:
 
 
 def joined_edges(sets: Sequence[TaskSet]) -> Table:
-    """Return who waits for whom as rows over all sets: ``parent, child``, by child, each after its own parents.
+    """Return the dependencies as rows over all sets: ``parent, child``, by child in topological order.
 
     >>> joined_edges([TaskSet([1.0]), TaskSet([1.0, 2.0], parents=[(), (0,)])])["child"]
     array([2])
@@ -64,18 +64,18 @@ def joined_edges(sets: Sequence[TaskSet]) -> Table:
 def runs_by_kind(
     spec: MachineSpec, sets: Sequence[TaskSet], speeds: NDArray[np.float64] | None, count: int
 ) -> NDArray[np.float64]:
-    """Return tasks x kinds of processors: expected seconds, ``inf`` where a kind cannot run a task, nan: not known.
+    """Return the expected seconds, tasks x kinds of processors; ``inf``: cannot run it, nan: unknown.
 
     Parameters
     ----------
     spec
         the machine
     sets
-        the task sets, which say what types of processors and how many cores their tasks need
+        the task sets, with the processor types and cores that their tasks need
     speeds
         tasks x architectures: expected seconds
     count
-        how many tasks there are
+        number of tasks
     """
     if speeds is None:
         return np.full((count, len(spec.processors)), np.nan)
@@ -96,12 +96,12 @@ def runs_by_kind(
 
 
 def family_seconds(sets: Sequence[TaskSet]) -> list[dict[str, float]]:
-    """Return the seconds to load a family as each set says them."""
+    """Return for each set the seconds to load its families."""
     return [dict(each.reconfiguration) for each in sets]
 
 
 def recorded_instants(sets: Sequence[TaskSet]) -> Table | None:
-    """Return ``row, start, end`` of the tasks whose workflow was recorded; ``None`` where none was.
+    """Return ``row, start, end`` of the tasks with recorded instants; ``None`` if there are none.
 
     >>> from simmodel import Task, Workflow
     >>> flow = Workflow([Task(id="a", run=2, started=1.0, ended=3.0), Task(id="b", run=2)])
@@ -110,7 +110,7 @@ def recorded_instants(sets: Sequence[TaskSet]) -> Table | None:
     """
     found: list[tuple[int, float, float]] = []
     for first, each in zip(_first_rows(sets), sets, strict=False):
-        if each.known_workflow is None:  # it was made as columns, which hold no recorded instants
+        if each.known_workflow is None:  # built from columns, which have no recorded instants
             continue
         found += [
             (row, task.started, task.ended)

@@ -1,4 +1,4 @@
-"""The columns of a run of tasks: the instants of each task in their order, the phases between them, what follows."""
+"""Columns of records of tasks: the instants of each task, the phases between them, and derived columns."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = [
 
 FIRST_COLUMNS = ("task", "processor", "ready", *STAMPS[1:])
 MOMENTS = ("submit", "ready", *STAMPS)
-"""The instants of a task in their order; its phases lie between each two of them."""
+"""The instants of a task in order; its phases lie between consecutive ones."""
 PHASES = (
     "blocked on dependencies",
     "blocked on setup",
@@ -43,15 +43,15 @@ PHASES = (
     "execution",
 )
 """The phases of a task, each from one of the :data:`MOMENTS` to the next. Blocked on setup: the processor is busy;
-waiting for setup: it is taken, and the CPU core that sets up is busy; waiting for memory: for room in the pool, or for
-the CPU core that moves the data; waiting for core: a CPU core that is busy with others again."""
+waiting for setup: the task holds the processor, and the CPU core for its setup is busy; waiting for memory: for room in
+the pool, or for the CPU core that moves the data; waiting for core: a CPU core is busy with other tasks again."""
 HELD = PHASES[2:]
-"""The phases in which the task has its processor."""
+"""The phases in which the task holds its processor."""
 
 TRANSFERS = ("object", "bytes", "source", "destination", "start", "end", "task", "cause", "count")
 CPU_USE = ("core", "task", "what", "start", "end")
 STOPPED = ("task", "processor", *STAMPS, "cores")
-"""The columns of executions that were stopped: as of tasks, from when the processor was the task's own."""
+"""The columns of stopped executions, from the instant at which the task got its processor."""
 _EMPTY_TYPES = {"bytes": float, "count": np.int64, "cores": float, **dict.fromkeys(MOMENTS, float)}
 
 
@@ -63,7 +63,7 @@ def _filled(given: Columns | None, names: Sequence[str]) -> Table:
 
 
 def transfer_table(given: Columns | None) -> Table:
-    """Return the table of transfers; where nothing is given, one without rows.
+    """Return the table of transfers; by default an empty one.
 
     >>> list(transfer_table(None).names)[:3]
     ['object', 'bytes', 'source']
@@ -72,7 +72,7 @@ def transfer_table(given: Columns | None) -> Table:
 
 
 def cpu_table(given: Columns | None) -> Table:
-    """Return the table of what CPU cores did for tasks; where nothing is given, one without rows.
+    """Return the table of setups and transfers by CPU cores; by default an empty one.
 
     >>> list(cpu_table(None).names)
     ['core', 'task', 'what', 'start', 'end']
@@ -81,7 +81,7 @@ def cpu_table(given: Columns | None) -> Table:
 
 
 def stopped_table(given: Columns | None) -> Table:
-    """Return the table of executions that were stopped; where nothing is given, one without rows.
+    """Return the table of stopped executions; by default an empty one.
 
     >>> stopped_table(None).names == STOPPED
     True
@@ -90,12 +90,12 @@ def stopped_table(given: Columns | None) -> Table:
 
 
 def completed(given: Columns) -> Table:
-    """Return the table of tasks with the columns that follow from others, where they are missing.
+    """Return the table of tasks, with missing columns derived from others.
 
     Raises
     ------
     ValueError
-        where there is no ``task``, ``processor``, ``start`` or ``end``
+        ``task``, ``processor``, ``start`` or ``end`` is missing
 
     >>> completed({"task": ["a"], "processor": ["cpu"], "start": [1.0], "end": [3.0]})["ready"]
     array([1.])
@@ -103,7 +103,7 @@ def completed(given: Columns) -> Table:
     columns = {name: np.asarray(column) for name, column in given.items()}
     missing = [name for name in ("task", "processor", "start", "end") if name not in columns]
     if missing:
-        raise ValueError(f"columns task, processor, start and end expected, {', '.join(missing)} missing")
+        raise ValueError(f"columns: missing {', '.join(missing)}")
     count = len(columns["task"])
     for name in ("processor", "setup_core", "family", "pool"):
         if name in columns and columns[name].dtype.kind != "U":
@@ -133,7 +133,7 @@ def completed(given: Columns) -> Table:
 
 
 def positions(values: NDArray[np.generic], known: Sequence[str]) -> NDArray[np.int64]:
-    """Return of each value its position among the known ones; -1 where it is none of them.
+    """Return the position of each value among the known ones; -1 if unknown.
 
     >>> positions(np.array(["b", "x"]), ["a", "b"])
     array([ 1, -1])

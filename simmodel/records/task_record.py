@@ -1,4 +1,4 @@
-"""What happened to tasks, as columns: what the tasks, processors, links and memories of a machine did."""
+"""Records of machines as columns: their tasks, processors, links and memory pools."""
 
 from __future__ import annotations
 
@@ -33,40 +33,41 @@ __all__ = ["TaskRecord"]
 
 @attrs.define(kw_only=True, eq=False, repr=False, slots=False)
 class TaskRecord:
-    """What happened when a machine ran tasks.
+    """The record of a machine that ran tasks.
+
+    Times are in the ``time_unit`` of the machine, sizes in bytes.
 
     Parameters
     ----------
     tasks
-        one row a task, in order of submission: ``task, processor`` and the instants ``ready, setup_start, setup_end,
+        one row per task, in order of submission: ``task, processor`` and the instants ``ready, setup_start, setup_end,
         reconfiguration_end, transfer_start, transfer_end, start, end`` (:data:`MOMENTS`), then ``submit``, ``assigned``
-        (a policy decided), ``taken`` (the processor was its own), ``set`` (the position of its task set), ``status``
-        (done, running, assigned, waiting, blocked), ``attempts``, ``expected_run`` (on its processor), ``run_best``
-        (the least expected one of all processors), ``setup_core``, ``family``, ``pool``, ``cores``. nan: not yet
+        (decision of the policy), ``taken`` (begin of its hold on the processor), ``set`` (position of its task set),
+        ``status`` (done, running, assigned, waiting, blocked), ``attempts``, ``expected_run`` (on its processor),
+        ``run_best`` (least expected run time over all processors), ``setup_core``, ``family``, ``pool``, ``cores``.
+        nan: not reached
     spec
         the machine
     transfers
-        ``object, bytes, source, destination, start, end, task, cause, count``: what moved between pools, why ("input",
-        "overlap", "write-back", "spill"), and how many data objects a row stands for
+        transfers between pools: ``object, bytes, source, destination, start, end, task, cause, count``; the cause is
+        "input", "overlap", "write-back" or "spill", ``count`` the number of data objects in the row
     memory, peaks
-        of each pool: bytes used over time, and the most
+        by pool: bytes used over time, and their maximum
     cpu_phases
-        ``core, task, what, start, end``: which CPU core set up a processor, or moved data, for which task
+        setups and transfers by CPU cores: ``core, task, what, start, end``
     stopped
-        executions that did not come to their end: ``task, processor``, instants from ``taken`` to ``end``, ``cores``
+        stopped executions: ``task, processor``, instants from ``taken`` to ``end``, ``cores``
     sets
-        the task sets in order of submission; their tasks follow each other in ``tasks``
+        the task sets in order of submission; their tasks are consecutive in ``tasks``
     plan
-        ``task, processor, start, end`` as a planner planned them
+        the plan of a planner: ``task, processor, start, end``
     speeds
-        tasks x architectures: expected seconds; ``inf`` where no processor of it can run the task
+        expected seconds, tasks x architectures; ``inf`` if no processor of the architecture can run the task
     started, ended
-        first and last instant; default: of the tasks
+        first and last instant; default: derived from the tasks
     decisions, report, scenario, name
-        count, seconds, mean, min and max of the policy's decisions; what was skipped or repaired; what repeats the run;
-        what tables and plots call it
-
-    Times are in the machine's ``time_unit``, sizes in bytes.
+        count, seconds, mean, min and max of the decisions of the policy; items skipped or repaired; the document from
+        which the run can be repeated; name of the run in tables and plots
 
     >>> from simmodel.platform import ArchitectureSpec, MemoryPoolSpec, ProcessorSpec
     >>> spec = MachineSpec(pools=[MemoryPoolSpec(name="ram")], architectures=[ArchitectureSpec(name="x86")],
@@ -109,11 +110,11 @@ class TaskRecord:
             for pool, each in self.memory.items()
         }
 
-    # ------------------------------------------------------------------ what there is
+    # ------------------------------------------------------------------ tables
 
     @cached_property
     def processors(self) -> Table:
-        """One row a processor, in order: ``processor, type, architecture, pool, cores, idle_power, load_power``."""
+        """One row per processor, in order: ``processor, type, architecture, pool, cores, idle_power, load_power``."""
         each = list(self.spec.each_processor())
         fields = ("type", "architecture", "pool", "cores", "idle_power", "load_power")
         return Table(
@@ -125,62 +126,62 @@ class TaskRecord:
 
     @property
     def time_unit(self) -> str:
-        """What a unit of time stands for: ``"s"``, or what the machine says."""
+        """The unit of time: ``"s"``, or that of the machine."""
         return self.spec.time_unit
 
     @cached_property
     def placed(self) -> NDArray[np.int64]:
-        """Of each task: the row of its processor in :attr:`processors`; -1 where it has none."""
+        """For each task the row of its processor in :attr:`processors`; -1 if it has none."""
         return positions(self.tasks["processor"], self.processors["processor"].tolist())
 
     @cached_property
     def edges(self) -> Table:
-        """Who waits for whom: rows of ``parent`` and ``child`` in :attr:`tasks`, by child in a topological order."""
+        """The dependencies: rows of ``parent`` and ``child`` in :attr:`tasks`, by child in topological order."""
         return joined_edges(self.sets)
 
     @cached_property
     def kind_runs(self) -> NDArray[np.float64]:
-        """Tasks x kinds of processors (``spec.processors``): expected seconds; ``inf`` where a kind cannot run it."""
+        """Expected seconds, tasks x kinds of processors (``spec.processors``); ``inf`` if a kind cannot run a task."""
         return runs_by_kind(self.spec, self.sets, self.speeds, len(self.tasks))
 
     @cached_property
     def family_seconds(self) -> list[dict[str, float]]:
-        """Of each task set: the seconds to load a family, where the set says them."""
+        """For each task set the seconds to load a family, for the families that it specifies."""
         return family_seconds(self.sets)
 
     @cached_property
     def recorded(self) -> Table | None:
-        """``row, start, end``: when tasks ran where the workflow was recorded, since its start; ``None``: not known."""
+        """Recorded ``row, start, end`` of tasks, since the start of their workflow; ``None``: unknown."""
         return recorded_instants(self.sets)
 
     @cached_property
     def set_table(self) -> Table:
-        """One row a task set: ``set`` (its name), ``tasks``, and its first row in :attr:`tasks`."""
+        """One row per task set: ``set`` (its name), ``tasks``, and ``first`` (its first row in :attr:`tasks`)."""
         return from_sets(self.sets, len(self.tasks))
 
     # ------------------------------------------------------------------ phases
 
     @cached_property
     def moments(self) -> NDArray[np.float64]:
-        """The :data:`MOMENTS` of each task, 10 x tasks, never falling; nan: not yet.
+        """The :data:`MOMENTS` of each task, 10 x tasks, non-decreasing; nan: not reached.
 
-        Data that are fetched while the processor is busy with another task count from when it is free.
+        Transfers that overlap another task on the processor count from the instant at which it becomes free.
         """
         bounds = np.stack([self.tasks[name].astype(np.float64) for name in MOMENTS])
         return np.asarray(np.maximum.accumulate(bounds, axis=0))
 
     @cached_property
     def spans(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Starts and ends of the :data:`PHASES`, 9 x tasks each; one under way ends where the record does."""
+        """Starts and ends of the :data:`PHASES`, 9 x tasks each; an unfinished phase ends with the record."""
         start, end = self.moments[:-1], self.moments[1:]
         return start, np.where(np.isnan(end) & np.isfinite(start), np.fmax(self.ended, start), end)
 
     @cached_property
     def phases(self) -> Table:
-        """``task, phase, place, start, end``: what took time of each task, and each execution, in order of tasks.
+        """Phases of positive length and all executions, in order of tasks: ``task, phase, place, start, end``.
 
-        The place is the processor, and the core while a task waits for it or is set up by it; empty while it is blocked
-        on dependencies.
+        The place is the processor, or the CPU core while the task waits for it or is set up by it; empty while the task
+        is blocked on dependencies.
         """
         start, end = (each.T for each in self.spans)
         kept = end > start
@@ -200,7 +201,7 @@ class TaskRecord:
         )
 
     def busy(self, processor: str | None = None) -> Steps:
-        """Return how many processors execute tasks over time, or whether one does; shares of it where it has cores."""
+        """Return the number of processors that execute tasks over time; one with several cores counts by busy share."""
         placed = self.placed if processor is None else np.where(self.tasks["processor"] == processor, self.placed, -1)
         start, end = self.spans[0][-1], self.spans[1][-1]
         ran = np.isfinite(start) & (placed >= 0)
@@ -215,13 +216,13 @@ class TaskRecord:
             np.append(start, end), np.append(weight, -weight), self.started, max(self.ended, self.started)
         )
 
-    # ------------------------------------------------------------------ as records of all kinds of work
+    # ------------------------------------------------------------------ the form common to all kinds of work
 
     def outcomes(self) -> Table:
-        """Return one row a task: ``work, submit, since, start, end, processors, requested, status``.
+        """Return one row per task: ``work, submit, since, start, end, processors, requested, status``.
 
-        A task is submitted when it is ready, starts when a processor is its own, and asks for its expected run time.
-        ``since``: from when its wait counts: that of a task without a processor does not (nan).
+        A task counts as submitted when it is ready, as started when it gets its processor, and requests its expected
+        run time. ``since`` is the instant from which its wait counts; nan for a task without a processor.
         """
         tasks = self.tasks
         return Table(
@@ -238,16 +239,16 @@ class TaskRecord:
         )
 
     def executions(self) -> Table:
-        """Return one row a task that has a processor: ``work, place, start`` (when the processor was its own)."""
+        """Return one row per task that got its processor: ``work, place, start`` (of its hold on the processor)."""
         taken = self.tasks.where(np.isfinite(self.tasks["taken"]))
         return Table({"work": taken["task"], "place": taken["processor"], "start": taken["taken"]})
 
     def used(self, begin: float, end: float) -> float:
-        """Return the processor time that tasks were executed in between two instants."""
+        """Return the processor time used by executions between two instants."""
         return self.busy().integral(begin, end)
 
     def room(self, begin: float, end: float) -> float:
-        """Return the processor time that there was between two instants."""
+        """Return the processor time available between two instants."""
         return (end - begin) * len(self.processors)
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""The versions of what a result depends on."""
+"""The versions of the software on which a result depends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["versions"]
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of simmodel, SimPy, numpy and Python, for what is stored of a run.
+    """Return the versions of simmodel, SimPy, numpy and Python, for storage with a result.
 
     >>> list(versions())
     ['simmodel', 'simpy', 'numpy', 'python']

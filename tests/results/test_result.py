@@ -87,7 +87,7 @@ def test_missing_columns_follow_from_the_others():
     assert result.jobs["attempts"].tolist() == [1, 1, 0]
     assert (result.started, result.ended, result.processors) == (0, 9, 3)
     assert repr(result) == "<Result run: 3 jobs on 3 processors>"
-    with pytest.raises(ValueError, match="end missing"):
+    with pytest.raises(ValueError, match="columns: missing end"):
         Result(jobs={"submit": [0], "start": [0], "processors": [1]})
 
 
