@@ -140,18 +140,28 @@ def check_format(format: str | None, formats: Mapping[str, Format]) -> None:
 
 
 def _format_of(path: Path, kind: str, formats: Mapping[str, Format]) -> Format:
+    if path.is_dir():
+        if kind == "workload" and any(_begins_as_pbs(each) for each in sorted(path.iterdir())[:10]):
+            return FORMATS["pbs"]
+        accepted = " or a folder of PBS accounting logs" if kind == "workload" else ""
+        raise InputError(f"must be a file{accepted}, got {'another' if accepted else 'a'} folder", source=str(path))
     plain = path.name.lower().removesuffix(".gz")
     for each in formats.values():
         if each.endings and plain.endswith(each.endings):
             return each
-    if path.is_dir() and kind == "workload":
-        return FORMATS["pbs"]
     lines = _first_lines(path)
     for each in formats.values():
         if each.is_this(lines):
             return each
     found = f"found {lines[0][:60]!r}" if lines else "found an empty file"
     raise InputError(f"a {kind} in one of the formats {', '.join(formats)} expected, {found}", source=str(path))
+
+
+def _begins_as_pbs(path: Path) -> bool:
+    try:
+        return path.is_file() and _is_pbs(_first_lines(path))
+    except InputError:  # not a text
+        return False
 
 
 def _first_lines(path: Path) -> list[str]:

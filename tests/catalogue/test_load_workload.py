@@ -86,6 +86,16 @@ def test_a_folder_holds_the_logs_of_days(tmp_path):
     assert len(load_workload(tmp_path)) == 1
 
 
+def test_another_folder_is_not_read_as_logs(tmp_path):
+    for folder in (tmp_path, tmp_path / "log.swf", tmp_path / "two"):
+        folder.mkdir(exist_ok=True)
+    (tmp_path / "two" / "readme.txt").write_text("two logs\n")
+    (tmp_path / "two" / "picture.png").write_bytes(b"\x89PNG\0")
+    for folder in (tmp_path, tmp_path / "log.swf", tmp_path / "two"):
+        with pytest.raises(InputError, match=r"must be a file or a folder of PBS accounting logs, got another folder"):
+            load_workload(folder)
+
+
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
