@@ -46,7 +46,7 @@ def start(
 
     >>> sim = start(12, "probe-4", "easy")
     >>> sim.run(until=955).system
-    <Cluster cluster: 1 waiting, 4 jobs not over>
+    <Cluster cluster: 1 waiting, 4 unfinished>
     >>> sim.run().result().jobs["start"]
     array([   0.,  900., 1000., 1100.])
     """

@@ -1,4 +1,4 @@
-"""Simulations and scenarios: every kind of system is started, stepped, changed and repeated in one way."""
+"""Simulations and scenarios start, step, change and repeat every kind of system in the same way."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_a_snapshot_stands_in_the_place_of_a_platform(kind: str, tmp_path: Any) 
     assert starts(load_scenario(tmp_path / "rest.json").run()) == starts(rest)
 
 
-# ---------------------------------------------------------------------- decisions from outside
+# ---------------------------------------------------------------------- external decisions
 
 
 @pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative", "sjf+easy"])
@@ -181,7 +181,7 @@ def test_parts_are_reached_by_path_in_the_scenario_and_in_its_platform() -> None
     more = small.evolve({f"partitions.{name}.nodes[0].cores": 7, f"partitions['{name}'].nodes[0].count": 40, "seed": 3})
     assert (more.platform.partitions[0].nodes[0].cores, more.platform.partitions[0].nodes[0].count) == (7, 40)
     assert more.seed == 3
-    assert small.platform.partitions[0].nodes[0].cores != 7  # what it came from is as it was
+    assert small.platform.partitions[0].nodes[0].cores != 7  # the original is unchanged
     machine = Scenario.of(NODE, TASKS)
     pool = NODE.pools[0].name
     assert machine.evolve({f"pools.{pool}.size": 1e9}).get(f"platform.pools['{pool}'].size") == 1e9
@@ -194,7 +194,7 @@ def test_parts_are_reached_by_path_in_the_scenario_and_in_its_platform() -> None
 
 def test_several_changes_are_checked_together() -> None:
     spec = load_platform("small")
-    # Either change alone contradicts the other value: nothing between is ever looked at.
+    # Each change alone is invalid: intermediate states are never checked.
     partition = spec.partitions[0].name
     scenario = Scenario.of(spec, [Job(run=1)])
     changed = scenario.evolve({"default_partition": "new", "partitions[0].name": "new"})
@@ -264,7 +264,7 @@ def test_options_are_one_typed_value() -> None:
         simulate({"a": 4, "b": 4}, LOG, overun="stop")
 
 
-# ---------------------------------------------------------------------- places below places
+# ---------------------------------------------------------------------- nested places
 
 TREE = {"a": 4, "inner": {"b": 4, "c": 8}}
 

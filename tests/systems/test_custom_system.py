@@ -1,4 +1,4 @@
-"""A fourth kind of system, of a user's own, goes wherever the others go."""
+"""A custom kind of system works wherever the built-in kinds do."""
 
 from typing import Any, ClassVar
 
@@ -22,24 +22,24 @@ from simmodel.systems.kinds import Kind, register_kind
 from simmodel.testing import check_system
 from simmodel.work.workload import Workload
 
-# The whole kind: a bag of jobs, of which a fixed number run at once.
+# A complete custom kind: a bag of jobs, of which a fixed number run at a time.
 
 
 @attrs.frozen(kw_only=True)
 class BagSpec:
-    """A bag of jobs: how many run at once."""
+    """A bag of jobs, of which a number run at a time."""
 
     slots: int
     name: str = "bag"
 
     def __attrs_post_init__(self) -> None:
         if self.slots < 1:
-            raise InputError(f"slots: a whole number from 1 on expected, found {self.slots}")
+            raise InputError(f"slots: must be a whole number >= 1, got {self.slots}")
 
 
 @attrs.frozen(kw_only=True, eq=False, slots=False, repr=False)
 class BagSnapshot(JobSystemSnapshot):
-    """A bag at one instant."""
+    """The state of a bag at one instant."""
 
     system: ClassVar[str] = "bag"
 
@@ -65,7 +65,7 @@ COLUMNS = ("job", "submit", "start", "end", "processors", "status", "wait")
 
 
 def same(whole, rest, columns=COLUMNS):
-    """The rows of the rest are those of the whole that were not over."""
+    """Check that the rest has the rows of the whole of all jobs that had not ended."""
     where = np.isin(whole["job"], rest["job"])
     assert where.sum() == len(rest)
     for column in columns:
@@ -135,7 +135,7 @@ def test_it_is_cut_and_continued(cut: float, policy: str) -> None:
     again.env.run()
     same(bag.result().jobs, again.result().jobs)
     same(bag.result().jobs, simulate(read).jobs)
-    seen = simulate(snapshot.expected()).jobs  # what runs is expected to run as long as it asked for
+    seen = simulate(snapshot.expected()).jobs  # running jobs are expected to run for their requested time
     assert (seen["end"] >= bag.result().jobs["end"][np.isin(bag.result().jobs["job"], seen["job"])]).all()
 
 

@@ -188,7 +188,7 @@ class Cluster(System[LiveJob]):
         return self.execution.handlers
 
     def __repr__(self) -> str:
-        return f"<Cluster {self.name}: {len(self.view.waiting)} waiting, {self._active} jobs not over>"
+        return f"<Cluster {self.name}: {len(self.view.waiting)} waiting, {self._active} unfinished>"
 
     # ------------------------------------------------------------------ submission
 

@@ -1,4 +1,4 @@
-"""What changes a cluster at given times or by chance, end to end: hand-worked cases."""
+"""Outages, failures and reservations end to end: cases worked out by hand."""
 
 from types import SimpleNamespace
 
@@ -34,7 +34,7 @@ def on_nodes(count=4, cores=1, **settings):
 
 
 def play(spec, jobs, policy="fcfs", **options):
-    """Submit jobs at their instants; return what happened, and the cluster."""
+    """Submit jobs at their instants; return the events and the cluster."""
     env = Environment(seed=1)
     watch = Watch(env)
     env.observe(watch)
@@ -86,7 +86,7 @@ def test_jobs_keep_off_the_nodes_of_a_maintenance(policy):
     for name, run, processors in [("a", 150, 1), ("b", 90, 1), ("c", 150, 2), ("d", 10, 1)]:
         cluster.submit(Job(id=name, run=run, processors=processors))
     env.run()
-    # c needs two nodes for 150 s: node 0 is free of the maintenance from 200 on, the others from 150 on.
+    # c needs two nodes for 150 s: the maintenance of node 0 ends at 200, that of the others at 150.
     expected = {"a": (0, (1,)), "b": (0, (0,)), "c": (150, (1, 2)), "d": (0, (2,))}
     if policy == "fcfs":
         expected["d"] = (200, (0,))
@@ -223,7 +223,7 @@ class Running(SimpleNamespace):
 
 
 def test_processors_that_fail_are_drawn_among_all_that_are_up():
-    """Of 100 processors 20, 30 and 40 are busy; one that fails hits each job in proportion, or nobody."""
+    """Jobs use 20, 30 and 40 of 100 processors: a failed one hits each in proportion, or none."""
     pool = CountPool(Environment(), "pool", 100)
     for name, processors, end in (("a", 20, 9.0), ("b", 30, 5.0), ("c", 40, 7.0)):
         pool.free -= processors
@@ -266,7 +266,7 @@ def test_failures_by_chance_repeat_with_the_seed(make):
     assert one.jobs["end"].tolist() == again.jobs["end"].tolist()
     assert one.jobs["end"].tolist() != other.jobs["end"].tolist()
     assert (one.jobs["attempts"] > 1).any()
-    # What fails when depends on nothing but the seed.
+    # The failures depend only on the seed.
     known = [
         (change["time"], change["cause"])
         for change in outcome(1, "conservative").changes.rows()
@@ -326,7 +326,7 @@ def test_a_reservation_is_for_its_users_alone(policy):
     env.run(until=1000)
     assert used.pop("lecture") == (100, "lecture", (0, 1))
     assert used.pop("again") == (160, "lecture", (0,))
-    # The others: nodes 0 and 1 alone until 200.
+    # The other jobs have only nodes 0 and 1 until 200.
     if policy == "fcfs":
         assert used == {"other": (200, "batch", (0, 1, 2)), "small": (350, "batch", (0, 1))}
     else:

@@ -1,4 +1,4 @@
-"""What must always hold on a cluster that changes at given times or by chance."""
+"""Invariants of clusters with outages, failures and reservations."""
 
 from types import SimpleNamespace
 
@@ -25,7 +25,7 @@ POLICIES = ["fcfs", "easy", "conservative", "conservative-keep", "best-fit", "wi
 
 
 class Ledger:
-    """Adds up what runs: at every instant no more than there is, of all processors and of each node."""
+    """Checks at every instant that the running jobs do not exceed the capacity of the cluster and of each node."""
 
     def __init__(self, env, cluster):
         self.env = env
@@ -55,7 +55,7 @@ class Ledger:
             assert used <= cores, (self.env.now, place, node)
         assert not set(run.grant.nodes or ()) & set(getattr(place, "down_nodes", ()))
         assert sum(self.used[place]) <= place.up or place.part_of is None
-        for other in self.used:  # a reservation stands on nodes of its partition
+        for other in self.used:  # a reservation shares the nodes of its partition
             if other.part_of is not None and run.grant.nodes is not None:
                 assert not any(
                     self.used[other][own] and self.used[other.part_of][node] for own, node in enumerate(other.taken)
@@ -76,7 +76,7 @@ class Ledger:
 
 @st.composite
 def calendars(draw, case, nodes):
-    """A partition of so many processors, on nodes or not, with outages and a reservation."""
+    """A partition with outages and a reservation, on nodes or on counted processors."""
     processors = case.processors
     sizes = [processors]
     if nodes:
@@ -106,7 +106,7 @@ def calendars(draw, case, nodes):
     else:
         partition = PartitionSpec(processors=processors)
     failures = []
-    if draw(st.booleans()):  # of three executions of the largest and longest job about one fails
+    if draw(st.booleans()):  # about one in three executions of the largest and longest job fails
         mean = 3.0 * processors * max(1, *(row.run for row in case.jobs))
         failures.append(FailureModel(mean_time_between_failures=mean, mean_time_to_repair=10))
     return ClusterSpec(partitions=[partition], outages=outages, reservations=reservations, failures=failures)
@@ -121,7 +121,7 @@ def test_never_more_than_there_is_and_no_job_forgotten(policy, data):
     options = {
         "overrun": data.draw(st.sampled_from(["stop", "continue"])),
         "decide_on": data.draw(st.sampled_from(["instant", "instant", "event"])),
-        "event_order": "ends-first",  # else what ends in an instant makes room before it is heard to end
+        "event_order": "ends-first",  # else an end frees capacity before observers hear of it
     }
     outcomes = []
     for _ in range(2):
@@ -173,7 +173,7 @@ def test_never_more_than_there_is_and_no_job_forgotten(policy, data):
 @given(case=cases(max_jobs=14), data=st.data())
 @settings(max_examples=12, deadline=None)
 def test_cores_anywhere_on_nodes_are_as_good_as_processors(policy, case, data):
-    """A job that may have its cores anywhere starts as if nodes were not there, whatever they are."""
+    """A job that can use cores of any node starts as on counted processors, whatever the nodes."""
     sizes, left = [], case.processors
     while left:
         sizes.append(data.draw(st.integers(1, left)))
@@ -190,21 +190,21 @@ def test_cores_anywhere_on_nodes_are_as_good_as_processors(policy, case, data):
 @given(case=cases(max_jobs=14))
 @settings(max_examples=12, deadline=None)
 def test_whole_nodes_are_as_processors(policy, case):
-    """Jobs that get whole nodes of one core are planned as on processors: nothing else is there to choose."""
+    """Jobs on exclusive nodes of one core are planned as on counted processors, since no choice remains."""
     nodes = PartitionSpec(nodes=[NodeSpec(count=case.processors)], exclusive=True)
     workload = to_workload(case.jobs, case.processors)
     counts = simulate(case.processors, workload, policy)
     located = simulate(ClusterSpec(partitions=[nodes]), workload, policy)
     if policy == "easy":
         assert located.jobs["start"].tolist() == counts.jobs["start"].tolist()
-    else:  # a plan on nodes may leave holes that one of counts would use
+    else:  # a plan on nodes may leave holes that a plan on counted processors uses
         assert (located.jobs["status"] == counts.jobs["status"]).all()
 
 
 @given(data=st.data())
 @settings(max_examples=25, deadline=None)
 def test_promises_are_kept_on_nodes(data):
-    """Whatever jobs ask of nodes, none starts later than it was first promised."""
+    """No job starts later than first promised, whatever its request for nodes."""
     kinds = [NodeSpec(name="fat", count=2, cores=4, gpus=1), NodeSpec(count=3, cores=2)]
     placement = data.draw(st.sampled_from(["first-fit", "best-fit", "packed"]))
     exclusive = data.draw(st.sampled_from([False, False, True]))

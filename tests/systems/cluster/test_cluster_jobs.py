@@ -1,4 +1,4 @@
-"""The life of jobs in a cluster: dependencies, cancellation, limits, and what is refused."""
+"""The life of jobs in a cluster: dependencies, cancellation, limits and errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from simmodel.work.workload import Workload
 
 
 def starts(platform, jobs, policy="fcfs", **options):
-    """Start of each job, in the order of the list."""
+    """Return the start of each job, in the order of the list."""
     return simulate(platform, jobs, policy, **options).jobs["start"].tolist()
 
 
@@ -47,7 +47,7 @@ def test_dependencies_after_end_start_and_success():
         "completed",
     ]
     assert result.jobs["start"][6] == 20
-    assert result.jobs["wait"][2] == 0  # from when it could start
+    assert result.jobs["wait"][2] == 0  # counted from when it was eligible
 
 
 def test_a_dependency_may_be_submitted_later_and_one_that_never_comes_is_named():
@@ -158,7 +158,7 @@ def test_partitions_are_places_of_one_scheduler():
         result = simulate(spec, jobs, policy)
         assert result.jobs["start"][:4].tolist() == [0, 100, 0, 10]
         assert result.jobs["status"][5] == "rejected"
-        assert result.jobs["start"][4] == 200  # the first partition that can ever run it, behind the others there
+        assert result.jobs["start"][4] == 200  # in the first partition that can ever run it, behind the jobs there
 
 
 def test_unknown_queues_and_partitions():
@@ -200,7 +200,7 @@ def test_consumables_are_shared_and_planned():
         Job(processors=1, run=10, consumables={"beer": 1}),
     ]
     assert starts(spec, jobs[:4], "fcfs") == [0, 10, 10, 20]
-    # The second waits for a licence until 10; the third would end after that but leaves a processor: it may start.
+    # The second waits for a licence until 10; the third ends later but leaves a processor free, so it may start.
     assert starts(spec, jobs[:4], "easy") == [0, 10, 0, 20]
     result = simulate(spec, jobs, "conservative")
     assert result.jobs["status"][4:].tolist() == ["rejected", "rejected"]
@@ -208,7 +208,7 @@ def test_consumables_are_shared_and_planned():
     assert "consumable 'beer' requested" in result.jobs["reason"][5]
 
 
-# ---------------------------------------------------------------------- what is wrong is said
+# ---------------------------------------------------------------------- errors
 
 
 def wrong(policy, jobs=None):
@@ -291,7 +291,7 @@ def test_what_a_job_cannot_be():
             Job(**options)
 
 
-# ---------------------------------------------------------------------- the protocol
+# ---------------------------------------------------------------------- views and decisions
 
 
 def test_first_come_first_served_in_four_lines():
@@ -306,7 +306,7 @@ def test_first_come_first_served_in_four_lines():
 
 
 def test_the_view_shows_what_was_decided():
-    """Within one decision ``waiting``, ``free``, ``running`` and ``fits`` follow each start, and estimates too."""
+    """Within one decision ``waiting``, ``free``, ``running``, ``fits`` and estimates reflect each start."""
     seen = []
 
     def policy(view):
@@ -377,7 +377,7 @@ def test_a_scenario_repeats_the_run(tmp_path):
 
 
 def test_a_job_that_a_limit_held_starts_once_the_end_before_it_is_told():
-    """One decision after each event: the end that makes room under a limit is told before the start that follows."""
+    """With one decision per event, the end that makes room under a limit is told before the start that it allows."""
     spec = ClusterSpec(partitions=[PartitionSpec(processors=1)], queues=[QueueSpec(name="one", max_running=1)])
     told = []
 
@@ -393,7 +393,7 @@ def test_a_job_that_a_limit_held_starts_once_the_end_before_it_is_told():
 
 
 def test_amounts_of_consumables_that_are_not_whole_come_back_whole():
-    """0.1 and 0.2 of a licence, given back, do not leave less than the 1 that there was; ten tenths fit."""
+    """Releasing 0.1 and 0.2 of a licence restores exactly 1; ten tenths fit."""
     spec = ClusterSpec(partitions=[PartitionSpec(processors=20)], consumables=[ConsumableSpec(name="io", amount=1)])
     parts = [Job(run=5, consumables={"io": 0.2}), Job(run=6, consumables={"io": 0.1})]
     tenths = [Job(submit=20, run=5, consumables={"io": 0.1}) for _ in range(10)]
@@ -413,14 +413,14 @@ def test_a_consumable_that_another_partition_gives_back_is_seen_everywhere(polic
 @pytest.mark.parametrize("policy", list(policy_names("jobs")))
 @pytest.mark.parametrize("late", [0, 1])
 def test_a_start_may_have_a_limit_hold_the_jobs_that_come_next(policy, late):
-    """Jobs that came together: the start of the first one has the others held before the policy comes to them."""
+    """Of jobs submitted together, the start of the first makes the others held before the policy reaches them."""
     spec = ClusterSpec(
         partitions=[PartitionSpec(processors=8)],
         queues=[QueueSpec(name="free"), QueueSpec(name="one", max_running_per_user=1)],
     )
     jobs = [
         Job(processors=2, run=20, queue="free"),
-        Job(processors=7, run=5, queue="free"),  # waits, and is planned
+        Job(processors=7, run=5, queue="free"),  # waits with a planned start
         *(Job(submit=late, run=2 + i, queue="one") for i in range(3)),
     ]
     result = simulate(spec, jobs, policy)
@@ -429,7 +429,7 @@ def test_a_start_may_have_a_limit_hold_the_jobs_that_come_next(policy, late):
 
 @pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative", "conservative-keep", "window", "best-fit"])
 def test_jobs_whose_end_nobody_knows_run_one_after_the_other(policy):
-    """Bodies without a requested time: the plan of the second is infinite, and the first starts all the same."""
+    """With bodies without requested times, the second job is planned at infinity and the first starts nevertheless."""
     env = Environment()
     cluster = Cluster(env, 1, policy)
 

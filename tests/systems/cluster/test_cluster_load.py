@@ -1,4 +1,4 @@
-"""The load of a cluster is kept in whole numbers, and equals what a look at everything gives."""
+"""The incremental load of a cluster equals the load computed from all its jobs, exactly."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ JOBS = st.lists(st.tuples(SECONDS, SECONDS, SECONDS, st.integers(1, 4)), min_siz
 
 
 def exact(cluster: Cluster) -> tuple[int, Fraction, Fraction]:
-    """Return the jobs that wait, and the work of what waits and runs, summed up anew in fractions."""
+    """Return the number of waiting jobs and the waiting and running work, computed in fractions."""
     now = Fraction(cluster.env.now)
     waiting = list(cluster.view.waiting)
     queued = sum((Fraction(job.expected) * job.processors for job in waiting), Fraction())

@@ -1,4 +1,4 @@
-"""Random clusters and jobs under every policy: what must hold whatever happens."""
+"""Invariants of random clusters and jobs under every policy."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OVER = {"completed", "timeout", "failed", "cancelled", "lost"}
 
 
 class Watch:
-    """Follows each job by what observers hear, and checks at each event what must hold then."""
+    """Follows each job through the hooks of observers, and checks the invariants at each event."""
 
     def __init__(self, env: Environment, cluster: Cluster, specs: list[Job]) -> None:
         self.env = env
@@ -33,7 +33,7 @@ class Watch:
         self.rejected: dict[Any, float] = {}
         self.first_start: dict[Any, float] = {}
         self.over: dict[Any, tuple[float, str]] = {}
-        self.stretches: dict[Any, list[list[float]]] = {}  # of each job: its attempts, of each their lengths
+        self.stretches: dict[Any, list[list[float]]] = {}  # lengths of the stretches of each attempt of each job
         self.since: dict[Any, float] = {}
         self.runs: dict[Any, None] = {}
         self.log: list[tuple[Any, ...]] = []
@@ -109,7 +109,7 @@ class Watch:
         self.over[job.id] = self.env.now, status
 
     def _check_resources(self) -> None:
-        """Nothing is held twice; runs whose end has come may count as ended before it is handled."""
+        """Nothing is held twice; a run at its end may count as ended before the event is handled."""
         held = [run for run in self.runs if not run.released]
         licences = sum(self.specs[run.job.id].consumables.get("licence", 0) for run in held)
         assert licences <= 1 + 1e-9, "more licences held than there are"
@@ -148,7 +148,7 @@ class Watch:
             assert self.env.now >= at + dependency.think_time
 
     def check_end(self, stalled: set[Any]) -> None:
-        """Once no events are left: all is given back, and each job ended as it should."""
+        """Check after the last event that all capacity is released and each job has the right final state."""
         cluster, spec = self.cluster, self.cluster.spec
         assert not self.runs
         assert not self.since
@@ -207,7 +207,7 @@ class Watch:
             assert self.cluster.spec.on_failure == "lose"
 
     def _check_stalled(self, stalled: set[Any]) -> None:
-        """A job waits for ever only for what never comes: a job, or a part that is away for good."""
+        """Check that a job waits forever only for a job that never ends or for capacity that never returns."""
         gone = {outage.partition for outage in self.cluster.spec.outages if outage.until == INFINITY}
         for name in sorted(stalled):
             waits_for = {dependency.job for dependency in self.specs[name].dependencies}

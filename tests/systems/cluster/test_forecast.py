@@ -1,4 +1,4 @@
-"""Forecasts of clusters: the future that is kept against one simulated anew, and both against plain replays."""
+"""Forecasts of clusters: projections equal fresh simulations, and both equal plain replays."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ PATIENT = settings(max_examples=120, deadline=None, suppress_health_check=list(H
 
 
 class Asking(MappingPolicy):
-    """Asks about some places, in both ways, and sends each job where a list says."""
+    """Estimates on some places by projection and by simulation, and sends each job to the place in a list."""
 
     def __init__(self, asked, sent):
         self.asked, self.sent = asked, sent
@@ -62,7 +62,7 @@ def test_the_future_that_is_kept_is_the_one_simulated_anew(case: Case, asked: li
     sent=st.lists(st.integers(0, 1), min_size=1, max_size=5),
 )
 def test_the_fast_paths_do_the_same(case: Case, sent: list[int]) -> None:
-    """As above where a future is kept all the time."""
+    """As above, for clusters whose projection is always kept."""
     policy = Asking([True], sent)
     env, broker = case.broker(policy)
     env.run()
@@ -96,7 +96,7 @@ def test_a_forecast_by_actual_times_is_a_replay_of_what_came_so_far(case: Case, 
 
 
 def test_a_plan_by_hand() -> None:
-    """4 processors, 3 of them until 10; 4 wanted for 5 s: from 10 to 15. One fits beside them until 10."""
+    """Of 4 processors 3 are busy until 10; a job of 4 runs from 10 to 15, and a job of 1 fits until 10."""
     plan = ProjectedPlan(backfill=True)
     plan.restart(0.0, 1, [(10.0, 1, 3, 10.0)], [ProjectedJob("wide", 4, 5, 5, 5)])
     assert [plan.start(0.0, ProjectedJob(n, 1, n, n, n)) for n in (10, 11)] == [0, 15]
@@ -107,7 +107,7 @@ def test_a_plan_by_hand() -> None:
 
 
 def test_an_unfolding_by_hand() -> None:
-    """3 of 4 processors are planned until 10, but free at 6: the wide one starts then, and the next one after it."""
+    """3 of 4 processors are expected busy until 10 but free at 6: the wide job starts then, the next one after it."""
     unfolding = Projection("conservative", each=False)
     unfolding.restart(0.0, 1, [(6.0, 1, 3, 10.0)], [ProjectedJob("wide", 4, 5, 5, 5)])
     long, short = ProjectedJob("long", 1, 11, 11, 11), ProjectedJob("short", 1, 10, 10, 7)
@@ -153,7 +153,7 @@ def test_limits_outages_and_cancellations_count() -> None:
     waiting = cluster.submit(Job(processors=4, run=100, cancel=60))
     env.run(until=10)
     forecast = Forecast(cluster)
-    assert forecast.of(Job(processors=4, run=5)).start == 200  # nobody knows that it will be withdrawn
+    assert forecast.of(Job(processors=4, run=5)).start == 200  # the cancellation of the waiting job is unknown
     env.run(until=70)
     assert waiting.state == "cancelled"
     assert forecast.of(Job(processors=4, run=5)).start == 100
@@ -192,7 +192,7 @@ def test_what_is_asked_twice_is_simulated_once(monkeypatch) -> None:
 
 
 def test_a_future_is_kept_again_once_it_can_be() -> None:
-    """While a job of zero length waits it is simulated; then, exact and conservative, a plan is all that is needed."""
+    """While a job of zero length waits, the forecast simulates; afterwards a plan suffices (exact, conservative)."""
     env = Environment()
     cluster = Cluster(env, 4, "conservative", estimates="exact")
     forecast = Forecast(cluster)
@@ -215,7 +215,7 @@ def test_wrong_words_are_refused() -> None:
 
 
 def test_the_cost_does_not_grow_with_what_happened_before() -> None:
-    """Futures forget what is past: what is kept after 2,000 jobs is what is kept after 200."""
+    """Projections drop the past: they keep as much after 2,000 jobs as after 200."""
     rng = np.random.default_rng(1)
     kept = []
     for count in (200, 2000):

@@ -1,4 +1,4 @@
-"""Jobs whose work is a process of the simulation: what they hold, how they are stopped, and what they may raise."""
+"""Jobs with bodies: the capacity they hold, how they are stopped, and the errors they may raise."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from simmodel.work.job import Job
 
 
 def test_a_body_is_the_job():
-    """Compute, write a checkpoint, compute: the job ends with the body, and holds its processors until then."""
+    """Compute, write a checkpoint, compute: the job ends with its body and holds its processors until then."""
     env = Environment()
     cluster = Cluster(env, 4)
 

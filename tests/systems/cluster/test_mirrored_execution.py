@@ -1,4 +1,4 @@
-"""A cluster whose jobs start and end when it is told: recorded schedules come back as they were."""
+"""Clusters with mirrored executions reproduce recorded schedules exactly."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from simmodel.work.workload import Workload
 
 
 def log() -> Workload:
-    """A log with simultaneous events, a job without length, and one that is cut at its requested time."""
+    """A log with simultaneous events, a job of zero length, and a job stopped at its requested time."""
     rng = np.random.default_rng(5)
     count = 120
     run = rng.integers(0, 60, count).astype(float)

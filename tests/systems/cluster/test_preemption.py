@@ -1,4 +1,4 @@
-"""Jobs that give way to others: stopped or suspended, and what becomes of them."""
+"""Preemption of jobs by requeueing and by suspension."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from simmodel.work.job import Job
 
 
 def starts(platform, jobs, policy="fcfs", **options):
-    """Start of each job, in the order of the list."""
+    """Return the start of each job, in the order of the list."""
     return simulate(platform, jobs, policy, **options).jobs["start"].tolist()
 
 
@@ -33,7 +33,7 @@ def preemptive_spec(mode):
     [("requeue", False, 10 + 5 + 20), ("requeue", True, 25), ("suspend", False, 25)],
 )
 def test_preempted_jobs_start_again_or_go_on(mode, keeps_work, end):
-    """A best-effort job of 20 s gives way at 10 for 5 s: it starts again, or has 10 s left."""
+    """A best-effort job of 20 s is preempted at 10 for 5 s: it restarts, or has 10 s left."""
     jobs = [
         Job(processors=4, run=20, queue="besteffort", keeps_work=keeps_work),
         Job(submit=10, processors=2, run=5, queue="normal"),
@@ -43,7 +43,7 @@ def test_preempted_jobs_start_again_or_go_on(mode, keeps_work, end):
     assert result.jobs["end"].tolist() == [end, 15]
     assert result.jobs["status"].tolist() == ["completed", "completed"]
     assert result.jobs["attempts"].tolist() == [1 if mode == "suspend" else 2, 1]
-    assert result.jobs["run"][0] == 20  # what was thrown away does not count
+    assert result.jobs["run"][0] == 20  # discarded work does not count
 
 
 def test_the_latest_started_gives_way_and_no_more_than_needed():
@@ -62,7 +62,7 @@ def test_a_job_may_forbid_preempting_it():
 
 
 def test_a_policy_of_ones_own_may_preempt_and_resume():
-    """Round robin of two jobs on one processor, 10 s each, by suspending: a policy in one function."""
+    """A policy in one function: round robin of two jobs on one processor by suspension, 10 s each."""
 
     def round_robin(view):
         running = view.running
@@ -83,7 +83,7 @@ def test_a_policy_of_ones_own_may_preempt_and_resume():
 
 
 def cleans_up(seconds):
-    """Return a body that runs for 100 s and, once it is interrupted, for so many more."""
+    """Return a body that runs for 100 s and, when interrupted, for a number of seconds more."""
 
     def body(env, job, grant):
         try:
@@ -125,7 +125,7 @@ def test_nobody_else_gives_way_while_a_body_makes_enough_room():
 
 
 def test_a_job_that_was_suspended_starts_from_the_beginning_after_a_failure():
-    """10 s of 30 before it is suspended, 10 s more until its processors fail: it runs 30 s, or keeps 20."""
+    """10 of 30 s before suspension, 10 s more until its processors fail: it restarts with 30 s or keeps 20 s."""
     spec = attrs.evolve(preemptive_spec("suspend"), outages=[OutageSpec(at=25, until=26, processors=4)])
     for keeps_work, end in ((False, 56), (True, 36)):
         jobs = [

@@ -1,4 +1,4 @@
-"""Snapshots made from data."""
+"""Snapshots from the data of a real scheduler."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_snapshot_of_data_has_nodes_limits_and_dependencies():
     assert snapshot.places[0].down == ((0, 1),)
     assert ClusterSnapshot.from_json(snapshot.to_json()) == snapshot
     assert snapshot == snapshot.expected()
-    # Node 0 does not come back as far as anybody knows; job 3 has the higher priority.
+    # The return of node 0 is unknown; job 3 has the higher priority.
     assert sorted(predict(snapshot).starts) == [(2, "batch", 1100.0), (3, "batch", 1050.0), (4, "batch", 1100.0)]
 
 
