@@ -258,4 +258,4 @@ def test_commands_take_it(tmp_path, capsys, monkeypatch) -> None:
     arguments = ["explore", "--platforms", "bag.toml", "--workloads", "probe-4", "--policies", "fcfs", "--seeds", "1"]
     assert main(arguments) == 0
     assert main([*batch, "--estimates", "exact"]) == 2
-    assert "--estimates is no option of a bag" in capsys.readouterr().err
+    assert "a bag has no option --estimates" in capsys.readouterr().err
