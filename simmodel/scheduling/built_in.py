@@ -1,4 +1,4 @@
-"""The names of the package's own policies: where each is, as ``module:Class(parameters)``, and a line about it."""
+"""The table of built-in policies: the ``module:Class(parameters)`` and a one-line description of each name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BUILT_IN: dict[str, tuple[str, str]] = {
     "wfp": (_ORDERS + "WFP", "(wait / requested)^3 x processors; no backfilling"),
     "unicef": (
         _ORDERS + "UNICEF",
-        "wait / (log2(processors) x requested): small, short, long waiting first; no backfilling",
+        "wait / (log2(processors) x requested): small, short and long-waiting first; no backfilling",
     ),
     "f1": (_ORDERS + "F1", "log10(requested) x processors + 870 log10(submit); no backfilling"),
     "f2": (_ORDERS + "F2", "sqrt(requested) x processors + 25600 log10(submit); no backfilling"),
@@ -31,51 +31,54 @@ BUILT_IN: dict[str, tuple[str, str]] = {
         "simmodel.policies.multifactor:Multifactor",
         "weighted age, size and fair share by user; no backfilling",
     ),
-    "easy": (_BACKFILLING + "Easy", "EASY backfilling: the head of the queue has a promised start"),
-    "easy-sjbf": (_BACKFILLING + "Easy(candidates=sjf)", "EASY, the shortest candidates first"),
+    "easy": (_BACKFILLING + "Easy", "EASY backfilling: a promised start for the head of the queue"),
+    "easy-sjbf": (_BACKFILLING + "Easy(candidates=sjf)", "EASY, shortest candidates first"),
     "conservative": (
         _PLANNING + "Conservative",
-        "conservative backfilling: every job is planned, anew at each decision",
+        "conservative backfilling: all jobs are planned, again at each decision",
     ),
     "conservative-keep": (_PLANNING + "ConservativeKeep", "conservative backfilling that keeps its promises"),
     "best-fit": (
         "simmodel.policies.placement:BestFit",
-        "the job that leaves the fewest processors free, while one fits",
+        "the fitting job that leaves the fewest processors free, repeatedly",
     ),
     "window": (
         "simmodel.policies.window:Window",
-        "the best order of the first five jobs, by the planned makespan (CQSim)",
+        "the best order of the first five jobs by planned makespan (CQSim)",
     ),
-    "preemptive": ("simmodel.policies.preemption:Preemptive", "EASY, and queues that may preempt others do"),
+    "preemptive": ("simmodel.policies.preemption:Preemptive", "EASY, with preemption between queues that allow it"),
     "portfolio": (
         "simmodel.policies.portfolio:Portfolio",
-        "of wfp, fcfs and sjf with EASY the one whose simulated future is best decides",
+        "of wfp, fcfs and sjf, each with EASY, the one with the best simulated future",
     ),
-    # tasks of a machine; some serve brokers too
+    # tasks of a machine; some also for brokers
     "hrr": (_MAPPING + "RoundRobin(name=hrr)", "the next place that can run it, in turn (HetSim)"),
-    "greedy-et": (_MAPPING + "FastestExecution", "where it runs fastest, blind to queues (HetSim)"),
-    "greedy-ds": (_MAPPING + "GreedyDS", "where setup, transfers and run take least, blind to queues (HetSim)"),
-    "earliest-start": (_MAPPING + "EarliestStart", "where it is expected to start first"),
-    "earliest-finish": (_MAPPING + "EarliestFinish", "where it is expected to end first"),
-    "min-min": (_BATCH + "MinMin", "of all that wait, the one that can end first, then the next"),
-    "max-min": (_BATCH + "MaxMin", "of all that wait, the one whose earliest end is latest, then the next"),
-    "sufferage": (_BATCH + "Sufferage", "of all that wait, the one that loses most at its second best place"),
-    "heft": (_PLANNERS + "HEFT", "planned: by upward rank, each where it ends first"),
-    "cpop": (_PLANNERS + "CPOP", "planned: the critical path on one processor, all else where it ends first"),
+    "greedy-et": (_MAPPING + "FastestExecution", "the place with the shortest run time, ignoring queues (HetSim)"),
+    "greedy-ds": (
+        _MAPPING + "GreedyDS",
+        "the place with the shortest setup + transfer + run, ignoring queues (HetSim)",
+    ),
+    "earliest-start": (_MAPPING + "EarliestStart", "the place with the earliest expected start"),
+    "earliest-finish": (_MAPPING + "EarliestFinish", "the place with the earliest expected end"),
+    "min-min": (_BATCH + "MinMin", "repeatedly the task that can end first"),
+    "max-min": (_BATCH + "MaxMin", "repeatedly the task with the latest earliest end"),
+    "sufferage": (_BATCH + "Sufferage", "repeatedly the task that loses most at its second-best place"),
+    "heft": (_PLANNERS + "HEFT", "planned: by upward rank, each task where it ends first"),
+    "cpop": (_PLANNERS + "CPOP", "planned: the critical path on one processor, other tasks where they end first"),
     "peft": (_PLANNERS + "PEFT", "planned: by an optimistic cost table"),
-    "lookahead": (_PLANNERS + "LookaheadHEFT", "planned: HEFT that looks where the children would end"),
-    "heft-setup": (_PLANNERS + "HEFTSetup", "planned: HEFT that knows setup, reconfiguration and transfers"),
-    "peft-setup": (_PLANNERS + "PEFTSetup", "planned: PEFT that knows setup, reconfiguration and transfers"),
+    "lookahead": (_PLANNERS + "LookaheadHEFT", "planned: HEFT with a look-ahead to the ends of the children"),
+    "heft-setup": (_PLANNERS + "HEFTSetup", "planned: HEFT with setup, reconfiguration and transfers"),
+    "peft-setup": (_PLANNERS + "PEFTSetup", "planned: PEFT with setup, reconfiguration and transfers"),
     # jobs of a broker, tasks of a machine
     "round-robin": (_MAPPING + "RoundRobin", "the next place that can run it, in turn"),
-    "random": (_MAPPING + "Random", "any place, by chance; random(3, 1): with these weights"),
-    "share": (_MAPPING + "Share", "share(P): the first place with probability P, the others alike"),
-    "sgs-t": (_MAPPING + "EarliestFinish(name=sgs-t)", "the lowest turnaround, where estimates are simulations"),
-    "sgs-w": (_MAPPING + "EarliestStart(name=sgs-w)", "the lowest wait, where estimates are simulations"),
+    "random": (_MAPPING + "Random", "a random place; random(3, 1): with these weights"),
+    "share": (_MAPPING + "Share", "share(P): the first place with probability P, the others equally likely"),
+    "sgs-t": (_MAPPING + "EarliestFinish(name=sgs-t)", "the lowest turnaround, estimated by simulation"),
+    "sgs-w": (_MAPPING + "EarliestStart(name=sgs-w)", "the lowest wait, estimated by simulation"),
     # jobs of a broker
     "least-loaded": (
         "simmodel.policies.brokers:LeastLoaded",
-        "the least work a processor; least-loaded(LOAD): by work | processors | jobs",
+        "the least work per processor; least-loaded(LOAD): by work | processors | jobs",
     ),
     "siloed": ("simmodel.policies.brokers:Siloed", "every job at home"),
 }

@@ -1,4 +1,4 @@
-"""Waiting jobs as numpy columns, for orders whose keys change with time."""
+"""An index of waiting jobs as numpy columns, for orders with time-dependent keys."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ if TYPE_CHECKING:
 
 __all__ = ["ColumnIndex"]
 
-_DEAD = 64  # removed rows that are kept before the columns are packed again
+_DEAD = 64  # removed rows tolerated before the columns are compacted
 
 
 class ColumnIndex:
-    """Waiting jobs as columns in the order of arrival; an order scores all of them at once, the lowest goes first.
+    """Waiting jobs as columns in order of arrival; an order scores all of them at once, the lowest score goes first.
 
-    Scores are computed at most once an instant. An order that gives no ``scores`` is asked for its ``key(job, now)``
-    job by job.
+    Scores are computed at most once per instant. An order without ``scores`` is evaluated job by job with its
+    ``key(job, now)``.
 
     Attributes
     ----------
     submit, requested, divisor, processors, priority, user
-        arrays of shape (rows,), in seconds, seconds, the same with a request of zero as one second, processors, the
-        priority's scale, and rows of ``users``
+        arrays of shape (rows,): submission (s), requested time (s), the same with 1 s for 0, processors, priority, and
+        the index in ``users``
     scratch
-        two arrays of that shape to compute in: at these sizes fresh memory costs more than the arithmetic
+        two arrays of that shape for intermediate results: at these sizes new memory costs more than the arithmetic
     users
-        the users seen, in the order in which they were seen first
+        the users, in the order of their first jobs, with their indexes
     jobs
-        the jobs of the rows; ``None`` where one has left
+        the jobs of the rows; ``None`` for a removed job
     """
 
     def __init__(self, order: OrderLike, env: Environment) -> None:
@@ -69,17 +69,17 @@ class ColumnIndex:
 
     @property
     def divisor(self) -> NDArray[np.float64]:
-        """Requested times to divide by, in seconds: a request of zero counts as one second."""
+        """Requested times as divisors, in seconds: 0 counts as 1."""
         return self._column(5)
 
     @property
     def scratch(self) -> NDArray[np.float64]:
-        """Two arrays to compute in, whose contents are nobody's."""
+        """Two arrays for intermediate results; their contents are undefined."""
         return self._scratch[:2, : len(self.jobs)]
 
     @property
     def processors(self) -> NDArray[np.float64]:
-        """Processors asked for."""
+        """Requested processors."""
         return self._column(2)
 
     @property
@@ -89,13 +89,13 @@ class ColumnIndex:
 
     @property
     def user(self) -> NDArray[np.intp]:
-        """Rows of ``users``."""
+        """Indexes in ``users``."""
         return self._column(4).astype(np.intp)
 
-    # ------------------------------------------------------------------ coming and going
+    # ------------------------------------------------------------------ changes
 
     def add(self, job: LiveJob) -> None:
-        """Take a job in."""
+        """Add a job."""
         row = len(self.jobs)
         last = self.jobs[-1] if row else None
         if row == self._columns.shape[1]:
@@ -120,7 +120,7 @@ class ColumnIndex:
             self._pack()
 
     def remove(self, job: LiveJob) -> None:
-        """Take a job out."""
+        """Remove a job."""
         row = self._rows.pop(job)
         self.jobs[row] = None
         self._dead.append(row)
@@ -133,7 +133,7 @@ class ColumnIndex:
             self._pack()
 
     def _pack(self) -> None:
-        """Drop the rows that have left, and put all in the order of arrival: ties then go to the lowest row."""
+        """Compact the rows and sort them by arrival, so that ties go to the lowest row."""
         left = sorted(self._rows, key=lambda job: (job.submit, job.seq))
         rows = [self._rows[job] for job in left]
         self._columns[:, : len(rows)] = self._columns[:, rows]
@@ -160,7 +160,7 @@ class ColumnIndex:
         return self._scores
 
     def _best(self, rows: NDArray[np.intp] | None = None) -> LiveJob | None:
-        """Return the first job of these rows (ascending), or of all; rows that have left score infinity."""
+        """Return the first job of these rows (ascending), or of all; removed rows have an infinite score."""
         scores = self._ranked()
         if rows is None and self._priorities:
             rows = np.arange(len(self.jobs))
@@ -179,7 +179,7 @@ class ColumnIndex:
 
     @property
     def narrowest(self) -> float:
-        """The least number of processors that any waiting job asks for; infinite where none waits."""
+        """The smallest number of processors requested by a waiting job; infinite if none waits."""
         return self._sizes[0] if self._sizes else float("inf")
 
     def head(self) -> LiveJob | None:
@@ -195,14 +195,14 @@ class ColumnIndex:
         return self._best(narrow[(self.requested[narrow] <= limit) | (processors[narrow] <= extra)])
 
     def widest_fitting(self, free: int) -> LiveJob | None:
-        """Return the first job among those that leave the fewest processors free."""
+        """Return the first of the jobs that leave the fewest processors free, or ``None`` if none fits."""
         i = bisect_left(self._sizes, free + 1) - 1
         if i < 0:
             return None
         return self._best(np.flatnonzero(self.processors == self._sizes[i]))
 
     def __iter__(self) -> Iterator[LiveJob]:
-        """Iterate in order; what is started drops out, each remaining job comes once."""
+        """Iterate in order, each job once; jobs started meanwhile are skipped."""
         scores = self._ranked()
         rows = np.lexsort((scores, -self.priority)) if self._priorities else scores.argsort(kind="stable")
         for job in [self.jobs[row] for row in rows.tolist()]:

@@ -1,4 +1,4 @@
-"""Labels of policies and whatever else is compared: no two alike."""
+"""Unique labels for policies and other items of a comparison."""
 
 from __future__ import annotations
 
@@ -20,39 +20,39 @@ def labelled(
     check: Callable[[Any], object] | None = None,
     label: Callable[[Any], str] = policy_label,
 ) -> dict[str, Any]:
-    """Return what is given by its labels, in order.
+    """Return the items by label, in order.
 
     Parameters
     ----------
     given
-        labels and what they stand for, or only that: it is called by its name
+        a mapping of labels to items, or the items alone, labelled by ``label``
     kind, several
-        what messages call one, and several
+        the singular and the plural of an item, for messages
     purpose
-        what messages say it is for
+        the purpose of the items, for messages
     check
-        called with each; raises where it is wrong
+        called with each item; raises if it is invalid
     label
-        returns what one without a label is called; default: what tables call a policy
+        returns the label of an item; default: the name of a policy
 
     Raises
     ------
     InputError
-        where two have one label, there is none, or a text stands for a list
+        a duplicate label, no items, or a text instead of a list
 
     >>> labelled(["fcfs", "easy"], "policy", "policies")
     {'fcfs': 'fcfs', 'easy': 'easy'}
     """
     if isinstance(given, str):
-        raise InputError(f"a list of {several} expected, found {given!r}")
+        raise InputError(f"must be a list of {several}, got {given!r}", place=several)
     pairs = given.items() if isinstance(given, Mapping) else [(label(each), each) for each in given]
     found: dict[str, Any] = {}
     for name, each in pairs:
         if check is not None:
             check(each)
         if name in found:
-            raise InputError(f"two {several} are called {name!r}: give labels that differ, as {{label: {kind}}}")
+            raise InputError(f"duplicate {kind} {name!r}; for different labels pass {{label: {kind}}}")
         found[str(name)] = each
     if not found:
-        raise InputError(f"at least one {kind}{purpose} expected, found none")
+        raise InputError(f"must have at least one {kind}{purpose}", place=several)
     return found

@@ -1,4 +1,4 @@
-"""Objectives: what a set of futures is compared by, as a weighted sum of measures of jobs; lower is better.
+"""Objectives for comparing futures: weighted sums of measures of jobs; lower is better.
 
 Source of the measures and weights: Zhang, Kurkure, Tao, Papka, Lan, "A real-time digital twin for adaptive scheduling",
 arXiv 2512.18894, 2025 (SchedTwin): a quarter each of the longest wait, the greatest slowdown and the means of both.
@@ -25,7 +25,7 @@ __all__ = ["MEASURES", "OBJECTIVES", "Objective", "Scale", "comparable", "measur
 
 Scale = Literal["min-max", "mean", "raw"]
 TAU = 10.0  # s
-_SAME = 1e-9  # what differs by less than this share of it differs by rounding
+_SAME = 1e-9  # smaller relative differences are rounding errors
 
 MEASURES: dict[str, tuple[str, str]] = {
     "wait_max": ("s", "longest wait"),
@@ -37,7 +37,7 @@ MEASURES: dict[str, tuple[str, str]] = {
     "turnaround_mean": ("s", "mean turnaround"),
     "utilisation": ("", "utilisation (more is better)"),
 }
-"""The unit of each measure and what it is."""
+"""The unit and the description of each measure."""
 
 
 def measure(
@@ -50,21 +50,21 @@ def measure(
     busy: float = math.nan,
     tau: float = TAU,
 ) -> dict[str, float]:
-    """Return measures of a set of jobs; nan where there are none.
+    """Return measures of a set of jobs; nan without jobs.
 
-    The slowdown is ``(wait + run) / run`` (jobs that run for no time are left out), the bounded one ``max(1, (wait +
-    run) / max(run, tau))``.
+    The slowdown is ``(wait + run) / run`` (without jobs of zero run time), the bounded slowdown ``max(1, (wait + run) /
+    max(run, tau))``.
 
     Parameters
     ----------
     submit, start, run
-        of each job, arrays of one length, in s; a start that is nan has not come
+        arrays of equal length, one value per job, in s; a start of nan: not started
     names
-        which of :data:`MEASURES`
+        names of :data:`MEASURES`
     until
-        what a job that has not started has waited to, s; default: the last start
+        the end of the waits of jobs that have not started, s; default: the last start
     busy
-        the utilisation, which is not that of these jobs alone
+        the utilisation, which includes other jobs
     tau
         the bound of the bounded slowdown, s
 
@@ -103,7 +103,7 @@ def measure(
 
 def _slowdowns(kind: str, waits: NDArray[np.float64], ran: NDArray[np.float64], tau: float) -> NDArray[np.float64]:
     endless = np.isinf(ran)
-    if endless.any():  # beside a run without an end no wait counts
+    if endless.any():  # the slowdown of an endless run is 1
         return np.append(_slowdowns(kind, waits[~endless], ran[~endless], tau), np.ones(np.count_nonzero(endless)))
     if kind == "bounded_slowdown":
         return np.maximum(1.0, (waits + ran) / np.maximum(ran, tau))
@@ -114,17 +114,17 @@ def _slowdowns(kind: str, waits: NDArray[np.float64], ran: NDArray[np.float64], 
 
 
 def comparable(values: ArrayLike, scale: Scale = "min-max") -> NDArray[np.float64]:
-    """Return measures of several futures on one scale, whatever their units.
+    """Return measures of several futures on a common scale, independent of their units.
 
     Parameters
     ----------
     values
-        of shape (futures, measures), less is better
+        of shape (futures, measures), lower is better
     scale
-        ``"min-max"``: of each measure the best future has 0 and the worst 1, and all 0 where they are alike; only the
-        futures compared count, and small differences weigh as much as large ones. ``"mean"``: shares of the mean of
-        the futures, so that a measure that hardly differs hardly counts. ``"raw"``: as they are. What cannot be told
-        of some future counts for none, but on the raw scale
+        ``"min-max"``: each measure is 0 for the best future and 1 for the worst, 0 for all if they are equal; small
+        differences weigh as much as large ones. ``"mean"``: relative to the mean of the futures, so that a measure
+        that hardly differs hardly counts. ``"raw"``: unchanged. Except on the raw scale, a measure that is nan or
+        infinite for any future counts for none
 
     >>> comparable([[100.0, 3.0], [300.0, 2.0], [200.0, 2.0]]).tolist()
     [[0.0, 1.0], [1.0, 0.0], [0.5, 0.0]]
@@ -151,30 +151,30 @@ def _pairs(given: Any) -> tuple[tuple[str, float], ...]:
         if name not in MEASURES:
             raise unknown("measure", name, MEASURES)
         if not isinstance(weight, Real) or not 0 < float(weight) < math.inf:
-            raise InputError(f"a weight > 0 of {name} expected, found {weight!r}")
+            raise InputError(f"weight of {name} must be finite and > 0, got {weight!r}")
     names = [name for name, _ in pairs]
     for name in names:
         if names.count(name) > 1:
-            raise InputError(f"each measure once expected, found {name} {names.count(name)} times")
+            raise InputError(f"duplicate measure {name!r}")
     return tuple((name, float(weight)) for name, weight in pairs)
 
 
 @attrs.frozen
 class Objective:
-    """A weighted sum of measures, or a function, by which futures are compared; lower is better.
+    """A weighted sum of measures, or a function, for comparing futures; lower is better.
 
-    ``utilisation`` counts as the share that is not used, so that here too less is better.
+    ``utilisation`` enters as the unused share, so that lower is better for it too.
 
     Parameters
     ----------
     weights
-        pairs of a measure of :data:`MEASURES` and its weight, > 0
+        pairs of a measure of :data:`MEASURES` and its weight, > 0; or a mapping
     scale
-        how measures of different units are made comparable: see :func:`comparable`
+        the scale on which measures are summed: see :func:`comparable`
     tau
         the bound of the bounded slowdowns, s
     function
-        instead of weights: ``function(future)`` returns a number
+        alternative to weights: ``function(future)`` returns a number
 
     >>> waits = Objective({"wait_max": 1, "wait_mean": 1})
     >>> waits.scores([{"wait_max": 10.0, "wait_mean": 5.0}, {"wait_max": 9.0, "wait_mean": 6.0}]).tolist()
@@ -190,22 +190,24 @@ class Objective:
 
     def __attrs_post_init__(self) -> None:
         if self.scale not in get_args(Scale):
-            raise InputError(f"scale {', '.join(get_args(Scale))} expected, found {self.scale!r}")
-        if bool(self.weights) == (self.function is not None):
-            raise InputError("an objective of weights or of a function expected, found " + str(self.weights or "none"))
+            raise unknown("scale", str(self.scale), get_args(Scale))
+        if self.weights and self.function is not None:
+            raise InputError("weights and function exclude each other", place="objective")
+        if not self.weights and self.function is None:
+            raise InputError("missing weights or function", place="objective")
 
     @property
     def measures(self) -> tuple[str, ...]:
-        """The measures it needs; of a function: none."""
+        """The measures it needs; none for a function."""
         return tuple(name for name, _ in self.weights)
 
     @property
     def whole(self) -> float:
-        """The sum of the weights: on the min-max scale the worst score there can be."""
+        """The sum of the weights: the worst possible score on the min-max scale."""
         return sum(weight for _, weight in self.weights)
 
     def values(self, measured: Sequence[Mapping[str, float]]) -> NDArray[np.float64]:
-        """Return what is weighed, of shape (futures, measures), in the measures' units, less being better."""
+        """Return the terms before scaling and weighting, of shape (futures, measures); lower is better."""
         table = np.array([[each[name] for name in self.measures] for each in measured], dtype=np.float64)
         if "utilisation" in self.measures and len(table):
             column = self.measures.index("utilisation")
@@ -213,12 +215,12 @@ class Objective:
         return table
 
     def scores(self, measured: Sequence[Mapping[str, float]]) -> NDArray[np.float64]:
-        """Return one score a future, from its measures; they mean something only beside each other.
+        """Return one score per future; scores are comparable only within one call.
 
         Parameters
         ----------
         measured
-            of each future, measures as :func:`measure` returns them
+            the measures of each future, from :func:`measure`
         """
         scores: NDArray[np.float64] = comparable(self.values(measured), self.scale) @ self._vector
         return scores
@@ -240,24 +242,24 @@ OBJECTIVES: dict[str, Objective] = {"schedtwin": Objective(dict.fromkeys(_QUARTE
 
 
 ObjectiveLike: TypeAlias = str | Objective | Mapping[str, float] | Callable[[Any], float]
-"""What an objective may be given as: a name or terms, itself, weights by measure, or a function."""
+"""An objective as users pass it: a name, terms, an :class:`Objective`, weights by measure, or a function."""
 
 
 def objective(given: ObjectiveLike) -> Objective:
-    """Return an objective of a name, a text, a mapping or a function; an objective comes back as it is.
+    """Return the objective of a name, a text, a mapping or a function; an objective is returned unchanged.
 
     Parameters
     ----------
     given
         a name of :data:`OBJECTIVES`; a text such as ``"0.25*wait_max+0.75*wait_mean"`` or ``"wait_max=0.25,
-        wait_mean=0.75"`` (no weight: 1), with ``raw:``, ``mean:`` or ``min-max:`` before it for another scale;
-        ``"module:name"`` of a function; measures and their weights; or a function of a future that returns a number,
-        less being better
+        wait_mean=0.75"`` (default weight: 1), optionally after a scale (``raw:``, ``mean:`` or ``min-max:``);
+        ``"module:name"`` of a function; a mapping of measures to weights; or a function of a future that returns a
+        number, lower is better
 
     Raises
     ------
     InputError
-        where it is none of these
+        none of these, or an invalid term
 
     >>> print(objective("wait_mean"), objective("raw: wait_max=0.5, slowdown_max=2"), objective("schedtwin").scale)
     1*wait_mean raw:0.5*wait_max+2*slowdown_max min-max
@@ -269,7 +271,7 @@ def objective(given: ObjectiveLike) -> Objective:
     if callable(given):
         return Objective(function=given)
     if not isinstance(given, str):
-        raise InputError(f"an objective (a name, terms, weights or a function) expected, found {given!r}")
+        raise InputError(f"must be a name, terms, weights or a function, got {given!r}", place="objective")
     text = given.strip()
     if text in OBJECTIVES:
         return OBJECTIVES[text]
@@ -290,25 +292,26 @@ def _term(text: str) -> tuple[str, float]:
     """Return the measure and the weight of a term such as ``0.25*wait_max``, ``wait_max=0.25`` or ``wait_max``."""
     parts = [part.strip() for part in re.split("[*=]", text)]
     if len(parts) > 2 or not all(parts):
-        raise InputError(f"WEIGHT*MEASURE or MEASURE=WEIGHT expected, found {text.strip()!r}")
+        raise InputError(f"must be WEIGHT*MEASURE or MEASURE=WEIGHT, got {text.strip()!r}")
     if len(parts) == 1:
         return parts[0], 1.0
     name, weight = parts if parts[0] in MEASURES else parts[::-1]
     try:
         return name, float(weight)
     except ValueError:
-        raise InputError(f"a weight > 0 of {name} expected, found {weight!r}") from None
+        raise InputError(f"weight of {name} must be finite and > 0, got {weight!r}") from None
 
 
 def _load(module: str, name: str) -> Callable[[Any], float]:
-    """Return a function of one's own, given as ``module:name``."""
+    """Return the custom function ``module:name``."""
     try:
         found = getattr(import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
         scales = ", ".join(get_args(Scale))
         raise InputError(
-            f"objective '{module}:{name}': {scales} or a module before the colon expected: {error}"
+            f"neither scale ({scales}) nor module:function: {error}",
+            place=f"objective '{module}:{name}'",
         ) from None
     if not callable(found):
-        raise InputError(f"objective '{module}:{name}': a function expected, found {found!r}")
+        raise InputError(f"must be a function, got {found!r}", place=f"objective '{module}:{name}'")
     return found  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""Observers: what systems announce, one method a hook."""
+"""Observers of simulations: one method per hook."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
 
 __all__ = ["Observer"]
 
-_OTHERWISE = frozenset({"decide"})  # close to ``decided``, but what every policy has
+_OTHERWISE = frozenset({"decide"})  # close to ``decided``, but a method of every policy
 
 
 class Observer:
-    """Hears what systems announce: override the hooks that you want, and give it to ``env.observe``.
+    """The base class of observers: override the hooks of interest and pass an instance to ``env.observe``.
 
-    Hooks that are not overridden are never called, so they cost nothing. A hook is told right after the change, at
-    ``env.now`` (s), and must not change the system it watches. Other methods are allowed, but one whose name is close
-    to a hook's is taken for a typing error. To add hooks, for instance those of another kind of system, declare empty
-    methods with :func:`~simmodel.environment.hook` in a subclass.
+    Hooks that are not overridden are never called and cost nothing. A hook is called right after the change, at
+    ``env.now`` (s), and must not change the system. Other methods are allowed, but a name close to that of a hook
+    counts as a typo. To add hooks, for instance for a custom kind of system, declare empty methods with
+    :func:`~simmodel.environment.hook` in a subclass.
 
     Raises
     ------
     TypeError
-        when a subclass has a public method that is no hook, but close to one
+        a subclass has a public method that is not a hook, but has a similar name
 
     >>> from simmodel import Cluster, Environment, Job
     >>> class Starts(Observer):
@@ -62,7 +62,7 @@ class Observer:
 
     @classmethod
     def check_names(cls) -> None:
-        """Raise ``TypeError`` if a method of the class is no hook but named almost like one."""
+        """Raise ``TypeError`` if a public method of the class is not a hook but has a similar name."""
         from difflib import get_close_matches
 
         for name, each in vars(cls).items():
@@ -70,15 +70,15 @@ class Observer:
                 continue
             if close := get_close_matches(name, sorted(Observer.HOOKS), n=1, cutoff=0.8):
                 raise TypeError(
-                    f"{cls.__name__}.{name} is no hook; did you mean {close[0]}? "
-                    "Start the name of a helper with an underscore"
+                    f"{cls.__name__}.{name} is not a hook; did you mean {close[0]}? "
+                    "Names of other methods may begin with '_'"
                 )
 
     # ------------------------------------------------------------------ schedulers
 
     @hook
     def decided(self, scheduler: Scheduler, seconds: float, decisions: int, /) -> None:
-        """The policy has answered: wall-clock seconds that it took, and how many decisions it made."""
+        """The policy was asked: its wall-clock seconds and its number of decisions."""
 
     # ------------------------------------------------------------------ jobs: clusters and other systems that run them
 
@@ -88,15 +88,15 @@ class Observer:
 
     @hook
     def job_eligible(self, job: LiveJob, /) -> None:
-        """Nothing holds a job back any more: what it had to come after has come."""
+        """A job's dependencies are fulfilled."""
 
     @hook
     def job_rejected(self, job: LiveJob, reason: str, /) -> None:
-        """A job can never run anywhere, for this reason."""
+        """A job was rejected: it can never run anywhere."""
 
     @hook
     def job_promised(self, job: LiveJob, place: Place, at: float, /) -> None:
-        """The policy reserved a place for a job from an instant on (s)."""
+        """The policy promised a job a start on a place at an instant (s)."""
 
     @hook
     def job_started(self, run: Run, /) -> None:
@@ -112,7 +112,7 @@ class Observer:
 
     @hook
     def job_resumed(self, run: Run, /) -> None:
-        """A job that was suspended goes on."""
+        """A suspended job resumed."""
 
     @hook
     def job_cancelled(self, job: LiveJob, /) -> None:
@@ -120,7 +120,7 @@ class Observer:
 
     @hook
     def place_changed(self, place: Place, cause: str, /) -> None:
-        """A place has more or less than before: a failure, an outage, a reservation, or the end of one."""
+        """The capacity of a place changed: an outage or a reservation began or ended."""
 
     @hook
     def job_handed(self, job: LiveJob, place: Place, /) -> None:
@@ -130,7 +130,7 @@ class Observer:
 
     @hook
     def task_ready(self, task: LiveTask, /) -> None:
-        """All that a task waits for is done."""
+        """All parents of a task are done."""
 
     @hook
     def task_assigned(self, task: LiveTask, place: TaskPlace, /) -> None:
@@ -138,7 +138,7 @@ class Observer:
 
     @hook
     def task_ended(self, task: LiveTask, place: TaskPlace, stamps: Sequence[float], /) -> None:
-        """A task is done; ``stamps`` are its instants, see :data:`~simmodel.resources.services.STAMPS`."""
+        """A task is done; ``stamps`` are its :data:`~simmodel.resources.services.STAMPS` (s)."""
 
     @hook
     def task_stopped(self, task: LiveTask, place: TaskPlace, /) -> None:
@@ -146,49 +146,49 @@ class Observer:
 
     @hook
     def data_moved(self, moved: Moved, /) -> None:
-        """A data object went from one memory pool to another."""
+        """A data object was moved between memory pools."""
 
     # ------------------------------------------------------------------ networks, hosts and other fluid resources
 
     @hook
     def transfer_started(self, transfer: Transfer, /) -> None:
-        """A transfer began, with its latency."""
+        """A transfer started, with its latency."""
 
     @hook
     def transfer_ended(self, transfer: Transfer, /) -> None:
-        """A transfer is over; ``transfer.status`` says how."""
+        """A transfer ended, with ``transfer.status``."""
 
     @hook
     def link_load_changed(self, link: Link, /) -> None:
-        """The load of a link is another (``link.load``, bytes/s)."""
+        """The load of a link changed (``link.load``, bytes/s)."""
 
     @hook
     def link_changed(self, link: Link, /) -> None:
-        """The bandwidth of a link is another, or it went down or came up."""
+        """The bandwidth of a link changed, or it went down or came up."""
 
     @hook
     def execution_started(self, execution: Execution, /) -> None:
-        """A computation began on a host."""
+        """A computation started on a host."""
 
     @hook
     def execution_ended(self, execution: Execution, /) -> None:
-        """A computation on a host is over."""
+        """A computation on a host ended."""
 
     @hook
     def host_load_changed(self, channel: Channel, /) -> None:
-        """The load of a host is another (``channel.load``, flop/s)."""
+        """The load of a host changed (``channel.load``, flop/s)."""
 
     @hook
     def flow_started(self, flow: Flow, /) -> None:
-        """A flow of a :class:`~simmodel.resources.fluid.Fluid` of no particular kind began."""
+        """A flow of a plain :class:`~simmodel.resources.fluid.Fluid` started."""
 
     @hook
     def flow_ended(self, flow: Flow, /) -> None:
-        """A flow of a :class:`~simmodel.resources.fluid.Fluid` of no particular kind is over."""
+        """A flow of a plain :class:`~simmodel.resources.fluid.Fluid` ended."""
 
     @hook
     def channel_load_changed(self, channel: Channel, /) -> None:
-        """The load of a channel of a :class:`~simmodel.resources.fluid.Fluid` of no particular kind is another."""
+        """The load of a channel of a plain :class:`~simmodel.resources.fluid.Fluid` changed."""
 
 
 Observer.HOOKS.update(name for name, each in vars(Observer).items() if is_hook(each))

@@ -1,4 +1,4 @@
-"""The base class of policies: real defaults for all that a system may ask of one."""
+"""The base class of policies, with defaults for everything except ``decide``."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ Place = TypeVar("Place")
 
 
 class Policy:
-    """Decides which waiting work starts where; a subclass writes ``decide`` and, where it has parameters, ``__init__``.
+    """Decides which waiting work starts where; subclasses implement ``decide`` and, to have parameters, ``__init__``.
 
-    A parameter of ``__init__`` is kept as an attribute of its name, and may be a policy: :meth:`fresh` and
-    :meth:`attach` rely on it. What a policy remembers from one decision to the next are other attributes.
+    A parameter of ``__init__`` must be kept as an attribute of the same name, for :meth:`fresh` and :meth:`attach`; it
+    may be a policy. The state of a policy between decisions is in other attributes.
 
     Attributes
     ----------
     name
-        what results and errors call it; the name of the class unless it says another
+        its name in results and errors; default: the name of the class
     decides
-        what it decides: when ``"jobs"`` start on the nodes of a cluster; which processor of a machine takes each of its
-        ``"tasks"``; which of several ``"places"`` with queues (processors or systems) takes each piece of work; which
-        of several ``"systems"`` takes each job; ``"anything"``: what it is asked
+        its kind of decision: when ``"jobs"`` start on the nodes of a cluster; which processor of a machine takes each
+        of its ``"tasks"``; which of several ``"places"`` with queues (processors or systems) takes each piece of work;
+        which of several ``"systems"`` takes each job; ``"anything"``: any of these
     plans
-        whether it plans tasks before they are ready: a machine then asks when they are submitted
+        whether it plans tasks before they are ready: a machine then asks it when they are submitted
     preempts
         whether it may yield a :class:`~simmodel.scheduling.protocol.Preempt`
     tries_every_submission
-        whether it is asked about a submission that does not fit now too, under ``decide_on="event"``
+        whether it is asked about submissions that do not fit now too, under ``decide_on="event"``
     draws
-        whether it may draw random numbers, so that runs of other seeds differ
+        whether it may draw random numbers, so that runs depend on the seed
 
     >>> from simmodel import Start
     >>> class Widest(Policy):
@@ -71,34 +71,34 @@ class Policy:
 
     @classmethod
     def of(cls, *values: Any, **options: Any) -> Self:
-        """Return the policy that a name with parameters describes, such as ``share(0.6)``: here, the constructor's."""
+        """Return the policy for a name with parameters, such as ``share(0.6)``; default: call the constructor."""
         return cls(*values, **options)
 
     def decide(self, view: View, /) -> Iterable[Decision] | None:
-        """Return or yield decisions; each that is yielded is carried out before the policy goes on."""
+        """Return or yield decisions; a yielded decision is applied before the policy continues."""
         raise NotImplementedError
 
     def destinations(self, home: Any, places: Sequence[Place], /) -> Sequence[Place]:
-        """Return where work of a home may go: anywhere, unless a policy that chooses among systems says otherwise."""
+        """Return the places to which work of a home may go; default: all."""
         return places
 
     def attach(self, system: Any) -> None:
-        """Be told the system, before its first decision; policies among the parameters are told too."""
+        """Receive the system before the first decision; policies among the parameters are attached too."""
         for part in self.parts():
             part.attach(system)
 
     def forget(self) -> None:
-        """Forget what the last decision found: another policy has decided since."""
+        """Discard what was cached at the last decision: another policy has decided since."""
 
     def state(self) -> Any:
-        """Return what the next decision depends on, as values that JSON can hold, for a snapshot; ``None``: nothing."""
+        """Return the state of which the next decision depends, as JSON values, for a snapshot; ``None``: stateless."""
         return None
 
     def restore(self, values: Any) -> None:
-        """Go on from what :meth:`state` returned, on a policy of the same parameters that is attached already."""
+        """Restore the values of :meth:`state` in an attached policy with the same parameters."""
 
     def fresh(self) -> Self:
-        """Return a policy of the same parameters with nothing remembered, and so for policies among them.
+        """Return a policy with the same parameters and no state; policies among the parameters are renewed too.
 
         Raises
         ------
@@ -109,12 +109,12 @@ class Policy:
         return type(self)(**{name: _renewed(value, seen) for name, value in self.parameters().items()})
 
     def parameters(self) -> dict[str, Any]:
-        """Return the constructor's parameters as they are kept.
+        """Return the constructor's parameters and their values.
 
         Raises
         ------
         TypeError
-            one is not kept as an attribute of its name
+            a parameter is not kept as an attribute of its name
         """
         kept = {}
         for name in _parameters(type(self).__init__):
@@ -135,7 +135,7 @@ class Policy:
 
 
 def value_of(text: str) -> Any:
-    """Return what a parameter in a name stands for: a number, a truth value, or the text.
+    """Return the value of a parameter in a name: a number, a Boolean, or the text.
 
     >>> value_of("0.6"), value_of("4"), value_of("true"), value_of("home")
     (0.6, 4, True, 'home')
@@ -156,12 +156,12 @@ def _parameters(make: Callable[..., None]) -> tuple[str, ...]:
     found = list(inspect.signature(make).parameters.values())[1:]
     for each in found:
         if each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD, each.POSITIONAL_ONLY):
-            raise TypeError(f"{make.__qualname__}: parameter {str(each)!r} cannot be given by name")
+            raise TypeError(f"{make.__qualname__}: parameter {str(each)!r} must be a keyword parameter")
     return tuple(each.name for each in found)
 
 
 def _renewed(value: Any, seen: dict[int, Policy]) -> Any:
-    """Return a parameter with its policies refreshed; one that occurs twice stays one."""
+    """Return a parameter with its policies renewed; a policy that occurs twice is renewed once."""
     if isinstance(value, Policy):
         if id(value) not in seen:
             seen[id(value)] = value.fresh()
@@ -185,7 +185,7 @@ def _collect(value: Any, seen: dict[int, Policy]) -> None:
 
 
 class FunctionPolicy(Policy):
-    """A policy that is a function of a view.
+    """A policy made of a function of a view.
 
     >>> def nothing(view):
     ...     return ()
@@ -198,14 +198,14 @@ class FunctionPolicy(Policy):
         self.name = str(getattr(function, "__name__", type(function).__name__))
 
     def decide(self, view: View, /) -> Iterable[Decision] | None:
-        """Return what the function returns."""
+        """Return the function's decisions."""
         return self.function(view)
 
 
 class DecidingObject(Policy):
-    """A policy made of an object that has ``decide(view)`` and does not derive from :class:`Policy`.
+    """A policy made of an object with ``decide(view)`` that does not derive from :class:`Policy`.
 
-    What else it has of a policy (``name``, ``plans``, ``state`` ...) counts; the rest is as in :class:`Policy`.
+    Other members of a policy that it has (``name``, ``plans``, ``state``, ...) are used; :class:`Policy` has the rest.
     """
 
     def __init__(self, given: Any) -> None:
@@ -221,6 +221,6 @@ class DecidingObject(Policy):
                 setattr(self, name, method)
 
     def fresh(self) -> DecidingObject:
-        """Return one around what the object's own ``fresh()`` gives, or around the same object where it has none."""
+        """Return a policy of the object's ``fresh()``, or this one if the object has no such method."""
         renew = getattr(self.given, "fresh", None)
         return DecidingObject(renew()) if callable(renew) else self

@@ -1,4 +1,4 @@
-"""What a planner plans, and the plan: tasks, processors and data as plain lists of numbers."""
+"""The input and the output of planners: tasks, processors and data as plain lists of numbers."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ __all__ = ["Plan", "Problem"]
 
 
 class Plan(NamedTuple):
-    """Where and when each task is planned to run.
+    """The planned processor, start and end of each task.
 
     Attributes
     ----------
     processor, start, finish
-        of each task: the position of its processor, and the instants at which it starts to run and ends, s
+        of each task: the index of its processor, its start and its end, s
     order
-        the tasks by their planned start, those of one instant by their end, then in topological order: in this order
-        they can be queued, and no task stands behind one that waits for it
+        the tasks by planned start, then by end, then in topological order: queued in this order, no task is behind one
+        that waits for it
     taken
-        of each task: the instant from which its processor is its own (before setup and transfers), s
+        of each task: the instant from which it occupies its processor, before setup and transfers, s
     held
-        when tasks hold the time of a CPU core on which they do not run: core, task, from, to (s)
+        the intervals in which tasks hold a CPU core without running on it: core, task, from, to (s)
 
     >>> problem = Problem([[3.0, 5.0], [4.0, 2.0]], parents=[(), ((0, 100.0),)], latency=[[0, 0], [0, 0]],
     ...                   per_byte=[[0, 0.01], [0.01, 0]])
@@ -49,7 +49,7 @@ class Plan(NamedTuple):
         taken: list[float] | None = None,
         held: Sequence[tuple[int, int, float, float]] = (),
     ) -> Plan:
-        """Return the plan with these columns, its tasks put in order."""
+        """Return the plan with these columns, and the order of its tasks."""
         turn = problem.turn
         order = sorted(range(len(start)), key=lambda task: (start[task], finish[task], turn[task]))
         return cls(processor, start, finish, order, start if taken is None else taken, tuple(held))
@@ -66,52 +66,52 @@ class Problem:
     Parameters
     ----------
     run
-        n x p: expected seconds of each task on each processor; ``inf`` where it cannot run there
+        n x p: expected seconds of each task on each processor; ``inf`` if it cannot run there
     parents
-        of each task: pairs (position, bytes) of the tasks that it waits for and that are planned too
+        of each task: pairs (index, bytes) of its parents that are planned too
     latency, per_byte
         p x p: seconds, and seconds per byte, from the memory of one processor to that of another; 0 within a pool. With
         ``pools``: q x q, from pool to pool
     pools
-        of each processor: the position of its pool. Default: processors with nothing between them that are equally far
-        from all others share one
+        of each processor: the index of its pool. Default: processors at distance 0 from each other and equal distances
+        to all others share one
     now
         the instant of planning, s
     available
-        of each processor: the instant from which it has nothing to do, s; default: ``now``
+        of each processor: the instant from which it is idle, s; default: ``now``
     arrival
-        n x p, or ``None``: the instant at which everything that a task reads of what is not planned here (data that lie
-        somewhere, tasks planned before) can be in the pool of a processor, s
+        n x p, or ``None``: the instant at which all inputs of a task that are not outputs of tasks planned here can be
+        in the pool of a processor, s
     cores, capacity
-        cores that each task asks for, and that each processor has; default: 1
+        cores of each task, and of each processor; default: 1
     setup
-        of each processor: seconds that each task must be set up for; default: 0
+        of each processor: setup seconds per task; default: 0
     setup_core
-        of each processor: the position of the processor whose time a setup takes, or several of them, of which the one
-        that can begin first is taken; ``None``: nobody's
-    reconfiguration, family, loaded
-        of each task: seconds to load its family on a processor that reconfigures, and a label of it; of each processor:
-        the label of what is loaded (``None``: nothing), and ``reconfigures`` says whether it does so at all
+        of each processor: the index of the processor that runs its setups, or several, of which the first available is
+        used; ``None``: none
+    reconfiguration, family, loaded, reconfigures
+        of each task: seconds to load its family, and a label of the family; of each processor: the label of the loaded
+        family (``None``: none), and whether it reconfigures
     dma, overlap
-        of each processor: whether data move without the time of another CPU core (default: yes), and whether they move
-        while it is still busy with earlier tasks (default: no)
+        of each processor: whether data move without another CPU core (default: yes), and whether they move while it is
+        still busy with earlier tasks (default: no)
     parallel
-        whether the data that one task reads all move at once, or one after another
+        whether the inputs of a task move in parallel or one after another
     sizes, reads, writes, copies
-        bytes of the data objects; of each task: the positions of those that it reads, in the order in which they move,
-        and that it writes; of each object: the pools in which it lies, each with the instant from which it does (s).
-        Default: every pair in ``parents`` is an object of its own, and ``arrival`` says the rest
+        bytes of the data objects; of each task: the indexes of its inputs, in the order of their transfers, and of its
+        outputs; of each object: the pools that hold it, with the instants from which they do (s). Default: every pair
+        in ``parents`` is an object, and ``arrival`` covers the others
     tasks, places
-        what the rows and columns stand for
+        the tasks of the rows and the places of the columns
 
-    Planners for which a machine is processors and distances use the first half of this, up to ``arrival``.
+    Planners that model a machine as processors and distances only use the parameters up to ``arrival``.
 
     Attributes
     ----------
     children
-        of each task: pairs (position, bytes) of the tasks that wait for it
+        of each task: pairs (index, bytes) of its children
     order, turn
-        the tasks in topological order, and the place of each task in it
+        the tasks in topological order, and the position of each task in it
     links
         q x q: pairs (latency, seconds per byte) from pool to pool
     first
@@ -236,7 +236,7 @@ class Problem:
         return f"<Problem: {len(self.run)} tasks, {len(self.pools)} processors, {len(self.links)} pools>"
 
     def _topological(self) -> list[int]:
-        """Return the positions, each after its parents; among those free to go, as they came."""
+        """Return the tasks, each after its parents, otherwise in their given order."""
         missing = [len(found) for found in self.parents]
         order = [i for i, count in enumerate(missing) if not count]
         for i in order:
@@ -247,20 +247,20 @@ class Problem:
         return order
 
     def mean_run(self, task: int) -> float:
-        """Return the mean of the expected seconds of a task over the processors that can run it."""
+        """Return the mean expected run time of a task over the processors that can run it, s."""
         row = self.run[task]
         total = sum(row)
         if total < inf:
             return total / len(row)
         found = [seconds for seconds in row if seconds < inf]
         if not found:
-            raise InputError(f"a task that some processor can run expected, found task {task}")
+            raise InputError(f"no processor can run task {task}")
         return sum(found) / len(found)
 
     def mean_link(self, *, unlike_pools: bool = False) -> tuple[float, float]:
-        """Return the mean latency (s) and seconds per byte over the ordered pairs of unlike processors.
+        """Return the mean latency (s) and seconds per byte over the ordered pairs of different processors.
 
-        With ``unlike_pools``: over those pairs alone that do not share a pool.
+        With ``unlike_pools``: only over pairs that do not share a pool.
         """
         q = len(self.links)
         count = [self.pools.count(i) for i in range(q)]
@@ -269,7 +269,7 @@ class Problem:
         for i in range(q):
             for j in range(q):
                 weight = count[i] * count[j] if i != j else 0 if unlike_pools else count[i] * (count[i] - 1)
-                if not weight:  # from a pool without processors there may be no way at all
+                if not weight:  # a pool without processors may have no route
                     continue
                 pairs += weight
                 latency += weight * self.links[i][j][0]
@@ -277,7 +277,7 @@ class Problem:
         return (latency / pairs, per_byte / pairs) if pairs else (0.0, 0.0)
 
     def mean_transfer(self, size: float) -> float:
-        """Return the mean seconds to move bytes over all ordered pairs of unlike processors."""
+        """Return the mean seconds to move ``size`` bytes over all ordered pairs of different processors."""
         latency, per_byte = self.mean_link()
         return latency + size * per_byte
 

@@ -1,8 +1,8 @@
-"""The one protocol of all schedulers: a policy maps a view to decisions.
+"""The common protocol of all schedulers: a policy maps a view to decisions.
 
 A policy is a :class:`~simmodel.scheduling.policy_base.Policy`, any object with ``decide(view)``, or a function of a
-view. It returns decisions or yields them. When it yields, each decision is applied before the policy goes on, so that
-it sees the effect.
+view. It returns or yields decisions. A yielded decision is applied before the policy continues, which then sees its
+effect.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ __all__ = [
 
 
 class Start(NamedTuple):
-    """Start waiting work at a place, now; a place that queues takes it into its queue.
+    """Start waiting work on a place now; a place with a queue queues it.
 
-    ``allocation`` is for places with identified nodes: the very nodes to use (as ``place.allocate`` returns them).
+    ``allocation``: the nodes to use on a place with identified nodes (from ``place.allocate``).
     """
 
     work: Any
@@ -45,7 +45,7 @@ class Start(NamedTuple):
 
 
 class Preempt(NamedTuple):
-    """Stop running work: it goes back to the queue, to start again (``requeue``) or to go on (``suspend``)."""
+    """Preempt running work: it returns to the queue, to start again (``requeue``) or to continue (``suspend``)."""
 
     work: Any
     mode: Literal["requeue", "suspend"] = "requeue"
@@ -53,7 +53,7 @@ class Preempt(NamedTuple):
 
 
 class Reserve(NamedTuple):
-    """Promise that work starts at a place at an instant (s): recorded, and the scheduler wakes then."""
+    """Promise work a start on a place at an instant (s): recorded, and the scheduler wakes then."""
 
     work: Any
     place: Any
@@ -62,7 +62,7 @@ class Reserve(NamedTuple):
 
 
 class WakeAt(NamedTuple):
-    """Ask for a decision at an instant (s), even if nothing else happens then."""
+    """Request a decision at an instant (s), even if nothing else happens then."""
 
     at: float
     reason: str | None = None
@@ -72,7 +72,7 @@ Decision = Start | Preempt | Reserve | WakeAt
 
 
 class Estimate(NamedTuple):
-    """What starting work at a place is expected to bring, in seconds: the start is an instant, the rest are durations.
+    """The expected course of work on a place: start (an instant), setup, transfer and run (durations), in seconds.
 
     >>> Estimate(start=100.0, setup=1.0, transfer=2.0, run=10.0).finish
     113.0
@@ -90,8 +90,10 @@ class Estimate(NamedTuple):
 
 
 class Load(NamedTuple):
-    """How loaded a place is: processors free, pieces of work that wait, and expected work in units of 2^-20 processor
-    seconds: whole numbers, which add up alike in every order. Work past its expected end counts zero.
+    """The load of a place: free processors, waiting pieces of work, and expected queued and running work.
+
+    Work is in units of 2^-20 processor seconds, as integers whose sums do not depend on the order. Work past its
+    expected end counts zero.
     """
 
     free: int
@@ -101,7 +103,7 @@ class Load(NamedTuple):
 
     @property
     def backlog(self) -> float:
-        """Processor seconds that what runs and waits is still expected to take.
+        """The expected remaining work of running and waiting work, in processor seconds.
 
         >>> Load(free=2, queued=1, queued_work=3 * 2**20, running_work=2**20).backlog
         4.0
@@ -110,7 +112,7 @@ class Load(NamedTuple):
 
 
 def work_units(processors: int, seconds: float) -> int:
-    """Return work in units of 2^-20 processor seconds; what is past its end, or lasts for ever, counts zero.
+    """Return work in units of 2^-20 processor seconds; zero if the seconds are <= 0 or infinite.
 
     >>> work_units(2, 1.5) == 3 * 2**20
     True
@@ -122,37 +124,37 @@ def work_units(processors: int, seconds: float) -> int:
 class Place(Protocol):
     """Anything that takes work: a pool of nodes, a processor, a system under a broker.
 
-    Each takes work of its own: pools and systems jobs, processors tasks. The questions are pure.
+    Pools and systems take jobs, processors take tasks. Its methods change nothing.
     """
 
     @property
     def name(self) -> str:
-        """What reports call it; no two places of a scheduler have one name."""
+        """Its name, unique among the places of a scheduler."""
         ...
 
     @property
     def capacity(self) -> float:
-        """Processors in all."""
+        """Processors in total."""
         ...
 
     @property
     def free(self) -> float:
-        """Processors free now; negative while what is down is still in use."""
+        """Processors free now; negative while down processors are still in use."""
         ...
 
     @property
     def queues(self) -> bool:
-        """Whether it takes work that does not fit now, into a queue of its own."""
+        """Whether it has its own queue, for work that does not fit now."""
         ...
 
     @property
     def version(self) -> int:
-        """A number that changes with what a pool has free, or a system has free and waiting."""
+        """A number that changes with the free capacity of a pool, or with the free capacity and queue of a system."""
         ...
 
     @property
     def backlog(self) -> float:
-        """Processor seconds that what it has is still expected to take."""
+        """The expected remaining work of its running and waiting work, in processor seconds."""
         ...
 
     def can_run(self, work: Any, /) -> bool:
@@ -160,7 +162,7 @@ class Place(Protocol):
         ...
 
     def why_not(self, work: Any, /) -> str | None:
-        """Say why it could never run the work, or ``None``."""
+        """Return why it could never run the work, or ``None``."""
         ...
 
     def fits(self, work: Any, /) -> bool:
@@ -169,10 +171,10 @@ class Place(Protocol):
 
 
 class OrderLike(Protocol):
-    """An order of waiting work: a key, lower first; ties go by submission.
+    """An order of waiting work by a key, lower first; ties go by submission.
 
-    ``changes`` says that the key changes while work waits; it is then called as ``key(job, now)``, and ``scores(now,
-    columns)`` may give the keys of all jobs at once (see :class:`simmodel.scheduling.column_index.ColumnIndex`).
+    If the key ``changes`` while work waits, it is called as ``key(job, now)``, and ``scores(now, columns)`` may return
+    the keys of all jobs at once (see :class:`simmodel.scheduling.column_index.ColumnIndex`).
     """
 
     @property
@@ -187,7 +189,7 @@ class OrderLike(Protocol):
 
 
 class View:
-    """What a policy may see: live, read-only, nothing copied.
+    """A policy's view of a system: live and read-only, nothing is copied.
 
     Attributes
     ----------
@@ -196,17 +198,17 @@ class View:
     waiting
         the waiting work in order of arrival; see :class:`simmodel.scheduling.waiting.WaitingQueue`
     places
-        where work can start
+        the places on which work can start
     rng
         the random stream of the policy
     usage
-        processor seconds that users have consumed (see :class:`simmodel.scheduling.usage.Usage`)
+        the processor seconds consumed by users (see :class:`simmodel.scheduling.usage.Usage`)
     estimator
-        ``estimator(view, work, place) -> Estimate``, which belongs to the system
+        the system's ``estimator(view, work, place) -> Estimate``, if any
     simulate
-        simulation of a future, handed in from above where there is one
+        the simulation of a future, if the run provides it
     problem
-        ``problem(tasks) -> Problem``: what planners plan, where the system has it
+        ``problem(tasks) -> Problem``, the input of planners, if the system provides it
     """
 
     __slots__ = ("_rng", "env", "estimator", "places", "problem", "simulate", "usage", "waiting")
@@ -234,12 +236,12 @@ class View:
 
     @property
     def running(self) -> list[Run]:
-        """What runs, ordered by expected end: each with work, place, started, expected_end."""
+        """The running work, ordered by expected end: each with work, place, started, expected_end."""
         runs = [entry for place in self.places for entry in place.running.entries()]
         return [entry[3] for entry in (runs if len(self.places) == 1 else sorted(runs, key=lambda e: e[:2]))]
 
     def estimate(self, work: LiveJob | LiveTask, place: Place) -> Estimate:
-        """Return what starting the work at the place is expected to bring, from what a scheduler can know."""
+        """Return the expected course of the work on the place, from the information of a scheduler."""
         if self.estimator is None:
-            raise LookupError(f"this system has no estimator; none can say when {work} would start on {place}")
+            raise LookupError(f"cannot estimate {work} on {place}: the system has no estimator")
         return self.estimator(self, work, place)

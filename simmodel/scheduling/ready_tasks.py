@@ -1,4 +1,4 @@
-"""The tasks of a machine that no decision has placed yet."""
+"""The tasks of a machine that have no place yet."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ __all__ = ["ReadyTasks"]
 
 
 class ReadyTasks:
-    """Tasks without a place, in the order in which they came.
+    """Tasks without a place, in order of arrival.
 
-    A cursor over it is live: what gets a place drops out, each remaining task comes once, and what comes while it runs
-    comes with the next decision. Nothing is moved when a task gets its place: the list is swept once most of it has.
+    Iteration is live: it returns each task once, skips those placed meanwhile, and leaves those that arrive meanwhile
+    to the next decision. Placing a task moves nothing: the list is swept once most of its tasks have places.
 
     Attributes
     ----------
     new
-        number of tasks that came since the last decision
+        the number of tasks that arrived since the last decision
     """
 
     __slots__ = ("_count", "_first", "_tasks", "new")
 
     def __init__(self) -> None:
         self._tasks: list[LiveTask] = []
-        self._first = 0  # everything before has a place
+        self._first = 0  # all tasks before it have places
         self._count = 0
         self.new = 0
 
@@ -48,42 +48,44 @@ class ReadyTasks:
                 yield task
 
     def at(self, place: Place) -> NoReturn:
-        """Refuse a policy for places that start work at once; raises :class:`~simmodel.errors.InputError`."""
+        """Refuse a policy for jobs, which asks for a place's queue; raises :class:`~simmodel.errors.InputError`."""
         raise InputError(
-            f"a policy that places tasks (hrr, heft ...) expected, found one for queues of jobs: {place.name} has none"
+            f"must be a policy for tasks, such as heft, got one that starts jobs from queues: {place.name} has no such "
+            f"queue",
+            place="policy",
         )
 
     def add(self, task: LiveTask) -> None:
-        """Take a task in."""
+        """Add a task."""
         self._tasks.append(task)
         self._count += 1
         self.new += 1
 
     def again(self, task: LiveTask) -> None:
-        """Take a task in that had got a place and has none now."""
+        """Add a task that has lost its place."""
         self._tasks = [each for each in self._tasks[self._first :] if each is not task]
         self._first = 0
         self.add(task)
 
     def remove(self, task: LiveTask) -> None:
-        """Take a task out that will have no place."""
+        """Remove a task without a place."""
         self._tasks = [each for each in self._tasks[self._first :] if each is not task]
         self._first = 0
         self._count -= 1
         self.new = min(self.new, self._count)
 
     def extend(self, tasks: list[LiveTask]) -> None:
-        """Take tasks in, in this order."""
+        """Add tasks in this order."""
         self._tasks += tasks
         self._count += len(tasks)
         self.new += len(tasks)
 
     def placed(self) -> None:
-        """One of the tasks has got a place."""
+        """Note that a task got a place."""
         self._count -= 1
 
     def forget_new(self) -> None:
-        """The decision about what came is over."""
+        """Reset the count of new tasks after a decision."""
         self.new = 0
         tasks = self._tasks
         if not self._count:

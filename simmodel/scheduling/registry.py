@@ -1,7 +1,7 @@
-"""Policies by name: the package's own, those that other packages offer as entry points, and those registered.
+"""Policies by name: built-in policies, entry points of other packages, and registered policies.
 
-One name means the same policy for every system. A name may have parameters: ``share(0.6)``, ``sgs-t(ties=home)``,
-``portfolio(sjf+easy, fcfs+easy, interval=60)``; ``ORDER+POLICY``, such as ``sjf+easy``, gives a policy its order.
+A name means the same policy for every system. It may have parameters: ``share(0.6)``, ``sgs-t(ties=home)``,
+``portfolio(sjf+easy, fcfs+easy, interval=60)``; ``ORDER+POLICY``, such as ``sjf+easy``, sets the order of a policy.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ if TYPE_CHECKING:
 __all__ = ["PolicyLike", "label", "policy", "policy_names", "register_policy", "split_names", "unknown", "unused"]
 
 PolicyLike: TypeAlias = "str | Policy | type[Policy] | Callable[[View], Iterable[Decision] | None] | HasDecide"
-"""What users give for a policy: a name, a policy, its class, a function of a view, or an object with ``decide``."""
+"""A policy as users pass it: a name, a policy, its class, a function of a view, or an object with ``decide``."""
 
 if TYPE_CHECKING:
     from typing import Protocol
 
     class HasDecide(Protocol):
-        """An object that decides."""
+        """An object with a ``decide`` method."""
 
         def decide(self, view: View, /) -> Iterable[Decision] | None:
             """Return or yield decisions."""
             ...
 
 
-_EXPECTED = "a policy with decide(view), a function of a view, or a name expected"
+_EXPECTED = "must be a policy name, an object with decide(view), or a function of a view"
 
 
 class _Entry(NamedTuple):
-    source: str | Callable[..., Any]  # "module:name" or "module:name(parameters)", or what makes the policy
+    source: str | Callable[..., Any]  # "module:name" or "module:name(parameters)", or a factory
     line: str
-    decides: Decides | None = None  # None: what the class says
+    decides: Decides | None = None  # None: as the class declares
 
 
 _ENTRIES: dict[str, _Entry] = {name: _Entry(source, line) for name, (source, line) in BUILT_IN.items()}
@@ -52,34 +52,34 @@ _ENTRIES: dict[str, _Entry] = {name: _Entry(source, line) for name, (source, lin
 def register_policy(
     name: str, factory: Callable[..., Any] | str, description: str, decides: Decides = "anything"
 ) -> None:
-    """Make a policy known by a name.
+    """Register a policy under a name.
 
     Parameters
     ----------
     name
-        the name; parameters in brackets behind it are handed to ``factory``
+        the name; parameters in parentheses after it are passed to ``factory``
     factory
         returns a new policy, such as its class; or ``"module:Class"``; or a policy that is a function of ``view`` alone
     description
         one line
     decides
-        what it decides (see :class:`~simmodel.scheduling.policy_base.Policy`)
+        its kind of decision (see :class:`~simmodel.scheduling.policy_base.Policy`)
 
     Raises
     ------
     InputError
-        the name is no word, or ``decides`` is none of the possible values
+        the name has other characters than letters, digits, ``_``, ``.`` and ``-``, or ``decides`` is unknown
     """
     if decides not in (kinds := Decides.__args__):  # type: ignore[attr-defined]
-        raise InputError(f"decides {' or '.join(map(repr, kinds))} expected, found {decides!r}")
+        raise InputError(f"must be {' or '.join(map(repr, kinds))}, got {decides!r}", place="decides")
     if not re.fullmatch(r"[\w.-]+", name):
-        raise InputError(f"a name of letters, digits, - and . expected, found {name!r}")
+        raise InputError(f"must consist of letters, digits, '_', '.' and '-', got {name!r}", place="name")
     _ENTRIES[name] = _Entry(factory, description, decides)
 
 
 @cache
 def _offered() -> tuple[EntryPoint, ...]:
-    """Return what other packages offer: looked up once in a process, for it takes milliseconds."""
+    """Return the entry points of other packages, looked up once per process: it takes milliseconds."""
     return tuple(entry_points(group="simmodel.policies"))
 
 
@@ -95,9 +95,9 @@ def _of_entry_point(entry: EntryPoint) -> Callable[..., Any]:
 
 
 def policy_names(decides: Decides | None = None) -> dict[str, str]:
-    """Return the names of all policies with a line about each, or of those that can decide about ``"jobs"`` and so on.
+    """Return the names and descriptions of all policies, or of those for one kind of decision such as ``"jobs"``.
 
-    Those that choose among any places with queues are among those for ``"tasks"`` and for ``"systems"``.
+    Policies for ``"places"`` count for ``"tasks"`` and for ``"systems"`` too.
 
     >>> "easy" in policy_names("jobs"), "heft" in policy_names("jobs"), "sgs-t" in policy_names("systems")
     (True, False, True)
@@ -113,19 +113,19 @@ def _kind_of(entry: _Entry) -> Decides:
     return found.decides
 
 
-# ---------------------------------------------------------------------- what users give
+# ---------------------------------------------------------------------- policies as users pass them
 
 
 def policy(given: PolicyLike) -> Policy:
-    """Return the policy that is given: a name, a policy, a class, a function of a view, or an object with ``decide``.
+    """Return the policy of a name, a policy, a class, a function of a view, or an object with ``decide``.
 
-    Besides the names that ``policy_names()`` lists there are a name with parameters, ``ORDER+NAME``, and
-    ``module:name`` of a custom policy.
+    A name is one of ``policy_names()``, also with parameters or as ``ORDER+NAME``, or ``module:name`` of a custom
+    policy.
 
     Raises
     ------
     InputError
-        the name is unknown, its parameters are wrong, or what is given is no policy
+        an unknown name, invalid parameters, or an object of another type
 
     >>> policy("sjf+easy").name, policy("share(0.6)").p
     ('sjf+easy', 0.6)
@@ -140,19 +140,19 @@ def policy(given: PolicyLike) -> Policy:
         return DecidingObject(given)
     if callable(given):
         return FunctionPolicy(given)
-    raise InputError(f"{_EXPECTED}, found {given!r}")
+    raise InputError(f"{_EXPECTED}, got {given!r}", place="policy")
 
 
 def unused(given: PolicyLike) -> str | Policy:
-    """Return what is given with nothing remembered, so that a run does not see what another one left.
+    """Return the policy without state, so that no run sees the state of another one.
 
-    A name stays a name, of which each system makes a policy of its own. Raises as :func:`policy`.
+    A name is returned unchanged: each system makes its own policy of it. Raises as :func:`policy`.
     """
     return given if isinstance(given, str) else policy(given).fresh()
 
 
 def label(given: PolicyLike | None) -> str:
-    """Return what tables call a policy that users give: a name as it is written.
+    """Return the name of a policy for tables; a name given as text is unchanged.
 
     >>> label("easy"), label(policy("sjf+easy")), label(None)
     ('easy', 'sjf+easy', 'as it is')
@@ -166,7 +166,7 @@ def label(given: PolicyLike | None) -> str:
 
 
 def split_names(text: str) -> list[str]:
-    """Return the names in a text with commas between them; a comma inside brackets belongs to its name.
+    """Split a text of names at its commas, except those in parentheses.
 
     >>> split_names("easy, portfolio(sjf+easy, wfp+easy)")
     ['easy', 'portfolio(sjf+easy, wfp+easy)']
@@ -175,7 +175,7 @@ def split_names(text: str) -> list[str]:
 
 
 def _split(text: str, sign: str) -> list[str]:
-    """Split a text at a sign outside brackets."""
+    """Split a text at a character outside parentheses."""
     parts, depth = [""], 0
     for each in text:
         depth += (each == "(") - (each == ")")
@@ -200,16 +200,16 @@ def _make(text: str, whole: str, **more: str) -> Policy:
     name, bracket, given = text.strip().partition("(")
     name = name.strip()
     if bracket and not given.endswith(")"):
-        raise InputError(f"policy {whole!r}: ')' expected at its end")
+        raise InputError("missing ')' at the end", place=f"policy {whole!r}")
     values, options = _parameters(given[:-1]) if bracket else ([], {})
-    known = _ENTRIES if name in _ENTRIES else _known()  # what other packages offer is looked up if need be
+    known = _ENTRIES if name in _ENTRIES else _known()  # entry points are looked up only if necessary
     first, colon, second = name.partition(":")
     if colon:
         if first in known:
-            raise InputError(f"policy {whole!r}: parameters stand in brackets, {first}({second})")
+            raise InputError(f"parameters must be in parentheses: {first}({second})", place=f"policy {whole!r}")
         source = _load(name)
         if not callable(getattr(source, "decide", source)):
-            raise InputError(f"policy {name!r}: {_EXPECTED}, found {source!r}")
+            raise InputError(f"{_EXPECTED}, got {source!r}", place=f"policy {name!r}")
         makes = isinstance(source, type)
     elif name in known:
         source = known[name].source
@@ -223,7 +223,7 @@ def _make(text: str, whole: str, **more: str) -> Policy:
     if makes:
         return policy(_made(name, source, values, options))
     if values or options:
-        raise InputError(f"policy {name!r} takes no parameters, found {', '.join([*values, *options])}")
+        raise InputError(f"takes no parameters, got {', '.join([*values, *options])}", place=f"policy {name!r}")
     return policy(source)
 
 
@@ -233,7 +233,7 @@ def _takes_view(source: Callable[..., Any]) -> bool:
 
 
 def _parameters(text: str) -> tuple[list[str], dict[str, str]]:
-    """Return the values and the named values of ``a, b, key=c``."""
+    """Return the positional and the named values of ``a, b, key=c``."""
     values: list[str] = []
     options: dict[str, str] = {}
     for part in split_names(text):
@@ -246,7 +246,7 @@ def _parameters(text: str) -> tuple[list[str], dict[str, str]]:
 
 
 def _made(name: str, source: Callable[..., Any], values: Sequence[str], options: dict[str, str]) -> Any:
-    """Return what a class or a factory makes of parameters."""
+    """Call a class or a factory with parameters, which are checked."""
     if isinstance(source, type) and issubclass(source, Policy) and source.of.__func__ is not Policy.of.__func__:  # type: ignore[attr-defined]
         source = source.of
     given, named = [value_of(each) for each in values], {key: value_of(each) for key, each in options.items()}
@@ -258,16 +258,18 @@ def _made(name: str, source: Callable[..., Any], values: Sequence[str], options:
     try:
         signature.bind(*given, **named)
     except TypeError as error:
-        raise InputError(f"policy {name!r}: {error}") from None
+        raise InputError(str(error), place=f"policy {name!r}") from None
     return source(*given, **named)
 
 
 def _load(name: str) -> Any:
-    """Return what ``module:name`` names."""
+    """Import ``module:name``."""
     module, _, attribute = name.partition(":")
     try:
         return getattr(import_module(module), attribute)
     except (ImportError, AttributeError) as error:
-        raise InputError(f"policy {name!r}: {error}") from None
-    except Exception as error:  # whatever the module does when it is read
-        raise InputError(f"policy {name!r}: {module!r} cannot be imported: {type(error).__name__}: {error}") from error
+        raise InputError(str(error), place=f"policy {name!r}") from None
+    except Exception as error:  # any error while the module is executed
+        raise InputError(
+            f"cannot import {module!r}: {type(error).__name__}: {error}", place=f"policy {name!r}"
+        ) from error

@@ -1,6 +1,6 @@
-"""The scheduler: it wakes, asks the policy, checks each decision and has the system carry it out.
+"""The scheduler: it wakes, asks the policy, checks each decision and has the system apply it.
 
-A scheduler can also be answered from outside (:attr:`Scheduler.external`): by a learning agent, a twin, a debugger.
+Decisions can also come from outside (:attr:`Scheduler.external`): from a learning agent, a twin or a debugger.
 """
 
 from __future__ import annotations
@@ -22,50 +22,50 @@ if TYPE_CHECKING:
 
 __all__ = ["Executive", "Handler", "Preempts", "Scheduler", "handle_preempt"]
 
-_NOT_STARTED = ("waiting", "blocked")  # where a place queues, what is still blocked may be handed to it too
+_NOT_STARTED = ("waiting", "blocked")  # a place with a queue also takes blocked work
 
 Work = TypeVar("Work", bound="LiveJob | LiveTask", contravariant=True)
 At = TypeVar("At", bound="Place", contravariant=True)
-"""The work and the places of one who carries decisions out."""
+"""The work and the places of an executive."""
 
 Handler = Callable[[Any], str | None]
-"""Carries a decision out, or changes nothing and says why it cannot."""
+"""Applies a decision, or changes nothing and returns why it cannot."""
 
 
 class Executive(Protocol[Work, At]):
-    """What carries decisions out: a cluster, a machine, a broker."""
+    """A system that applies decisions: a cluster, a machine, a broker."""
 
     @property
     def handlers(self) -> Mapping[type, Handler]:
-        """What carries out each type of decision beside ``Start``, ``Reserve`` and ``WakeAt``.
+        """The handler of each type of decision except ``Start``, ``Reserve`` and ``WakeAt``.
 
-        A function takes the decision, carries it out and returns ``None``; where that cannot be done it changes nothing
-        and returns the reason, which becomes a :class:`~simmodel.errors.PolicyError`.
+        A handler applies the decision and returns ``None``; if that is impossible, it changes nothing and returns the
+        reason, which becomes a :class:`~simmodel.errors.PolicyError`.
         """
         ...
 
     def start(self, job: Work, place: At, allocation: Any = None, /) -> None:
-        """Start waiting work at a place; the scheduler has checked that it can."""
+        """Start waiting work on a place; the scheduler has checked that this is possible."""
         ...
 
 
 class Preempts(Protocol[Work]):
-    """A system that can stop running work."""
+    """A system that can preempt running work."""
 
     def why_not_preempt(self, job: Work, mode: str, /) -> str | None:
-        """Say why running work cannot be stopped so, or ``None``."""
+        """Return why running work cannot be preempted in this mode, or ``None``."""
         ...
 
     def preempt(self, job: Work, mode: str, /) -> None:
-        """Stop running work."""
+        """Preempt running work."""
         ...
 
 
 def handle_preempt(system: Preempts[Work], decision: Preempt) -> str | None:
-    """Stop running work, or say why it cannot be stopped: an entry of :attr:`Executive.handlers`."""
+    """Preempt running work, or return why this is impossible: the handler of ``Preempt``."""
     job = decision.work
     if getattr(job, "state", None) != "running":
-        return f"running work expected, found {job!r}"
+        return f"cannot preempt {job!r}: it is not running"
     reason = system.why_not_preempt(job, decision.mode)
     if reason is None:
         system.preempt(job, decision.mode)
@@ -81,19 +81,19 @@ _DECIDES = {
 
 
 def asked_by(view: View) -> tuple[Decides, ...]:
-    """Return what a policy may decide for a system of this view."""
+    """Return the kinds of decision that the system of a view asks for."""
     if not all(place.queues for place in view.places):
         return ("jobs",)
     return ("places", "systems" if view.problem is None else "tasks")
 
 
 def check_decides(policy: Policy, asked: tuple[Decides, ...], name: str) -> None:
-    """Refuse a policy that decides something else than a system asks.
+    """Refuse a policy for another kind of decision than the system asks for.
 
     Raises
     ------
     InputError
-        the policy is for another kind of system
+        the policy is for another kind of decision
     """
     if policy.decides != "anything" and policy.decides not in asked:
         raise InputError(
@@ -109,34 +109,34 @@ class Scheduler:
     env
         the environment
     policy
-        what :func:`~simmodel.scheduling.registry.policy` takes: a name, a policy, a function of a view ...
+        any argument of :func:`~simmodel.scheduling.registry.policy`: a name, a policy, a function of a view, ...
     view
-        what the policy sees
+        the policy's view
     executive
-        what carries out what was decided
+        the system that applies the decisions
     name
-        what errors and records call it
+        its name in errors and records
     rank
-        its turn among schedulers that share an instant: broker 0, cluster 1, machine 2
+        its rank among schedulers that decide at the same instant: broker 0, cluster 1, machine 2
     by_event
         whether it decides inside each submission and each end (``decide_on="event"``)
 
     Attributes
     ----------
     policy, known_as
-        the policy; the name that it was given by, ``None``: it was given as an object
-    carries
-        what carries out each type of decision; a new type gets its function here, or in the system's ``carries``
+        the policy; the name by which it was passed, or ``None`` if it was passed as an object
+    handlers
+        the handler of each type of decision; register the handler of a new type here, or in the system's ``handlers``
     question
         the view while a decision is awaited from outside, else ``None``
     asked_for
-        whether the policy is to be asked even if nothing waits
+        whether to ask the policy even if nothing waits
     alarms
-        by instant (s): when the scheduler will wake
+        the planned wake-ups, by instant (s)
     seconds, calls, slowest, decisions
-        wall-clock time spent inside the policy in all, how often it was asked, the longest (s), what it decided
+        wall-clock seconds inside the policy in total, number of calls, longest call (s), number of decisions
 
-    Answered from outside, ``fcfs`` as a loop:
+    ``fcfs`` from outside, as a loop:
 
     >>> from simmodel import Environment
     >>> from simmodel import Cluster
@@ -187,8 +187,8 @@ class Scheduler:
         self._by_event = by_event
         self._external = False
         self.question: View | None = None
-        self._answered = (0.0, 0)  # the open question: seconds and decisions so far
-        self._nothing_waited = False  # when it was opened
+        self._answered = (0.0, 0)  # of the open question: seconds and decisions so far
+        self._nothing_waited = False  # when the question was opened
         self.asked_for = False
         self._deciding = False
         self.alarms: dict[float, Call] = {}
@@ -203,16 +203,16 @@ class Scheduler:
 
     @property
     def policy_name(self) -> str:
-        """What errors and results call the policy."""
+        """The name of the policy in errors and results."""
         return self.policy.name
 
     @property
     def due(self) -> bool:
-        """Whether a decision is to be made at this instant, or is being made."""
+        """Whether a decision is due at this instant, or in progress."""
         return self._deciding or self.wake.armed or self.question is not None
 
     def timing(self) -> dict[str, float]:
-        """Return how often the policy was asked, and the seconds inside it: in all, mean, least and most."""
+        """Return the number of calls of the policy, and the wall-clock seconds inside it: total, mean, min and max."""
         return {
             "count": self.calls,
             "seconds": self.seconds,
@@ -226,8 +226,8 @@ class Scheduler:
         self._promised = self.env.hooks("job_promised")
 
     def decide(self) -> None:
-        """Ask the policy now, and apply what it decides; nothing waits and nobody asked: nothing happens."""
-        if self._deciding:  # a decision brought the next one about
+        """Ask the policy now and apply its decisions; no effect if nothing waits, unless a decision was requested."""
+        if self._deciding:  # triggered by one of its own decisions
             self.wake()
             return
         waiting = self.view.waiting
@@ -253,7 +253,7 @@ class Scheduler:
                     spent += clock() - begin
                     count += 1
                     if type(decision) is Start:
-                        # What nearly all decisions are, inlined from _carry_start.
+                        # _carry_start, inlined: nearly all decisions are starts.
                         job, place, _, allocation = decision
                         if (
                             job.state == "waiting"
@@ -286,19 +286,19 @@ class Scheduler:
         for hook in self._decided:
             hook(self, spent, count)
 
-    # ------------------------------------------------------------------ answers from outside
+    # ------------------------------------------------------------------ decisions from outside
 
     @property
     def external(self) -> bool:
-        """Whether decisions come from outside: instead of asking the policy, the scheduler has ``env.run()`` return.
+        """Whether decisions come from outside: instead of asking the policy, the scheduler makes ``env.run()`` return.
 
-        The question is then open: ``question`` is the view, and decisions are given to :meth:`apply` or left to
-        :meth:`ask`, until :meth:`close`. A question that is still open at the next one is closed by it.
+        A question is then open: ``question`` is the view; pass decisions to :meth:`apply`, or have the policy make them
+        with :meth:`ask`, until :meth:`close`. The next question closes one that is still open.
 
         Raises
         ------
         InputError
-            where it is set for a scheduler that decides inside submissions and ends (``decide_on="event"``)
+            set for a scheduler that decides inside submissions and ends (``decide_on="event"``)
         """
         return self._external
 
@@ -306,7 +306,8 @@ class Scheduler:
     def external(self, value: bool) -> None:
         if value and self._by_event:
             raise InputError(
-                f"{self.name}: with decide_on='event' decisions fall inside submissions and cannot be made from outside"
+                "cannot decide from outside with decide_on='event': decisions are made inside submissions",
+                place=self.name,
             )
         if not value and self.question is not None:
             self.close()
@@ -321,7 +322,7 @@ class Scheduler:
         self.env.leave()
 
     def apply(self, decisions: Iterable[Decision] | None) -> int:
-        """Carry decisions out, each at once and with the scheduler's checks; return their number.
+        """Check and apply decisions one by one; return their number.
 
         May be called several times while a question is open.
 
@@ -330,7 +331,7 @@ class Scheduler:
         InputError
             no question is open
         PolicyError
-            a decision cannot be carried out; those before it have been, and the question stays open
+            a decision cannot be applied; those before it were, and the question remains open
         """
         if self.question is None:
             raise InputError(f"{self.name}: no decision is awaited")
@@ -357,7 +358,7 @@ class Scheduler:
         return count - before
 
     def ask(self) -> int:
-        """Have the scheduler's own policy answer the open question; return the number of its decisions.
+        """Have the scheduler's policy answer the open question; return the number of its decisions.
 
         Raises as :meth:`apply`.
         """
@@ -370,7 +371,7 @@ class Scheduler:
         return self.apply(decisions)
 
     def close(self) -> None:
-        """Close the open question, if there is one: what waits still waits, and ``env.run()`` goes on."""
+        """Close the open question, if any: waiting work keeps waiting, and ``env.run()`` continues."""
         if self.question is None:
             return
         self.question = None
@@ -394,11 +395,11 @@ class Scheduler:
         return PolicyError(message, self.policy_name, work, where, float(self.env.now))
 
     def _carry(self, decision: Any) -> None:
-        """Have a decision carried out, or say what is wrong with it."""
+        """Apply a decision, or raise the reason why this is impossible."""
         carry = self.handlers.get(type(decision))
         if carry is None:
             names = ", ".join(each.__name__ for each in self.handlers)
-            raise self._error(f"a decision ({names}) expected, found {decision!r}")
+            raise self._error(f"decisions must be {names}, got {decision!r}")
         reason = carry(decision)
         if reason is not None:
             work = getattr(decision, "work", None)
@@ -417,24 +418,24 @@ class Scheduler:
 
     def _why_not_start(self, job: LiveJob, place: Place) -> str:
         if place not in self.view.places:
-            return f"a place of this scheduler expected ({', '.join(each.name for each in self.view.places)})"
+            return f"the place must be one of this scheduler ({', '.join(each.name for each in self.view.places)})"
         expected = _NOT_STARTED if place.queues else _NOT_STARTED[:1]
         if getattr(job, "state", None) not in expected:
-            return f"{' or '.join(expected)} work expected, found {job!r}"
+            return f"cannot start {job!r}: it is not {' or '.join(expected)}"
         reason = place.why_not(job)
         if reason is not None:
             return f"the place can never run it: {reason}"
         if job.place is not place:
             return f"the job waits for {job.place.name}"
         return (
-            f"{job.processors} processors and {job.requested:g} s requested do not fit: "
+            f"does not fit: {job.processors} processors and {job.requested:g} s requested, "
             f"{place.free} of {place.capacity} are free"
         )
 
     def _carry_reserve(self, decision: Reserve) -> str | None:
         job, place, at, _ = decision
         if at < self.env.now:
-            return f"a promise for a time to come expected, found {at:g}"
+            return f"a promised start must be >= {self.env.now:g} s, got {at:g}"
         for hook in self._promised:
             hook(job, place, at)
         self.wake_at(at)
@@ -452,7 +453,7 @@ class Scheduler:
         self.wake()
 
     def wake_at(self, at: float) -> None:
-        """Decide at an instant (s) even if nothing else happens then; an instant that is past is ignored."""
+        """Decide at an instant (s) even if nothing else happens then; a past instant is ignored."""
         now = self.env._now
         if at <= now or at in self.alarms or at == float("inf"):
             return
@@ -463,7 +464,7 @@ class Scheduler:
         self.alarms[at] = self.env.call_at(at, lambda: self._alarm(at))
 
     def to_come(self) -> list[ToCome]:
-        """List the alarms."""
+        """List the planned wake-ups."""
         return [call.to_come("alarm") for call in self.alarms.values()]
 
     def _alarm(self, at: float) -> None:

@@ -1,4 +1,4 @@
-"""What users have consumed, decaying with a half-life: the history behind fair share."""
+"""The decaying usage of users, the basis of fair share."""
 
 from __future__ import annotations
 
@@ -8,14 +8,19 @@ LN2 = 0.6931471805599453
 
 
 class Usage:
-    """Processor seconds of each user, halved every ``half_life`` seconds; integrated exactly at events.
+    """The processor seconds of each user, halved every ``half_life`` seconds; integrated exactly at events.
 
-    While a user holds ``p`` processors the usage u follows du/dt = p - u ln 2 / half_life.
+    While a user holds ``p`` processors, the usage u follows du/dt = p - u ln 2 / half_life.
 
     Parameters
     ----------
     half_life
-        seconds; infinite: nothing is forgotten
+        seconds; infinite: no decay
+
+    Raises
+    ------
+    ValueError
+        the half-life is not > 0
 
     >>> usage = Usage(half_life=10)
     >>> usage.change("ada", 4, now=0); usage.change("ada", -4, now=10)
@@ -27,12 +32,12 @@ class Usage:
 
     def __init__(self, half_life: float = float("inf")) -> None:
         if not half_life > 0:
-            raise ValueError(f"half_life > 0 s expected, found {half_life}")
+            raise ValueError(f"half_life: must be > 0 s, got {half_life!r}")
         self.half_life = half_life
         self.by_user: dict[int | str | None, tuple[float, float, float]] = {}  # usage, processors held, instant
 
     def change(self, user: int | str | None, processors: float, now: float) -> None:
-        """Note that the user holds so many processors more from now on (less, where negative)."""
+        """Note that the user holds ``processors`` more from now on (fewer if negative)."""
         held = self.by_user.get(user, (0.0, 0.0, now))[1]
         self.by_user[user] = (self.of(user, now), held + processors, now)
 
@@ -52,10 +57,10 @@ class Usage:
         return sum(self.of(user, now) for user in self.by_user)
 
     def share(self, user: int | str | None, now: float) -> float:
-        """Return the user's part of all usage, 0 to 1."""
+        """Return the user's share of the total usage, 0 to 1."""
         total = self.total(now)
         return self.of(user, now) / total if total > 0 else 0.0
 
     def users(self) -> list[int | str | None]:
-        """Return the users with any usage, in the order in which they came."""
+        """Return the users with any usage, in order of appearance."""
         return list(self.by_user)

@@ -1,7 +1,7 @@
-"""The waiting jobs of a place: in the order of arrival, and in any other order that a policy asks for.
+"""The waiting jobs of a place, in order of arrival and in any order that a policy requests.
 
-Nothing here is sorted at a decision unless its order changes with time; an index is kept from the first time a policy
-asks for it, and only then.
+An index is created when a policy first requests an order, and maintained from then on. Decisions sort nothing unless
+the order changes with time.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ Entry = tuple[Any, ...]  # (key, ..., submit, sequence number, job): comparisons
 
 
 class Index(Protocol):
-    """What a queue keeps informed."""
+    """An index of the jobs of a queue."""
 
     def add(self, job: LiveJob) -> None:
-        """Take a job in."""
+        """Add a job."""
         ...
 
     def remove(self, job: LiveJob) -> None:
-        """Take a job out."""
+        """Remove a job."""
         ...
 
 
 def _entry(job: LiveJob, key: Callable[[LiveJob], Any] | None) -> Entry:
-    """Return what the job is sorted by: its priority, the key, its submission."""
+    """Return the sort key of a job: its priority, the key, its submission."""
     if key is None:
         return (-job.priority, job.submit, job.seq, job)
     return (-job.priority, key(job), job.submit, job.seq, job)
 
 
 class SortedJobs:
-    """Waiting jobs sorted by a key that does not change while they wait, ties by submission.
+    """Waiting jobs sorted by a constant key, ties by submission.
 
-    Entries stand in blocks of at most 128, so that adding and removing cost about the square root of the queue.
+    Entries are in blocks of at most 128: adding and removing cost about the square root of the queue length.
     """
 
     __slots__ = ("_blocks", "_key", "_lasts")
@@ -54,14 +54,14 @@ class SortedJobs:
     def __init__(self, key: Callable[[LiveJob], Any] | None) -> None:
         self._key = key
         self._blocks: list[list[Entry]] = [[]]
-        self._lasts: list[Entry] = []  # of each block but the last one: its greatest entry
+        self._lasts: list[Entry] = []  # the greatest entry of each block except the last
 
     def add(self, job: LiveJob) -> None:
-        """Take a job in."""
+        """Add a job."""
         self.insert(_entry(job, self._key))
 
     def insert(self, entry: Entry) -> int:
-        """Take an entry in; return the number of its block."""
+        """Add an entry; return the index of its block."""
         lasts = self._lasts
         i = bisect_left(lasts, entry) if lasts else 0
         block = self._blocks[i]
@@ -74,18 +74,18 @@ class SortedJobs:
         return i
 
     def _split(self, i: int) -> None:
-        # A queue that grows at its end keeps full blocks; one that grows anywhere keeps halves.
+        # The last block is split at its end, so that a queue that grows at the end has full blocks; others in half.
         block = self._blocks[i]
         cut = len(block) - 1 if i == len(self._blocks) - 1 else len(block) // 2
         self._blocks[i : i + 1] = [block[:cut], block[cut:]]
         self._lasts.insert(i, block[cut - 1])
 
     def remove(self, job: LiveJob) -> None:
-        """Take a job out."""
+        """Remove a job."""
         self.discard(_entry(job, self._key))
 
     def discard(self, entry: Entry) -> int:
-        """Take an entry out; return the number of its block, inverted (``~i``) where the block went with it."""
+        """Remove an entry; return the index ``i`` of its block, or ``~i`` if the block became empty and is gone."""
         lasts = self._lasts
         i = bisect_left(lasts, entry) if lasts else 0
         block = self._blocks[i]
@@ -102,7 +102,7 @@ class SortedJobs:
         return block[0][-1] if block else None
 
     def __iter__(self) -> Iterator[LiveJob]:
-        """Iterate in order; what is started drops out, each remaining job comes once."""
+        """Iterate in order, each job once; jobs started meanwhile are skipped."""
         last: Entry | None = None
         while True:
             entry = self._after(last)
@@ -129,7 +129,7 @@ class SortedJobs:
 class _Lane(SortedJobs):
     """Waiting jobs of one size in queue order, with a lower bound of the requested times in each block.
 
-    Removing leaves the bounds as they are; a block that was looked through in vain gets its exact one.
+    Removal does not update the bounds; a block searched in vain gets its exact bound.
     """
 
     __slots__ = ("least", "mins")
@@ -160,7 +160,7 @@ class _Lane(SortedJobs):
         return i
 
     def first(self, limit: float) -> Entry | None:
-        """Return the first entry that requests at most ``limit`` seconds."""
+        """Return the first entry with a requested time of at most ``limit`` seconds, or ``None``."""
         for i, least in enumerate(self.mins):
             if least <= limit:
                 block = self._blocks[i]
@@ -173,11 +173,11 @@ class _Lane(SortedJobs):
 
 
 class Lanes:
-    """Waiting jobs in one lane for each number of processors: the index that backfilling asks.
+    """Waiting jobs in one lane per number of processors: the index for backfilling.
 
-    The first job in queue order that fits is found by looking at the first suitable one of each lane that is narrow
-    enough, so that the cost depends on the number of different sizes and hardly on how many wait. Jobs that come are
-    sorted in when the index is next asked: many have started by then.
+    The first fitting job in queue order is the first among the first suitable jobs of the narrow enough lanes, so the
+    cost depends on the number of different sizes and hardly on the queue length. New jobs are inserted at the next
+    question: many have started by then.
     """
 
     __slots__ = ("_entries", "_key", "_lanes", "_late", "_sizes")
@@ -185,16 +185,16 @@ class Lanes:
     def __init__(self, key: Callable[[LiveJob], Any] | None) -> None:
         self._key = key
         self._lanes: dict[int, _Lane] = {}
-        self._sizes: list[int] = []  # of lanes with jobs in them, ascending
-        self._entries: dict[LiveJob, Entry] = {}  # of the jobs that are sorted in
-        self._late: list[LiveJob] = []
+        self._sizes: list[int] = []  # of non-empty lanes, ascending
+        self._entries: dict[LiveJob, Entry] = {}  # of inserted jobs
+        self._late: list[LiveJob] = []  # not inserted yet
 
     def add(self, job: LiveJob) -> None:
-        """Take a job in."""
+        """Add a job."""
         self._late.append(job)
 
     def remove(self, job: LiveJob) -> None:
-        """Take a job out."""
+        """Remove a job."""
         entry = self._entries.pop(job, None)
         if entry is not None:
             lane = self._lanes[job.processors]
@@ -218,7 +218,7 @@ class Lanes:
 
     @property
     def narrowest(self) -> float:
-        """The least number of processors that any waiting job asks for; infinite where none waits."""
+        """The smallest number of processors requested by a waiting job; infinite if none waits."""
         if self._late:
             self._sort_in()
         return self._sizes[0] if self._sizes else INFINITY
@@ -244,7 +244,7 @@ class Lanes:
         return None if best is None else best[-1]
 
     def widest_fitting(self, free: int) -> LiveJob | None:
-        """Return the first job among those that leave the fewest processors free."""
+        """Return the first of the jobs that leave the fewest processors free, or ``None`` if none fits."""
         if self._late:
             self._sort_in()
         i = bisect_left(self._sizes, free + 1) - 1
@@ -252,18 +252,18 @@ class Lanes:
 
 
 class WaitingQueue:
-    """The jobs that wait for a place, in the order of arrival (priority classes are an affair of the orders).
+    """The jobs that wait for a place, in order of arrival; priorities count in the orders of :meth:`by` only.
 
-    Iterating gives a live cursor: what is started drops out, each remaining job comes once.
+    Iteration is live: it returns each job once and skips those started meanwhile.
 
     Attributes
     ----------
     new
-        the jobs that came since the last decision
+        the jobs that arrived since the last decision
     count
-        how many wait
+        the number of waiting jobs
     with_priorities
-        whether any had a priority so far: then the order of arrival is not the order of the queue
+        whether any job so far had a priority: then the queue order differs from the order of arrival
     """
 
     __slots__ = ("_env", "_first", "_indexes", "_last", "_updates", "count", "new", "with_priorities")
@@ -274,7 +274,7 @@ class WaitingQueue:
         self._last: LiveJob | None = None
         self.count = 0
         self._indexes: dict[tuple[str, OrderLike], Any] = {}
-        self._updates: list[Index] = []  # the indexes that are told of each coming and going
+        self._updates: list[Index] = []  # the indexes to keep up to date
         self.with_priorities = False
         self.new: list[LiveJob] = []
 
@@ -296,15 +296,15 @@ class WaitingQueue:
         return self._first
 
     def heads(self) -> list[LiveJob]:
-        """Return the job that arrived first, as a list of one or none (see :meth:`MergedQueues.heads`)."""
+        """Return the job that arrived first as a list, empty if none waits (see :meth:`MergedQueues.heads`)."""
         return [] if self._first is None else [self._first]
 
     def at(self, _place: Any) -> WaitingQueue:
-        """Return the jobs that wait for a place: of a scheduler with one place, all."""
+        """Return the jobs that wait for a place: all, since the scheduler has one place."""
         return self
 
     def add(self, job: LiveJob) -> None:
-        """Take a job in, at its place by (submit, sequence number): one that comes back goes where it was."""
+        """Add a job in order of (submit, sequence number), so that a returning job gets its old position."""
         job.state = "waiting"
         last = self._last
         if last is None:
@@ -323,7 +323,7 @@ class WaitingQueue:
             index.add(job)
 
     def forget_new(self) -> None:
-        """Start the next decision's list of new jobs."""
+        """Clear the list of new jobs after a decision."""
         self.new.clear()
 
     def _insert(self, job: LiveJob) -> None:
@@ -343,7 +343,7 @@ class WaitingQueue:
             after.earlier = job
 
     def _note_priorities(self) -> None:
-        """From the first job with a priority on, the order of arrival is not the order of the queue."""
+        """Note the first job with a priority: from now on the queue order differs from the order of arrival."""
         if not self.with_priorities:
             self.with_priorities = True
             for name, index in list(self._indexes.items()):
@@ -351,7 +351,7 @@ class WaitingQueue:
                     del self._indexes[name]
 
     def remove(self, job: LiveJob) -> None:
-        """Take a job out; the caller gives it its new state, and cursors that stand on it go on behind it."""
+        """Remove a job, whose new state the caller sets; iterations at this job continue after it."""
         before, after = job.earlier, job.later
         if before is None:
             self._first = after
@@ -368,10 +368,10 @@ class WaitingQueue:
     # ------------------------------------------------------------------ indexes
 
     def by(self, order: OrderLike) -> Any:
-        """Return the jobs in an order: ``head()`` is its first, iterating gives a live cursor.
+        """Return the jobs in an order: ``head()`` is the first, iteration is live.
 
-        An order whose key does not change while work waits is kept as an index from now on; one that changes with
-        time is evaluated when asked.
+        An order with a constant key is maintained as an index from now on; one that changes with time is evaluated on
+        demand.
         """
         found = self._indexes.get(("by", order))
         if found is None:
@@ -382,14 +382,14 @@ class WaitingQueue:
         return found
 
     def lanes(self, order: OrderLike) -> Any:
-        """Return the index that finds the first fitting job in an order (see :class:`Lanes`)."""
+        """Return the index for the first fitting job in an order (see :class:`Lanes`)."""
         found = self._indexes.get(("lanes", order))
         if found is None:
             found = self._keep("lanes", order, lambda: Lanes(order.key))
         return found
 
     def keep(self, index: Index) -> None:
-        """Tell an index of the jobs that wait, and from now on of those that come and go."""
+        """Fill an index with the waiting jobs, and keep it up to date from now on."""
         for job in self:
             index.add(job)
         self._updates.append(index)
@@ -397,7 +397,7 @@ class WaitingQueue:
     def _keep(self, kind: str, order: OrderLike, make: Callable[[], Any]) -> Any:
         if order.changes:
             for (_, other), index in self._indexes.items():
-                if other == order:  # one index by columns serves both questions
+                if other == order:  # one column index serves both purposes
                     self._indexes[kind, order] = index
                     return index
         if order.changes:
@@ -414,7 +414,7 @@ class WaitingQueue:
 
 
 class MergedQueues:
-    """The waiting jobs of all places of a scheduler, in the order of arrival; ``at(place)`` gives one's own."""
+    """The waiting jobs of all places of a scheduler, in order of arrival; ``at(place)`` returns those of one place."""
 
     __slots__ = ("_queues",)
 
@@ -426,16 +426,16 @@ class MergedQueues:
         return self._queues[place]
 
     def heads(self) -> list[LiveJob]:
-        """Return the job that arrived first at each place where any waits, in the order of the places."""
+        """Return the job that arrived first at each place, in the order of the places; none for an empty queue."""
         return [queue._first for queue in self._queues.values() if queue._first is not None]
 
     @property
     def new(self) -> list[LiveJob]:
-        """The jobs that came since the last decision."""
+        """The jobs that arrived since the last decision."""
         return [job for queue in self._queues.values() for job in queue.new]
 
     def forget_new(self) -> None:
-        """Start the next decision's list of new jobs."""
+        """Clear the list of new jobs after a decision."""
         for queue in self._queues.values():
             queue.new.clear()
 

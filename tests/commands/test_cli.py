@@ -207,8 +207,11 @@ WRONG = [
     (["lublin-265"], r"unknown workload 'lublin-265'; did you mean 'lublin-256'\?"),
     (["probe-4", "--policy", "esay"], r"unknown policy 'esay'; did you mean 'easy'\?"),
     (["probe-4", "--policy", "nowhere:mine"], r"policy 'nowhere:mine': No module named 'nowhere'"),
-    (["probe-4", "--policy", "os:path"], r"policy 'os:path': a policy with decide\(view\).* expected, found <module"),
-    (["probe-4", "--policy", ":mine"], r"policy ':mine': '' cannot be imported"),
+    (
+        ["probe-4", "--policy", "os:path"],
+        r"policy 'os:path': must be a policy name, an object with decide\(view\).*, got <module",
+    ),
+    (["probe-4", "--policy", ":mine"], r"policy ':mine': cannot import ''"),
     (["probe-4", "--policy", ""], r"unknown policy ''"),
     (
         ["probe-4", "--platform", "hetsim-slow"],
@@ -320,7 +323,7 @@ def test_compare_in_processes_gives_the_same(folder: Path, capsys: pytest.Captur
     ("arguments", "sentence"),
     [
         (["compare", "lublin-256", "--policies", "easy,esay"], "unknown policy 'esay'"),
-        (["compare", "lublin-256", "--policies", "easy,easy"], "two policies are called 'easy'"),
+        (["compare", "lublin-256", "--policies", "easy,easy"], "duplicate policy 'easy'"),
         (["compare", "lublin-256", "--policies", ","], "at least one policy"),
         (["compare", "missing.swf", "--policies", "easy"], "missing.swf: no such file"),
         (["generate", "lublim"], "unknown model 'lublim'; did you mean 'lublin'?"),

@@ -134,7 +134,7 @@ ONE = ["--platforms", "mine.toml", "--workloads", "random:tasks=3", "--policies"
         (["machine", "mine.toml", "random:tasks=3", "--plot", "p.doc"], "a picture"),
         (["machine", "mine.toml", "random:tasks=3", "--trace", "no/t.json"], "there is no folder"),
         (["explore", "--platforms", "mine.toml,kth-sp2", "--workloads", "x", "--policies", "hrr"], "found both"),
-        (["explore", *ONE, "hrr,hrr"], "two policies"),
+        (["explore", *ONE, "hrr,hrr"], "duplicate policy 'hrr'"),
         (["explore", *ONE, "hrr", "--metrics", "sl"], "unknown metric 'sl'; did you mean 'slr'?"),
         (["explore", "--platforms", "kth-sp2", "--workloads", "probe-4", "--policies", "easy", "--overlap"],
          "a cluster has no option --overlap"),

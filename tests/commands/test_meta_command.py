@@ -59,7 +59,7 @@ def test_several_logs_have_their_homes(folder, capsys) -> None:
         (["one.swf", "--clusters", "4,4", "--edges", "20"], "more than 40 jobs expected, 20 at either end uncounted"),
         (["one.swf", "two.swf", "--clusters", "4"], "workloads: must be at most 1, one per place, got 2"),
         (["no.swf", "--clusters", "4,4"], "no.swf"),
-        (["one.swf", "--clusters", "4,4", "--broker", "random,random"], "two brokers are called 'random'"),
+        (["one.swf", "--clusters", "4,4", "--broker", "random,random"], "duplicate broker 'random'"),
     ],
 )
 def test_wrong_arguments_are_one_sentence(folder, capsys, arguments, sentence) -> None:

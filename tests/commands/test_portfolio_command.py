@@ -92,7 +92,10 @@ def test_an_objective_may_be_a_function_of_ones_own(folder: Path, capsys: pytest
         (["--platform", "hetsim-slow"], "hetsim-slow: must be a platform that runs jobs, got a machine"),
         (["--policies", "fcfs,fcfs"], "duplicate policy 'fcfs'"),
         (["--objective", "wait"], "objective 'wait': unknown measure 'wait'; did you mean 'wait_max'"),
-        (["--objective", "nowhere:f"], "a module before the colon expected: No module named 'nowhere'"),
+        (
+            ["--objective", "nowhere:f"],
+            "objective 'nowhere:f': neither scale (min-max, mean, raw) nor module:function: No module",
+        ),
         (["--ties", "ljf"], "unknown tie policy 'ljf'"),
         (["--hysteresis", "-1"], "--hysteresis: must be a number >= 0, got '-1'"),
         (["--interval", "0"], "--interval: must be a time > 0"),

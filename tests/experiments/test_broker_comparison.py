@@ -35,9 +35,9 @@ def test_brokers_that_draw_are_repeated_and_the_others_are_not() -> None:
 
 def test_wrong_comparisons_are_refused() -> None:
     jobs = [Job(run=1)]
-    with pytest.raises(InputError, match="a list of brokers expected, found 'random'"):
+    with pytest.raises(InputError, match="brokers: must be a list of brokers, got 'random'"):
         compare_brokers([4, 4], jobs, "random")
-    with pytest.raises(InputError, match="at least one broker expected"):
+    with pytest.raises(InputError, match="brokers: must have at least one broker"):
         compare_brokers([4, 4], jobs, [])
     with pytest.raises(InputError, match="at least one run expected"):
         compare_brokers([4, 4], jobs, ["random"], repeat=[])

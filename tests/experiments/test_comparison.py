@@ -53,7 +53,12 @@ def test_an_executor_changes_nothing(make: type) -> None:
 
 @pytest.mark.parametrize(
     ("policies", "sentence"),
-    [([], "at least one policy"), (["easy", "easy"], "two policies"), ("easy", "a list"), (["no"], "unknown policy")],
+    [
+        ([], "at least one policy"),
+        (["easy", "easy"], "duplicate policy 'easy'"),
+        ("easy", "a list"),
+        (["no"], "unknown policy"),
+    ],
 )
 def test_wrong_policies_are_refused_before_anything_runs(policies: object, sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):

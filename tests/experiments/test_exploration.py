@@ -114,9 +114,9 @@ def test_jobs_on_clusters() -> None:
 def test_what_cannot_be_explored() -> None:
     with pytest.raises(InputError, match="run jobs, or all run tasks, expected, found both"):
         explore(["hetsim-slow", 4], "probe-4", ["fcfs"])
-    with pytest.raises(InputError, match="two platforms are called 'machine'"):
+    with pytest.raises(InputError, match="duplicate platform 'machine'"):
         explore([small_machine(), small_machine()], "random:tasks=3", ["hrr"])
-    with pytest.raises(InputError, match="at least one workload expected"):
+    with pytest.raises(InputError, match="workloads: must have at least one workload"):
         explore("hetsim-slow", [], ["hrr"])
     with pytest.raises(InputError, match="at least one seed"):
         explore("hetsim-slow", "random:tasks=3", ["hrr"], seeds=[])

@@ -393,10 +393,10 @@ def test_a_snapshot_may_be_a_file(week: ClusterSnapshot, tmp_path) -> None:
 @pytest.mark.parametrize(
     ("policies", "options", "sentence"),
     [
-        ([], {}, "at least one policy expected"),
+        ([], {}, "policies: must have at least one policy"),
         ("easy", {}, "policies: must be a list of policies"),
         (7, {}, "policies: must be a list of policies"),
-        (["easy", "easy"], {}, "two policies are called 'easy'"),
+        (["easy", "easy"], {}, "duplicate policy 'easy'"),
         (["esay"], {}, "did you mean 'easy'"),
         ([Branch("easy").switch(5, "esay")], {}, "did you mean 'easy'"),
         ([Branch("easy").switch(0, "fcfs")], {}, "branch 'easy, fcfs from 0 s': must be an instant >= 1 s, got 0"),

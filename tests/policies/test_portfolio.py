@@ -487,10 +487,10 @@ def test_a_view_that_cannot_simulate_is_refused():
 @pytest.mark.parametrize(
     ("given", "options", "sentence"),
     [
-        ([], {}, "at least one policy for the portfolio expected, found none"),
-        ("easy", {}, "a list of policies expected, found 'easy'"),
+        ([], {}, "policies: must have at least one policy for the portfolio"),
+        ("easy", {}, "policies: must be a list of policies, got 'easy'"),
         (["esay"], {}, "unknown policy 'esay'; did you mean 'easy'"),
-        (["easy", policy("easy")], {}, "two policies are called 'easy'"),
+        (["easy", policy("easy")], {}, "duplicate policy 'easy'"),
         (["easy"], {"ties": ["sjf"]}, "unknown tie policy 'sjf'"),
         (["easy"], {"interval": 0}, r"interval: must be a finite number > 0 \(s\), got 0"),
         (["easy"], {"horizon": -1}, r"horizon: must be a finite number > 0 \(s\), got -1"),

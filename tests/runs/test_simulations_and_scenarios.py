@@ -111,7 +111,7 @@ def test_decisions_are_applied_at_once_and_checked() -> None:
     place = view.places[0]
     assert simulation.decide([Start(second, place)]) == 1
     assert place.free == 2
-    with pytest.raises(PolicyError, match="do not fit"):
+    with pytest.raises(PolicyError, match="does not fit"):
         simulation.decide([Start(first, place)])
     assert simulation.decide([WakeAt(1.5)]) == 1
     again = simulation.next_decision()

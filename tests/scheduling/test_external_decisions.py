@@ -95,11 +95,11 @@ def test_decisions_may_come_one_by_one_and_each_is_applied_at_once():
 def test_a_wrong_decision_leaves_the_question_open():
     cluster, (first, second) = one_question(processors=3)
     pool = cluster.places[0]
-    with pytest.raises(PolicyError, match="do not fit"):
+    with pytest.raises(PolicyError, match="does not fit"):
         cluster.scheduler.apply([Start(first, pool), Start(second, pool)])
     assert (first.state, second.state) == ("running", "waiting")
     assert cluster.scheduler.question is not None
-    with pytest.raises(PolicyError, match="running work expected"):
+    with pytest.raises(PolicyError, match="cannot preempt .* it is not running"):
         cluster.scheduler.apply([Preempt(second)])
     cluster.scheduler.apply([WakeAt(3)])
     cluster.scheduler.close()
@@ -119,7 +119,7 @@ def test_answers_without_a_question_are_refused():
 
 def test_decisions_inside_submissions_cannot_come_from_outside():
     cluster = Cluster(Environment(), 4, decide_on="event")
-    with pytest.raises(InputError, match="decide_on='event' decisions fall inside submissions"):
+    with pytest.raises(InputError, match="cannot decide from outside with decide_on='event'"):
         cluster.scheduler.external = True
     assert not cluster.scheduler.external
 
@@ -194,7 +194,7 @@ def test_a_broker_takes_nothing_back():
     broker.submit(Job(processors=4, run=10))
     broker.scheduler.external = True
     env.run()
-    with pytest.raises(PolicyError, match=r"a decision \(Start, Reserve, WakeAt\) expected, found Preempt"):
+    with pytest.raises(PolicyError, match="decisions must be Start, Reserve, WakeAt, got Preempt"):
         broker.scheduler.apply([Preempt(next(iter(broker.view.waiting)))])
 
 
@@ -238,7 +238,7 @@ def test_a_decision_type_of_ones_own_is_carried_out_by_the_function_it_is_given(
 
     cluster = Cluster(Environment(), 4, policy)
     job = cluster.submit(Job(processors=4, run=10))
-    with pytest.raises(PolicyError, match=r"a decision \(Start, Reserve, WakeAt, Preempt\) expected, found .*Boost"):
+    with pytest.raises(PolicyError, match="decisions must be Start, Reserve, WakeAt, Preempt, got .*Boost"):
         cluster.env.run()
 
     boosted = []

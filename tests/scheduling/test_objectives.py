@@ -91,20 +91,20 @@ def test_objectives_are_read_and_written(text, weights, scale):
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ("", "objective '': WEIGHT*MEASURE or MEASURE=WEIGHT expected, found ''"),
-        ("wait_max+", "WEIGHT*MEASURE or MEASURE=WEIGHT expected, found ''"),
-        ("2*wait_max=3", "WEIGHT*MEASURE or MEASURE=WEIGHT expected, found '2*wait_max=3'"),
+        ("", "objective '': must be WEIGHT*MEASURE or MEASURE=WEIGHT, got ''"),
+        ("wait_max+", "must be WEIGHT*MEASURE or MEASURE=WEIGHT, got ''"),
+        ("2*wait_max=3", "must be WEIGHT*MEASURE or MEASURE=WEIGHT, got '2*wait_max=3'"),
         ("wait_avg", "objective 'wait_avg': unknown measure 'wait_avg'; did you mean 'wait_max'"),
-        ("x*wait_max", "a weight > 0 of wait_max expected, found 'x'"),
-        ("-1*wait_max", "a weight > 0 of wait_max expected, found -1"),
-        ("0*wait_max", "a weight > 0 of wait_max expected, found 0"),
-        ("nan*wait_max", "a weight > 0 of wait_max expected, found nan"),
-        ("wait_max+wait_max", "each measure once expected, found wait_max 2 times"),
-        ("nowhere:score", "min-max, mean, raw or a module before the colon expected: No module named 'nowhere'"),
-        ("math:pi", "objective 'math:pi': a function expected"),
-        ({}, "an objective of weights or of a function expected, found none"),
-        ({"wait_max": "1"}, "a weight > 0 of wait_max expected, found '1'"),
-        (3, "an objective .a name, terms, weights or a function. expected, found 3"),
+        ("x*wait_max", "weight of wait_max must be finite and > 0, got 'x'"),
+        ("-1*wait_max", "weight of wait_max must be finite and > 0, got -1"),
+        ("0*wait_max", "weight of wait_max must be finite and > 0, got 0"),
+        ("nan*wait_max", "weight of wait_max must be finite and > 0, got nan"),
+        ("wait_max+wait_max", "duplicate measure 'wait_max'"),
+        ("nowhere:score", "neither scale .min-max, mean, raw. nor module:function: No module named 'nowhere'"),
+        ("math:pi", "objective 'math:pi': must be a function, got 3.14"),
+        ({}, "objective: missing weights or function"),
+        ({"wait_max": "1"}, "weight of wait_max must be finite and > 0, got '1'"),
+        (3, "objective: must be a name, terms, weights or a function, got 3"),
     ],
 )  # fmt: skip
 def test_wrong_objectives_get_one_sentence(given, sentence):
@@ -117,5 +117,5 @@ def test_an_objective_may_be_a_function():
     found = objective(max)
     assert (found.function, found.measures, str(found)) == (max, (), "max")
     assert objective(found) is found
-    with pytest.raises(InputError, match="scale min-max, mean, raw expected, found 'best'"):
+    with pytest.raises(InputError, match="unknown scale 'best'; known scales: min-max, mean, raw"):
         Objective({"wait_max": 1}, scale="best")

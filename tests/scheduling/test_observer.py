@@ -59,7 +59,7 @@ def test_hooks_that_are_not_overridden_are_not_called() -> None:
     [("job_start", "job_started"), ("job_end", "job_ended"), ("place_change", "place_changed"), ("decides", "decided")],
 )
 def test_a_method_close_to_a_hook_is_refused(wrong: str, meant: str) -> None:
-    with pytest.raises(TypeError, match=rf"Mine\.{wrong} is no hook; did you mean {meant}\?"):
+    with pytest.raises(TypeError, match=rf"Mine\.{wrong} is not a hook; did you mean {meant}\?"):
         type("Mine", (Observer,), {wrong: lambda self, *what: None})
 
 

@@ -147,7 +147,7 @@ def test_a_registered_factory_is_handed_the_parameters_of_the_name():
     assert policy("easy-of(order=wfp)").name == "wfp+easy"
     with pytest.raises(InputError, match="policy 'easy-of': unknown parameter 'ordr'; did you mean 'order'"):
         policy("easy-of(ordr=wfp)")
-    with pytest.raises(InputError, match="policy 'fcfs' takes no parameters"):
+    with pytest.raises(InputError, match="policy 'fcfs': takes no parameters"):
         policy("fcfs(3)")
 
 

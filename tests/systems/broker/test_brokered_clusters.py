@@ -447,7 +447,7 @@ JOB = [Job(run=1)]
         (lambda: two(JOB, "share(x)"), "p: must be a share from 0 to 1, got 'x'"),
         (
             lambda: two(JOB, "share:0.6"),
-            r"policy 'share:0.6': parameters stand in brackets, share\(0.6\)",
+            r"policy 'share:0.6': parameters must be in parentheses: share\(0.6\)",
         ),
         (lambda: Share(1.5), "p: must be a share from 0 to 1, got 1.5"),
         (lambda: Random((0, 0)), "weights: must be numbers >= 0, not all 0"),

@@ -239,13 +239,15 @@ def test_decisions_that_cannot_be():
     def past(view):
         return [Reserve(next(iter(view.waiting)), view.places[0], view.now - 1)]
 
-    message = "policy too_much at 0.0, job 2 on batch: 3 processors and 10 s requested do not fit: 1 of 4 are free"
+    message = "policy too_much at 0.0, job 2 on batch: does not fit: 3 processors and 10 s requested, 1 of 4 are free"
     assert wrong(too_much) == message
-    assert "job 1 on batch: waiting work expected, found <job 1: 3 processors, 10 s requested, running>" in wrong(twice)
-    assert "a place of this scheduler expected (batch)" in wrong(elsewhere)
-    assert "a decision (Start, Reserve, WakeAt, Preempt) expected, found 'start something'" in wrong(nonsense)
-    assert "running work expected" in wrong(not_running)
-    assert "a promise for a time to come expected, found -1" in wrong(past)
+    assert "job 1 on batch: cannot start <job 1: 3 processors, 10 s requested, running>: it is not waiting" in wrong(
+        twice
+    )
+    assert "the place must be one of this scheduler (batch)" in wrong(elsewhere)
+    assert "decisions must be Start, Reserve, WakeAt, Preempt, got 'start something'" in wrong(nonsense)
+    assert "it is not running" in wrong(not_running)
+    assert "a promised start must be >= 0 s, got -1" in wrong(past)
 
 
 def test_decisions_before_an_error_stay_applied_and_the_policy_is_closed():
