@@ -40,7 +40,7 @@ __all__ = [
 # user processes act before simmodel's ends, then come submissions and, last, the decisions of the schedulers.
 END = EventPriority(2)
 SUBMIT = EventPriority(3)
-_BOUND = ("process", "timeout", "event", "all_of", "any_of")
+_BOUND = ("process", "timeout", "event", "all_of", "any_of", "schedule", "plan")
 
 
 class Occurrence:
@@ -79,12 +79,12 @@ class Call(Occurrence):
     __slots__ = ("at", "call", "number", "priority", "what")
 
     def __init__(
-        self, call: Callable[[], object], at: float, priority: float, number: int, what: tuple[Any, ...] | None
+        self, call: Callable[[], object], at: float, priority: float, what: tuple[Any, ...] | None = None
     ) -> None:
         self.call = call
         self.at = at
         self.priority = priority
-        self.number = number
+        self.number = 0  # in the order of events, once it is planned
         self.what = what
         self.callbacks = _FIRE
 
@@ -261,7 +261,7 @@ class Environment(simpy.Environment):
         event = Event(self)
         event._ok = True
         event._value = None
-        heappush(self._queue, (at, NORMAL, next(self._eid), event))
+        self.plan(event, at, NORMAL)
         return event
 
     def call_at(
@@ -277,19 +277,49 @@ class Environment(simpy.Environment):
         """
         if at < self._now:
             at = self._now
-        number = next(self._eid)
-        planned = Call(call, at, priority, number, what)
-        heappush(self._queue, (at, priority, number, planned))  # type: ignore[misc]
+        planned = Call(call, at, priority, what)
+        planned.number = self.plan(planned, at, priority)
         return planned
 
-    def plan(self, occurrence: Occurrence, at: float, priority: float) -> int:
+    def schedule(self, event: Event, priority: float = NORMAL, delay: float = 0) -> None:
+        """Schedule an event after a delay (s), as ``simpy.Environment.schedule``.
+
+        Raises
+        ------
+        ValueError
+            the delay is negative or nan: SimPy would put it into its queue and break the order of all events
+
+        >>> Environment().timeout(float("nan"))
+        Traceback (most recent call last):
+        ...
+        ValueError: an event must be scheduled at an instant >= now (0 s), got nan
+        """
+        now = self._now
+        at = now + delay
+        if not at >= now:
+            raise self._refused(at)
+        heappush(self._queue, (at, priority, next(self._eid), event))  # type: ignore[misc]
+
+    def _refused(self, at: float) -> ValueError:
+        return ValueError(f"an event must be scheduled at an instant >= now ({self._now:g} s), got {at!r}")
+
+    def plan(self, occurrence: Occurrence | Event, at: float, priority: float) -> int:
         """Schedule an occurrence at an instant (s) that is not past; return its sequence number.
+
+        The entry for whatever knows an instant instead of a delay: the instant is met exactly.
+
+        Raises
+        ------
+        ValueError
+            the instant is past or nan
 
         >>> class Alarm(Occurrence):
         ...     callbacks = (lambda alarm: print("alarm"),)
         >>> env = Environment(); _ = env.plan(Alarm(), 5, END); env.run()
         alarm
         """
+        if not at >= self._now:
+            raise self._refused(at)
         number = next(self._eid)
         heappush(self._queue, (at, priority, number, occurrence))  # type: ignore[misc]
         return number

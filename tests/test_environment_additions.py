@@ -13,6 +13,7 @@ from hypothesis import given, settings, strategies as st
 from simmodel.environment import END, SUBMIT, Environment, Occurrence, quiet_garbage_collector
 from simmodel.errors import Stalled
 from tests.helpers.new_process import printed
+from tests.helpers.paths import PACKAGE
 
 Body = Generator[Any, Any, Any]
 
@@ -314,3 +315,33 @@ def test_the_collector_is_as_it_was_also_after_an_error() -> None:
     with pytest.raises(KeyError):
         fails()
     assert (gc.get_threshold(), gc.get_freeze_count()) == (thresholds, frozen)
+
+
+# ---------------------------------------------------------------------- instants that are none
+
+
+@pytest.mark.parametrize("delay", [float("nan"), -1.0, -1e-300])
+def test_nothing_is_scheduled_before_now(env: Environment, delay: float) -> None:
+    env.run(until=5)
+    for schedule in (
+        lambda: env.timeout(delay),
+        lambda: env.schedule(env.event(), delay=delay),
+        lambda: env.event_at(5 + delay if delay != delay or delay < -1e-9 else 4.0),
+        lambda: env.plan(_Call(print), 5 + delay if delay != delay or delay < -1e-9 else 4.0, END),
+    ):
+        with pytest.raises(ValueError, match=r"now|Negative delay"):
+            schedule()
+    with pytest.raises(ValueError, match="now"):
+        env.call_at(float("nan"), print)
+    assert env.peek() == float("inf")
+
+
+def test_the_queue_is_written_to_at_the_checked_entries_alone() -> None:
+    pushes = {
+        f"{path.relative_to(PACKAGE)}: {line.strip()}"
+        for path in PACKAGE.rglob("*.py")
+        for line in path.read_text("utf-8").splitlines()
+        if "heappush(env._queue" in line or "heappush(self._queue" in line or "heappush(self.env._queue" in line
+    }
+    assert {push.partition(":")[0] for push in pushes} == {"environment.py"}
+    assert len(pushes) == 2

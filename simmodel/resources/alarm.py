@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from heapq import heappush
 from math import inf
 
 from simmodel.environment import END, Environment, Occurrence
@@ -49,7 +48,7 @@ class Alarm:
         self.at = at
         if at < inf:
             self._ring = ring = _Ring(self._callbacks)
-            heappush(env._queue, (at, END, next(env._eid), ring))  # type: ignore[misc]
+            env.plan(ring, at, END)
 
     def _fire(self, _: object) -> None:
         self._ring = None

@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterator
 from heapq import heapify, heappop, heappush
 from math import inf, nan
 
-from simpy.events import NORMAL
-
 from simmodel.environment import Environment
 from simmodel.resources.alarm import Alarm
 from simmodel.resources.flow import Bundle, Flow
@@ -158,7 +156,7 @@ class Fluid:
             call(flow)
         if flow.callbacks:
             env = self.env
-            heappush(env._queue, (env._now, NORMAL, next(env._eid), flow))
+            env.schedule(flow)
         else:
             flow.callbacks = None  # type: ignore[assignment]
 

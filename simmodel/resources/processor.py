@@ -8,7 +8,6 @@ A custom processor is a subclass that overrides one or more phases, which are ge
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from heapq import heappush
 from typing import Any
 
 from simpy.events import NORMAL, AllOf, Event, Process, Timeout
@@ -215,7 +214,7 @@ class Processor(TaskPlace):
         env = self.env
         timer = self._timer
         timer.callbacks = []
-        heappush(env._queue, (at, NORMAL, next(env._eid), timer))
+        env.plan(timer, at, NORMAL)
         return timer
 
     # ------------------------------------------------------------------ the phases

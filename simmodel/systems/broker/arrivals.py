@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from heapq import heappush
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from simmodel.environment import Occurrence
@@ -98,8 +97,8 @@ class Source(Occurrence):
     def _push(self, at: float) -> None:
         env = self.broker.env
         self.callbacks = (self._fire,)
-        self.order = max(at, env._now), self.broker.timing.submits, next(env._eid)
-        heappush(env._queue, (*self.order, self))  # type: ignore[misc]
+        at, priority = max(at, env._now), self.broker.timing.submits
+        self.order = at, priority, env.plan(self, at, priority)
 
     def _fire(self, _event: object) -> None:
         broker, jobs, i, family = self.broker, self._jobs, self._i, self.family

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from heapq import heappush
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -80,8 +79,7 @@ class Arrivals(Occurrence):
     def _push(self, at: float) -> None:
         env = self._core.env
         self.callbacks = (self._fire,)
-        number = self.number = next(env._eid)
-        heappush(env._queue, (at, self._priority, number, self))  # type: ignore[misc]
+        self.number = env.plan(self, at, self._priority)
 
     @property
     def at(self) -> float | None:

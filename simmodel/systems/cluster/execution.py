@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from heapq import heappush
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from simpy.events import Event, Process
@@ -94,8 +93,7 @@ class JobExecution:
         elif self.plans:
             run.callbacks = self._ends
             run._end = end = now + job._duration
-            run._number = number = next(env._eid)
-            heappush(env._queue, (end, self._priority, number, run))  # type: ignore[misc]
+            run._number = env.plan(run, end, self._priority)
         if job.past is not None and job.past.resumes:
             job.remember().resumes = None
             self._core.tell("job_resumed", run)
