@@ -1,1 +1,1 @@
-"""What the simulator is judged by: brute force for batch scheduling, closed forms for queues."""
+"""Oracles for the simulator: brute-force schedulers, invariants of machines, closed forms of queues."""

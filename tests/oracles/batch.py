@@ -1,59 +1,62 @@
-"""Batch scheduling by brute force: small, slow, and plain enough to be believed.
+"""Batch scheduling by brute force: small, slow, and simple enough to verify by reading.
 
-``simulate(jobs, processors, policy, **options)`` returns the start of each job, by its position, or ``None``. Its EASY
-and EASY-SJBF give each start of the reference schedules of KTH-SP2, SDSC-SP2 and SDSC-BLUE (945,087 starts), its
-conservative each of theta_1000. The exact meaning, where the words leave room:
+``simulate(jobs, processors, policy, **options)`` returns the start of each job, by position, or ``None``. EASY and
+EASY-SJBF reproduce each start of the reference schedules of KTH-SP2, SDSC-SP2 and SDSC-BLUE (945,087 starts),
+conservative backfilling each start of theta_1000. The exact rules:
 
 Jobs
-    A job never runs (``None``) where its run time is missing (``None`` or negative), or its processors are none or more
-    than the machine. A missing request (``None``, 0 or less) is the run time. Jobs are handled in order of
-    (submit, position).
+    A job never runs (``None``) if its run time is missing (``None`` or negative), or if it has no processors or more
+    than the machine. A missing requested time (``None``, 0 or less) is replaced by the run time. Jobs are handled in
+    order of (submit, position).
 
-Lengths
+Times
     ``overrun="stop"``: a job runs min(run, requested); ``"continue"``: its run time. ``estimates="requested"``: a
-    policy sees the request of a waiting job, and start + request as the expected end of a running one. ``"exact"``:
-    both are what it really runs (after ``overrun``). ``"cqsim"``: a waiting job's request is seen as what it really
-    runs (order keys see that too), a running job's expected end is start + request.
+    policy sees the requested time of a waiting job, and start + requested as the expected end of a running one.
+    ``"exact"``: it sees the actual run time (after ``overrun``) in both cases. ``"cqsim"``: it sees the actual run time
+    as the requested time of a waiting job (also in order keys), and start + requested as the expected end of a running
+    job.
 
 Running past the expected end
     Such a job holds its processors now, and is expected to end just after now: EASY may promise ``now`` to a head that
-    does not fit yet, and a plan may lie "just after now", which is not a start.
+    does not fit yet, and a plan may have a start "just after now", which is not a start now.
 
 Instants (``decide_on="instant"``)
-    All ends, all submits, one decision; again while jobs of zero length that started end at the same instant. A job of
-    zero length holds its processors for the rest of the decision that starts it.
+    All ends, all submissions, one decision; repeated while started jobs of zero length end at the same instant. A job
+    of zero length holds its processors for the rest of the decision that starts it.
 
 Events (``decide_on="event"``)
-    One event at a time, ends in the order of starting, submits in the order of (submit, position), a decision after
-    each. ``ends-first``: among the events of one instant, an end always comes before a submit, so the end of a zero
-    length job comes before the next submit. ``submits-first``: (1) a submit always comes before an end; (2) after a
-    submit there is a decision only if the new job fits in the free processors, except where candidates have an order of
-    their own (EASY-SJBF) and in ``conservative-keep``, which must plan the new job; (3) a job whose expected end is not
-    later than now and whose end is an event of this instant counts as ended.
+    One event at a time, ends in the order of starts, submissions in the order of (submit, position), each followed by a
+    decision. ``ends-first``: within an instant, ends precede submissions, so the end of a job of zero length precedes
+    the next submission. ``submits-first``: (1) submissions precede ends; (2) a submission is followed by a decision
+    only if the new job fits in the free processors, except if the candidates have a separate order (EASY-SJBF) and in
+    ``conservative-keep``, which must plan the new job; (3) a job whose expected end is not later than now and whose end
+    is an event of this instant counts as ended.
 
 Wake-ups
-    ``conservative-keep`` decides at a promised start as well: after all other events of that instant.
+    ``conservative-keep`` also decides at each promised start, after all other events of that instant.
 
 ``conservative``
-    First the heads start while they fit, and count as running (until start + request under ``cqsim``); then the others
-    are planned. This matters under ``cqsim`` alone, and there it decides: 1000 of CQSim's 1000 starts so, 752 if the
-    heads are planned by their run time like the rest, 931 if every job that starts now counts with its request.
+    First the heads start while they fit, and count as running (until start + requested under ``cqsim``); then the
+    other jobs are planned. The difference matters only under ``cqsim``: 1000 of CQSim's 1000 starts are reproduced this
+    way, 752 if the heads are planned by their run time like the other jobs, 931 if every job that starts now counts
+    with its requested time.
 
 ``conservative-keep``
-    One pass in queue order: each job, with the promises of all the others in the profile, takes the earliest hole; a
-    new job gets its first promise when the pass reaches it. One pass: a hole that a later move opens waits for the next
-    decision. Needs ``overrun="stop"``, estimates other than ``cqsim`` and requests above zero (two plans at one
-    instant, one of zero length, depend on their order); otherwise promises cannot always be kept.
+    One pass in queue order: each job takes the earliest hole in the profile that holds the promises of all other jobs;
+    a new job gets its first promise when the pass reaches it. A hole opened by a later move is used at the next
+    decision. Requires ``overrun="stop"``, estimates other than ``cqsim`` and requested times above zero (two plans at
+    one instant, one of zero length, depend on their order); otherwise promises cannot always be kept.
 
 ``window``
-    The first ``window`` jobs of the queue; each permutation is planned job by job. ``planning="list"`` (CQSim's): each
-    into the earliest hole that does not begin before the start of the one before it; ``"hole"``: each into the earliest
-    hole. The permutation whose last planned end (of these jobs, not of running ones) is earliest is taken, the first in
-    lexicographic order of queue positions among equals, and what it plans for now starts. Where all of the window
-    started, the next jobs make a window. No backfilling.
+    The first ``window`` jobs of the queue form the window; each permutation is planned job by job. ``planning="list"``
+    (as in CQSim): each job goes into the earliest hole not before the start of the previous one; ``"hole"``: each goes
+    into the earliest hole. The permutation with the earliest last planned end (of these jobs, not of running ones)
+    wins, ties to the first in lexicographic order of queue positions, and its jobs planned for now start. If the whole
+    window started, the next jobs form a window. No backfilling.
 
 Orders
-    A request of zero counts as one second in wfp and unicef. f1 to f4 take log10(max(1, x)) of request and submit.
+    A requested time of zero counts as one second in wfp and unicef. f1 to f4 use log10(max(1, x)) of the requested and
+    submit times.
 """
 
 from __future__ import annotations
@@ -70,7 +73,7 @@ __all__ = ["ORDERS", "Decision", "Job", "simulate"]
 
 @dataclass(frozen=True)
 class Job:
-    """A job as a log has it; times in seconds."""
+    """A job of a log; times in seconds."""
 
     submit: float
     run: float | None
@@ -82,7 +85,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Decision:
-    """What one decision did: who started, in order, and what was promised to whom (positions to seconds)."""
+    """The outcome of one decision: started jobs, in order, and promises (position to instant in s)."""
 
     now: float
     started: tuple[int, ...]
@@ -98,9 +101,9 @@ class _Live:
     length: float
     processors: int
     seen: Seen
-    counted: float  # s after its start at which a policy expects its end
+    counted: float  # expected end, in s after its start
     start: float | None = None
-    number: int = 0  # of its start
+    number: int = 0  # rank of its start
 
     @property
     def end(self) -> float:
@@ -128,7 +131,7 @@ def simulate(
     key: Key | None = None,
     decisions: list[Decision] | None = None,
 ) -> list[float | None]:
-    """Return the start of each job in seconds, by position; ``None`` where it never runs.
+    """Return the start of each job in seconds, by position; ``None`` if it never runs.
 
     Parameters
     ----------
@@ -138,7 +141,7 @@ def simulate(
     candidates
         the order of EASY's candidates
     key
-        a key function of (job, now) that replaces the order's
+        a function of (job, now) that replaces the key of the order
     decisions
         a list to which each decision is appended
 
@@ -150,7 +153,7 @@ def simulate(
     decide, always = _policy(policy, candidates, window, planning, key)
     keeps = policy.endswith("conservative-keep")
     if keeps and (overrun != "stop" or estimates == "cqsim" or any(job.seen.requested == 0 for job in live)):
-        raise ValueError("promises need plans that last, and that nobody outruns")
+        raise ValueError("conservative-keep: must have overrun 'stop', other estimates than 'cqsim', requests > 0")
     arriving = sorted(live, key=lambda job: (job.submit, job.position))
     waiting: list[_Live] = []
     running: list[_Live] = []
@@ -235,7 +238,7 @@ def _prepare(jobs: Sequence[Job], processors: int, estimates: str, overrun: str)
 
 
 def _policy(policy: str, candidates: str | None, size: int, planning: str, key: Key | None):  # type: ignore[no-untyped-def]
-    """Return the decision function, and whether each submit brings a decision under submits-first."""
+    """Return the decision function, and whether each submission is followed by a decision under submits-first."""
     name, _, backfill = {
         "easy": "fcfs+easy",
         "easy-sjbf": "fcfs+easy",

@@ -1,6 +1,6 @@
-"""The decisions of each batch policy, by rescanning plain lists; only ``conservative-keep`` remembers, its promises.
+"""The decisions of each batch policy, by rescanning plain lists; only ``conservative-keep`` has state, its promises.
 
-A decision function gets a :class:`State` and returns the positions of the jobs that start now, in that order.
+A decision function takes a :class:`State` and returns the positions of the jobs that start now, in that order.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from itertools import permutations
 
 @dataclass
 class Seen:
-    """What a policy may know of a waiting job."""
+    """A waiting job, as policies see it."""
 
     position: int
     submit: float
@@ -25,10 +25,10 @@ class Seen:
 
 @dataclass
 class State:
-    """What a policy sees at one decision.
+    """The state that a policy sees at one decision.
 
     ``waiting`` is in order of (submit, position); ``running`` holds (expected end, processors) of each job that counts
-    as running; ``expected_end(job)`` is when a job that starts now would be expected to end.
+    as running; ``expected_end(job)`` is the expected end of a job that starts now.
     """
 
     now: float
@@ -79,10 +79,10 @@ Steps = list[list[float]]
 
 
 def profile(now: float, free: int, running: list[tuple[float, int]]) -> Steps:
-    """Return [from, free processors] steps, if each running job ends when expected.
+    """Return steps [instant, free processors], provided that each running job ends when expected.
 
-    What should have ended by now and still runs ends just after now: then a second step stands at ``now``. So "now" is
-    the first step alone.
+    Jobs that run past their expected end are assumed to end just after now, in a second step at ``now``; so only the
+    first step is "now".
     """
     steps: Steps = [[now, free]]
     for end, processors in sorted(running):
@@ -100,12 +100,12 @@ def fits_from(steps: Steps, i: int, processors: int, length: float) -> bool:
 
 
 def earliest_hole(steps: Steps, processors: int, length: float, first: int = 0) -> int:
-    """Return the index of the first step from which so many processors stay free for so long."""
+    """Return the index of the first step from which ``processors`` stay free for ``length`` seconds."""
     return next(i for i in range(first, len(steps)) if fits_from(steps, i, processors, length))
 
 
 def occupy(steps: Steps, i: int, processors: int, length: float) -> None:
-    """Take processors from step i for this length; a length of zero takes step i alone."""
+    """Take processors from step i for this length; a length of zero takes only step i."""
     end = steps[i][0] + length
     j = i + 1
     while j < len(steps) and steps[j][0] < end:
@@ -124,7 +124,7 @@ def no_backfill(state: State, order: Key) -> list[int]:
 
 
 def _start_heads(state: State, queue: list[Seen]) -> tuple[list[int], int, list[tuple[float, int]]]:
-    """Start from the head while it fits: remove from the queue; return who, what stays free, and who runs then."""
+    """Remove heads from the queue while they fit; return their positions, the free processors, and the running jobs."""
     free, running, started = state.free, list(state.running), []
     while queue and queue[0].processors <= free:
         job = queue.pop(0)
@@ -230,7 +230,7 @@ def window(state: State, order: Key, size: int, planning: str) -> list[int]:
 
 
 def _plan(steps: Steps, line: list[Seen], planning: str) -> tuple[float, list[Seen]]:
-    """Return the planned end of the last of these jobs, and those that the plan starts now."""
+    """Return the last planned end of these jobs, and those that the plan starts now."""
     last, makespan, now = 0, -math.inf, []
     for job in line:
         i = earliest_hole(steps, job.processors, job.requested, last if planning == "list" else 0)

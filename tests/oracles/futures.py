@@ -30,7 +30,7 @@ def easy_future(
 ) -> dict[Any, float]:
     """Return the start of each waiting job; ``running`` is (expected end, processors), ``waiting`` in order of arrival.
 
-    Each job runs for what it requests; what is expected to have ended ends just after now.
+    Each job runs for its requested time; running jobs past their expected end are assumed to end just after now.
     """
     busy = [(max(end, math.nextafter(now, math.inf)), processors) for end, processors in running]
     queue = list(waiting)
@@ -48,7 +48,7 @@ def easy_future(
 def _started_one(
     now: float, busy: list[tuple[float, int]], queue: list[Wait], capacity: int, order: str, starts: dict[Any, float]
 ) -> bool:
-    """Make one decision of an instant; say whether another one is due in it, since a job of zero length ended."""
+    """Make one decision; return whether another one is due at this instant, as a job of zero length ended."""
     key = KEYS[order]
     line = sorted(queue, key=lambda job: (-job.priority, key(job, now)))  # stable: ties by arrival
     free = capacity - sum(processors for _, processors in busy)
@@ -82,7 +82,7 @@ def _started_one(
 
 
 def brute_simulate(cluster: Any, capacity: int) -> Callable[..., Any]:
-    """Return a ``view.simulate`` for a cluster of processors whose candidates are orders with EASY."""
+    """Return a ``view.simulate`` for a cluster of counted processors, with orders with EASY as candidates."""
 
     def simulate(policy: Any, **_options: Any) -> Any:
         view = cluster.view

@@ -1,9 +1,9 @@
-"""List scheduling by the papers' words: small, slow, and plain enough to be believed.
+"""List scheduling as defined in the papers: small, slow, and simple enough to verify by reading.
 
-Everything is written for tasks 0..n-1 and processors 0..p-1 with ``run[task][processor]`` (``inf``: cannot), ``edges``
-as a mapping from (parent, child) to bytes, and ``move(a, b, size)``, the seconds from processor a to processor b (0
-within a pool). All functions return of each task its processor, start and end. Ties go to the task that comes first in
-a topological order (breadth first; those that one task sets free as they are numbered), and to the first processor.
+Tasks are 0..n-1, processors 0..p-1; ``run[task][processor]`` is in seconds (``inf``: cannot run), ``edges`` maps
+(parent, child) to bytes, and ``move(a, b, size)`` is the transfer time from processor a to processor b (0 within a
+pool). All functions return processor, start and end of each task. Ties go to the task that is first in a topological
+order (breadth first; tasks released by the same parent by number), and to the first processor.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["Case", "cpop", "heft", "lookahead", "optimum", "peft"]
 
 
 class Case:
-    """A problem, and what the papers derive from it."""
+    """A problem, and the quantities that the papers derive from it."""
 
     def __init__(self, run, edges, pool, latency, per_byte, *, now=0.0, available=None, arrival=None):
         self.run, self.edges, self.pool = run, edges, pool
@@ -67,7 +67,7 @@ class Case:
         )
 
     def optimistic(self, task, j):
-        """OCT(task, j) of the PEFT paper; nothing is moved within a pool."""
+        """OCT(task, j) of the PEFT paper; transfers within a pool cost nothing."""
         return max(
             [
                 min(
@@ -83,7 +83,7 @@ class Case:
 
 
 def _ready(case, placed, task, j):
-    """When all data of a task can be at a processor; parents that are not placed are left out."""
+    """Return the instant at which all data of a task can be at a processor; parents not placed are ignored."""
     found = [
         placed[parent][2] + case.move(placed[parent][0], j, case.edges[parent, task])
         for parent in case.parents[task]
@@ -93,7 +93,7 @@ def _ready(case, placed, task, j):
 
 
 def _slot(case, placed, task, j, insertion=True):
-    """The first slot of a task on a processor: between tasks (in an idle time above zero), or behind all."""
+    """Return the first slot of a task on a processor: in a gap of positive length, or behind all tasks."""
     ready, length = _ready(case, placed, task, j), case.run[task][j]
     idle_from = case.available[j]
     for _, start, end in sorted(slot for slot in placed.values() if slot[0] == j):
@@ -146,14 +146,14 @@ def peft(case):
 
 
 def cpop(case):
-    """The critical path by its definition: from an entry task of highest priority on along the highest priorities."""
+    """CPOP with the critical path as defined: from an entry task of highest priority along the highest priorities."""
     priority = [case.upward(task) + case.downward(task) for task in range(case.n)]
     ahead = sorted((task for task in range(case.n) if not case.parents[task]), key=case.turn.__getitem__)
     path = []
     while ahead:
         task = max(ahead, key=lambda task: priority[task])
         path.append(task)
-        # of its children those that a longest way leads through
+        # its children on a longest path
         ahead = [
             child
             for child in case.children[task]
@@ -194,7 +194,7 @@ def lookahead(case):
 
 
 def optimum(case):
-    """The least makespan there is: every order that keeps precedence, every choice of processors."""
+    """Return the least makespan over all orders that keep precedence and all assignments to processors."""
     least = inf
     for order in permutations(range(case.n)):
         place = {task: i for i, task in enumerate(order)}

@@ -1,7 +1,7 @@
-"""What must hold of every run of a machine, checked from outside: who did what when, and which data lay where.
+"""Invariants of every run of a machine, checked from outside: executions, transfers, and the location of data.
 
-A :class:`Witness` keeps when data lay in which pool, and what the machine said; :func:`check` then goes through the
-result, phase by phase, with no more than that and the description of the machine.
+A :class:`Witness` records the hooks of the machine and the times at which data were in each pool; :func:`check` then
+checks the result, phase by phase, against these records and the spec of the machine.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ INFINITY = math.inf
 
 
 class Span(NamedTuple):
-    """From when until when (s; infinity: still) something holds, and how much of it."""
+    """An amount of something from start to end (s; infinity: not ended)."""
 
     start: float
     end: float
@@ -29,7 +29,7 @@ class Span(NamedTuple):
 
 
 class Lying(OrderedDict[Any, int]):
-    """The data in a pool, which keeps from when until when each was there."""
+    """The data in a pool, with a record of the times of their presence."""
 
     def __init__(self, witness: Witness, pool: str) -> None:
         super().__init__()
@@ -47,7 +47,7 @@ class Lying(OrderedDict[Any, int]):
 
 
 class Witness:
-    """Keeps what a machine says of itself, and when data lay in its pools.
+    """Record the hooks of a machine, and the presence of data in its pools.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class Witness:
         self.assigned: list[tuple[float, Any, Any]] = []
         self.ended: list[tuple[float, Any, Any, tuple[float, ...]]] = []
         self.stopped: list[tuple[float, Any, Any]] = []
-        self.executed: dict[Any, list[Span]] = defaultdict(list)  # of each task, where a policy may stop tasks
+        self.executed: dict[Any, list[Span]] = defaultdict(list)  # by task, on places with preemption
         self.moves: list[tuple[Any, Any]] = []
         self.present: dict[tuple[str, Any], list[list[float]]] = defaultdict(list)
         for name, pool in machine.pools.items():
@@ -98,10 +98,10 @@ class Witness:
     def data_moved(self, moved: Any) -> None:
         self.moves.append((moved, moved.task))
 
-    # ------------------------------------------------------------------ looking on
+    # ------------------------------------------------------------------ observation
 
     def run(self, limit: int = 200_000) -> None:
-        """Run until nothing is left to happen, and look at the machine after each event."""
+        """Run until no events are left, and check the machine after each event."""
         env = self.env
         self.look()
         for _ in range(limit):
@@ -110,7 +110,7 @@ class Witness:
             except simpy.core.EmptySchedule:
                 return
             self.look()
-        raise AssertionError(f"{limit} events at {env.now}: it does not come to an end")
+        raise AssertionError(f"no end after {limit} events, at {env.now}")
 
     def look(self) -> None:
         for name, pool in self.machine.pools.items():
@@ -121,12 +121,12 @@ class Witness:
             assert place.backlog >= 0, (place, place.backlog)
 
     def lands(self, data: Any) -> float:
-        """Return the instant from which data lay anywhere."""
+        """Return the first instant at which data were in any pool."""
         pools = self.machine.pools
         return min((self.present[pool, data][0][0] for pool in pools if (pool, data) in self.present), default=INFINITY)
 
     def lay_in(self, pool: str, data: Any, at: float, until: float | None = None) -> bool:
-        """Return whether data lay in a pool at an instant, and from then until another one."""
+        """Return whether data were in a pool from one instant until another (default: at that instant)."""
         until = at if until is None else until
         return any(start <= at and until <= end for start, end in self.present[pool, data])
 
@@ -135,7 +135,7 @@ class Witness:
 
 
 def check(witness: Witness, *, finished: bool = True) -> None:
-    """Check what a machine did, from its result and what a witness saw.
+    """Check the run of a machine by its result and the records of a witness.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ def check(witness: Witness, *, finished: bool = True) -> None:
 
 
 def _check_load(executions: dict[Any, list[Span]], result: Any) -> None:
-    """The result knows of every execution, those that were stopped included."""
+    """The result accounts for every execution, including stopped ones."""
     seconds: dict[str, float] = defaultdict(float)
     for spans in executions.values():
         for start, end, place, cores in spans:
@@ -214,7 +214,7 @@ def _executions(witness: Witness, ended: dict[Any, Any]) -> dict[Any, list[Span]
     for _, task, _ in witness.stopped:
         stops[task] += 1
     for task in ended:
-        # What was stopped elsewhere, where nothing is stopped at the end, was executed too.
+        # Executions stopped on other places count, too, if the last place has no preemption.
         if task in witness.executed and ended[task][0].spec.preemption == "no":
             found[task] = [*witness.executed[task], *found[task]]
         assert len(found[task]) == stops[task] + 1 == task.attempts, (task, found[task], stops[task])
@@ -230,7 +230,7 @@ def _check_times(witness: Witness, ended: dict[Any, Any], executions: dict[Any, 
         assert last <= most + _EPSILON * max(1.0, spans[-1].end)
         if len(spans) == 1:
             assert last >= least - _EPSILON * max(1.0, spans[-1].end), (task, spans)
-        # What is done of the task, in shares of it, adds up.
+        # The last execution does at most the whole task.
         elif all(span.what.spec.preemption != "requeue" and not span.what.spec.model_error for span in spans):
             shares = [(s.end - s.start) / (s.what.expected_run(task) or 1.0) for s in spans]
             assert place.expected_run(task) == 0 or shares[-1] <= 1 + 1e-9
@@ -257,7 +257,7 @@ def _check_cores(machine: Any, executions: dict[Any, list[Span]], result: Any) -
         held[row["core"]].append(Span(row["start"], row["end"], row["what"]))
     for core, spans in held.items():
         assert _most(spans) <= 1, (core, sorted(spans, key=lambda span: span[:2]))
-    # Whoever waits for a core waits because all that could serve it are busy.
+    # A task waits for a CPU core only while all cores that could serve it are busy.
     for task, row in zip(machine.tasks, result.tasks.rows(), strict=True):
         if row["status"] == "done" and row["setup_start"] > row["taken"]:
             for core in task.place.setup_cores:
@@ -267,7 +267,7 @@ def _check_cores(machine: Any, executions: dict[Any, list[Span]], result: Any) -
 
 
 def _check_order(witness: Witness, ended: dict[Any, Any]) -> None:
-    """Nothing runs before its parents are done; it is ready when the last of them is, and it has arrived."""
+    """No task runs before its parents are done; it is ready when it has arrived and its last parent is done."""
     base = 0
     for submission in witness.machine.sets:
         parents = submission.set.parents
@@ -276,7 +276,7 @@ def _check_order(witness: Witness, ended: dict[Any, Any]) -> None:
             if task in ended:
                 assert all(parent in ended for parent in above), task
                 instants = [task.submit, *(ended[parent][1][-1] for parent in above)]
-                # What comes with the set may have to wait for room.
+                # Initial data of the set may have to wait for room.
                 instants += [witness.lands(data) for data in task.inputs if data in submission.given]
                 assert task.ready == max(instants), (task, task.ready, instants)
                 assert ended[task][1][0] >= task.ready
@@ -331,7 +331,7 @@ def _check_reconfigurations(machine: Any, ended: dict[Any, Any]) -> None:
 
 
 def _check_inputs(witness: Witness, executions: dict[Any, list[Span]]) -> None:
-    """Nothing executes before all that it reads is in its pool, and it stays there meanwhile."""
+    """All inputs of a task are in its pool during its execution."""
     for task, spans in executions.items():
         for span in spans:
             pool = span.what.pool.name
@@ -340,7 +340,7 @@ def _check_inputs(witness: Witness, executions: dict[Any, list[Span]]) -> None:
 
 
 def _check_versions(witness: Witness, ended: dict[Any, Any]) -> None:
-    """What a task reads is what those before it wrote: it lies where that was written, or moved after that."""
+    """A task reads the version that its ancestors wrote last: in the same pool, or moved there afterwards."""
     machine = witness.machine
     moves: dict[tuple[str, str], list[Any]] = defaultdict(list)
     for moved, _ in witness.moves:
@@ -359,7 +359,7 @@ def _check_versions(witness: Witness, ended: dict[Any, Any]) -> None:
             writers = [task for task in submission.tasks if data in task.outputs]
             users = [task for task in submission.tasks if data in task.outputs or data in task.inputs]
             if not all(a in above[b] or b in above[a] for a in writers for b in users if a is not b):
-                continue  # nobody says which of them a reader reads
+                continue  # the version that a reader gets is undefined
             for task in users:
                 wrote = [each for each in writers if each in above[task]]
                 if task not in ended or not wrote or data not in task.inputs:
@@ -373,7 +373,7 @@ def _check_versions(witness: Witness, ended: dict[Any, Any]) -> None:
 
 
 def _check_moves(witness: Witness, result: Any) -> None:
-    """Data move from where they are to where they are not, once; wherever they lie, something brought them."""
+    """Data move from a pool that holds them to one that does not; every copy was moved, written or given."""
     machine = witness.machine
     moves = list(result.transfers.rows())
     assert len(moves) == len(witness.moves)
@@ -404,9 +404,9 @@ def _check_moves(witness: Witness, result: Any) -> None:
         if unique:
             data = candidates[0]
             assert witness.lay_in(row["source"], data, row["start"], row["end"]), row
-            if took > 0:  # not there already
+            if took > 0:  # not present already
                 assert not any(
-                    start < row["start"] < end  # a copy may be written there before this one comes
+                    start < row["start"] < end  # a copy may be written there before this one arrives
                     for start, end in witness.present[row["destination"], data]
                 ), row
     if not unique:
@@ -422,7 +422,7 @@ def _check_moves(witness: Witness, result: Any) -> None:
 
 
 def _check_pools(witness: Witness, ended: dict[Any, Any], executions: dict[Any, list[Span]], result: Any) -> None:
-    """No pool holds more than it can: what lies in it, what comes to it, and what tasks take for themselves."""
+    """No pool exceeds its size, with present data, arriving data, and the memory of tasks."""
     machine = witness.machine
     spans: dict[str, list[Span]] = defaultdict(list)
     for (pool, data), found in witness.present.items():
@@ -460,11 +460,11 @@ def _check_links(witness: Witness) -> None:
         assert load.max() <= link.spec.bandwidth * (1 + 1e-6), (link, load.max())
 
 
-# ---------------------------------------------------------------------- who is stuck, and whether with reason
+# ---------------------------------------------------------------------- deadlocks
 
 
 def could_go_on(machine: Any) -> list[str]:
-    """Say what could still happen on a machine on which nothing happens any more: nothing, if it is right to stand."""
+    """Return the steps still possible on a machine without events; empty if it is rightly stuck."""
     found = []
     for place in machine.places:
         head = place._head()
@@ -481,7 +481,7 @@ def could_go_on(machine: Any) -> list[str]:
 def _room(task: Any) -> bool:
     pool = task.place.pool
     own = dict.fromkeys((*task.inputs, *task.outputs))
-    # Nothing runs: nobody uses what lies here. The last copy of data that are wanted needs room where this pool spills.
+    # No task runs, so no data are in use. The last copy of needed data requires room in the spill pool.
     need = task.memory + sum(data.size for data in own)
     others = [data for data in pool.held if data not in own]
     room = pool.size - sum(data.size for data in others)
@@ -512,7 +512,7 @@ class _about:
 
 
 def _most(spans: Iterable[Span]) -> float:
-    """Return the greatest sum of amounts at one instant; what ends when another begins does not overlap it."""
+    """Return the greatest sum of amounts at one instant; spans that only touch do not overlap."""
     changes: list[tuple[float, int, float]] = []
     for start, end, _, amount in spans:
         if end > start:

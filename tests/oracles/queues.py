@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 def _stable(load: float) -> None:
     if not 0 <= load < 1:
-        raise ValueError(f"a load below 1 expected, found {load}")
+        raise ValueError(f"load: must be from 0 to below 1, got {load!r}")
 
 
 def erlang_c(arrival: float, service: float, servers: int) -> float:
@@ -48,7 +48,7 @@ def mg1_wait(arrival: float, mean: float, second_moment: float) -> float:
 
 
 def priority_waits(arrivals: Sequence[float], means: Sequence[float], second_moments: Sequence[float]) -> list[float]:
-    """Return each class's mean wait in M/G/1 with priorities that do not preempt (Cobham).
+    """Return the mean wait of each class in M/G/1 with non-preemptive priorities (Cobham).
 
     >>> [round(wait, 6) for wait in priority_waits([0.25, 0.25], [1, 1], [2, 2])]
     [0.666667, 1.333333]
@@ -64,7 +64,7 @@ def priority_waits(arrivals: Sequence[float], means: Sequence[float], second_mom
 
 
 def sjf_wait(arrival: float, density: Callable[[float], float], mean: float, second_moment: float) -> float:
-    """Return the mean wait in M/G/1 where the shortest waiting job goes next, for a density of service times.
+    """Return the mean wait in M/G/1 with the shortest waiting job first, for a density of service times.
 
     >>> from math import exp
     >>> round(sjf_wait(0.5, lambda x: exp(-x), 1, 2), 4)  # below the 1 of first come, first served
@@ -84,9 +84,9 @@ def sjf_wait(arrival: float, density: Callable[[float], float], mean: float, sec
 def preemptive_responses(
     arrivals: Sequence[float], means: Sequence[float], second_moments: Sequence[float]
 ) -> list[float]:
-    """Return each class's mean time in the system in M/G/1 with preemptive-resume priorities.
+    """Return the mean time in the system of each class in M/G/1 with preemptive-resume priorities.
 
-    >>> preemptive_responses([0.25, 0.25], [1, 1], [2, 2])[0] == 1 / (1 - 0.25)  # the urgent see only themselves
+    >>> preemptive_responses([0.25, 0.25], [1, 1], [2, 2])[0] == 1 / (1 - 0.25)  # sees only itself
     True
     """
     _stable(sum(rate * mean for rate, mean in zip(arrivals, means, strict=True)))

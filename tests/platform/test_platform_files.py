@@ -1,4 +1,4 @@
-"""Platforms as plain values and as TOML files: exact both ways, and each mistake named with its place."""
+"""Platforms as plain values and TOML files: exact round trips, and errors with their place."""
 
 import json
 import re
@@ -68,7 +68,7 @@ def partitions(draw, name):
 
 @st.composite
 def parts(draw, partitions):
-    """Draw what an outage or a reservation takes: part of a partition, by number or by name."""
+    """Draw the part of a partition that an outage or a reservation takes, by number or by name."""
     name = draw(maybe(st.sampled_from([each.name for each in partitions])))
     chosen = partitions[0] if name is None else next(each for each in partitions if each.name == name)
     if chosen.nodes:

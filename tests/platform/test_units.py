@@ -1,4 +1,4 @@
-"""Quantities with units: what is read, what is written, what is refused."""
+"""Quantities with units: parsing, formatting, invalid input."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Each way of backfilling is one rule: the fast paths beside it start and promise the same."""
+"""The fast paths of each kind of backfilling make the same starts and promises as its reference rule."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OVERRUN = st.sampled_from(["stop", "continue"])
 
 
 class KeepAnew(ConservativeKeep):
-    """Goes through the whole queue at each decision, also where all promises stood at the last one."""
+    """Conservative backfilling that plans the whole queue at each decision, even if no promise moved at the last."""
 
     def _at(self, view: Any, place: Any) -> Iterator[Any]:
         self._settled = {each: (seen, False) for each, (seen, _) in self._settled.items()}
@@ -33,14 +33,14 @@ class KeepAnew(ConservativeKeep):
 
 
 def by_the_rule(case: Case, platform: Any, policy: Any, **options: Any) -> Watch:
-    """Run a case with nothing told to be simple: every decision is made by the profile of the pool."""
+    """Run a case with no simple pools, so that every decision is made by profile."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(CountPool, "simple", False)
         return run(to_workload(case.jobs, case.processors), platform, policy, exclusive=False, **options)
 
 
 def agree(case: Case, fast: Any, rule: Any, **options: Any) -> None:
-    """Compare a policy with its rule on counted processors, and on one node that has all of them."""
+    """Compare a policy with its reference rule on counted processors, and on one node with all of them."""
     node = ClusterSpec(partitions=[PartitionSpec(nodes=[NodeSpec(cores=case.processors)])])
     here = run(to_workload(case.jobs, case.processors), case.processors, fast(), exclusive=False, **options)
     for platform in (case.processors, node):
@@ -85,7 +85,7 @@ def test_promises_that_stand_are_those_planned_anew(case: Case, order: str, mode
     st.sampled_from(MODES[:2]),
 )
 def test_the_future_that_is_kept_is_the_rule(case: Case, policy: str, by: Any, mode: dict[str, Any]) -> None:
-    """What unfolding says of each job, when it comes, is what a simulation says that decides by the rule."""
+    """The forecast for each arriving job equals that of a simulation that decides by the reference rule."""
     env = Environment()
     cluster = Cluster(env, case.processors, policy, **mode)
     kept, anew = Forecast(cluster, by), Forecast(cluster, by, kept=False)

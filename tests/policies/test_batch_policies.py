@@ -1,4 +1,4 @@
-"""Every batch policy, start by start, against brute force on drawn cases."""
+"""Every batch policy, start by start, against brute force on random cases."""
 
 from itertools import pairwise
 
@@ -90,7 +90,7 @@ def test_recording_promises_changes_nothing(case, name):
 @settings(max_examples=150, deadline=None)
 @given(case=cases(max_jobs=16, overruns=False))
 def test_easy_starts_the_head_no_later_than_promised(case):
-    """With fcfs the head stays the head, and what starts before it never delays it."""
+    """With fcfs the head stays the head, and jobs that start before it never delay it."""
     watch = run(workload_of(case), case.processors, Easy(promises=True))
     for row, promises in watch.promises.items():
         assert all(watch.starts[row] <= at for _, at in promises)

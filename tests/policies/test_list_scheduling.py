@@ -1,4 +1,4 @@
-"""HEFT, CPOP, PEFT and HEFT with lookahead: published examples, a hand case, plain oracles, what every plan keeps."""
+"""HEFT, CPOP, PEFT and HEFT with lookahead: published examples, cases by hand, oracles, invariants of plans."""
 
 from itertools import pairwise
 from math import inf
@@ -103,9 +103,9 @@ def test_ranks_put_tasks_in_the_order_of_the_paper():
 
 
 def test_insertion_shortens_the_plan():
-    # a (2, 2), b (2, 6), c (1, 1), d (2, 1); d reads of a, 1 s between the processors. Upward ranks: a 1.5 + 1 + 2 =
-    # 4.5, b 4, d 1.5, c 1. a: 0-2 on the first. b: 2-4 there. d: 4-6 there, or 3-4 on the second: second. Before it
-    # the second is idle from 0 to 3, where c fits, 0-1: all is over at 4. Behind all others c runs 4-5.
+    # a (2, 2), b (2, 6), c (1, 1), d (2, 1); d reads from a, 1 s between the processors. Upward ranks: a 1.5 + 1 + 2 =
+    # 4.5, b 4, d 1.5, c 1. a: 0-2 on the first. b: 2-4 there. d: 4-6 there, or 3-4 on the second: second. c fits
+    # before it on the second, 0-1, which is idle from 0 to 3: makespan 4. Appended, c runs 4-5.
     problem = apart([[2.0, 2.0], [2.0, 6.0], [1.0, 1.0], [2.0, 1.0]], [(0, 3, 1)])
     assert upward_ranks(problem) == [4.5, 4.0, 1.0, 1.5]
     assert by_processor(problem, heft(problem)) == [[(1, 0, 2), (2, 2, 4)], [(3, 0, 1), (4, 3, 4)]]
@@ -115,13 +115,13 @@ def test_insertion_shortens_the_plan():
 
 
 def test_processors_of_one_pool_have_nothing_between_them():
-    # Three processors, the first two on one pool. a 0-4 on the first; of its children one follows there, one beside it
-    # at once, and the third would wait 10 s for its data elsewhere: it queues.
+    # Three processors, the first two on one pool. a: 0-4 on the first. Of its children one follows there, one starts at
+    # once on the second, and the third queues, as it would wait 10 s for its data on the last.
     run = [[4.0, 9.0, 9.0], [4.0, 4.0, 4.0], [4.0, 4.0, 4.0], [4.0, 4.0, 4.0]]
     problem = Problem(run, [(), ((0, 1.0),), ((0, 1.0),), ((0, 1.0),)], [[0, 0], [0, 0]], [[0, 10], [10, 0]],
                       pools=[0, 0, 1])  # fmt: skip
     assert by_processor(problem, heft(problem)) == [[(1, 0, 4), (2, 4, 8), (4, 8, 12)], [(3, 4, 8)], []]
-    # The mean over the six ordered pairs, two of which share a pool, and over the four others.
+    # The means over the six ordered pairs, two of which share a pool, and over the other four.
     assert problem.mean_transfer(3.0) == 20.0
     assert problem.mean_link(unlike_pools=True) == (0.0, 10.0)
 
@@ -218,7 +218,7 @@ def test_no_plan_is_better_than_the_best_there_is(drawn):
         assert plan(problem).makespan >= least, name
 
 
-# ---------------------------------------------------------------------- what every plan keeps
+# ---------------------------------------------------------------------- invariants of plans
 
 
 @settings(max_examples=100, deadline=None)
@@ -234,7 +234,7 @@ def test_plans_keep_precedence_and_processors(drawn):
             for parent in case.parents[task]:
                 moved = case.move(plan.processor[parent], j, case.edges[parent, task])
                 assert plan.start[task] >= plan.finish[parent] + moved
-        # In the order of the queues no two tasks of a processor overlap, and none stands before its parents.
+        # In the order of the queues no two tasks of a processor overlap, and no task precedes its parents.
         place = {task: i for i, task in enumerate(plan.order)}
         assert sorted(plan.order) == list(range(case.n))
         assert all(place[a] < place[b] for a, b in case.edges)
@@ -242,7 +242,7 @@ def test_plans_keep_precedence_and_processors(drawn):
             queue = [task for task in plan.order if plan.processor[task] == j]
             for one, next_one in pairwise(queue):
                 assert plan.finish[one] <= plan.start[next_one], name
-        # No plan beats the longest way in the least run times, nor all work spread evenly.
+        # No plan beats the longest path in least run times, nor all work spread evenly.
         least = [min(row) for row in case.run]
         ends = {}
         for task in problem.order:

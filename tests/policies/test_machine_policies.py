@@ -1,4 +1,4 @@
-"""Every policy of machines on random machines, tasks and options: what must hold whatever happens."""
+"""Invariants of every policy of machines on random machines, tasks and options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Policies that place tasks one by one or all that wait together: cases by hand, plain loops, the reference runs."""
+"""Immediate and batch-mode mapping policies: cases by hand, plain loops, reference runs."""
 
 from math import inf
 
@@ -20,7 +20,7 @@ ONLINE = ["hrr", "greedy-et", "greedy-ds", "earliest-start", "earliest-finish", 
 
 
 class Place:
-    """A place of a pretended machine: what it costs to run tasks there, and when its queue is empty."""
+    """A place of a fake machine, with the costs of tasks and the instant at which its queue becomes empty."""
 
     queues = True
 
@@ -41,7 +41,7 @@ class Place:
 
 
 class Pretended:
-    """A view of a pretended machine; tasks are numbered from 0."""
+    """A view of a fake machine; tasks are numbered from 0."""
 
     def __init__(self, places, waiting=None):
         self.places = places
@@ -56,7 +56,7 @@ class Pretended:
 
 
 def placed(chosen, view):
-    """Apply what a policy decides; return (task, place) in the order of its decisions, by position."""
+    """Apply the decisions of a policy; return them in order as (task, place), by position."""
     found = []
     for decision in policy(chosen).decide(view):
         task, place = decision.work, decision.place
@@ -68,12 +68,12 @@ def placed(chosen, view):
 
 
 def machine_of(rows, **each):
-    """Places with run times by task and place, and what else is said of them, one value a place."""
+    """Return places with run times by task and place, and other properties as one value per place."""
     columns = zip(*rows, strict=True)
     return [Place(column, **{key: values[j] for key, values in each.items()}) for j, column in enumerate(columns)]
 
 
-# ---------------------------------------------------------------------- one by one
+# ---------------------------------------------------------------------- immediate mode
 
 
 def test_round_robin_takes_the_next_that_can_run_it_and_goes_on_there():
@@ -100,18 +100,18 @@ def test_greedy_ds_adds_setup_and_transfers_and_looks_at_no_queue():
 def test_the_earliest_start_looks_at_queues_alone():
     rows = [[9, 1], [9, 1], [9, 1], [9, 1]]
     view = Pretended(machine_of(rows, available=[2, 3], transfer=[0, 7]))
-    # 2 against 3; 11 against 3; 11 against 11: the first; 20 against 11
+    # 2 versus 3; 11 versus 3; 11 versus 11: the first; 20 versus 11
     assert placed("earliest-start", view) == [(0, 0), (1, 1), (2, 0), (3, 1)]
 
 
 def test_the_earliest_finish_adds_it_all():
     rows = [[9, 1], [9, 1], [inf, 1]]
     view = Pretended(machine_of(rows, available=[2, 3], transfer=[0, 7]))
-    # 11 against 11: the first; 20 against 11; only the second
+    # 11 versus 11: the first; 20 versus 11; only the second
     assert placed("earliest-finish", view) == [(0, 0), (1, 1), (2, 1)]
 
 
-# ---------------------------------------------------------------------- all that wait together
+# ---------------------------------------------------------------------- batch mode
 
 
 def test_min_min_max_min_and_sufferage_by_hand():
@@ -120,12 +120,12 @@ def test_min_min_max_min_and_sufferage_by_hand():
     assert placed("min-min", Pretended(machine_of(rows))) == [(1, 0), (2, 1), (0, 0)]
     # Least ends 4, 2, 4: the first of the latest; then 6 or 3, 9 or 4: task 2; then task 1: 6 or 7.
     assert placed("max-min", Pretended(machine_of(rows))) == [(0, 0), (2, 1), (1, 0)]
-    # Lost at the second best: 5, 1, 1: task 0 to the first; then 6 - 3 = 3, 9 - 4 = 5: task 2; then task 1.
+    # Loss at the second best: 5, 1, 1: task 0 to the first; then 6 - 3 = 3, 9 - 4 = 5: task 2; then task 1.
     assert placed("sufferage", Pretended(machine_of(rows))) == [(0, 0), (2, 1), (1, 0)]
 
 
 def together(name, rows, starts):
-    """The same by asking for everything anew before each choice."""
+    """The same with new estimates before each choice."""
     starts = list(starts)
     left = list(range(len(rows)))
     found = []
@@ -163,7 +163,7 @@ def test_they_choose_as_plain_loops_do(drawn, name):
 
 
 def paper_machine(comp):
-    """Processors with pools of their own; 1 byte takes 1 s between any two of them."""
+    """Return processors with separate pools, 1 s per byte apart."""
     names = [f"P{j + 1}" for j in range(len(comp[0]))]
     return MachineSpec(
         pools=[MemoryPoolSpec(name=f"m{name}") for name in names],

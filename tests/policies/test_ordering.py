@@ -1,4 +1,4 @@
-"""Keys of orders by hand, fair share, and what users have consumed."""
+"""Keys of orders by hand, fair share, and usage."""
 
 import pickle
 from math import log2, log10, sqrt
@@ -79,7 +79,7 @@ def test_scores_of_all_jobs_are_their_keys(name, jobs, now):
     st.lists(st.tuples(st.floats(0.01, 50), st.integers(-3, 5)), min_size=1, max_size=20),
 )
 def test_usage_is_the_integral_of_what_is_held_with_decay(half_life, changes):
-    """Against the sum, over the constant pieces, of processors x the integral of 2^(-age / half-life)."""
+    """Compare with the sum over constant pieces of processors x the integral of 2^(-age / half-life)."""
     usage, now, held, pieces = Usage(half_life), 0.0, 0, []
     for gap, change in changes:
         pieces.append((now, now + gap, held))
@@ -102,11 +102,11 @@ def test_usage_without_decay_is_processor_seconds():
 
 
 def test_fair_share_favours_who_has_used_less():
-    """Ann fills the machine first; when both wait again, Bob's jobs go before hers, though they came later."""
+    """Ann fills the machine first; when both wait again, Bob's jobs precede hers, although they arrived later."""
     jobs = [Job(processors=4, run=100, user="ann") for _ in range(3)]
     jobs += [Job(submit=50, processors=4, run=100, user="bob") for _ in range(2)]
     policy = Multifactor(age=0, size=0, fair_share=1)
-    # At 100 Ann has used 400 processor seconds, Bob none; at 200 both 400, and Ann came first; at 300 it is Bob again.
+    # At 100 Ann has used 400 processor seconds, Bob none; at 200 both 400, and Ann arrived first; at 300 Bob is next.
     assert simulate(4, jobs, policy).jobs["start"].tolist() == [0, 200, 400, 100, 300]
 
 
@@ -117,7 +117,7 @@ def test_shares_of_users_weigh_their_usage():
     policy = Multifactor(age=0, size=0, fair_share=1, shares={"ann": 3, "bob": 1}, half_life=1e9)
     starts = simulate(4, jobs, Backfill(policy, "easy")).jobs["start"]
     assert sorted(starts.tolist()) == [0, 100, 200, 300, 400, 500]
-    # Ann has three times the share: of the first four slots she gets three.
+    # Ann has three times the share, so she gets three of the first four slots.
     assert (starts[:4] < 400).sum() == 3
 
 

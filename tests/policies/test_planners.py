@@ -1,4 +1,4 @@
-"""Planners on machines: plans that hold, plans behind plans, and plans that know setup, loading and transfers."""
+"""Planners on machines: plans that hold, successive plans, and plans with setup, reconfiguration and transfers."""
 
 from itertools import pairwise
 from math import inf
@@ -29,7 +29,7 @@ NOTHING = [[0.0, 0.0], [0.0, 0.0]]
 
 
 def run(spec, work, planner, **options):
-    """Run work; return the machine, and of each task its processor, planned start and end, and those that happened."""
+    """Run work; return the machine, and for each task its processor, planned start and end, actual start and end."""
     env = Environment(seed=1)
     machine = Machine(env, spec, policy=planner, contention=False, **options)
     for each in work if isinstance(work, list) else [work]:
@@ -105,7 +105,7 @@ def test_a_planner_of_ones_own():
 
 @st.composite
 def _work(draw):
-    """A machine with its pools far apart, and tasks that read of each other."""
+    """Return a machine with distant pools, and tasks that exchange data."""
     pools = draw(st.integers(1, 3))
     names = [f"m{i}" for i in range(pools)]
     architectures = [ArchitectureSpec(name="x"), ArchitectureSpec(name="y", performance=(0.5, 4))]
@@ -144,7 +144,7 @@ def _work(draw):
 @settings(max_examples=80, deadline=None)
 @given(_work(), st.sampled_from(CLASSIC))
 def test_what_happens_is_never_later_than_planned(drawn, name):
-    # Data move as soon as they are written, nothing is contended, nothing must be set up: what these planners assume.
+    # As these planners assume: data move as soon as they are written, without contention, and there is no setup.
     spec, flow = drawn
     _, rows = run(spec, flow, name, overlap=True)
     assert len(rows) == len(flow)
@@ -153,7 +153,7 @@ def test_what_happens_is_never_later_than_planned(drawn, name):
         assert ended <= end + 1e-9, task
 
 
-# ---------------------------------------------------------------------- plans that know the phases
+# ---------------------------------------------------------------------- plans with phases
 
 
 GPU = {"name": "gpu0", "setup": 100.0}
@@ -166,7 +166,7 @@ def on(*kinds):
 
 
 def by_hand():
-    """Cases whose plan must be what happens: machine, work, and the start and end of each task."""
+    """Return cases whose plan must hold: machine, work, and the start and end of each task."""
     reads = TaskSet(
         [10, 50, 50], ids="pcd", inputs=[(), (0,), (0,)], outputs=[(0,), (), ()], sizes=[50 * MB],
         implementations=[("CPUCore",), ("GPU",), ("GPU",)],
@@ -203,12 +203,12 @@ def by_hand():
 def test_the_phases_are_planned_as_they_happen(spec, work, expected, planner):
     _, rows = run(spec, work, planner)
     assert all(row[1:3] == row[3:] for row in rows.values()), rows
-    if planner == "heft-setup":  # the other one takes tasks without children as they come
+    if planner == "heft-setup":  # peft-setup takes tasks without children in order of arrival
         assert {task: row[1:3] for task, row in rows.items()} == expected
 
 
 def test_an_accelerator_is_worth_its_setup_only_for_long_tasks():
-    # 100 s of setup; the accelerator is five times faster. 120 s of work or less is done sooner on the core.
+    # 100 s of setup; the accelerator is five times faster. The core ends work of up to 120 s sooner.
     spec = small_machine(GPU)
     tasks = [Task(id="short", run=120, run_on={"GPU": 24}), Task(id="long", run=200, run_on={"GPU": 40})]
     _, rows = run(spec, Workflow(tasks, [("short", "long")]), "heft-setup")
@@ -245,12 +245,12 @@ def test_a_copy_that_one_task_brought_serves_the_next():
     assert peft_setup(problem).taken == [0.0, 12.0]
 
 
-# ---------------------------------------------------------------------- what such plans keep
+# ---------------------------------------------------------------------- invariants of such plans
 
 
 @st.composite
 def _phases(draw):
-    """A problem with setup, reconfiguration and CPU cores, and the numbers of its oracle."""
+    """Return a problem with setup, reconfiguration and CPU cores, and the values for its oracle."""
     problem, case = draw(problems())
     p = case.p
     number = st.integers(0, 3).map(lambda k: 40.0 * k)
@@ -322,7 +322,7 @@ def test_without_setup_and_transfers_nothing_is_left_but_the_classic(drawn):
     assert list(zip(*heft_setup(problem)[:3], strict=True)) == oracle.heft(plain)
 
 
-# ---------------------------------------------------------------------- the same everywhere
+# ---------------------------------------------------------------------- reproducibility
 
 
 def test_the_same_plans_and_decisions_whatever_the_order_of_hashes():

@@ -1,4 +1,4 @@
-"""What policies remember between decisions must not outlive what it was made from."""
+"""State that policies keep between decisions must not outlive its validity."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.oracles.batch import Job, simulate
 
 
 class Starts:
-    """Notes when each job starts."""
+    """Record the start of each job."""
 
     def __init__(self) -> None:
         self.at: dict[int, float] = {}
@@ -35,9 +35,9 @@ def case(*rows: tuple[float, float, float, int]) -> list[Job]:
     return [Job(*row) for row in rows]
 
 
-# Each: the policy, its options, the machine, and (submit, run, requested, processors).
+# By case: the policy, its options, the processors, and the jobs as (submit, run, requested, processors).
 REMEMBERED = {
-    # The job of 6 came at 2, when nothing could start; the one of 1 at 3 must not pass its plan.
+    # The job with 4 processors arrived at 2, when none could start; the one with 1 at 3 must not delay its plan.
     "arrivals at decisions without a start are planned": (
         "conservative",
         {},

@@ -1,4 +1,4 @@
-"""A portfolio of policies: who is chosen, when, and that whoever is chosen decides as it would alone."""
+"""Portfolios of policies: which candidate is chosen when, and that it decides as it would alone."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EASIES = ("wfp+easy", "fcfs+easy", "sjf+easy")
 
 
 def busy_until_100(*waiting: tuple[float, ...]) -> list[Job]:
-    """One job that holds four processors to 100, and (submit, requested, or 4 processors) of those that come after."""
+    """Return a job that holds four processors until 100, and later jobs given as (submit, run, processors=4)."""
     rest = [Job(submit=at, run=asked, processors=int(size[0]) if size else 4) for at, asked, *size in waiting]
     return [Job(processors=4, run=100), *rest]
 
@@ -36,10 +36,10 @@ def busy_until_100(*waiting: tuple[float, ...]) -> list[Job]:
 @pytest.mark.parametrize(
     ("winner", "objective", "waiting", "starts"),
     [
-        # The first waits 99 s and lets the short one wait 104 s; behind it, where wfp puts it too, it would wait 109 s.
+        # The first waits 99 s and the short one 104 s; behind the short one, as with wfp, the first would wait 109 s.
         ("fcfs+easy", "wait_max", [(1, 94, 3), (90, 10)], [100, 194]),
         ("sjf+easy", "slowdown_mean", [(1, 50), (90, 10)], [110, 100]),
-        # 40 s asked for after waiting 98 s go before 30 s asked for after 1 s: slowdown 3.45 and not 4.2.
+        # The 40 s job, after 98 s, precedes the 30 s job, after 1 s: slowdown 3.45 instead of 4.2.
         ("wfp+easy", "slowdown_max", [(1, 1000), (2, 40), (99, 30)], [170, 100, 140]),
     ],
 )
@@ -54,7 +54,7 @@ def test_each_candidate_wins_where_it_is_best(winner, objective, waiting, starts
 
 
 def test_scores_are_of_the_jobs_that_wait():
-    # At 100 two jobs wait; the third comes at 120 and is nobody's business before.
+    # At 100 two jobs wait; the third arrives at 120 and must not count before.
     jobs = busy_until_100((1, 50), (90, 10), (120, 5))
     portfolio = Portfolio({"fcfs": "easy", "sjf": "sjf+easy"}, "raw:wait_mean")
     scores = simulate(4, jobs, portfolio).choices
@@ -69,7 +69,7 @@ def test_requested_times_are_foreseen_and_run_times_are_not():
 
 
 def test_utilisation_counts_the_whole_machine():
-    # Two of four processors are held to 150; after 110 nothing more runs than that, or the narrow job beside it.
+    # Two of four processors are held until 150; from 10 on the only other job is the narrow one.
     jobs = [Job(processors=2, run=10), Job(processors=2, run=150), Job(submit=1, processors=2, run=40)]
     scores = simulate(4, jobs, Portfolio(["easy"], "raw:utilisation")).choices
     at_10 = scores.where(scores["time"] == 10)["score"]
@@ -88,7 +88,7 @@ def test_what_is_blocked_or_held_is_not_scored():
         Job(id=2, submit=1, processors=4, run=50),
         Job(id=3, submit=2, processors=4, run=10, dependencies=[Dependency(2)]),
     ]
-    jobs += [Job(id=4 + i, submit=90, processors=4, run=10, queue="q") for i in range(2)]  # one runs at most
+    jobs += [Job(id=4 + i, submit=90, processors=4, run=10, queue="q") for i in range(2)]  # at most one runs
     portfolio = Portfolio(["easy"], "raw:wait_max")
     env = Environment()
     cluster = Cluster(env, spec, portfolio)
@@ -139,7 +139,7 @@ def test_partitions_are_simulated_together():
     simulate(spec, jobs, Checked(["easy", "sjf+easy", "conservative-keep"], "slowdown_mean", every=True))
 
 
-# ---------------------------------------------------------------------- choosing, with told futures
+# ---------------------------------------------------------------------- choices, with given futures
 
 
 def first(view: Any) -> Any:
@@ -158,7 +158,7 @@ def never(_view: Any) -> Any:
 
 
 def told(values: dict[float, dict[str, float]], portfolio: Portfolio, until: float = 50) -> list[tuple[float, str]]:
-    """Run with futures whose scores are told by instant and policy; return the choices as (time, policy)."""
+    """Run with futures of given scores by instant and policy; return the choices as (time, policy)."""
     env = Environment()
     cluster = Cluster(env, 1, portfolio)
     cluster.view.simulate = lambda candidate, **_: values[env.now][candidate.name]
@@ -175,7 +175,7 @@ def same(value: Any) -> Any:
 
 
 def at(*rows: tuple[float, float]) -> dict[float, dict[str, float]]:
-    """Scores of ``first`` and ``last`` each 10 s."""
+    """Return scores of ``first`` and ``last`` every 10 s."""
     return {10.0 * i: dict(zip(("first", "last"), row, strict=True)) for i, row in enumerate(rows)}
 
 
@@ -261,7 +261,7 @@ def test_beyond_the_horizon_a_job_has_waited_to_it():
     assert scores["score"].tolist()[1:] == [130, 150]
 
 
-# ---------------------------------------------------------------------- when nothing need be simulated
+# ---------------------------------------------------------------------- decisions without simulation
 
 
 def counting(portfolio: Portfolio, jobs: list[Job]) -> tuple[int, list[float]]:
@@ -321,7 +321,7 @@ def test_one_candidate_gives_its_own_schedule(case: Case, name: str) -> None:
 
 
 class Checked(Portfolio):
-    """Checks that whoever is chosen starts what its simulated future starts now."""
+    """Check that the chosen policy starts the jobs that its simulated future starts now."""
 
     def _score(self, view: Any, now: float) -> Any:
         self.futures = [view.simulate(each) for each in self._candidates]
@@ -374,7 +374,7 @@ def test_scores_and_schedules_are_those_of_brute_force(case: Case, objective: st
     assert np.array_equal(result.jobs["start"], expected, equal_nan=True)
     told, found = slow.scores, result.choices
     told = told.where(np.isin(told["time"], found["time"]))
-    if len(told) == len(found):  # else some instants have several decisions
+    if len(told) == len(found):  # else some instants had several decisions
         assert found["score"] == pytest.approx(told["score"], nan_ok=True)
         assert found["chosen"].tolist() == told["chosen"].tolist()
 
@@ -394,7 +394,7 @@ def test_the_paper_s_workload_by_brute_force():
     assert again.choices["score"].tolist() == result.choices["score"].tolist()
 
 
-# ---------------------------------------------------------------------- life of a portfolio
+# ---------------------------------------------------------------------- state of a portfolio
 
 
 def test_a_fresh_one_has_the_same_settings_and_nothing_chosen():
@@ -468,11 +468,11 @@ def test_a_run_that_is_cut_goes_on_as_the_uncut_one(case: Case, part: float, pol
     later = whole.jobs.where(np.isin(whole.jobs["job"], rest.jobs["job"]))
     assert rest.jobs["job"].tolist() == later["job"].tolist()
     assert rest.jobs["start"].tolist() == later["start"].tolist()
-    begun = later["start"] >= at  # who started the others is told by the first part
+    begun = later["start"] >= at  # the first part has the policies that started the others
     assert rest.jobs["started_by"][begun].tolist() == later["started_by"][begun].tolist()
 
 
-# ---------------------------------------------------------------------- wrong
+# ---------------------------------------------------------------------- invalid input
 
 
 def test_a_view_that_cannot_simulate_is_refused():

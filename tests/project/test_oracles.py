@@ -223,7 +223,7 @@ def test_known_values_of_queues() -> None:
     assert queues.erlang_c(4, 1, 5) == pytest.approx(0.5541, abs=5e-5)
     assert queues.mg1_wait(0.8, 1, 2) == pytest.approx(queues.mmc_wait(0.8, 1))
     assert queues.processor_sharing_response(0.8, 1) == pytest.approx(5)
-    with pytest.raises(ValueError, match="load below 1"):
+    with pytest.raises(ValueError, match="must be from 0 to below 1"):
         queues.mmc_wait(2, 1)
 
 

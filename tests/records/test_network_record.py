@@ -1,4 +1,4 @@
-"""What is recorded of a network, and the pictures of it."""
+"""Records of networks, and their plots."""
 
 import matplotlib as mpl
 
@@ -138,7 +138,7 @@ def test_bytes_over_links_are_those_of_the_transfers(crosstraffic):
     assert (table["queueing"] >= 0).all()
     assert (table["queueing"] > 0).any()
     assert (record.links()["utilisation"] <= 1 + 1e-9)[:3].all()
-    # Both kinds of pictures, and a long record.
+    # Both kinds of plots, and a long record.
     assert link_load(record).get_ylim()[1] == pytest.approx(1.05)
     assert link_load(record, ["a"]).get_ylabel() == "load of a (MBps)"
     assert transfer_times(record).get_xlabel() == "time alone"

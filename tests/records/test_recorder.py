@@ -1,4 +1,4 @@
-"""The recorder, fed by hand: each hook called as a cluster would call it."""
+"""The recorder in isolation: each hook is called as a cluster would call it."""
 
 from types import SimpleNamespace as Some
 
@@ -18,7 +18,7 @@ def job(index, processors=1, submit=0.0, spec=None, **more):
 
 
 class Stage:
-    """An environment whose clock the test moves, a place, and one call for each hook."""
+    """An environment with a clock set by the test, a place, and one method per hook."""
 
     def __init__(self, expected=0, **options):
         self.env = simpy.Environment()
@@ -222,7 +222,7 @@ def test_nodes_and_powers_come_from_the_description_of_the_place():
     assert result.nodes["node"].tolist() == [0, 1]
 
 
-# ---------------------------------------------------------------------- the other observers
+# ---------------------------------------------------------------------- other observers
 
 
 def test_event_table_keeps_counts_and_free_processors():

@@ -1,4 +1,4 @@
-"""Live work is a SimPy event: each way of waiting for it, with work that ends before, at and after that instant."""
+"""Live work as SimPy events: each way of waiting for it, with work that ends before, at and after its beginning."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ENDS = pytest.mark.parametrize("end", [3, 5, 8], ids=["before", "at", "after"]) 
 
 
 def waiting(end: float, wait: Callable[[Environment, LiveJob], Any]) -> tuple[float, Any, LiveJob]:
-    """Return when a wait that begins at 5 is over for a job that ends then, its value, and the job."""
+    """Return the end of a wait from 5 for a job with this end, the value of the wait, and the job."""
     env = Environment()
     cluster = Cluster(env, 4)
     seen = []
@@ -113,7 +113,7 @@ def test_a_run_until_a_job_that_never_ends_says_that_it_waits():
 
 @ENDS
 def test_a_wait_is_interrupted(end):
-    """The process that waits goes on; the job does too, and its end wakes nobody who no longer waits."""
+    """The interrupted process and the job both continue; the end of the job does not wake the process again."""
     env = Environment()
     cluster = Cluster(env, 4)
     seen: list[Any] = []

@@ -1,4 +1,4 @@
-"""Transformations give a new workload with exactly what was asked for, and leave the old one alone."""
+"""Transformations return a new workload with the requested property, and leave the old one unchanged."""
 
 import numpy as np
 import pytest

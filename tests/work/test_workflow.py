@@ -1,4 +1,4 @@
-"""Tasks and workflows: what the graph says, what is refused, orders and longest paths against brute force."""
+"""Tasks and workflows: graph queries, invalid input, orders and longest paths against brute force."""
 
 import itertools
 import pickle
@@ -254,7 +254,7 @@ def test_networkx_loads_only_for_a_graph() -> None:
 
 @st.composite
 def graphs(draw: st.DrawFn) -> Workflow:
-    """Draw a workflow whose declared order is not a topological one."""
+    """Draw a workflow whose declared order is not topological."""
     n = draw(st.integers(1, 7))
     pairs = [pair for pair in itertools.combinations(range(n), 2) if draw(st.booleans())]
     names = draw(st.permutations(range(n)))
