@@ -320,19 +320,18 @@ def test_the_collector_is_as_it_was_also_after_an_error() -> None:
 # ---------------------------------------------------------------------- instants that are none
 
 
-@pytest.mark.parametrize("delay", [float("nan"), -1.0, -1e-300])
+@pytest.mark.parametrize("delay", [float("nan"), -1.0])
 def test_nothing_is_scheduled_before_now(env: Environment, delay: float) -> None:
     env.run(until=5)
     for schedule in (
         lambda: env.timeout(delay),
         lambda: env.schedule(env.event(), delay=delay),
-        lambda: env.event_at(5 + delay if delay != delay or delay < -1e-9 else 4.0),
-        lambda: env.plan(_Call(print), 5 + delay if delay != delay or delay < -1e-9 else 4.0, END),
+        lambda: env.event_at(5 + delay),
+        lambda: env.plan(_Call(lambda: None), 5 + delay, END),
+        lambda: env.call_at(float("nan"), lambda: None),
     ):
         with pytest.raises(ValueError, match=r"now|Negative delay"):
             schedule()
-    with pytest.raises(ValueError, match="now"):
-        env.call_at(float("nan"), print)
     assert env.peek() == float("inf")
 
 
