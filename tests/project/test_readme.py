@@ -1,81 +1,105 @@
-"""The README keeps its word: its Python runs and prints what it says, its commands exist and work."""
+"""README, CONTRIBUTING and docs are true: their Python runs and prints the text that follows; links work."""
+
+from __future__ import annotations
 
 import contextlib
 import io
 import re
 import shlex
+import shutil
+import sys
 from pathlib import Path
-from typing import Any
+from types import ModuleType
 
 import pytest
 
 from simmodel import Cluster, Environment
 from simmodel.catalogue import load_workload
 from simmodel.cli import main
-from simmodel.formats.swf import write_swf
+from simmodel.formats import write_swf
+from tests.helpers.doc_pages import PAGES, Page
 from tests.helpers.paths import ROOT
 
-README = (ROOT / "README.md").read_text("utf-8")
-BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
-COMMANDS = [
-    line.removeprefix("$ ")
-    for kind, text in BLOCKS
-    if kind in ("sh", "console")
-    for line in text.replace("\\\n", " ").splitlines()
+README = PAGES["README.md"]
+OWN = [
+    pytest.param(page, line, id=f"{name}: {line}")
+    for name, page in PAGES.items()
+    for line in page.commands
+    if line.startswith("simmodel ")
 ]
-OWN = [line for line in COMMANDS if line.startswith("simmodel ")]
 
 
-@pytest.fixture
-def workplace(tmp_path: Path) -> Path:
-    """Return a folder with the files that the README speaks of: a log, a snapshot, and the TOML it shows."""
+@pytest.fixture(scope="module")
+def log_and_snapshot(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Return the files of a log and of a snapshot of its replay."""
+    folder = tmp_path_factory.mktemp("pages")
     log = load_workload("lublin-128-week")
-    write_swf(log, tmp_path / "my-log.swf")
+    write_swf(log, folder / "my-log.swf")
     cluster = Cluster(Environment(), 128)
     cluster.replay(log)
     cluster.env.run(until=40_000)
-    cluster.snapshot().to_json(tmp_path / "now.json")
-    for kind, text in BLOCKS:
-        if kind == "toml":
-            (tmp_path / "machine.toml").write_text(text)
+    cluster.snapshot().to_json(folder / "now.json")
+    return folder / "my-log.swf", folder / "now.json"
+
+
+@pytest.fixture
+def workplace(
+    tmp_path: Path, log_and_snapshot: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Path:
+    """Return the working folder, with the files that a page names: a log, a snapshot, and the files that it shows."""
+    for file in log_and_snapshot:
+        shutil.copy(file, tmp_path)
+    for name, text in request.getfixturevalue("page").files.items():
+        (tmp_path / name).write_text(text, "utf-8")
+    monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-def test_python_blocks_run_in_order_and_print_what_the_text_says(
-    workplace: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("page", [pytest.param(page, id=name) for name, page in PAGES.items() if page.examples])
+def test_python_blocks_run_in_order_and_print_the_text_that_follows(
+    page: Page, workplace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(workplace)
-    names: dict[str, Any] = {"__name__": "readme"}
-    ran = 0
-    for i, (kind, text) in enumerate(BLOCKS):
-        if kind != "python":
-            continue
-        said = io.StringIO()
-        with contextlib.redirect_stdout(said):
-            exec(compile(text, f"README block {i}", "exec"), names)
-        ran += 1
-        if i + 1 < len(BLOCKS) and BLOCKS[i + 1][0] == "text":
-            assert said.getvalue() == BLOCKS[i + 1][1]
-    assert ran >= 5
+    script = ModuleType("__main__")
+    monkeypatch.setitem(sys.modules, "__main__", script)  # classes of a script are found there by name
+    monkeypatch.syspath_prepend(workplace)
+    for line, source, expected in page.examples:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile("\n" * line + source, page.name, "exec"), vars(script))
+        if expected is not None:
+            assert printed.getvalue() == expected, f"{page.name}, line {line}"
 
 
-@pytest.mark.parametrize("line", OWN)
-def test_commands_work(line: str, workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(workplace)
+@pytest.mark.parametrize(("page", "line"), OWN)
+def test_commands_work(page: Page, line: str, workplace: Path) -> None:
     words = shlex.split(line, comments=True)[1:]
-    with contextlib.redirect_stdout(io.StringIO()) as said:
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
         assert main(words) == 0
-    assert said.getvalue()
+    assert printed.getvalue()
 
 
-def test_the_two_commands_of_a_fresh_machine_set_everything_up() -> None:
-    first, second = (line for line in COMMANDS if line.startswith("python3 -m venv"))
+def test_the_two_commands_of_a_fresh_clone_install_everything() -> None:
+    first, second = (line for line in README.commands if line.startswith("python3 -m venv"))
     assert "simmodel batch lublin-128-week" in first
+    assert "pip install -q -e '.[plot]'" in first
     assert "pytest" in second
-    assert all("pip install" in line for line in (first, second))
+    assert "pip install -q -e '.[dev]'" in second
 
 
-def test_links_and_pictures_exist() -> None:
-    links = [link for link in re.findall(r"\]\(([^)#]+)\)", README) if "://" not in link]
-    assert links
-    assert [link for link in links if not (ROOT / link).exists()] == []
+def test_readme_is_an_entrance() -> None:
+    assert len(README.text.splitlines()) <= 200
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_links_and_pictures_exist(name: str) -> None:
+    folder = (ROOT / name).parent
+    missing = []
+    for link in re.findall(r"\]\(([^)]+)\)", PAGES[name].without_code):
+        path, _, heading = link.partition("#")
+        if "://" in path:
+            continue
+        target = (folder / path).resolve() if path else ROOT / name
+        page = PAGES.get(str(target.relative_to(ROOT)))
+        if not target.exists() or (heading and (page is None or heading not in page.anchors)):
+            missing.append(link)
+    assert missing == []
