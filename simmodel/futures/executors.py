@@ -106,19 +106,19 @@ def run_all(
     ZeroDivisionError: division by zero (line 1 of ...)
     """
     until = None if deadline is None else monotonic() + deadline
-    said = _late(deadline)
+    overdue = _overdue(deadline)
     tell = ended or (lambda index, how: None)
     if executor is None:
-        return list(_here(function, material, tasks, until, said, tell))
+        return list(_here(function, material, tasks, until, overdue, tell))
     try:
         packed = pickle.dumps(material, protocol=5)
     except Exception as error:
         raise InputError(f"material: cannot be sent to other processes: {error}") from None
-    batch = _Batch(function, material, packed, tasks, until, said, tell)
+    batch = _Batch(function, material, packed, tasks, until, overdue, tell)
     batch.run(executor)
     if batch.broken:
         batch.run_isolated(executor)
-    return [batch.over.get(i, Ended("unfinished", reason=said)) for i in range(len(tasks))]
+    return [batch.over.get(i, Ended("unfinished", reason=overdue)) for i in range(len(tasks))]
 
 
 def stop_workers(executor: Executor) -> None:
@@ -129,7 +129,7 @@ def stop_workers(executor: Executor) -> None:
         process.terminate()
 
 
-def _late(deadline: float | None) -> str:
+def _overdue(deadline: float | None) -> str:
     return "" if deadline is None else f"not finished by the deadline of {deadline:g} s"
 
 
@@ -142,12 +142,12 @@ def _here(
     material: Material,
     tasks: Sequence[Item],
     until: float | None,
-    said: str,
+    overdue: str,
     tell: Callable[[int, Ended], object],
 ) -> Iterator[Ended]:
     for i, task in enumerate(tasks):
         left = _left(until)
-        how = Ended("unfinished", reason=said) if left == 0 else _call(function, material, task, left, said)
+        how = Ended("unfinished", reason=overdue) if left == 0 else _call(function, material, task, left, overdue)
         tell(i, how)
         yield how
 
@@ -157,22 +157,22 @@ def _call(
     material: Material,
     task: Item,
     left: float | None,
-    said: str,
+    overdue: str,
 ) -> Ended:
     """Run one task and return how it ended; errors are returned as text."""
     begin = perf_counter()
     try:
         value = function(material, task, left)
     except OutOfTime:
-        return Ended("unfinished", reason=said, seconds=perf_counter() - begin)
+        return Ended("unfinished", reason=overdue, seconds=perf_counter() - begin)
     except SimmodelError as error:
         return Ended("failed", reason=str(error), seconds=perf_counter() - begin)
     except Exception as error:
-        return Ended("failed", reason=_told(error), seconds=perf_counter() - begin)
+        return Ended("failed", reason=_described(error), seconds=perf_counter() - begin)
     return Ended("finished", value, seconds=perf_counter() - begin)
 
 
-def _told(error: BaseException) -> str:
+def _described(error: BaseException) -> str:
     """Return the error and where it was raised."""
     frames = traceback.extract_tb(error.__traceback__)
     where = f" (line {frames[-1].lineno} of {os.path.basename(frames[-1].filename)})" if frames else ""
@@ -208,7 +208,7 @@ def _work(
     packed: bytes | None,
     task: Item,
     left: float | None,
-    said: str,
+    overdue: str,
 ) -> Ended | None:
     """Run one task in a worker; ``None`` requests the material. The unique name keeps calls from being merged."""
     material = _known(digest)
@@ -217,7 +217,7 @@ def _work(
             return None
         material = pickle.loads(packed)
         _remember(digest, material)
-    return _call(function, material, task, left, said)
+    return _call(function, material, task, left, overdue)
 
 
 def _work_alone(
@@ -226,9 +226,9 @@ def _work_alone(
     packed: bytes,
     task: Item,
     left: float | None,
-    said: str,
+    overdue: str,
 ) -> None:
-    connection.send(_call(function, pickle.loads(packed), task, left, said))
+    connection.send(_call(function, pickle.loads(packed), task, left, overdue))
 
 
 # ---------------------------------------------------------------------- in the calling process
@@ -244,7 +244,7 @@ class _Batch:
         packed: bytes,
         tasks: Sequence[Item],
         until: float | None,
-        said: str,
+        overdue: str,
         tell: Callable[[int, Ended], object],
     ) -> None:
         self.function = function
@@ -252,7 +252,7 @@ class _Batch:
         self.digest = hashlib.sha256(packed).hexdigest()
         self.tasks = tasks
         self.until = until
-        self.said = said
+        self.overdue = overdue
         self.tell = tell
         self.over: dict[int, Ended] = {}
         self.broken: list[int] = []  # tasks whose pool broke before they ended
@@ -279,7 +279,7 @@ class _Batch:
         left = _left(self.until)
         try:
             future = executor.submit(
-                _work, uuid4().hex, self.function, self.digest, packed, self.tasks[i], left, self.said
+                _work, uuid4().hex, self.function, self.digest, packed, self.tasks[i], left, self.overdue
             )
         except BrokenExecutor:
             self.broken.append(i)
@@ -320,7 +320,7 @@ class _Batch:
                 while waiting and len(running) < at_once and _left(self.until) != 0:
                     i = waiting.pop()
                     reader, writer = context.Pipe(duplex=False)
-                    arguments = (writer, self.function, self.packed, self.tasks[i], _left(self.until), self.said)
+                    arguments = (writer, self.function, self.packed, self.tasks[i], _left(self.until), self.overdue)
                     process = context.Process(target=_work_alone, args=arguments, daemon=True)
                     process.start()
                     writer.close()

@@ -240,11 +240,11 @@ class BrokerCore(System[BrokeredJob]):
         self.handed[work] = None
         live = place.take(work)
         if live is not work:
-            self._stand_for(work, live)
+            self._continue_as(work, live)
         for hook in self.env.hooks("job_handed"):
             hook(work, place)
 
-    def _stand_for(self, job: BrokeredJob, live: LiveWork) -> None:
+    def _continue_as(self, job: BrokeredJob, live: LiveWork) -> None:
         """Continue a job as the live work of the system that it was handed to."""
         job.below, job.place = live, job.destination
         job.follow(live)
@@ -272,7 +272,7 @@ class BrokerCore(System[BrokeredJob]):
             assert job.destination is not None
             self.handed[job] = None
             job.destination.handed.append((job.destination.system.row_of(live), job.row))
-            self._stand_for(job, live)
+            self._continue_as(job, live)
         elif job.state != "blocked":
             self.queue.add(job)
             self.queue.forget_new()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["broker_result", "task_broker_result"]
 
-_UNHEARD = "unsubmitted"
+_UNSUBMITTED = "unsubmitted"
 
 
 def broker_result(broker: BrokerCore, name: str) -> BrokerResult:
@@ -93,7 +93,7 @@ def task_broker_result(broker: BrokerCore, name: str) -> TaskBrokerResult:
         "submit": np.array([job.came for job in jobs], dtype=np.float64),
         "handed": np.array([nan if job.started is None else job.started for job in jobs], dtype=np.float64),
         "end": np.array([nan if job.ended is None else job.ended for job in jobs], dtype=np.float64),
-        "status": np.array([_UNHEARD if job.came > now else job.state for job in jobs], dtype=str),
+        "status": np.array([_UNSUBMITTED if job.came > now else job.state for job in jobs], dtype=str),
         "origin": np.array(["" if job.home is None else job.home.name for job in jobs], dtype=str),
         "destination": np.array(["" if job.destination is None else job.destination.name for job in jobs], dtype=str),
     }
@@ -124,7 +124,7 @@ def _undelivered(
     handed = np.zeros(len(status), dtype=bool)
     for place in broker.places:
         handed[[row for _, row in place.handed]] = True
-    status[~handed & (submitted["submit"] > broker.env.now)] = _UNHEARD
+    status[~handed & (submitted["submit"] > broker.env.now)] = _UNSUBMITTED
     for row, fate in broker.ledger.fates.items():
         status[row], end[row], reason[row] = fate.state, fate.at, fate.reason
 
@@ -164,7 +164,7 @@ def _result(broker: BrokerCore, name: str, clusters: dict[str, Result], jobs: Ta
         report += result.report
     report += broker.report
     everything = joined(runs)
-    open_ended = np.isin(jobs["status"], ("waiting", "running", "suspended", _UNHEARD)).any()
+    open_ended = np.isin(jobs["status"], ("waiting", "running", "suspended", _UNSUBMITTED)).any()
     options: dict[str, Any] = {"ended": float(broker.env.now)} if open_ended else {}
     return BrokerResult(
         name=name,

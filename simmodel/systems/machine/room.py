@@ -19,10 +19,10 @@ __all__ = ["RoomMaker"]
 class RoomMaker:
     """Makes room in the pools of a machine for tasks that wait for it.
 
-    Each pool serves its claims in order of arrival. To make room it first drops copies that exist elsewhere, then moves
-    data to its spill pool, as far as that has room that no task waits for; the spill pool may spill in turn. If no task
-    uses memory and nothing moves, all claims would wait for ever: then the first claim that can be served overtakes
-    the others.
+    Each pool serves its claims in order of arrival. To make room it first drops data that need not be kept, then moves
+    data to its spill pool, as far as that has room that no task waits for; the spill pool may spill in turn. If no
+    task uses memory and nothing moves, all claims would wait for ever: then the first claim that can be served
+    overtakes the others.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class RoomMaker:
                 if not self._admit(pool, pool.claims[0]):
                     self._make_way(pool, pool.needs(task), _own(task), ())
                     break
-        while self._stands() and self._unlock():
+        while self._deadlocked() and self._break_deadlock():
             pass
         self._called = False
         if not any(pool.claims for pool in self._pools):
@@ -105,13 +105,13 @@ class RoomMaker:
 
     # ------------------------------------------------------------------ deadlock
 
-    def _stands(self) -> bool:
+    def _deadlocked(self) -> bool:
         """Return whether a claim waits while no task uses memory and nothing moves."""
         return any(pool.claims for pool in self._pools) and not any(
             pool.takers or pool.arriving for pool in self._pools
         )
 
-    def _unlock(self) -> bool:
+    def _break_deadlock(self) -> bool:
         """Serve one claim out of turn, or start to make room for one; return whether that was possible."""
         waiting = [(pool, claim) for pool in self._pools for claim in pool.claims]
         if any(self._admit(pool, claim) for pool, claim in waiting):
