@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -174,7 +175,7 @@ class BrokerCore(System[BrokeredJob]):
             reason = place.why_not(job)
             if reason is None:
                 return None
-            reasons.append(reason)
+            reasons.append(re.sub(r"^job .*?: ", "", reason))  # the same words for every job
         return "; ".join(dict.fromkeys(reasons))
 
     def arrive(self, job: BrokeredJob) -> None:
@@ -183,8 +184,7 @@ class BrokerCore(System[BrokeredJob]):
         if reason is None:
             self.take_in(job)
             return
-        general = reason.replace(f"job {job.id}: ", "")  # one entry for all jobs
-        self.report.rejected[general.split(" requested,")[-1].strip()] += 1
+        self.report.rejected[reason.split(" requested,")[-1].strip()] += 1
         job.state = "rejected"
         self.ledger.fates[job.row] = Fate("rejected", float("nan"), reason)
         for hook in self.env.hooks("job_rejected"):

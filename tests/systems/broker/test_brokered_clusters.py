@@ -393,7 +393,7 @@ def test_a_result_of_a_broker_is_looked_at_as_any_other() -> None:
     result.plot.flows()
     result.plot.utilisation()
     result.plot.clusters()
-    with pytest.raises(ValueError, match="submitted or handed expected"):
+    with pytest.raises(ValueError, match="unknown value 'nothing'; known values: utilisation, submitted, handed"):
         result.plot.weekly("nothing")
     assert result.scenario["policy"] == "sgs-t"
     assert result.decisions["count"] > 0
