@@ -1,4 +1,4 @@
-"""Paths into a value: attributes by a dot, items by ``[0]``, ``['any name']`` or, where names are unique, ``.name``.
+"""Paths into a value: attributes by a dot, items by ``[0]``, ``['any name']`` or, if names are unique, ``.name``.
 
 ``changed`` returns the value with several of its parts replaced. Each value on the way is rebuilt once, with all its
 changes, so that checks see no intermediate state.

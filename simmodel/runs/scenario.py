@@ -130,7 +130,7 @@ class Scenario:
     def get(self, path: str) -> Any:
         """Return the part at a path: ``"seed"``, ``"partitions[0].nodes[0].cores"``, ``"places.fast.name"``.
 
-        Write attributes with a dot, items as ``[0]``, ``['any name']`` or, where names are unique, ``.name``. A first
+        Write attributes with a dot, items as ``[0]``, ``['any name']`` or, if names are unique, ``.name``. A first
         part that is not a field of the scenario is looked up in its platform.
 
         Raises

@@ -47,7 +47,7 @@ class Timing(NamedTuple):
 
 
 class Offers(NamedTuple):
-    """What jobs may request in addition to processors and time: identified nodes, queues and partitions by name.
+    """Requests that jobs may make in addition to processors and time: identified nodes, named queues and partitions.
 
     Unknown queues and partitions in a log are ignored; all are, if there are no names.
     """
@@ -281,7 +281,7 @@ class System(Generic[Live]):
 
     @property
     def offers(self) -> Offers:
-        """What jobs may request in addition to processors and time."""
+        """The requests that it supports in addition to processors and time."""
         return Offers()
 
     @property

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Calendar"]
 
 Part: TypeAlias = int | Sequence[int]
-"""Part of a pool: a number of processors, or nodes where nodes are identified."""
+"""Part of a pool: a number of processors, or nodes if nodes are identified."""
 BACK = {"failure": "repair", "drain": "resume", "maintenance": "resume"}
 
 

@@ -83,7 +83,7 @@ class ClusterCore:
 
     @property
     def offers(self) -> Offers:
-        """What jobs may request in addition to processors and time."""
+        """The requests that it supports in addition to processors and time."""
         nodes = any(partition.nodes for partition in self.spec.partitions)
         queues = tuple(queue.name for queue in self.spec.queues)
         return Offers(nodes, queues, tuple(self.pools) if self.only_pool is None else ())

@@ -42,7 +42,7 @@ class Intake:
     Attributes
     ----------
     submitted
-        number of submitted and arriving jobs, and so of the next job
+        number of submitted and arriving jobs, which is also the number of the next one
     offset
         number of a job minus its row in the record
     sources, submissions

@@ -353,7 +353,7 @@ class Cluster(System[LiveJob]):
 
     @property
     def offers(self) -> Offers:
-        """What jobs may request in addition to processors and time."""
+        """The requests that it supports in addition to processors and time."""
         return self.core.offers
 
     @property
