@@ -11,6 +11,7 @@ from typing import Any
 
 import attrs
 
+from simmodel.display import Fields
 from simmodel.errors import InputError, unknown
 from simmodel.formats.daggen import read_daggen
 from simmodel.formats.dax import read_dax
@@ -28,8 +29,8 @@ from simmodel.work.workload import COLUMNS
 __all__ = ["FORMATS", "WORKFLOW_FORMATS", "Format", "check_format", "read_file"]
 
 
-@attrs.frozen
-class Format:
+@attrs.frozen(repr=False)
+class Format(Fields):
     """A format of workloads or workflows: what it is, the endings of its files, how one knows it, and its reader."""
 
     description: str

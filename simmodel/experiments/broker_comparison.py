@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import attrs
 import numpy as np
 
+from simmodel.display import Cells, Shown, text_table
 from simmodel.errors import InputError
 from simmodel.experiments.comparison import map_calls
 from simmodel.metrics.brokered import by_origin, cluster_lines, moved_turnaround, side_by_side
 from simmodel.metrics.statistics import Interval, mean_interval, replication_seeds
-from simmodel.metrics.tables import text_table
 from simmodel.runs.simulating import simulate
 from simmodel.scheduling.labels import labelled
 from simmodel.scheduling.registry import policy as policy_of
@@ -141,7 +141,7 @@ def _run(call: _Call) -> tuple[dict[str, Table], BrokerResult | None]:
 
 
 @attrs.frozen(eq=False, repr=False)
-class BrokerComparison:
+class BrokerComparison(Shown):
     """Several brokers compared.
 
     ``comparison["sgs-t"]`` is the result with that label: of its first seed, where there are several.
@@ -289,6 +289,9 @@ class BrokerComparison:
         weeks(results[0], ax=grid[1][0])
         weeks(results[-1], ax=grid[1][1], value="utilisation" if len(results) > 1 else "handed")
         return fig
+
+    def _cells(self) -> Cells:
+        return self.cells("processors")
 
     def __repr__(self) -> str:
         return f"<BrokerComparison of {', '.join(self.results)}>"

@@ -5,7 +5,6 @@ Whatever runs them is any ``concurrent.futures.Executor``: processes of this mac
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import cached_property
@@ -14,10 +13,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import attrs
 import numpy as np
 
+from simmodel.display import Cells, Shown, text_table
 from simmodel.metrics.comparison import compare as metrics_table
 from simmodel.metrics.names import TAU, Cut
 from simmodel.metrics.statistics import Interval, mean_interval, paired_difference, replication_seeds
-from simmodel.metrics.tables import html_table, text_table
 from simmodel.records.observers import progress_bar
 from simmodel.results.stored import Stored
 from simmodel.runs.simulating import simulate
@@ -125,7 +124,7 @@ def map_calls(
 
 
 @attrs.frozen(eq=False, repr=False, slots=False)
-class Comparison:
+class Comparison(Shown):
     """Results side by side, in the order in which they were asked for.
 
     ``comparison["easy"]`` is the result with that label; iterating gives all of them.
@@ -191,6 +190,9 @@ class Comparison:
         """Return a table of text, one line per result; parameters as of :meth:`metrics`."""
         return "\n".join(text_table(self._texts(metrics, warmup, cooldown, tau)))
 
+    def _cells(self) -> Cells:
+        return self._texts()
+
     def _texts(
         self, metrics: Sequence[str] | None = None, warmup: Cut = None, cooldown: Cut = None, tau: float = TAU
     ) -> list[list[str]]:
@@ -204,9 +206,6 @@ class Comparison:
             head,
             *([row["result"], *(first.metric_text(name, row[name]) for name in known)] for row in table.rows()),
         ]
-
-    def _repr_html_(self) -> str:
-        return html_table(self._texts())
 
     def __getitem__(self, name: str) -> Any:
         for result in self.results:
@@ -305,7 +304,7 @@ def numbers_of(found: Measured) -> dict[str, float]:
 
 
 @attrs.frozen(eq=False, repr=False)
-class Replications:
+class Replications(Shown):
     """What independent replications measured.
 
     ``replications["wait_mean"]`` is the mean with its confidence interval.
@@ -362,12 +361,8 @@ class Replications:
         width = max((len(name) for name in names), default=0)
         return "\n".join(f"{name:<{width}}  {self[name]}" for name in names)
 
-    def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(name)}</th><td>{html.escape(str(self[name]))}</td></tr>"
-            for name in self._names()
-        )
-        return f"<table><tbody>{rows}</tbody></table>"
+    def _cells(self) -> Cells:
+        return [["", "mean"], *([name, str(self[name])] for name in self._names())]
 
     def __repr__(self) -> str:
         return f"<Replications: {len(self.samples)} seeds of {', '.join(self._names())}>"

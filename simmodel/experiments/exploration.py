@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from itertools import product
@@ -13,12 +12,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import attrs
 import numpy as np
 
+from simmodel.display import Cells, Shown, text_table
 from simmodel.errors import InputError
 from simmodel.experiments.comparison import SHOWN, Replications, labelled_policies, map_calls, numbers_of
 from simmodel.metrics.batch import METRICS
 from simmodel.metrics.report import metric_text
 from simmodel.metrics.statistics import Interval, mean_interval, paired_difference, replication_seeds
-from simmodel.metrics.tables import text_table
 from simmodel.metrics.workflow import MACHINE_METRICS
 from simmodel.metrics.workflow_report import machine_text
 from simmodel.runs.platforms import platform_of
@@ -153,7 +152,7 @@ def _measure(call: tuple[Any, Any, Any, int, dict[str, Any]]) -> dict[str, float
 
 
 @attrs.frozen(eq=False, repr=False)
-class Exploration:
+class Exploration(Shown):
     """What the runs of an exploration measured.
 
     ``exploration["machine", "work", "heft"]`` are the replications of one combination; axes with one value may be
@@ -282,7 +281,7 @@ class Exploration:
             return "-"
         return written(found.mean) + (f" ± {_short(written, found.half_width)}" if isfinite(found.half_width) else "")
 
-    def _cells(self, metrics: Sequence[str] | None) -> list[list[str]]:
+    def _texts(self, metrics: Sequence[str] | None) -> list[list[str]]:
         names = self.shown(metrics)
         used = [axis for axis in _AXES if axis == "policy" or len(self.labels(axis)) > 1]
         rows = [[*used, *map(self.title, names)]]
@@ -294,7 +293,7 @@ class Exploration:
 
     def summary(self, metrics: Sequence[str] | None = None) -> str:
         """Return a table of text, for people: one line a combination, means with the half widths of their intervals."""
-        rows = self._cells(metrics)
+        rows = self._texts(metrics)
         left = sum(name in _AXES for name in rows[0])
         return "\n".join(text_table(rows, left))
 
@@ -311,21 +310,8 @@ class Exploration:
 
         return exploration(self, metrics, log=log, title=title, figsize=figsize)
 
-    def _repr_html_(self) -> str:
-        head, *rows = ([html.escape(text) for text in row] for row in self._cells(None))
-        left = sum(name in _AXES for name in head)
-        body = "".join(
-            "<tr>"
-            + "".join(
-                f"<{'th' if i < left else 'td'} style='text-align:{'left' if i < left else 'right'}'>{text}</"
-                f"{'th' if i < left else 'td'}>"
-                for i, text in enumerate(row)
-            )
-            + "</tr>"
-            for row in rows
-        )
-        cells = "".join(f"<th>{text}</th>" for text in head)
-        return f"<table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>"
+    def _cells(self) -> Cells:
+        return self._texts(None)
 
     def __repr__(self) -> str:
         parts = []

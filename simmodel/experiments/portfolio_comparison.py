@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
+from simmodel.display import Cells, Shown, text_table
 from simmodel.errors import InputError
 from simmodel.experiments.comparison import compare, replicate
 from simmodel.metrics.objective_scores import OBJECTIVES, Kiviat, final_scores, kiviat, measured, started_shares
 from simmodel.metrics.report import duration
 from simmodel.metrics.statistics import Interval, mean_interval, paired_difference
-from simmodel.metrics.tables import text_table
 from simmodel.policies.portfolio import Portfolio
 from simmodel.results.result import Result
 from simmodel.scheduling.objectives import MEASURES, Objective
@@ -79,7 +79,7 @@ def compare_portfolio(
 
 
 @attrs.frozen(eq=False, repr=False, slots=False)
-class PortfolioComparison:
+class PortfolioComparison(Shown):
     """A run under a portfolio, the last of ``results``, and one under each of its policies, by one objective."""
 
     results: tuple[Result, ...]
@@ -122,14 +122,17 @@ class PortfolioComparison:
         return self.chart.table.with_columns(score=self.scores, started=np.array([*share, np.nan]))
 
     def summary(self) -> str:
-        """Return the table as text, for people."""
+        """Return the table as text."""
+        return "\n".join(text_table(self._cells()))
+
+    def _cells(self) -> Cells:
         heads = ["", *(MEASURES[axis][1].partition(" (")[0] for axis in self.chart.axes), "area", "score", "started"]
         rows = [heads]
         for row in self.table.rows():
             cells = [_text(axis, row[axis]) for axis in self.chart.axes]
             share = "" if row["started"] != row["started"] else f"{100 * row['started']:.0f} %"
             rows.append([row["policy"], *cells, f"{row['area']:.2f}", f"{row['score']:.4g}", share])
-        return "\n".join(text_table(rows))
+        return rows
 
     def document(self) -> dict[str, Any]:
         """Return it as plain values, for JSON."""
@@ -208,7 +211,7 @@ def _sample(
 
 
 @attrs.frozen(eq=False, repr=False)
-class PortfolioReplications:
+class PortfolioReplications(Shown):
     """What replications of :func:`beside` measured.
 
     Parameters
@@ -259,7 +262,13 @@ class PortfolioReplications:
         return Table(dict(zip(heads, map(np.array, zip(*rows, strict=True)), strict=True)))
 
     def summary(self, what: str = "score") -> str:
-        """Return the table as text, for people."""
+        """Return the table as text."""
+        return "\n".join(text_table(self._texts(what)))
+
+    def _cells(self) -> Cells:
+        return self._texts("score")
+
+    def _texts(self, what: str) -> list[list[str]]:
         rows = [["", what, "interval", "portfolio less this", "interval", "lower in", "started", "area"]]
         for row in self.table(what).rows():
             name, own = row["policy"], row["policy"] == "portfolio"
@@ -275,7 +284,7 @@ class PortfolioReplications:
                     f"{self.samples[f'area {name}'].mean():.2f}",
                 ]
             )
-        return "\n".join(text_table(rows))
+        return rows
 
     def __repr__(self) -> str:
         return f"<PortfolioReplications: {len(self.samples)} seeds of {', '.join(self.names)}>"

@@ -13,6 +13,7 @@ from typing import Any
 
 import attrs
 
+from simmodel.display import Fields
 from simmodel.errors import InputError, Plain, unknown
 from simmodel.formats.documents import Element, read_json, read_xml
 from simmodel.formats.source import Source, decode, read_bytes
@@ -40,8 +41,8 @@ def _maybe(kind: str) -> Any:
     return attrs.field(default=None, metadata={"kind": kind})
 
 
-@attrs.frozen(kw_only=True)
-class HetSimConfig:
+@attrs.frozen(kw_only=True, repr=False)
+class HetSimConfig(Fields):
     """The keys of HetSim's configuration; ``None`` is a missing key, for which the generator's own default applies.
 
     Times are in the platform's unit of time, sizes in MB (10**6 bytes).

@@ -25,6 +25,7 @@ from typing import Any, Literal
 
 import attrs
 
+from simmodel.display import Fields
 from simmodel.errors import InputError
 from simmodel.formats.source import Source
 from simmodel.formats.sst import read_sst
@@ -46,8 +47,8 @@ SST_POLICIES: Mapping[str, Callable[[Task], float]] = {
 """The values of ``scheduling_policy`` in lower case, each with its sort key; the highest goes first."""
 
 
-@attrs.frozen(kw_only=True)
-class SSTScenario:
+@attrs.frozen(kw_only=True, repr=False)
+class SSTScenario(Fields):
     """A machine, workflows with their submission instants (s), and a report of unused parts of their files."""
 
     machine: MachineSpec

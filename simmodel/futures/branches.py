@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import attrs
 
+from simmodel.display import Fields
 from simmodel.errors import InputError, unknown
 from simmodel.scheduling.policy_base import Policy
 from simmodel.scheduling.protocol import Decision, Start, View
@@ -65,8 +66,8 @@ def _actions(given: Iterable[Action]) -> tuple[Action, ...]:
     return actions
 
 
-@attrs.frozen
-class Branch:
+@attrs.frozen(repr=False)
+class Branch(Fields):
     """One future to try: a policy, the policies that follow it, and manual actions.
 
     Its methods return a new branch, so a tree of branches is built step by step.

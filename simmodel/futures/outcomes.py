@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import attrs
 import numpy as np
 
+from simmodel.display import Cells, Shown
 from simmodel.futures.branches import Branch
 from simmodel.metrics.statistics import Interval, mean_interval
 from simmodel.scheduling.objectives import MEASURES
@@ -29,7 +30,7 @@ class Starting(NamedTuple):
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
-class Sample:
+class Sample(Shown):
     """One simulated future.
 
     Attributes
@@ -75,6 +76,10 @@ class Sample:
 
     __hash__ = None  # type: ignore[assignment]
 
+    def _cells(self) -> Cells:
+        rows = [[name, f"{value:.6g}"] for name, value in self.measures.items()]
+        return [["measure", "value"], *rows, ["unstarted", str(self.unstarted)]]
+
     def __repr__(self) -> str:
         return f"<Sample: {len(self.jobs)} jobs, {len(self.now)} start now, ended at {self.ended:g} s>"
 
@@ -86,7 +91,7 @@ def _same(one: NDArray[np.generic], other: NDArray[np.generic]) -> bool:
 
 
 @attrs.frozen(kw_only=True, repr=False)
-class Outcome:
+class Outcome(Shown):
     """The outcome of one policy or branch.
 
     Attributes
@@ -170,6 +175,12 @@ class Outcome:
             if fewer than two samples count
         """
         return mean_interval(self.values(name), level)
+
+    def _cells(self) -> Cells:
+        if not self.counted:
+            return [["status", self.status], ["reason", self.reason]]
+        rows = [[name, f"{value:.6g}"] for name, value in self.measures.items()]
+        return [["measure", "value"], ["score", f"{self.score:.6g}"], *rows, ["unstarted", f"{self.unstarted:g}"]]
 
     def __repr__(self) -> str:
         return f"<Outcome {self.name}: {self.status}, {len(self.now)} start now>"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from math import inf, isfinite
@@ -11,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
+from simmodel.display import Shown, html_notes, html_page, html_table, text_table
 from simmodel.futures.outcomes import Outcome, Sample, Starting
 from simmodel.metrics.report import duration
 from simmodel.metrics.statistics import Interval, paired_difference
-from simmodel.metrics.tables import text_table
 from simmodel.scheduling.objectives import MEASURES, Objective
 from simmodel.work.table import Table
 
@@ -67,7 +66,7 @@ def _scores(samples: Sequence[Sample], goal: Objective) -> Any:
 
 
 @attrs.frozen(eq=False, repr=False, slots=False)
-class WhatIf:
+class WhatIf(Shown):
     """Outcomes side by side, in the order in which the policies were given.
 
     ``found["easy"]`` is the outcome with that label; iteration yields all outcomes.
@@ -156,19 +155,9 @@ class WhatIf:
         return "\n".join([_title(self), "", *text_table(_cells(self)), "", *_notes(self)])
 
     def _repr_html_(self) -> str:
-        head, *rows = _cells(self)
-        best = self.best
-        cells = "".join(f"<th style='text-align:right'>{html.escape(text)}</th>" for text in head)
-        body = "".join(
-            f"<tr{' style=font-weight:bold' if best is not None and row[0] == best.name else ''}>"
-            f"<td style='text-align:left'>{html.escape(row[0])}</td>"
-            + "".join(f"<td style='text-align:right'>{html.escape(text)}</td>" for text in row[1:])
-            + "</tr>"
-            for row in rows
-        )
-        notes = "".join(f"<div>{html.escape(line)}</div>" for line in _notes(self))
-        table = f"<table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>"
-        return f"<div>{html.escape(_title(self))}</div>{table}{notes}"
+        best = self.outcomes.index(self.best) if self.best is not None else None
+        table = html_table(_cells(self), bold=best, most=len(self.outcomes))
+        return html_page(_title(self), ()) + table + html_notes(_notes(self))
 
     def plot(
         self,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import attrs
 import numpy as np
 
+from simmodel.display import Fields
 from simmodel.errors import InputError, Plain
 
 if TYPE_CHECKING:
@@ -32,8 +33,8 @@ __all__ = [
 Draw = Callable[[np.random.Generator, int], "NDArray[Any]"]
 
 
-@attrs.frozen
-class Distribution:
+@attrs.frozen(repr=False)
+class Distribution(Fields):
     """A distribution of numbers: ``draw(rng, n)`` gives an array, ``mean`` its expectation.
 
     >>> exponential(mean=2.0).draw(np.random.default_rng(1), 3).round(3)

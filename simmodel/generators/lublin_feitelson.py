@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
+from simmodel.display import Fields
 from simmodel.generators.streams import stream
 from simmodel.work.workload import Workload
 
@@ -39,8 +40,8 @@ def _above_zero(_instance: LublinClass, attribute: attrs.Attribute[float], value
         raise ValueError(f"{attribute.name} > 0 expected, found {value!r}")
 
 
-@attrs.frozen(kw_only=True)
-class LublinClass:
+@attrs.frozen(kw_only=True, repr=False)
+class LublinClass(Fields):
     """The parameters of one class of jobs, for a machine of 128 processors.
 
     Parameters

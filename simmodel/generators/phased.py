@@ -12,6 +12,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from simmodel.display import Fields
 from simmodel.errors import Plain
 from simmodel.generators.streams import stream
 from simmodel.work.workload import Workload
@@ -24,8 +25,8 @@ def _range(value: float | Sequence[float]) -> tuple[float, float]:
     return low, high
 
 
-@attrs.frozen
-class JobClass:
+@attrs.frozen(repr=False)
+class JobClass(Fields):
     """Jobs that are alike: each number is drawn evenly from a range, whole numbers with both ends.
 
     Parameters

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import attrs
 import numpy as np
 
+from simmodel.display import Fields
 from simmodel.errors import InputError, Plain, unknown
 from simmodel.generators.costs import layered_with_costs, with_costs
 from simmodel.generators.draws import Amount, Count, Streams
@@ -25,8 +26,8 @@ Work = TaskSet | Workflow | list[tuple[float, TaskSet | Workflow]]
 """What a machine is given to do: tasks, a workflow, or pairs of an instant in s and one of these."""
 
 
-@attrs.frozen(kw_only=True)
-class TaskKind:
+@attrs.frozen(kw_only=True, repr=False)
+class TaskKind(Fields):
     """A kind of work: what makes it, and how it is asked for.
 
     Parameters

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from simmodel.display import text_table
 from simmodel.metrics.batch import job_values
 from simmodel.metrics.bins import BINS, binned
 from simmodel.metrics.report import duration
-from simmodel.metrics.tables import text_table
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
+from simmodel.display import Cells, Shown, texts
 from simmodel.errors import InputError
 from simmodel.metrics.batch import summary
 from simmodel.scheduling.objectives import (
@@ -151,8 +152,8 @@ def kiviat_area(radii: ArrayLike) -> float:
     return float(math.sin(2 * math.pi / len(values)) / 2 * (values * np.roll(values, -1)).sum())
 
 
-@attrs.frozen(eq=False)
-class Kiviat:
+@attrs.frozen(eq=False, repr=False)
+class Kiviat(Shown):
     """Runs on axes from the worst of them (0) to the best of them (1).
 
     Parameters
@@ -171,6 +172,12 @@ class Kiviat:
     axes: tuple[str, ...]
     values: NDArray[np.float64]
     radii: NDArray[np.float64]
+
+    def _cells(self) -> Cells:
+        return [list(self.table.names), *(texts(row.values()) for row in self.table.rows())]
+
+    def __repr__(self) -> str:
+        return f"<Kiviat of {', '.join(self.names)} on {len(self.axes)} axes>"
 
     @property
     def areas(self) -> NDArray[np.float64]:

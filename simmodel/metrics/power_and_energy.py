@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import attrs
 import numpy as np
 
+from simmodel.display import Fields
 from simmodel.records.steps import Steps
 from simmodel.work.table import Table
 
@@ -24,8 +25,8 @@ __all__ = ["Energy", "energy", "node_energy", "power"]
 Model = Literal["node", "linear"]
 
 
-@attrs.frozen
-class Energy:
+@attrs.frozen(repr=False)
+class Energy(Fields):
     """The energy of a run in joules: what stands idle would have drawn, and what load added.
 
     >>> Energy(idle=100.0, load=50.0).total

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from simmodel.display import text_table
 from simmodel.metrics.batch import METRICS, TAU, Cut, summary
-from simmodel.metrics.tables import text_table
 
 if TYPE_CHECKING:
     from simmodel.records.job_record import JobRecord

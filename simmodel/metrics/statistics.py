@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
+from simmodel.display import Fields
+
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
@@ -24,8 +26,8 @@ __all__ = [
 ]
 
 
-@attrs.frozen
-class Interval:
+@attrs.frozen(repr=False)
+class Interval(Fields):
     """A mean with its confidence interval; ``value in interval`` says whether a value is inside.
 
     >>> interval = Interval(mean=10.0, half_width=2.0, level=0.95, count=5)

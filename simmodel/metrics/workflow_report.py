@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from simmodel.display import text_table
 from simmodel.metrics.critical import critical_shares
 from simmodel.metrics.report import duration
-from simmodel.metrics.tables import text_table
 from simmodel.metrics.workflow import MACHINE_METRICS, by_set, summary
 from simmodel.platform.units import show_quantity
 

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import attrs
 
+from simmodel.display import Fields
 from simmodel.errors import InputError, unknown
 
 __all__ = ["BrokerSpec", "Slowdown", "Slowdowns", "SystemSpec", "read_slowdowns"]
@@ -25,8 +26,8 @@ class SystemSpec(Protocol):
         ...
 
 
-@attrs.frozen
-class Slowdown:
+@attrs.frozen(repr=False)
+class Slowdown(Fields):
     """The factor on run and requested times of work at a place; with ``home``, only of work submitted there."""
 
     place: str
@@ -38,8 +39,8 @@ def _by_name(given: Mapping[str, SystemSpec]) -> dict[str, SystemSpec]:
     return dict(given)
 
 
-@attrs.frozen(kw_only=True)
-class BrokerSpec:
+@attrs.frozen(kw_only=True, repr=False)
+class BrokerSpec(Fields):
     """A broker over places of any kind.
 
     Parameters
@@ -60,7 +61,7 @@ class BrokerSpec:
     >>> from simmodel.platform import ClusterSpec
     >>> spec = BrokerSpec(places={"a": ClusterSpec.simple(4), "b": ClusterSpec.simple(8)}, slowdowns=[1, 1.5])
     >>> spec.slowdowns
-    (Slowdown(place='a', factor=1.0, home=None), Slowdown(place='b', factor=1.5, home=None))
+    (Slowdown(place='a', factor=1.0), Slowdown(place='b', factor=1.5))
     """
 
     name: str = "broker"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 import attrs
 
+from simmodel.display import Fields
 from simmodel.errors import InputError, unknown
 
 if TYPE_CHECKING:
@@ -65,8 +66,8 @@ def _tuple(values: Iterable[Any]) -> tuple[Any, ...]:  # mypy does not support g
     return tuple(values)
 
 
-@attrs.frozen(kw_only=True)
-class NodeSpec:
+@attrs.frozen(kw_only=True, repr=False)
+class NodeSpec(Fields):
     """Nodes of one kind.
 
     Parameters
@@ -88,8 +89,8 @@ class NodeSpec:
     load_power: float = attrs.field(default=0.0, validator=_not_negative)
 
 
-@attrs.frozen(kw_only=True)
-class PartitionSpec:
+@attrs.frozen(kw_only=True, repr=False)
+class PartitionSpec(Fields):
     """A partition of a cluster: a place of its scheduler.
 
     Parameters
@@ -163,8 +164,8 @@ class PartitionSpec:
         return any(text.isdecimal() and str(int(text)) == text and int(text) < count for text, count in numbers)
 
 
-@attrs.frozen(kw_only=True)
-class QueueSpec:
+@attrs.frozen(kw_only=True, repr=False)
+class QueueSpec(Fields):
     """A queue to which jobs are submitted.
 
     Parameters
@@ -197,16 +198,16 @@ class QueueSpec:
     preempts: tuple[str, ...] = attrs.field(default=(), converter=_tuple)
 
 
-@attrs.frozen(kw_only=True)
-class ConsumableSpec:
+@attrs.frozen(kw_only=True, repr=False)
+class ConsumableSpec(Fields):
     """A named amount of which jobs hold shares while they run: licences, bytes of burst buffer, bytes/s of I/O."""
 
     name: str
     amount: float = attrs.field(validator=_positive)
 
 
-@attrs.frozen(kw_only=True)
-class _Part:
+@attrs.frozen(kw_only=True, repr=False)
+class _Part(Fields):
     """A part of a partition: a number of processors, or named nodes."""
 
     partition: str | None = None
@@ -219,7 +220,7 @@ class _Part:
             raise InputError(f"must have either processors or nodes, got {found}", place="processors")
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, repr=False)
 class OutageSpec(_Part):
     """An outage: part of a partition is unavailable from ``at`` to ``until``.
 
@@ -249,7 +250,7 @@ class OutageSpec(_Part):
             raise InputError(f"must be > at ({self.at:g} s), got {self.until:g}", place="until")
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, repr=False)
 class ReservationSpec(_Part):
     """An advance reservation: part of a partition that is a separate place from ``start`` to ``end`` (s).
 
@@ -269,8 +270,8 @@ class ReservationSpec(_Part):
             raise InputError(f"must be > start ({self.start:g} s), got {self.end:g}", place="end")
 
 
-@attrs.frozen(kw_only=True)
-class FailureModel:
+@attrs.frozen(kw_only=True, repr=False)
+class FailureModel(Fields):
     """Random failures: nodes (or processors, if nodes are not identified) fail and are repaired independently.
 
     Parameters
@@ -310,8 +311,8 @@ class FailureModel:
         return float(rng.exponential(self.mean_time_to_repair))
 
 
-@attrs.frozen(kw_only=True)
-class ClusterSpec:
+@attrs.frozen(kw_only=True, repr=False)
+class ClusterSpec(Fields):
     """A cluster.
 
     Parameters

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import attrs
 
+from simmodel.display import Fields
 from simmodel.errors import InputError, unknown
 from simmodel.platform.cluster import _not_negative, _one_of, _positive, _tuple
 from simmodel.platform.network import LinkSpec
@@ -46,8 +47,8 @@ def _names(value: Iterable[str] | str) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(value)
 
 
-@attrs.frozen(kw_only=True)
-class MemoryPoolSpec:
+@attrs.frozen(kw_only=True, repr=False)
+class MemoryPoolSpec(Fields):
     """A memory pool, which holds the data objects of its processors.
 
     Parameters
@@ -68,8 +69,8 @@ class MemoryPoolSpec:
     spill: str | None = None
 
 
-@attrs.frozen(kw_only=True)
-class ArchitectureSpec:
+@attrs.frozen(kw_only=True, repr=False)
+class ArchitectureSpec(Fields):
     """A processor architecture, with its performance relative to the reference processor.
 
     Parameters
@@ -91,8 +92,8 @@ class ArchitectureSpec:
     speed: float | None = attrs.field(default=None, validator=_positive)
 
 
-@attrs.frozen(kw_only=True)
-class ProcessorSpec:
+@attrs.frozen(kw_only=True, repr=False)
+class ProcessorSpec(Fields):
     """Processors of one kind, each with its own queue of tasks.
 
     Parameters
@@ -168,8 +169,8 @@ class ProcessorSpec:
         return self.type in CPU_CORES
 
 
-@attrs.frozen(kw_only=True)
-class MachineSpec:
+@attrs.frozen(kw_only=True, repr=False)
+class MachineSpec(Fields):
     """A machine: memory pools, kinds of processors, processors, and links between pools.
 
     Parameters

@@ -9,6 +9,7 @@ from typing import Any
 
 import attrs
 
+from simmodel.display import Fields
 from simmodel.errors import InputError, unknown
 from simmodel.platform.units import parse_quantity
 
@@ -36,8 +37,8 @@ def _places(value: Sequence[str] | None) -> tuple[str, ...] | None:
     return None if value is None else tuple(value)
 
 
-@attrs.frozen(kw_only=True)
-class LinkSpec:
+@attrs.frozen(kw_only=True, repr=False)
+class LinkSpec(Fields):
     """A link with a bandwidth and a latency, which transfers share.
 
     Parameters
@@ -133,8 +134,8 @@ def duplex(
     )
 
 
-@attrs.frozen(kw_only=True)
-class RouteSpec:
+@attrs.frozen(kw_only=True, repr=False)
+class RouteSpec(Fields):
     """The links of the route from one place to another; ``symmetrical``: also of the way back, in reverse order.
 
     >>> RouteSpec(source="CERN", destination="BNL", links=["lhcone", "esnet"]).links
@@ -152,8 +153,8 @@ def _positive(owner: SharingModel, field: attrs.Attribute[float], value: float) 
         raise InputError(f"must be > 0, got {value!r}", place=f"model {owner.name}, {field.name}")
 
 
-@attrs.frozen(kw_only=True)
-class SharingModel:
+@attrs.frozen(kw_only=True, repr=False)
+class SharingModel(Fields):
     """A model of how transfers share bandwidth: max-min fairness with corrections.
 
     A transfer waits ``latency_factor`` * latency of its route; then it proceeds at ``bandwidth_factor`` * its rate. The
@@ -242,8 +243,8 @@ def _route_specs(value: Iterable[RouteSpec]) -> tuple[RouteSpec, ...]:
     return tuple(value)
 
 
-@attrs.frozen(kw_only=True)
-class NetworkSpec:
+@attrs.frozen(kw_only=True, repr=False)
+class NetworkSpec(Fields):
     """A network: links, routes, and the model by which transfers share links.
 
     Parameters

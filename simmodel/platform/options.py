@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import attrs
 
+from simmodel.display import Fields
 from simmodel.errors import InputError, unknown
 
 __all__ = ["BrokerOptions", "ClusterOptions", "MachineOptions", "NoOptions", "Options"]
@@ -29,8 +30,8 @@ def _one_of(options: Options, field: attrs.Attribute[T], value: T) -> None:
         raise InputError(f"must be {' or '.join(map(repr, allowed))}, got {value!r}", place=field.name)
 
 
-@attrs.frozen(kw_only=True)
-class Options:
+@attrs.frozen(kw_only=True, repr=False)
+class Options(Fields):
     """The base class of the options of a kind of system."""
 
     @classmethod
@@ -92,12 +93,12 @@ class Options:
         return attrs.asdict(self, recurse=False)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, repr=False)
 class NoOptions(Options):
     """No options."""
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, repr=False)
 class ClusterOptions(Options):
     """The options of a :class:`~simmodel.systems.cluster.system.Cluster`."""
 
@@ -111,7 +112,7 @@ class ClusterOptions(Options):
     overrun: Literal["stop", "continue"] = _choice("stop", "stop (default) or continue jobs at their requested time")
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, repr=False)
 class MachineOptions(Options):
     """The options of a :class:`~simmodel.systems.machine.system.Machine`."""
 
@@ -125,7 +126,7 @@ class MachineOptions(Options):
     contention: bool = _option(True, "ignore contention for links, as HetSim does")  # --no-contention
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, repr=False)
 class BrokerOptions(Options):
     """The options of a broker; ``below`` holds those of its places, each passed to the kinds that have it."""
 

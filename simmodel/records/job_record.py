@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
+from simmodel.display import Cells, Shown
 from simmodel.errors import unknown
 from simmodel.records.steps import Steps
 from simmodel.work.table import Columns, Table, rows_of
@@ -45,7 +46,7 @@ def _complete(jobs: Columns) -> Table:
 
 
 @attrs.define(kw_only=True, eq=False, repr=False, slots=False)
-class JobRecord:
+class JobRecord(Shown):
     """The record of the jobs of a run.
 
     Parameters
@@ -259,6 +260,12 @@ class JobRecord:
     def room(self, begin: float, end: float) -> float:
         """Return the processor seconds available between two instants (s)."""
         return self.capacity().integral(begin, end)
+
+    def _cells(self) -> Cells:
+        rows = [["jobs", f"{len(self.jobs):,}"], ["processors", f"{self.processors:,}"]]
+        states, counts = np.unique(self.jobs["status"].astype(str), return_counts=True)
+        rows += [[f"jobs {state}", f"{count:,}"] for state, count in zip(states.tolist(), counts.tolist(), strict=True)]
+        return [["", "value"], *rows, ["started", f"{self.started:g} s"], ["ended", f"{self.ended:g} s"]]
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}: {len(self.jobs)} jobs on {self.processors} processors>"

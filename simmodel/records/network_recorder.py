@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from simmodel.display import Cells, Shown, texts
 from simmodel.errors import InputError
 from simmodel.records.steps import Steps
 from simmodel.scheduling.observer import Observer
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["NetworkRecorder"]
 
 
-class NetworkRecorder(Observer):
+class NetworkRecorder(Observer, Shown):
     """Record the load of each link and every transfer from now on.
 
     Loads include the overhead and acknowledgements of the sharing model.
@@ -177,6 +178,14 @@ class NetworkRecorder(Observer):
                 "queueing": np.where(done, queueing, np.nan),
             }
         )
+
+    def _cells(self) -> Cells:
+        table = self.links()
+        return [list(table.names), *(texts(row.values()) for row in table.rows())]
+
+    def __repr__(self) -> str:
+        links, transfers = len(self._loads), len(self._transfers)
+        return f"<NetworkRecorder: {links} link{'' if links == 1 else 's'}, {transfers:,} transfers>"
 
 
 def _profile(spec: LinkSpec, start: float, end: float) -> Iterator[tuple[float, float]]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from simmodel.display import Cells, Shown, texts
 from simmodel.errors import optional_imports
 from simmodel.scheduling.observer import Observer
 from simmodel.work.table import Table
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["EventRecorder", "Progress", "UsageMeter", "progress_bar"]
 
 
-class EventRecorder(Observer):
+class EventRecorder(Observer, Shown):
     """Record one row per state change, with the state of its place right after it.
 
     Parameters
@@ -134,6 +135,13 @@ class EventRecorder(Observer):
         table["time"] = np.array(table["time"], dtype=np.float64)
         table["detail"] = np.array(table["detail"], dtype=object)
         return Table(table)
+
+    def _cells(self) -> Cells:
+        table = self.table()
+        return [list(table.names), *(texts(row.values()) for row in table.rows())]
+
+    def __repr__(self) -> str:
+        return f"<EventRecorder: {len(self._rows):,} events>"
 
 
 class UsageMeter(Observer):

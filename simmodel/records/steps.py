@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
+from simmodel.display import Cells, Shown, texts
+
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
@@ -22,8 +24,8 @@ def _float(value: float) -> float:
     return float(value)
 
 
-@attrs.frozen(eq=False)
-class Steps:
+@attrs.frozen(eq=False, repr=False)
+class Steps(Shown):
     """A quantity that is constant between events; ``values[i]`` holds from ``times[i]`` until ``times[i + 1]``.
 
     Parameters
@@ -45,6 +47,15 @@ class Steps:
     times: NDArray[np.float64] = attrs.field(converter=_floats)
     values: NDArray[np.float64] = attrs.field(converter=_floats)
     end: float = attrs.field(converter=_float)  # attrs would tokenize the signature of ``float`` itself: 5 ms
+
+    def _cells(self) -> Cells:
+        return [["from", "value"], *map(texts, zip(self.times.tolist(), self.values.tolist(), strict=True))]
+
+    def __repr__(self) -> str:
+        if not len(self.times):
+            return "<Steps: none>"
+        count = f"{len(self.times):,} step{'' if len(self.times) == 1 else 's'}"
+        return f"<Steps: {count} from {self.start:g} to {self.end:g}, mean {self.mean():.4g}, most {self.max():.4g}>"
 
     @classmethod
     def from_changes(cls, times: ArrayLike, changes: ArrayLike, start: float, end: float) -> Steps:

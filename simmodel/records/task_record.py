@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
+from simmodel.display import Cells, Shown
 from simmodel.platform.machine import MachineSpec
 from simmodel.records.steps import Steps
 from simmodel.records.task_columns import family_seconds, from_sets, joined_edges, recorded_instants, runs_by_kind
@@ -32,7 +33,7 @@ __all__ = ["TaskRecord"]
 
 
 @attrs.define(kw_only=True, eq=False, repr=False, slots=False)
-class TaskRecord:
+class TaskRecord(Shown):
     """The record of a machine that ran tasks.
 
     Times are in the ``time_unit`` of the machine, sizes in bytes.
@@ -250,6 +251,11 @@ class TaskRecord:
     def room(self, begin: float, end: float) -> float:
         """Return the processor time available between two instants."""
         return (end - begin) * len(self.processors)
+
+    def _cells(self) -> Cells:
+        rows = [["tasks", f"{len(self.tasks):,}"], ["processors", f"{len(self.processors):,}"]]
+        rows += [["transfers", f"{len(self.transfers):,}"], ["started", f"{self.started:g}"]]
+        return [["", "value"], *rows, ["ended", f"{self.ended:g}"]]
 
     def __repr__(self) -> str:
         count = len(self.processors)

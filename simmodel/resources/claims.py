@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import attrs
 from simpy.events import Event
 
+from simmodel.display import Fields
 from simmodel.errors import ImpossibleWork
 from simmodel.work.job import Job, LiveJob
 
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["Claim", "Claims", "Grant", "Lost", "Preempted"]
 
 
-@attrs.frozen
-class Grant:
+@attrs.frozen(repr=False)
+class Grant(Fields):
     """The capacity that a pool granted: processors, and their nodes if nodes are identified.
 
     ``nodes`` is a tuple of node numbers, or ``None``; ``allocation`` is internal to the pool.
@@ -34,16 +35,16 @@ class Grant:
     allocation: Any = None
 
 
-@attrs.frozen
-class Lost:
+@attrs.frozen(repr=False)
+class Lost(Fields):
     """The cause of the interrupt when the capacity of a claim fails: the pool, and when it was granted (s)."""
 
     place: Any
     since: float
 
 
-@attrs.frozen
-class Preempted:
+@attrs.frozen(repr=False)
+class Preempted(Fields):
     """The cause of the interrupt when a claim is preempted: the preempting claim, and when it was granted (s)."""
 
     by: Any

@@ -70,8 +70,8 @@ class BrokerResult(Result, BrokerRecord):
         return BrokerPlots(self)
 
     def _repr_html_(self) -> str:
+        from simmodel.display import html_table
         from simmodel.metrics.brokered import cluster_cells
-        from simmodel.metrics.tables import html_table
 
         return super()._repr_html_() + html_table(cluster_cells(self))
 

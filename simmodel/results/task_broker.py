@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from simmodel.display import Cells, Shown
 from simmodel.records.broker_record import joined
 from simmodel.results.machine import MachineResult
 from simmodel.work.table import Table
@@ -16,7 +17,7 @@ __all__ = ["TaskBrokerResult"]
 
 
 @attrs.define(kw_only=True, eq=False, repr=False)
-class TaskBrokerResult:
+class TaskBrokerResult(Shown):
     """What happened to the sets of tasks of a broker, and in each of its systems.
 
     Parameters
@@ -103,6 +104,10 @@ class TaskBrokerResult:
     def summary(self) -> str:
         """Return the metrics as text, for people."""
         return "\n".join(f"{name:12} {value:g}" for name, value in self.metrics().items())
+
+    def _cells(self) -> Cells:
+        rows = [[f"tasks on {name}", f"{len(result.tasks):,}"] for name, result in self.places.items()]
+        return [["", "value"], *([name, f"{value:g}"] for name, value in self.metrics().items()), *rows]
 
     def __repr__(self) -> str:
         return f"<TaskBrokerResult {self.name}: {len(self.submissions)} submissions on {', '.join(self.places)}>"

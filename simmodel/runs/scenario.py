@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import attrs
 
+from simmodel.display import Cells, Fields, Shown, short
 from simmodel.environment import Environment
 from simmodel.errors import InputError
 from simmodel.platform.options import NoOptions, Options
@@ -28,15 +29,15 @@ if TYPE_CHECKING:
 __all__ = ["Missing", "Scenario", "load_scenario"]
 
 
-@attrs.frozen
-class Missing:
+@attrs.frozen(repr=False)
+class Missing(Fields):
     """Placeholder for a part that a scenario's document does not store; ``message`` tells how to supply it."""
 
     message: str
 
 
 @attrs.frozen(kw_only=True, repr=False)
-class Scenario:
+class Scenario(Shown):
     """The complete definition of a run.
 
     Parameters
@@ -114,6 +115,15 @@ class Scenario:
     def kind(self) -> Kind:
         """The kind of system that runs."""
         return kind_of_platform(self.platform)
+
+    def _cells(self) -> Cells:
+        rows = [["platform", repr(self.platform)], ["workload", short(self.workload)]]
+        rows.append(["policy", str(self.policy or self.kind.policy)])
+        for name in ("policies", "options", "seed", "until", "inputs"):
+            value = getattr(self, name)
+            if value is not None and value is not ... and value != {}:
+                rows.append([name, short(value)])
+        return [["part", "value"], *rows]
 
     def __repr__(self) -> str:
         return f"<Scenario of a {self.kind.name} under {self.policy or self.kind.policy}>"

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 import attrs
 import numpy as np
 
+from simmodel.display import Fields
 from simmodel.errors import InputError, unknown
 
 if TYPE_CHECKING:
@@ -159,8 +160,8 @@ def _pairs(given: Any) -> tuple[tuple[str, float], ...]:
     return tuple((name, float(weight)) for name, weight in pairs)
 
 
-@attrs.frozen
-class Objective:
+@attrs.frozen(repr=False)
+class Objective(Fields):
     """A weighted sum of measures, or a function, for comparing futures; lower is better.
 
     ``utilisation`` enters as the unused share, so that lower is better for it too.

@@ -9,6 +9,7 @@ from typing import Annotated, Any, NamedTuple
 
 import attrs
 
+from simmodel.display import Fields
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.resources.allocation import Allocation
 from simmodel.snapshots.snapshot import Snapshot
@@ -123,8 +124,8 @@ class WindowState(NamedTuple):
     why: str
 
 
-@attrs.frozen
-class PlaceState:
+@attrs.frozen(repr=False)
+class PlaceState(Fields):
     """The unavailable parts of a place: ``down`` processors or ((node, number of reasons), ...), and its windows.
 
     ``open``: for a reservation, whether failures of its partition affect it too.

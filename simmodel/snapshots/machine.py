@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, NamedTuple
 
 import attrs
 
+from simmodel.display import Fields
 from simmodel.errors import InputError
 from simmodel.platform.machine import MachineSpec
 from simmodel.platform.options import MachineOptions
@@ -29,8 +30,8 @@ OPTIONS = MachineOptions()
 POLICY = PolicyState(name="hrr", known_as="hrr")
 
 
-@attrs.frozen
-class SetState:
+@attrs.frozen(repr=False)
+class SetState(Fields):
     """A task set with unfinished tasks: its submission instant (s) and its fixed reconfiguration times (s)."""
 
     name: str
@@ -85,8 +86,8 @@ class DataState(NamedTuple):
     given: Count | None = None
 
 
-@attrs.frozen
-class PoolState:
+@attrs.frozen(repr=False)
+class PoolState(Fields):
     """A memory pool: bytes used now and at peak; data held, leaving, stale and awaited, and data waiting for room."""
 
     name: str
@@ -115,8 +116,8 @@ class RankedTask(NamedTuple):
     task: Count
 
 
-@attrs.frozen
-class ProcessorState:
+@attrs.frozen(repr=False)
+class ProcessorState(Fields):
     """A processor: its queue, the loaded family and the last family in the queue (a task number if it has no family).
 
     ``numbers``: how many tasks were ranked so far; ``queued``: expected seconds in the queue; ``since``, ``until``:
@@ -135,8 +136,8 @@ class ProcessorState:
     running: tuple[RunningTaskState, ...] = ()
 
 
-@attrs.frozen
-class FlightState:
+@attrs.frozen(repr=False)
+class FlightState(Fields):
     """Data bound for a pool, and the task responsible for the transfer; in flight once they have a source.
 
     ``left``, ``lag``: remaining bytes and remaining latency (s), over shared links; ``at``: the arrival instant (s),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import attrs
 import numpy as np
 
+from simmodel.display import Cells, Fields, Shown
 from simmodel.entries import Entries
 from simmodel.errors import InputError, Plain, unknown
 from simmodel.snapshots.types import Count, Instant, Keyed
@@ -22,8 +23,8 @@ __all__ = ["PolicyState", "Snapshot", "read_document", "snapshot_of_document"]
 FORMAT = "simmodel snapshot"
 
 
-@attrs.frozen
-class PolicyState:
+@attrs.frozen(repr=False)
+class PolicyState(Fields):
     """The policy of a system: its name in results, the name it is made from (``None``: an object), and its state.
 
     ``due``: a decision is due at this instant; ``asked``: the policy asked to be woken even if no work waits.
@@ -47,7 +48,7 @@ _KINDS = Entries["type[Snapshot]"](
 
 
 @attrs.frozen(kw_only=True, eq=False, slots=False, repr=False)
-class Snapshot:
+class Snapshot(Shown):
     """A system at one instant: the common base of the snapshots of all kinds of systems.
 
     A subclass is an attrs class with typed fields that names its kind of system as ``system``; it is then read and
@@ -88,6 +89,20 @@ class Snapshot:
         super().__init_subclass__(**options)
         if "system" in vars(cls):
             _KINDS[cls.system] = cls
+
+    def _cells(self) -> Cells:
+        rows = [["field", "value"]]
+        for field in attrs.fields(type(self)):
+            value = getattr(self, field.name)
+            several = isinstance(value, Sized) and not isinstance(value, str)
+            if not several:
+                rows.append([field.name, str(value) if isinstance(value, str) else repr(value)])
+            elif len(value):
+                rows.append([field.name, f"{len(value):,}"])
+        return rows
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.name} at {self.now:g} s>"
 
     # ------------------------------------------------------------------ defaults that a kind may override
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
+from simmodel.display import Cells, Shown, texts
 from simmodel.experiments.exploration import Exploration, explore
 from simmodel.generators.layers import layered
 from simmodel.metrics.statistics import Interval
@@ -177,7 +178,7 @@ def _label(fat: float, ccr: float) -> str:
 
 
 @attrs.frozen(eq=False, repr=False)
-class FatCurve:
+class FatCurve(Shown):
     """SLR over the shape of graphs, for each CCR and policy; ``curve.exploration`` has every run.
 
     Parameters
@@ -227,6 +228,10 @@ class FatCurve:
         from simmodel.view.study_plots import fat_curve
 
         return fat_curve(self, title=title, figsize=figsize)
+
+    def _cells(self) -> Cells:
+        table = self.table
+        return [list(table.names), *(texts(row.values()) for row in table.rows())]
 
     def __repr__(self) -> str:
         return f"<FatCurve {repr(self.exploration).removeprefix('<')}"

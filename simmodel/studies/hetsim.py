@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
+from simmodel.display import Cells, Shown, text_table
 from simmodel.experiments.exploration import Exploration, explore
 from simmodel.generators.costs import with_costs
 from simmodel.generators.sipht_workflow import sipht
 from simmodel.metrics.statistics import Interval
-from simmodel.metrics.tables import text_table
 from simmodel.work.table import Table
 from simmodel.work.taskset import TaskSet
 from simmodel.work.workflow import Workflow
@@ -156,7 +156,7 @@ def setup_study(
 
 
 @attrs.frozen(eq=False, repr=False)
-class SetupStudy:
+class SetupStudy(Shown):
     """What the experiment found; ``study.exploration`` has every run with all its metrics.
 
     Parameters
@@ -217,12 +217,16 @@ class SetupStudy:
         return Table(columns)
 
     def summary(self) -> str:
-        """Return mean SLRs with the half widths of their intervals as a table of text: a line a policy."""
+        """Return mean SLRs with the half widths of their intervals as a table of text, one line per policy."""
+        rows = self._cells()
+        return "\n".join(text_table(rows, left=len(rows[0])))
+
+    def _cells(self) -> Cells:
         rows = [["SLR", *self.configurations]]
         for policy in self.policies:
             found = [self.slr(where, policy) for where in self.configurations]
             rows.append([policy, *(f"{each.mean:.2f} ± {each.half_width:.2f}" for each in found)])
-        return "\n".join(text_table(rows, left=len(rows[0])))
+        return rows
 
     def plot(self, *, title: str | None = None, figsize: Size | None = None) -> Figure:
         """Draw the SLRs with their intervals; see :func:`simmodel.view.study_plots.setup_study`."""

@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
+from simmodel.display import Cells, Shown, text_table
 from simmodel.errors import InputError
 from simmodel.experiments.broker_comparison import BrokerComparison, compare_brokers
-from simmodel.metrics.tables import text_table
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def fitting(log: Workload, processors: int = 2180) -> Workload:
 
 
 @attrs.frozen(eq=False, repr=False)
-class BrokerStudy:
+class BrokerStudy(Shown):
     """Two brokers compared as the paper does.
 
     Attributes
@@ -123,8 +123,15 @@ class BrokerStudy:
         """Mean waits (min) by the time asked for."""
         return self.comparison.by("walltime")
 
+    def __repr__(self) -> str:
+        first, second = self.setup.brokers
+        return f"<BrokerStudy {self.setup.name}: {first} against {second}>"
+
+    def _cells(self) -> Cells:
+        return self.comparison.cells("processors")
+
     def summary(self) -> str:
-        """Return both tables as text; figures of the paper stand in brackets."""
+        """Return both tables as text; the figures of the paper are in brackets."""
         setup, comparison = self.setup, self.comparison
         first, second = setup.brokers
         pairs = zip(setup.clusters, setup.slowdowns, strict=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import attrs
 
+from simmodel.display import Fields
 from simmodel.entries import Entries, load
 from simmodel.errors import InputError, unknown
 from simmodel.platform.kinds import KINDS as SPECS
@@ -49,8 +50,8 @@ _BUILT_IN = {
 }
 
 
-@attrs.frozen(kw_only=True)
-class Kind:
+@attrs.frozen(kw_only=True, repr=False)
+class Kind(Fields):
     """A kind of system.
 
     Parameters

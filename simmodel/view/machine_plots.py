@@ -14,6 +14,7 @@ from simmodel.metrics.workflow_report import machine_text
 from simmodel.platform.units import show_quantity
 from simmodel.records.task_moments import positions
 from simmodel.view.machine_gantt import LABELLED, LEGEND, machine_gantt, machine_time_axis, used_processors
+from simmodel.view.menu import PlotMenu
 from simmodel.view.style import BLUE, COLOURS, GREY, INK, Size, axes, figure, tidy
 
 if TYPE_CHECKING:
@@ -314,7 +315,7 @@ def machine_overview(result: TaskRecord, *, title: str | None = None, figsize: S
     return fig
 
 
-class MachinePlots:
+class MachinePlots(PlotMenu):
     """The plots of one run of a machine: ``result.plot``.
 
     Parameters

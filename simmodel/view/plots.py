@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from simmodel.view.gantt import gantt
+from simmodel.view.menu import PlotMenu
 from simmodel.view.overview import comparison, overview
 from simmodel.view.radar import portfolio_page, radar, score_over_time, starts_by_policy
 from simmodel.view.result_plots import cdf, power_over_time, queue, utilisation, value_by_bin
@@ -41,7 +42,7 @@ __all__ = [
 ]
 
 
-class ResultPlots:
+class ResultPlots(PlotMenu):
     """The plots of one result of jobs: ``result.plot``.
 
     Parameters

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import attrs
 
+from simmodel.display import Fields
 from simmodel.environment import Occurrence
 from simmodel.work.live import LiveWork
 
@@ -38,8 +39,8 @@ def _not_negative(_instance: Job | Dependency, attribute: attrs.Attribute[_Numbe
         raise ValueError(f"{attribute.name}: must be >= 0, got {value!r}")
 
 
-@attrs.frozen
-class Dependency:
+@attrs.frozen(repr=False)
+class Dependency(Fields):
     """The wait of a job for another one, followed by a think time.
 
     Parameters
@@ -79,8 +80,8 @@ def _dependencies(value: Iterable[Dependency | int | str]) -> tuple[Dependency, 
     return tuple(each if isinstance(each, Dependency) else Dependency(each) for each in value)
 
 
-@attrs.frozen(kw_only=True)
-class Job:
+@attrs.frozen(kw_only=True, repr=False)
+class Job(Fields):
     """A request to a batch system, immutable: one job can run in many simulations.
 
     Parameters

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from simmodel.display import html_table, shown_rows, text_table
 from simmodel.errors import optional_imports
 
 if TYPE_CHECKING:
@@ -122,24 +123,31 @@ class Table:
             writer.writerow(self.names)
             writer.writerows(zip(*(_texts(column) for column in self._columns.values()), strict=True))
 
-    def _repr_html_(self) -> str:
-        shown = (
-            list(range(self._length)) if self._length <= 20 else [*range(10), *range(self._length - 5, self._length)]
-        )
-        cells = {name: _texts(column[shown]) for name, column in self._columns.items()}
-        import html
+    def _cells(self) -> tuple[list[list[str]], int]:
+        """Return the head and the first and last rows as texts, and the number of rows left out between them."""
+        shown, left_out = shown_rows(self._length)
+        columns = [[_text(value) for value in _texts(column[shown])] for column in self._columns.values()]
+        return [list(self._columns), *map(list, zip(*columns, strict=True))], left_out
 
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in cells)
-        body = [
-            "<tr>" + "".join(f"<td>{html.escape(str(column[i]))}</td>" for column in cells.values()) + "</tr>"
-            for i in range(len(shown))
-        ]
-        if self._length > 20:
-            body.insert(10, f'<tr><td colspan="{len(cells)}">… {self._length - 15:,} more …</td></tr>')
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
+    def _repr_html_(self) -> str:
+        cells, left_out = self._cells()
+        return html_table(cells, left=0, left_out=left_out) if self._columns else "<table></table>"
+
+    def __str__(self) -> str:
+        """Return the first and the last rows as text."""
+        if not self._columns:
+            return repr(self)
+        cells, left_out = self._cells()
+        lines = text_table(cells, left=0)
+        if left_out:
+            lines.insert(11, f"... {left_out:,} more rows ...")
+        return "\
+".join(lines)
 
     def __repr__(self) -> str:
-        return f"<Table of {self._length} rows: {', '.join(self._columns)}>"
+        rows = f"{self._length:,} row{'' if self._length == 1 else 's'}"
+        names = ", ".join(self._columns)
+        return f"<Table of {rows}: {names if len(names) <= 100 else f'{names[:97]}...'}>"
 
 
 Columns = Mapping[str, Any] | Table
@@ -188,3 +196,7 @@ def rows_of(column: NDArray[Any], values: NDArray[Any]) -> NDArray[np.intp]:
     except TypeError:
         row = {value: at for at, value in reversed(list(enumerate(column.tolist())))}
         return np.array([row[value] for value in values.tolist()], dtype=np.intp)
+
+
+def _text(value: object) -> str:
+    return f"{value:.10g}" if isinstance(value, float) else str(value)

@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import attrs
 
+from simmodel.display import Fields
+
 __all__ = ["DataObject", "File", "RecordedMachine", "Task"]
 
 _Number = TypeVar("_Number", bound=float | None)
@@ -37,8 +39,8 @@ def _maybe_texts(value: str | Iterable[str] | None) -> tuple[str, ...] | None:
     return None if value is None else _texts(value)
 
 
-@attrs.frozen
-class DataObject:
+@attrs.frozen(repr=False)
+class DataObject(Fields):
     """Data that tasks read and write, held in a memory pool or as a file in storages.
 
     Parameters
@@ -65,8 +67,8 @@ File = DataObject
 """Another name for :class:`DataObject`, used for data in a storage."""
 
 
-@attrs.frozen(kw_only=True)
-class Task:
+@attrs.frozen(kw_only=True, repr=False)
+class Task(Fields):
     """The unit that a processor executes, immutable: one task can run in many simulations.
 
     Parameters
@@ -171,8 +173,8 @@ class Task:
         return self.implementations is None or kind in self.implementations
 
 
-@attrs.frozen(kw_only=True)
-class RecordedMachine:
+@attrs.frozen(kw_only=True, repr=False)
+class RecordedMachine(Fields):
     """A machine on which a workflow was recorded, with the properties given in the file.
 
     Parameters

@@ -5,10 +5,12 @@ A submitted workflow is converted to a task set; sets of hundreds of thousands o
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from math import inf, isnan
 from typing import Any
 
+from simmodel.display import Cells, Shown
 from simmodel.errors import InputError
 from simmodel.work.precedence import topological_order
 from simmodel.work.task import DataObject, Task
@@ -21,7 +23,7 @@ TaskId = int | str
 _NONE: tuple[int, ...] = ()
 
 
-class TaskSet:
+class TaskSet(Shown):
     """Tasks as columns of equal length; a column that is ``None`` applies to no task.
 
     Parameters
@@ -111,6 +113,14 @@ class TaskSet:
     def __repr__(self) -> str:
         plural = "" if len(self.sizes) == 1 else "s"
         return f"<TaskSet {self.name}: {len(self)} tasks, {len(self.sizes)} data object{plural}>"
+
+    def _cells(self) -> Cells:
+        edges = 0 if self.parents is None else sum(map(len, self.parents))
+        families = Counter(family for family in self.families if family is not None) if self.families else Counter()
+        rows = [["tasks", f"{len(self):,}"], ["edges", f"{edges:,}"], ["data objects", f"{len(self.sizes):,}"]]
+        rows.append(["bytes", f"{sum(self.sizes):,.6g}"])
+        rows += [[f"tasks of {family}", f"{count:,}"] for family, count in families.most_common(8)]
+        return [["", "value"], *rows]
 
     # ------------------------------------------------------------------ checks
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import attrs
 
+from simmodel.display import html_page
 from simmodel.errors import InputError, Plain
 from simmodel.work.precedence import levels_of, longest_path, topological_order
 from simmodel.work.task import DataObject, File, RecordedMachine, Task
@@ -423,9 +423,4 @@ class Workflow:
         rows = [(key, f"{value:,.6g}") for key, value in self.summary().items()]
         families = Counter(task.family for task in self if task.family is not None).most_common(8)
         rows += [(f"tasks of {family}", f"{count:,}") for family, count in families]
-        cells = "".join(
-            f"<tr><td style='text-align:left'>{html.escape(key)}</td><td>{html.escape(value)}</td></tr>"
-            for key, value in rows
-        )
-        report = "".join(f"<div>{html.escape(line)}</div>" for line in self.report.lines())
-        return f"<p><b>{html.escape(self.name)}</b></p><table>{cells}</table>{report}"
+        return html_page(self.name, [("", "value"), *rows], notes=self.report.lines())

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
+from simmodel.display import Cells, Fields, html_page
 from simmodel.work.table import Columns, Rows, Table
 
 if TYPE_CHECKING:
@@ -50,8 +51,8 @@ COLUMNS: Mapping[str, str] = {
 }
 
 
-@attrs.define
-class Report:
+@attrs.define(repr=False)
+class Report(Fields):
     """Counts by reason of items that a reader, a generator or a run skipped, repaired or rejected.
 
     >>> report = Report(); report.repaired["requested time missing: run time used"] += 2
@@ -77,6 +78,16 @@ class Report:
             for kind, counts in kinds
             if counts
         ]
+
+    def _cells(self) -> Cells:
+        kinds = (("skipped", self.skipped), ("repaired", self.repaired), ("rejected", self.rejected))
+        rows = [[kind, reason, f"{count:,}"] for kind, counts in kinds for reason, count in sorted(counts.items())]
+        return [["", "reason", "count"], *rows]
+
+    def __repr__(self) -> str:
+        kinds = (("skipped", self.skipped), ("repaired", self.repaired), ("rejected", self.rejected))
+        counts = [f"{sum(counts.values()):,} {kind}" for kind, counts in kinds if counts]
+        return f"<Report: {', '.join(counts) or 'nothing skipped, repaired or rejected'}>"
 
     def __str__(self) -> str:
         return "; ".join(self.lines()) or "nothing skipped, repaired or rejected"
@@ -211,6 +222,4 @@ class Workload:
         return f"<Workload {self.name}: {len(self)} jobs{size}>"
 
     def _repr_html_(self) -> str:
-        import html
-
-        return f"<p><b>{html.escape(self.name)}</b>: {html.escape(repr(self)[1:-1])}</p>{self.table._repr_html_()}"
+        return html_page(repr(self)[1:-1], ()) + self.table._repr_html_()

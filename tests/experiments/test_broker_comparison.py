@@ -2,10 +2,10 @@
 
 import pytest
 
+from simmodel.display import text_table
 from simmodel.errors import InputError
 from simmodel.experiments.broker_comparison import compare_brokers, inner_jobs
 from simmodel.generators.lublin_feitelson import lublin
-from simmodel.metrics.tables import text_table
 from simmodel.policies.mapping import RoundRobin
 from simmodel.work.job import Job
 from simmodel.work.transformations import scale_load

@@ -12,6 +12,7 @@ from tests.helpers.package_imports import MODULES, STUBS, imported_modules, impo
 ROWS = (
     *(
         "entries",
+        "display",
         "errors",
         "environment",
         "work",

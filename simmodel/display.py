@@ -1,0 +1,196 @@
+"""Values as people see them: one-line reprs, tables of text, and HTML for notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence, Sized
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import attrs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = [
+    "Cells",
+    "Fields",
+    "Shown",
+    "html_notes",
+    "html_page",
+    "html_table",
+    "short",
+    "shown_rows",
+    "text_table",
+    "texts",
+]
+
+Cells: TypeAlias = "Sequence[Sequence[str]]"
+"""A head and rows of texts."""
+
+_WHOLE = 100  # up to so many characters a repr has every value in full
+_WIDE, _NARROW = 60, 32  # longest value in a table and in a shortened repr
+
+
+def text_table(rows: Cells, left: int = 1, indent: int = 0) -> list[str]:
+    """Return rows of cells as lines of text, the columns two spaces apart.
+
+    Parameters
+    ----------
+    rows
+        the head and the rows, all of one length
+    left
+        the number of columns, from the first on, that are aligned to the left; the others are aligned to the right
+    indent
+        spaces before each line
+
+    >>> text_table([["", "score"], ["easy", "1"]])
+    ['      score', 'easy      1']
+    """
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        cells = enumerate(zip(row, widths, strict=True))
+        padded = [f"{text:<{width}}" if i < left else f"{text:>{width}}" for i, (text, width) in cells]
+        lines.append((" " * indent + "  ".join(padded)).rstrip())
+    return lines
+
+
+def texts(values: Iterable[object]) -> list[str]:
+    """Return the values of a row as cells: floats with four figures, other values as they print.
+
+    >>> texts(["easy", 3, 0.123456])
+    ['easy', '3', '0.1235']
+    """
+    return [f"{value:.4g}" if isinstance(value, float) else str(value) for value in values]
+
+
+def shown_rows(count: int, most: int = 20, last: int = 5) -> tuple[list[int], int]:
+    """Return the rows that a table of this length shows, and the number of rows left out before the last ones.
+
+    >>> shown_rows(3), shown_rows(100, most=4, last=1)
+    (([0, 1, 2], 0), ([0, 1, 99], 97))
+    """
+    if count <= most:
+        return list(range(count)), 0
+    first = most // 2
+    return [*range(first), *range(count - last, count)], count - first - last
+
+
+def html_table(rows: Cells, left: int = 1, *, bold: int | None = None, most: int = 20, left_out: int = 0) -> str:
+    """Return rows of cells as an escaped HTML table; the first row is the head.
+
+    Parameters
+    ----------
+    left
+        the number of columns, from the first on, that are labels
+    bold
+        the number of a row to emphasise, after the head
+    most
+        of more rows, the middle ones are left out
+    left_out
+        rows that the caller left out, after the first half of ``most``
+
+    >>> print(html_table([["", "score"], ["a & b", "1"]]).partition("<tbody>")[2])
+    <tr><th style='text-align:left'>a &amp; b</th><td style='text-align:right'>1</td></tr></tbody></table>
+    """
+    from html import escape
+
+    head, *others = rows
+    numbers, more = shown_rows(len(others), most)
+    more += left_out
+
+    def cell(kind: str, i: int, text: str) -> str:
+        return f"<{kind} style='text-align:{'left' if i < left else 'right'}'>{escape(text)}</{kind}>"
+
+    lines = []
+    for at, number in enumerate(numbers):
+        if more and at == most // 2:
+            lines.append(f"<tr><td colspan='{len(head)}'>… {more:,} more …</td></tr>")
+        style = " style='font-weight:bold'" if number == bold else ""
+        cells = (cell("th" if i < left else "td", i, text) for i, text in enumerate(others[number]))
+        lines.append(f"<tr{style}>{''.join(cells)}</tr>")
+    top = "".join(cell("th", i, text) for i, text in enumerate(head))
+    return f"<table><thead><tr>{top}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+
+
+def html_page(title: str, rows: Cells, left: int = 1, notes: Sequence[str] = ()) -> str:
+    """Return an escaped title, a table (if it has rows) and lines of text as HTML."""
+    from html import escape
+
+    table = html_table(rows, left) if len(rows) > 1 else ""
+    return f"<div><b>{escape(title)}</b></div>{table}{html_notes(notes)}"
+
+
+def html_notes(lines: Sequence[str]) -> str:
+    """Return lines of text as escaped HTML."""
+    from html import escape
+
+    return "".join(f"<div>{escape(line)}</div>" for line in lines)
+
+
+class Shown:
+    """A value that notebooks show as HTML: its repr as a title and, below, the table of :meth:`_cells`."""
+
+    __slots__ = ()
+
+    def _cells(self) -> Cells:
+        """Return the head and the rows of the table; default: none."""
+        return ()
+
+    def _repr_html_(self) -> str:
+        return html_page(repr(self).removeprefix("<").removesuffix(">"), self._cells())
+
+
+class Fields(Shown):
+    """An attrs value whose repr and table have the fields that differ from their defaults.
+
+    The repr is the call that makes the value if that is short; long values in it are abbreviated.
+    """
+
+    __slots__ = ()
+
+    def _cells(self) -> Cells:
+        return [["field", "value"], *([name, short(value)] for name, value in _given(self))]
+
+    def _repr_html_(self) -> str:
+        return html_page(type(self).__name__, self._cells(), left=2)
+
+    def __repr__(self) -> str:
+        given = list(_given(self))
+        for width in (_WHOLE, _NARROW, _NARROW // 2):
+            text = f"{type(self).__name__}({', '.join(f'{name}={short(value, width)}' for name, value in given)})"
+            if len(text) <= _WHOLE:
+                break
+        return text
+
+
+def _given(value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the arguments of an attrs value that differ from their defaults."""
+    for field in attrs.fields(type(value)):
+        if not field.init or field.repr is False:
+            continue
+        found, default = getattr(value, field.name), field.default
+        if isinstance(default, attrs.Factory):  # type: ignore[arg-type]
+            default = attrs.NOTHING if default.takes_self else default.factory()
+        if found is not default and not _same(found, default):
+            yield field.alias, found
+
+
+def _same(one: Any, other: Any) -> bool:
+    if type(one) is not type(other):
+        return False
+    try:
+        return bool(one == other)
+    except (TypeError, ValueError):  # arrays
+        return False
+
+
+def short(value: Any, width: int = _WIDE) -> str:
+    """Return a value's repr, or of a longer one its size or its beginning."""
+    several = isinstance(value, Sized) and not isinstance(value, (str, bytes, Fields))
+    if not several or len(value) <= width // 2:
+        text = " ".join(repr(value).split())
+        if len(text) <= width:
+            return text
+        if not several:
+            return f"{text[: width - 3]}..."
+    return f"<{len(value)} item{'' if len(value) == 1 else 's'}>"
