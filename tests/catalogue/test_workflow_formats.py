@@ -37,7 +37,7 @@ def test_what_is_no_workflow_is_refused(tmp_path: Path) -> None:
         load_workflow(path)
     with pytest.raises(InputError, match="no such file"):
         load_workflow(tmp_path / "none")
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="must be a file, got a folder"):
         load_workflow(tmp_path)
     with pytest.raises(InputError, match="unknown format 'xml'"):
         load_workflow(path, format="xml")
