@@ -1,4 +1,4 @@
-"""The environment: SimPy's meaning of time, events, processes and conditions, and what simmodel adds."""
+"""The environment: time, events, processes and conditions behave as in SimPy."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_run_until_an_event_returns_its_value(env: Environment) -> None:
     env.timeout(10)
     assert env.run(process) == 42
     assert env.now == 1
-    assert env.run(process) == 42  # already over: at once
+    assert env.run(process) == 42  # already done: returns at once
     env.run()
     assert env.now == 10
 
@@ -145,7 +145,7 @@ def test_events_of_an_instant_go_by_priority_and_then_in_order(env: Environment,
 
 
 def test_a_step_of_ones_own_is_taken(log: list[Any]) -> None:
-    """SimPy's guide traces events by replacing ``env.step``; a subclass may do it too."""
+    """SimPy's guide traces events by replacing ``env.step``; a subclass may override it too."""
 
     def trace(env: Environment) -> None:
         plain = env.step
@@ -278,7 +278,7 @@ def test_an_interrupt_carries_its_cause_and_leaves_the_target(env: Environment, 
             yield pause
         except simpy.Interrupt as interrupt:
             log.append((env.now, interrupt.cause))
-            yield pause  # what was left of it
+            yield pause  # the rest of it
         log.append(env.now)
 
     process = env.process(sleeper())

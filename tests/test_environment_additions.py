@@ -1,4 +1,4 @@
-"""What simmodel's environment adds to SimPy's: ends of instants, random streams, observers, and who is stuck."""
+"""The additions of simmodel's environment: ends of instants, random streams, observers, reports of stalled waiters."""
 
 from __future__ import annotations
 
@@ -231,18 +231,18 @@ def test_systems_hear_when_hooks_change(env: Environment, log: list[Any]) -> Non
     assert log == [0, 1, 0]
 
 
-# ---------------------------------------------------------------------- who is stuck
+# ---------------------------------------------------------------------- stalled waiters
 
 
 class Door:
-    """A resource of simmodel that knows who waits for it."""
+    """A resource that reports its waiters."""
 
     def __init__(self, waiting: list[str]) -> None:
         self.waiting = waiting
 
     def waiting_report(self) -> Iterator[str]:
         for name in self.waiting:
-            yield f"{name} waits for the door since 0, held by nobody"
+            yield f"{name} waits for the door since 0, held by no one"
 
 
 def test_a_run_that_dries_up_names_those_who_wait(env: Environment) -> None:
@@ -317,7 +317,7 @@ def test_the_collector_is_as_it_was_also_after_an_error() -> None:
     assert (gc.get_threshold(), gc.get_freeze_count()) == (thresholds, frozen)
 
 
-# ---------------------------------------------------------------------- instants that are none
+# ---------------------------------------------------------------------- invalid instants
 
 
 @pytest.mark.parametrize("delay", [float("nan"), -1.0])

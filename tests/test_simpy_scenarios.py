@@ -1,4 +1,4 @@
-"""SimPy's scenarios give the same in simmodel's environment, event by event: the classic examples, and drawn ones."""
+"""SimPy scenarios, classic and drawn, have the same events in simmodel's environment as in SimPy's."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_classic_example_in_real_time_gives_the_same() -> None:
 
 # ---------------------------------------------------------------------- drawn scenarios
 
-# A program is a list of scripts, one a process; a step is (word, number, number).
+# A program is a list of scripts, one per process; a step is (word, number, number).
 WORDS = (
     "sleep",
     "interrupt",
@@ -70,7 +70,7 @@ PROGRAMS = st.lists(
 
 
 class World:
-    """What the processes of one drawn scenario share."""
+    """The shared state of the processes of a drawn scenario."""
 
     def __init__(self, env: simpy.Environment, program: list[list[tuple[str, int, int]]]) -> None:
         self.env = env
@@ -92,7 +92,7 @@ class World:
         for place, (word, a, b) in enumerate(script):
             try:
                 value = yield from self.step(who, word, a, b, depth)
-                self.note(who, place, word, repr(value))  # exceptions of one text are not equal
+                self.note(who, place, word, repr(value))  # exceptions with the same text are not equal
             except simpy.Interrupt as interrupt:
                 cause = interrupt.cause
                 self.note(who, place, word, getattr(cause, "usage_since", cause))
@@ -146,7 +146,7 @@ class World:
         return self.act(who, word, a, b, depth)
 
     def act(self, who: int, word: str, a: int, b: int, depth: int) -> Any:
-        """Do what takes no time."""
+        """Perform a step that takes no time."""
         env = self.env
         if word == "interrupt":
             target = self.processes[a % len(self.processes)]
@@ -170,12 +170,12 @@ class World:
 
 
 def outcome(run: Callable[[], Any]) -> str | tuple[str, str]:
-    """Return what a run gives, or how it ends."""
+    """Return the value of a run, or its exception."""
     try:
         return repr(run())
     except Exception as error:
         kind = RuntimeError if isinstance(error, RuntimeError) else type(error)
-        return kind.__name__, str(error)[:40]  # what follows may be an address
+        return kind.__name__, str(error)[:40]  # the rest may contain an address
 
 
 @settings(max_examples=300, deadline=None)

@@ -1,4 +1,4 @@
-"""What somebody new to the package gets wrong in Python: one sentence says what was found and what was expected."""
+"""Typical mistakes of new users in Python: the error is one sentence with the accepted values and the value found."""
 
 from __future__ import annotations
 

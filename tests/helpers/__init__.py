@@ -1,1 +1,1 @@
-"""What tests share: drawn cases, small systems, ways to run them, and where files are."""
+"""Shared by the tests: drawn cases, small systems, functions that run them, and paths."""

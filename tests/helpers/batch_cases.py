@@ -1,4 +1,4 @@
-"""Hypothesis strategies: small batch cases that are rich in what goes wrong."""
+"""Hypothesis strategies: small batch cases, rich in corner cases."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ def cases(
     Parameters
     ----------
     max_jobs
-        at most so many jobs
+        the largest number of jobs
     zero_runs
-        with runs of zero seconds
+        whether some jobs run for zero seconds
     overruns
-        with runs longer than requested
+        whether some jobs run longer than requested
     missing
-        with requests that are missing
+        whether some jobs have no requested time
     dirty
-        with jobs that can never run, and submits out of order
+        whether some jobs can never run, and submissions are out of order
     """
     processors = draw(st.sampled_from([1, 2, 3, 4, 5, 8, 12, 16, 100]))
     unit = draw(st.sampled_from([1, 1, 1, 0.25, 600]))
@@ -94,7 +94,7 @@ def cases(
 
 
 def to_workload(jobs: Sequence[Job], processors: int | None = None) -> Workload:
-    """Return the jobs as a workload; what is missing is nan.
+    """Return the jobs as a workload; missing values are nan.
 
     >>> to_workload([Job(0, 10, None, 4)])["requested"]
     array([nan])

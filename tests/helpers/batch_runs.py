@@ -11,7 +11,7 @@ from simmodel.work.workload import Workload
 
 
 class Watch:
-    """Keeps the starts and promises of jobs by row, and checks that no processor is held twice."""
+    """Records the starts, ends and promises of jobs by row, and checks that no processor is held twice."""
 
     def __init__(self, env: Environment, rows: int, capacity: int | None = None) -> None:
         self.env = env
@@ -39,10 +39,10 @@ class Watch:
 
 
 def run(workload: Workload, processors: int, policy: Any, *, exclusive: bool = True, **options: Any) -> Watch:
-    """Run a workload and return what was watched.
+    """Run a workload and return the record.
 
-    ``exclusive``: no processor may be held twice, not even for an instant; the classic order of events (submissions
-    first) counts a job as ended before its end is handled.
+    ``exclusive``: no processor may be held twice, not even for an instant. The classic order of events (submissions
+    first) counts a job as ended before its end is handled, so it needs ``False``.
     """
     env = Environment()
     cluster = Cluster(env, processors, policy, **options)

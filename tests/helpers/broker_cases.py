@@ -1,4 +1,4 @@
-"""Drawn cases of several clusters under a broker, and brute force beside them."""
+"""Drawn cases of two clusters under a broker, and the brute-force alternative."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MODES = (
 
 
 class Case(NamedTuple):
-    """Two clusters, their workloads, and what is common to all runs."""
+    """Two clusters, their workloads, and the options of all runs."""
 
     sizes: tuple[int, int]
     policies: tuple[str, str]
@@ -32,7 +32,7 @@ class Case(NamedTuple):
     seed: int
 
     def broker(self, policy: Any) -> tuple[Environment, Broker]:
-        """Return a broker with everything still to come."""
+        """Return a broker at time 0 with all its submissions planned."""
         env = Environment(seed=self.seed)
         pairs = zip("ab", self.sizes, self.policies, strict=True)
         clusters = [Cluster(env, size, policy=each, name=name, **self.options) for name, size, each in pairs]
@@ -75,7 +75,7 @@ def cases(
 
 
 def alone(case: Case, which: int, jobs: list[tuple[float, float, float, int]]) -> np.ndarray:
-    """Return the starts of jobs (submit, run, requested, processors) on one of the clusters by itself."""
+    """Return the starts of jobs (submit, run, requested, processors) on one of the clusters without the broker."""
     submit, run, requested, processors = (np.array(column, dtype=np.float64) for column in zip(*jobs, strict=True))
     columns = {"submit": submit, "run": run, "requested": requested, "processors": processors.astype(np.int64)}
     return simulate(case.sizes[which], Workload(columns), case.policies[which], **case.options).jobs["start"]

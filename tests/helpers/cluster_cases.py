@@ -1,4 +1,4 @@
-"""Random clusters and jobs with all that may happen to them, and a policy that stops jobs for no reason."""
+"""Random clusters and jobs with all kinds of events, and a policy that preempts jobs for no reason."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from simmodel.policies import Easy
 from simmodel.scheduling.protocol import Preempt, WakeAt
 from simmodel.work.job import Dependency, Job
 
-UNTIL = 5000.0  # s, where failures never end
-CLEAN_UP = 3.0  # s, at most, that a body takes once it is interrupted
+UNTIL = 5000.0  # s, the end of runs in which failures never end
+CLEAN_UP = 3.0  # s, the longest clean-up of an interrupted body
 INFINITY = float("inf")
 
 
 class Body(NamedTuple):
-    """What a job does: runs, and perhaps fails; cleans up when it is interrupted, and perhaps goes on to fail then."""
+    """The body of a job: it runs and may fail; once interrupted it may clean up, and may then fail."""
 
     run: float
     fails: bool
@@ -53,12 +53,12 @@ class Case(NamedTuple):
     spec: ClusterSpec
     jobs: list[Job]
     options: dict[str, str]
-    way: str  # "script": submitted by a process; "jobs": replayed; "log": replayed, of columns that say little
+    way: str  # "script": submitted by a process; "jobs": replayed; "log": replayed, from few columns
     seed: int
 
 
 class Restless:
-    """EASY, which stops running jobs every few seconds for no reason."""
+    """EASY that preempts running jobs every few seconds for no reason."""
 
     def __init__(self) -> None:
         self.easy = Easy()
@@ -84,7 +84,7 @@ class Restless:
             yield WakeAt(self.next)
 
 
-# ---------------------------------------------------------------------- what is drawn
+# ---------------------------------------------------------------------- strategies
 
 TIMES = st.sampled_from([0, 0, 1, 2, 3, 5, 5, 8, 10, 13, 20, 30])
 

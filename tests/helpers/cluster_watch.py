@@ -1,8 +1,8 @@
-"""An observer that keeps what happens in a cluster."""
+"""An observer that records the events of a cluster."""
 
 
 class Watch:
-    """Keeps what happens, as (instant, what, job or place)."""
+    """Records events as (instant, kind, job or place)."""
 
     def __init__(self, env):
         self.env = env

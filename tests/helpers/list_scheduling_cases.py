@@ -1,4 +1,4 @@
-"""Problems for list schedulers: the worked examples of two papers, and random ones."""
+"""Problems for list schedulers: the worked examples of two papers, and random problems."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ ARABNEJAD: dict[str, Any] = {
 
 
 def table(text: str) -> list[list[float]]:
-    """Rows of numbers from a text."""
+    """Return the rows of numbers of a text."""
     return [[float(number) for number in row.split()] for row in text.split(",")]
 
 
 def apart(run: list[list[float]], edges: list[Any]) -> Problem:
-    """A problem in which every processor has a pool of its own, and bytes are seconds between any two of them."""
+    """Return a problem in which every processor has its own pool, and one byte takes one second between any two."""
     p = len(run[0])
     parents: list[list[tuple[int, float]]] = [[] for _ in run]
     for parent, child, seconds in edges:
@@ -65,12 +65,12 @@ def apart(run: list[list[float]], edges: list[Any]) -> Problem:
 
 
 def published(example: dict[str, Any]) -> Problem:
-    """One of the two examples above."""
+    """Return the problem of one of the two examples above."""
     return apart(table(example["run"]), [(a - 1, b - 1, c) for a, b, c in table(example["edges"])])
 
 
 def reference_examples() -> list[Any]:
-    """The same examples with all that is known of them, from the folder of reference cases, as test parameters."""
+    """Return the complete examples of the reference folder as test parameters."""
     paths = sorted((REFERENCE / "dag").glob("*.json"))
     cases = [pytest.param(json.loads(path.read_text()), id=path.stem) for path in paths]
     absent = pytest.mark.skip(reason=f"no examples in {REFERENCE / 'dag'}; set SIMMODEL_REFERENCE to their folder")
@@ -78,7 +78,7 @@ def reference_examples() -> list[Any]:
 
 
 def of_reference(example: dict[str, Any]) -> Problem:
-    """The problem of an example from that folder."""
+    """Return the problem of an example of that folder."""
     row = {task: i for i, task in enumerate(example["tasks"])}
     edges = [(row[edge["src"]], row[edge["dst"]], edge["comm"]) for edge in example["edges"]]
     return apart([[float(seconds) for seconds in each] for each in example["comp"]], edges)
@@ -88,10 +88,10 @@ def of_reference(example: dict[str, Any]) -> Problem:
 def problems(
     draw: st.DrawFn, max_tasks: int = 9, max_processors: int = 4, *, extras: bool = True
 ) -> tuple[Problem, Case]:
-    """Draw a problem, and the same as the oracle has it.
+    """Draw a problem, and the same case for the oracle.
 
-    All numbers are whole multiples of 120, so that means over up to 4 processors are exact, whatever the order of sums.
-    ``extras``: processors that are not free yet, and data that arrive late.
+    All numbers are multiples of 120, so that means over up to 4 processors are exact in any order of summation.
+    ``extras``: some processors are still busy, and some data arrive late.
     """
     n = draw(st.integers(1, max_tasks))
     p = draw(st.integers(1, max_processors))
@@ -110,7 +110,7 @@ def problems(
         if min(row) == inf:
             row[draw(st.integers(0, p - 1))] = draw(number)
         run.append(row)
-    name = draw(st.permutations(range(n)))  # so that parents may have higher numbers
+    name = draw(st.permutations(range(n)))  # parents may have higher numbers
     edges = {}
     for b in range(1, n):
         for a in draw(st.sets(st.integers(0, b - 1), max_size=3)):
@@ -129,6 +129,6 @@ def problems(
     else:
         by_processor = [[[each[a][b] for b in pool] for a in pool] for each in (latency, per_byte)]
         problem = Problem(run, parents, by_processor[0], by_processor[1], **given)
-        pool = problem.pools  # those with nothing between them are one
+        pool = problem.pools  # pools at distance zero are merged
         latency, per_byte = ([[link[i] for link in row] for row in problem.links] for i in range(2))
     return problem, Case(run, edges, pool, latency, per_byte, **given)

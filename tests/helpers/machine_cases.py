@@ -1,4 +1,4 @@
-"""Hypothesis strategies: small machines and task sets that are rich in what goes wrong."""
+"""Hypothesis strategies: small machines and task sets, rich in corner cases."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["MachineCase", "machine_cases"]
 
 
 class MachineCase(NamedTuple):
-    """A machine, what is submitted to it and when, how it is run, and the name of a policy of the tests."""
+    """A machine, its submissions with their instants, its options, and the name of a test policy."""
 
     spec: MachineSpec
     work: list[tuple[float, TaskSet]]
@@ -53,7 +53,7 @@ def _machines(draw: st.DrawFn) -> MachineSpec:
         ArchitectureSpec(name="one"),
         ArchitectureSpec(name="other", performance=draw(st.sampled_from([(1, 1), (2, 2), (0.5, 2)]))),
     ]
-    wide = not draw(st.integers(0, 5))  # the first CPU has several cores: none that sets others up
+    wide = not draw(st.integers(0, 5))  # the first CPU has several cores: no core runs setups
     first = {"cores": draw(st.sampled_from([2, 4]))} if wide else {"count": draw(st.sampled_from([1, 1, 2]))}
     processors = [ProcessorSpec(name="cpu", type="CPUCore", architecture="one", pool=draw(st.sampled_from(pools)),
                                 **first, **draw(_options([])))]  # fmt: skip
@@ -121,7 +121,7 @@ def _task_sets(draw: st.DrawFn, spec: MachineSpec, number: int, max_tasks: int) 
     count = draw(st.integers(0, 6))
     data = st.lists(st.integers(0, count - 1), unique=True, max_size=3).map(tuple) if count else st.just(())
     inputs, outputs, parents = [], [], []
-    tidy = draw(st.booleans())  # each object has at most one writer, and those that read it wait for it
+    tidy = draw(st.booleans())  # each object has at most one writer, and its readers wait for it
     writers: dict[int, list[int]] = {}
     for i in range(n):
         read, written = draw(data), draw(data)

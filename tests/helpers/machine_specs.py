@@ -1,4 +1,4 @@
-"""Hypothesis strategies of descriptions of machines."""
+"""Hypothesis strategies for machine specs."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _ABOVE = st.one_of(st.floats(1e-290, 1e290), st.integers(1, 10**12))
 
 @st.composite
 def machine_specs(draw: st.DrawFn, *, plain: bool = False) -> MachineSpec:
-    """Draw a machine whose pools are joined in a circle at least, one way.
+    """Draw a machine whose pools are connected at least in a one-way ring.
 
-    ``plain``: only what HetSim's XML can say.
+    ``plain``: only with features that HetSim's XML has.
     """
     pools = draw(st.lists(NAMES, unique=True, min_size=1, max_size=4))
     architectures = draw(st.lists(NAMES, unique=True, min_size=1, max_size=3))
@@ -42,7 +42,7 @@ def machine_specs(draw: st.DrawFn, *, plain: bool = False) -> MachineSpec:
         )
         for i, (a, b) in enumerate(ways)
     ]
-    if plain and len({link.name for link in links}) < len(links):  # a pool whose name has an arrow of its own
+    if plain and len({link.name for link in links}) < len(links):  # a pool whose name contains an arrow
         links = [LinkSpec(name=f"link{i}", bandwidth=link.bandwidth, between=link.between, one_way=True)
                  for i, link in enumerate(links)]  # fmt: skip
     return MachineSpec(
@@ -80,7 +80,7 @@ def _processor(draw: st.DrawFn, name: str, pools: list[str], architectures: list
             "options": draw(st.dictionaries(st.sampled_from(["a", "b"]), st.integers(0, 9))),
         }
     return ProcessorSpec(
-        name=f"processor {name}" if plain else f"{name}:",  # so that none is called as one of several others
+        name=f"processor {name}" if plain else f"{name}:",  # so that no name equals that of one of a group
         type=draw(st.sampled_from(["CPUCore", "GPU", "FPGA", "UPMEM"])),
         architecture=draw(st.sampled_from(architectures)),
         pool=draw(st.sampled_from(pools)),

@@ -1,4 +1,4 @@
-"""Short ways to write links and transfers down, and to run them."""
+"""Short forms for links and transfers, and a function that runs them."""
 
 from simmodel.platform.network import LinkSpec
 

@@ -1,4 +1,4 @@
-"""Programs that run in a Python of their own."""
+"""Programs run in a separate Python process."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ from tests.helpers.paths import ROOT
 
 
 def printed(program: str, hash_seed: str = "random") -> str:
-    """Run a program in a new process, which imports what this one would, and return what it prints."""
+    """Run a program in a new process with the import path of this one, and return its output."""
     environment = {
         **os.environ,
         "PYTHONHASHSEED": hash_seed,

@@ -1,4 +1,4 @@
-"""Where the checkout, its package, and data and reference cases beside it are."""
+"""Paths of the checkout, the package, the data and the reference cases."""
 
 import os
 from pathlib import Path

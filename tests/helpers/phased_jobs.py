@@ -1,4 +1,4 @@
-"""A small workload in phases, as that of the SchedTwin experiment."""
+"""A small workload in phases, like that of the SchedTwin experiment."""
 
 from functools import partial
 

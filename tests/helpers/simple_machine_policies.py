@@ -1,4 +1,4 @@
-"""Simple policies for machines, some of them restless."""
+"""Simple policies for machines, some of which preempt."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from simmodel.scheduling.protocol import Preempt, Start, WakeAt
 
 
 def anywhere(view: Any) -> Any:
-    """Any processor that can run it."""
+    """Start each task on a random processor that can run it."""
     for task in view.waiting:
         able = [place for place in view.places if place.can_run(task)]
         yield Start(task, able[int(view.rng.integers(len(able)))])
 
 
 def first(view: Any) -> Any:
-    """All to the first processor that can run them."""
+    """Start each task on the first processor that can run it."""
     for task in view.waiting:
         yield Start(task, next(place for place in view.places if place.can_run(task)))
 
 
 def earliest(view: Any) -> Any:
-    """Where it is expected to end first; all estimates are numbers."""
+    """Start each task where it is expected to end first; check that all estimates are finite."""
     for task in view.waiting:
         able = [place for place in view.places if place.can_run(task)]
         estimates = {place: view.estimate(task, place) for place in able}
@@ -30,7 +30,7 @@ def earliest(view: Any) -> Any:
 
 
 class Lazy:
-    """One task at a time, the last of those that wait, and the next one a while later."""
+    """Starts one task per decision, the last waiting one, and the next one half a second later."""
 
     name = "lazy"
 
@@ -45,7 +45,7 @@ class Lazy:
 
 
 class Restless:
-    """Anywhere, and now and then a running task is stopped for no reason."""
+    """Starts tasks anywhere, and sometimes preempts a running task for no reason."""
 
     name = "restless"
 

@@ -1,4 +1,4 @@
-"""SimPy's classic examples, each a function of (environment, random numbers, log) in SimPy's words alone."""
+"""SimPy's classic examples, each a function of (environment, random numbers, log) that only uses SimPy."""
 
 from __future__ import annotations
 

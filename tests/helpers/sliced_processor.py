@@ -1,4 +1,4 @@
-"""A custom processor, named by platforms of the tests as ``tests.helpers.sliced_processor:Refreshed``."""
+"""A custom processor; platforms of the tests select it as ``tests.helpers.sliced_processor:Refreshed``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from simmodel.resources.processor import Processor
 
 
 class Refreshed(Processor):
-    """Runs in slices, with a pause of the option ``pause`` after each."""
+    """Runs tasks in slices (option ``slice``, s) with pauses between them (option ``pause``, s)."""
 
     def execute(self, task: Any, seconds: float) -> Any:
         while seconds > 0:

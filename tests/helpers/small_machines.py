@@ -1,4 +1,4 @@
-"""Small machines for tests: CPU core ``cpu0`` on pool ``n0``, and accelerators with pools of their own."""
+"""Small machines for tests: CPU core ``cpu0`` on pool ``n0``, and accelerators with their own pools."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MB = 1e6
 def small_machine(
     *accelerators: dict[str, Any], sizes: Mapping[str, float] | None = None, cores: int = 1, **core: Any
 ) -> MachineSpec:
-    """Each accelerator: the fields of a ProcessorSpec; its pool is joined to n0 by a link of 25 MB per time unit."""
+    """Return a machine; accelerators are fields of ProcessorSpec, linked to n0 at 25 MB per time unit."""
     sizes = sizes or {}
     spills = core.pop("spills", {})
     pools = dict.fromkeys(["n0", *(each.get("pool", each["name"]) for each in accelerators)])
@@ -39,7 +39,7 @@ def small_machine(
 
 
 class Placed:
-    """Starts each task at the processor that a mapping names, as it comes."""
+    """Starts each task at once on the processor given by a mapping."""
 
     def __init__(self, where: Mapping[Any, str]) -> None:
         self.where = where
@@ -51,7 +51,7 @@ class Placed:
 
 
 def run(spec: MachineSpec, work: Any, where: Mapping[Any, str], *, seed: int = 0, **options: Any) -> MachineResult:
-    """Run work with each task where the mapping says."""
+    """Run work with each task on the processor given by the mapping."""
     env = Environment(seed=seed)
     machine = Machine(env, spec, Placed(where), **options)
     env.run(machine.submit(work))
@@ -59,6 +59,6 @@ def run(spec: MachineSpec, work: Any, where: Mapping[Any, str], *, seed: int = 0
 
 
 def row(result: MachineResult, task: Any, *columns: str) -> tuple[float, ...]:
-    """Return values of one task."""
+    """Return the values of one task in some columns."""
     i = result.tasks["task"].tolist().index(task)
     return tuple(result.tasks[column][i].item() for column in columns)

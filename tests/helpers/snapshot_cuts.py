@@ -1,4 +1,4 @@
-"""Cut runs of clusters, and go on from the snapshots."""
+"""Cut runs of clusters and continue from the snapshots."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Log", "check_cut", "check_rows", "log_of", "outcome", "plain_workloa
 
 
 class Log:
-    """Everything that observers hear, in order."""
+    """Records all hooks, in order."""
 
     def __init__(self, env: Any) -> None:
         self.env = env
@@ -70,14 +70,14 @@ def plain_workload(jobs: Sequence[Job]) -> Workload:
 
 
 def log_of(env: Any) -> Log:
-    """Observe an environment."""
+    """Observe an environment with a log."""
     log = Log(env)
     env.observe(log)
     return log
 
 
 def outcome(env: Any, until: float | None) -> tuple[str, ...]:
-    """Run to the end; return who waits for ever."""
+    """Run to the end; return the waiters if it stalls."""
     try:
         env.run(until)
     except Stalled as error:
@@ -88,20 +88,20 @@ def outcome(env: Any, until: float | None) -> tuple[str, ...]:
 def check_cut(
     make: Any, policy: Any, cuts: Sequence[float], *, until: float | None = None, given: bool = False
 ) -> list[tuple[Any, ...]]:
-    """Check that a run that is cut at these instants goes on from each snapshot as if it had not been.
+    """Check that a run cut at these instants continues from each snapshot exactly as without the cut.
 
     Parameters
     ----------
     make
         ``make(policy)`` returns a new environment and a cluster with its work
     policy
-        a name, or a function that makes one
+        a name, or a function that returns a policy
     cuts
-        instants in s, ascending, at which the run is cut
+        the instants of the snapshots in s, ascending
     until
-        the end of all runs; default: when no events are left
+        the end of all runs; default: the last event
     given
-        whether the policy has to be given again, because it has no name
+        whether the policy must be passed again, because it has no name
     """
     again = policy if given else None
     env, cluster = make(policy() if given else policy)
@@ -135,14 +135,14 @@ def check_cut(
 
 
 def check_same(found: list[Any], expected: list[Any]) -> None:
-    """Check that two lists are equal, and show where they begin to differ."""
+    """Check that two lists are equal, and show the first difference."""
     for i, (one, other) in enumerate(zip(found, expected, strict=False)):
         assert one == other, (found[max(0, i - 3) : i + 3], expected[max(0, i - 3) : i + 3])
     assert found == expected
 
 
 def check_snapshot(found: ClusterSnapshot, expected: ClusterSnapshot) -> None:
-    """Check that two snapshots are equal, and show where they differ."""
+    """Check that two snapshots are equal, and name the first field that differs."""
     document = expected.document()
     for name, value in found.document().items():
         assert value == document.get(name), name
@@ -150,7 +150,7 @@ def check_snapshot(found: ClusterSnapshot, expected: ClusterSnapshot) -> None:
 
 
 def check_rows(part: Any, whole: Any) -> None:
-    """Check that the rows of the jobs of a run that went on are those of the whole run."""
+    """Check that the jobs of a continued run have the same rows as in the whole run."""
     rows = {name: row for row, name in enumerate(whole.jobs["job"].tolist())}
     chosen = [rows[name] for name in part.jobs["job"].tolist()]
     for name in ("submit", "start", "end", "processors", "status", "requested", "run", "wait", "attempts"):

@@ -1,4 +1,4 @@
-"""Small documents of workflows for the tests of their formats."""
+"""Small workflow documents for the tests of their formats."""
 
 import io
 import json
@@ -23,7 +23,7 @@ GOOD = {"id": 1, "execution_time": 1}
 
 
 def wfformat(**changes: Any) -> dict[str, Any]:
-    """Return a small document, with what a path of keys names changed: ``workflow__specification=...``."""
+    """Return a small document with changes at paths of keys: ``workflow__specification=...``."""
     document: dict[str, Any] = {
         "name": "small",
         "schemaVersion": "1.6",

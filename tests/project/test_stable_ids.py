@@ -10,10 +10,10 @@ import pytest
 HEAD = "import gzip, pytest\n@pytest.mark.parametrize('value', "
 BODY = ")\ndef test_value(value):\n    pass\n"
 UNSTABLE = {
-    "bytes": ("[gzip.compress(b'x')]", "value: ids=... or pytest.param(..., id=...) expected for bytes"),
-    "bytes in a tuple": ("[pytest.param(b'x')]", "expected for bytes, found b'x'"),
-    "a set": ("{'a', 'b'}", "test_value: parameters in a fixed order expected, found a set"),
-    "an address": ("[object()], ids=repr", "an id that is the same in every process expected, found an address"),
+    "bytes": ("[gzip.compress(b'x')]", "value: bytes must have ids=... or pytest.param(..., id=...)"),
+    "bytes in a tuple": ("[pytest.param(b'x')]", "bytes must have ids=... or pytest.param(..., id=...), got b'x'"),
+    "a set": ("{'a', 'b'}", "test_value: parameters must have a fixed order, got a set"),
+    "an address": ("[object()], ids=repr", "the id must be the same in every process, got an address"),
 }
 
 
@@ -50,5 +50,5 @@ def test_stable_ids_pass(tmp_path: Path) -> None:
 
 
 def test_the_tests_are_guarded(request: pytest.FixtureRequest) -> None:
-    with pytest.raises(pytest.UsageError, match="expected for bytes"):
+    with pytest.raises(pytest.UsageError, match="bytes must have ids"):
         request.node.ihook.pytest_make_parametrize_id(config=request.config, val=b"x", argname="value")

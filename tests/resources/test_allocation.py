@@ -1,4 +1,4 @@
-"""Placing requests on nodes: hand cases, and everything against brute force."""
+"""Placement of requests on nodes: cases worked by hand, and a comparison with brute force."""
 
 from itertools import combinations
 
@@ -14,7 +14,7 @@ GB = 2**30
 
 
 def table(free, capacity=None, placement="first-fit", gpus=None):
-    """A table whose nodes have so many cores free, of so many."""
+    """Return a table of nodes with these free cores and capacities."""
     capacity = capacity or [8] * len(free)
     gpus = gpus or [0] * len(free)
     made = NodeTable(np.array([capacity, gpus, [0] * len(free)], dtype=float), placement)
@@ -30,8 +30,8 @@ def cores(found):
     ("placement", "expected"),
     [
         ("first-fit", [(0, 8), (1, 1)]),
-        ("best-fit", [(0, 1), (1, 3), (2, 5)]),  # the fullest first
-        ("packed", [(1, 1), (3, 8)]),  # two nodes at least: an emptiest one used before, and where fewest are left
+        ("best-fit", [(0, 1), (1, 3), (2, 5)]),  # fullest nodes first
+        ("packed", [(1, 1), (3, 8)]),  # two nodes at least: the emptiest used one, and the one left with fewest
     ],
 )
 def test_cores_anywhere(placement, expected):

@@ -44,7 +44,7 @@ HAND = {
     "one core, one task": (1, [task("x", 1000)], {"x": 10}),
     "one task has one core only": (4, [task("x", 1000)], {"x": 10}),
     "as many as cores": (2, [task("x", 1000), task("y", 500)], {"x": 10, "y": 5}),
-    # 200/3 each until 15, when y and z have had 1000; then x has 1000 left on a core of its own.
+    # 200/3 each until 15, when y and z have had 1000; then x has 1000 left on its own core.
     "one too many": (2, [task("x", 2000), task("y", 1000), task("z", 1000)], {"x": 25, "y": 15, "z": 15}),
     "one comes later": (1, [task("x", 1000), task("y", 200, 5)], {"x": 12, "y": 9}),
     # Two cores, priorities 8, 1, 1: a whole core, and half a core each.

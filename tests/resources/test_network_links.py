@@ -1,4 +1,4 @@
-"""Links that change, routes, wrong input, and what a transfer elsewhere must not cost."""
+"""Changing links, routes, invalid input, and the cost of transfers elsewhere."""
 
 from math import inf
 
@@ -64,7 +64,7 @@ def test_a_fatpipe_changes():
 
 
 def test_bandwidth_is_part_of_the_weight_in_lv08():
-    """Weight 1 / (latency + S / bandwidth): with S = 1 and no latency, in proportion to the own link's bandwidth."""
+    """Weight 1 / (latency + S / bandwidth): with S = 1 and no latency, proportional to the own link's bandwidth."""
     model = SharingModel(name="by bandwidth", weight_s=1.0)
     env = Environment()
     network = Network(env, [link("a", 1000), link("b", 1000), link("c", 100)], model=model)
@@ -78,7 +78,7 @@ def test_bandwidth_is_part_of_the_weight_in_lv08():
 
 
 def test_a_profile_runs_only_while_its_link_is_used():
-    """A profile that repeats for ever does not keep the simulation going, and is right when the link is used again."""
+    """An endlessly repeating profile does not keep the simulation running, and holds when the link is used again."""
     env = Environment()
     network = Network(env, [link("a", 100, profile=[(8, 25), (18, 100)], repeat=24)])
     ends = run(network, [flow("x", 850, "a"), flow("y", 100, "a", 33)])

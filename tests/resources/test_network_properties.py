@@ -1,4 +1,4 @@
-"""The network under random starts, ends, interrupts, caps and changes of links, judged after every event."""
+"""The network under random starts, ends, interrupts, caps and link changes, checked after every event."""
 
 from math import inf
 
@@ -41,7 +41,7 @@ MODELS = st.sampled_from(["maxmin", "cm02", "lv08"])
 
 
 class Judge:
-    """Looks at the network after every event: what holds of the rates, and how many bytes they have carried."""
+    """Checks the rates of the network and the bytes they have carried after every event."""
 
     def __init__(self, network):
         self.network = network
@@ -51,7 +51,7 @@ class Judge:
         self.last = 0.0
 
     def look(self):
-        """Integrate the rates since the last look, and check those of now."""
+        """Integrate the rates since the last check, and check the current ones."""
         now = self.network.env.now
         for transfer, rate in self.rates.items():
             self.carried[transfer] = self.carried.get(transfer, 0.0) + rate * (now - self.last)
@@ -90,7 +90,7 @@ class Judge:
                 assert all(rate <= factor * link.capacity * CLOSE for rate in used)
 
     def nobody_could_be_faster(self, moving, factor):
-        """Each is at its cap, or uses a full link on which nobody is faster for its weight."""
+        """Each transfer is at its cap, or uses a saturated link on which none has a higher rate per weight."""
         levels = {transfer: self.rates[transfer] / self.weight(transfer) for transfer in moving}
         for transfer in moving:
             if self.rates[transfer] * CLOSE >= factor * self.cap(transfer):
@@ -126,7 +126,7 @@ def build(links, model, crosstraffic):
 
 
 def play(network, judge, actions, look):
-    """Carry the actions out, each after its delay; then let everything go on to its end."""
+    """Perform the actions, each after its delay, then run to the end."""
     env = network.env
 
     def wait(until):
@@ -165,7 +165,7 @@ def test_rates_are_fair_and_bytes_are_conserved_after_every_event(links, model, 
     assert not list(network.under_way())
     assert network._busy == 0
     assert all(not link.users for link in network.links.values())
-    # Looking settles the rates at once; left alone they are settled once an instant.
+    # Reading settles the rates at once; otherwise they are settled once per instant.
     network = build(links, model, crosstraffic)
     left_alone = play(network, Judge(network), actions, lambda: None)
     assert [transfer.status for transfer in left_alone] == [transfer.status for transfer in looked_at]
@@ -175,7 +175,7 @@ def test_rates_are_fair_and_bytes_are_conserved_after_every_event(links, model, 
 @settings(max_examples=150, deadline=None)
 @given(LINKS, MODELS, ACTIONS, st.randoms(use_true_random=False))
 def test_the_order_of_transfers_and_of_links_does_not_matter(links, model, actions, random):
-    """Starts at their times, added to the simulation in another order."""
+    """The same starts, created in another order."""
     starts, at = [], 0.0
     for delay, (kind, *what) in actions:
         at += delay

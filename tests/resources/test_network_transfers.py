@@ -36,7 +36,7 @@ HAND = {
     "alone with latency": ([link("a", 100, 1), link("b", 50, 2)], [flow("x", 500, "ab")], {}, {"x": 13}),
     "one joins midway": ([link("a")], [flow("x", 1000, "a"), flow("y", 500, "a", 5)], {}, {"x": 15, "y": 15}),
     "idle between": ([link("a")], [flow("x", 100, "a"), flow("y", 100, "a", 7)], {}, {"x": 1, "y": 8}),
-    # long 15 of a, short 15, other 85; then long has b's 100 but a's 30 alone.
+    # long 15 of a, short 15, other 85; then long is alone on both: a's 30 binds, not b's 100.
     "parking lot": (
         [link("a", 30), link("b", 100)],
         [flow("long", 150, "ab"), flow("short", 75, "a"), flow("other", 425, "b")],
@@ -137,7 +137,7 @@ def test_many_equal_transfers_end_together_at_the_same_float():
     assert env.now == pytest.approx(0.7 * 101 / 3, rel=1e-14)
 
 
-# ---------------------------------------------------------------------- an event like others
+# ---------------------------------------------------------------------- transfers as events
 
 
 def test_is_an_event_with_a_value_and_works_in_conditions():
@@ -179,7 +179,7 @@ def test_run_until_a_transfer():
 
 
 def test_a_closed_loop_at_one_instant():
-    """Each transfer begins when the last one ends, in the same instant."""
+    """Each transfer starts when the previous one ends, at the same instant."""
     env = Environment()
     network = Network(env, [link("a")])
 

@@ -1,4 +1,4 @@
-"""Pools of identified nodes, and what they have free when."""
+"""Pools of identified nodes, and their profiles."""
 
 from types import SimpleNamespace
 
@@ -106,7 +106,7 @@ def test_nodes_go_down_and_come_back():
     pool.take_down((0, 1))
     assert (pool.up, pool.free, pool.down_nodes, pool.capacity) == (4, 4, (0, 1), 12)
     pool.take_down((1,))
-    pool.give_back(job, grant)  # what runs on a node that is down may end, which frees nothing
+    pool.give_back(job, grant)  # work on a node that is down may end, which frees nothing
     assert pool.free == 4
     pool.bring_up((0, 1))
     assert (pool.up, pool.free, pool.down_nodes) == (8, 8, (1,))
@@ -238,7 +238,7 @@ def test_claims_of_nodes_that_fail_are_interrupted():
 
 
 def test_easy_on_nodes_keeps_the_promise_on_its_nodes():
-    """The head waits for node 0; a long job may not take that node though as many cores stay free elsewhere."""
+    """The head waits for node 0: a long job must not take that node, although as many cores remain free elsewhere."""
     env = Environment()
     spec = ClusterSpec(partitions=[PartitionSpec(nodes=[NodeSpec(name="fat", cores=4), NodeSpec(count=2, cores=2)])])
     cluster = Cluster(env, spec, "easy")
@@ -270,13 +270,13 @@ def test_licences_are_planned_with_the_nodes():
 
 
 class _Brute:
-    """What is free of each node at each step, and every question answered by looking at all of it."""
+    """A brute-force profile: the free capacity of each node at each step, all of it searched for every question."""
 
     def __init__(self, table, ends, windows):
         self.table = table
         self.parts = [(0, end, part, -1) for end, part in ends]
         self.parts += [(0 if start is None else start, end, part, -1) for start, end, part in windows]
-        # What runs or is away already is not in the table: it is given to the state at the beginning.
+        # Running work and current windows are not in the table: they are added to the initial state.
         self.table = table.copy()
         for _, part in ends:
             self.table.release(part)
@@ -365,7 +365,7 @@ def test_the_profile_answers_as_brute_force(data, placement):
 
 
 def test_what_takes_no_time_and_what_is_late():
-    """A job past its expected end frees its node just after now; one of no time is out of the way just after it."""
+    """A job past its expected end frees its node just after now; a job of zero length is gone just after its start."""
     table = NodeTable(np.array([[2.0], [0], [0]]))
     held = Allocation.of([(0, 1, 0, 0)])
     table.take(held)
@@ -401,7 +401,7 @@ def test_consumables_of_a_profile():
     assert profile.earliest(Asks(request=Request(1, consumables={"x": 3})), 1) == (float("inf"), None)
 
 
-# ---------------------------------------------------------------------- logs that say something of nodes
+# ---------------------------------------------------------------------- logs with columns of nodes
 
 
 NODE_LOG = {

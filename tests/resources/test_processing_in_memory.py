@@ -1,4 +1,4 @@
-"""A processor of one's own: a rank of memory whose data are scattered first."""
+"""A custom processor: a rank of memory whose data are scattered first."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def rank_machine(policy: Any, size: float = 100.0, **options: Any) -> Machine:
 
 
 def to(*names: str) -> Any:
-    """Return a policy that puts the tasks on the processors named."""
+    """Return a policy that starts the tasks on these processors."""
 
     def policy(view: Any) -> Any:
         places = {place.name: place for place in view.places}
@@ -50,7 +50,7 @@ def run(machine: Machine, tasks: TaskSet) -> Any:
 
 
 def test_a_core_scatters_and_is_held_meanwhile() -> None:
-    # The core brings the rank's data 0-4, runs its own task, which waited for that, 4-7, and scatters the data 7-9.
+    # The core moves the rank's data 0-4, runs its own waiting task 4-7, and scatters the data 7-9.
     machine = rank_machine(to("rank", "core"))
     assert isinstance(machine.processors["rank"], PIMRank)
     result = run(machine, TaskSet([10.0, 3.0], inputs=[(0,), ()], outputs=[(), ()], sizes=[4.0], submit=[0, 1]))
@@ -61,7 +61,7 @@ def test_a_core_scatters_and_is_held_meanwhile() -> None:
 
 
 def test_data_are_scattered_once_and_again_when_they_come_again() -> None:
-    # t1 finds its data scattered. t2 needs the room, so that they go; t3 has them brought and scattered anew.
+    # t1 finds its data scattered. t2 needs the room, so they are evicted; for t3 they are moved and scattered again.
     machine = rank_machine(to(*["rank"] * 4), size=8.0)
     tasks = TaskSet(
         [1.0] * 4,
@@ -107,7 +107,7 @@ def test_wrong_options_are_said(options: dict[str, Any], says: str) -> None:
 
 
 class Slow(Processor):
-    """A processor of a test: it runs everything in twice the time."""
+    """A custom processor that takes twice the time."""
 
     def execute(self, task: Any, seconds: float) -> Any:
         """Run a task."""

@@ -1,4 +1,4 @@
-"""Queues whose waits are known in closed form, written as plain SimPy scenarios on the package's resources."""
+"""Queues with closed-form waits, as plain SimPy scenarios on the package's resources."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WARMUP = 500
 
 
 def mean_waits(seed, servers, classes, *, preempt=False):
-    """Mean wait (or, where preempted, time in the system) of each class, of one replication of plain SimPy.
+    """Return the mean wait of each class (with preemption, the time in the system) in one replication in plain SimPy.
 
     ``classes``: (arrivals a second, priority, draw(rng) -> service seconds) each.
     """
@@ -67,7 +67,7 @@ def test_mmc():
 
 
 def test_mg1_with_priorities():
-    """Two classes, uniform and exponential services, the one with the higher priority first (Cobham)."""
+    """Two priority classes with uniform and exponential service (Cobham)."""
     classes = [(0.3, 1, lambda rng: rng.uniform(0.5, 1.5)), (0.4, 0, lambda rng: rng.exponential(1.0))]
     moments = [1.0 + 1 / 12, 2.0]
     expected = queues.priority_waits([0.3, 0.4], [1.0, 1.0], moments)
@@ -76,7 +76,7 @@ def test_mg1_with_priorities():
 
 
 def test_mm1_preemptive():
-    """The higher class sees an M/M/1 of its own; the lower one goes on where it was interrupted."""
+    """The higher class sees its own M/M/1; the lower one resumes after an interrupt."""
     classes = [(0.3, 1, lambda rng: rng.exponential(1.0)), (0.4, 0, lambda rng: rng.exponential(1.0))]
     expected = queues.preemptive_responses([0.3, 0.4], [1.0, 1.0], [2.0, 2.0])
     assert expected[0] == pytest.approx(1 / (1 - 0.3))
@@ -88,7 +88,7 @@ def test_mm1_preemptive():
 
 
 def batch_wait(seed, policy, processors, rate, draw):
-    """Mean wait of serial jobs in a batch cluster, after the warm-up, of one replication."""
+    """Return the mean wait of serial jobs in a batch cluster after the warm-up, in one replication."""
     rng = np.random.default_rng(seed)
     submit = np.cumsum(rng.exponential(1 / rate, 12_000))
     run = draw(rng, len(submit))
@@ -102,13 +102,13 @@ def test_mmc_as_a_batch_cluster():
 
 
 def test_mg1_as_a_batch_cluster():
-    """Deterministic services: Pollaczek-Khinchine with half the wait of M/M/1."""
+    """Deterministic service: Pollaczek-Khinchine, half the wait of M/M/1."""
     interval = replications(lambda seed: batch_wait(seed, "fcfs", 1, 0.7, lambda rng, n: np.ones(n)), 10)
     assert queues.mg1_wait(0.7, 1.0, 1.0) in interval
 
 
 def test_shortest_job_first_as_a_batch_cluster():
-    """M/M/1 with the shortest waiting job next."""
+    """M/M/1 with shortest job first."""
     expected = queues.sjf_wait(0.7, lambda x: float(np.exp(-x)), 1.0, 2.0)
     interval = replications(lambda seed: batch_wait(seed, "sjf", 1, 0.7, lambda rng, n: rng.exponential(1, n)), 12)
     assert expected in interval
@@ -116,7 +116,7 @@ def test_shortest_job_first_as_a_batch_cluster():
 
 
 def test_a_key_function_gives_priorities_to_classes():
-    """The same Cobham waits from a batch cluster whose order is a plain key function."""
+    """The waits of Cobham from a batch cluster ordered by a key function."""
     expected = queues.priority_waits([0.35, 0.35], [1.0, 1.0], [2.0, 2.0])
 
     def waits(seed):
@@ -133,7 +133,7 @@ def test_a_key_function_gives_priorities_to_classes():
 
 
 def test_claims_of_everything_or_nothing_do_not_deadlock():
-    """Two processes that each need both parts of a pool: one after the other, never each with half."""
+    """Two processes that both need the whole pool run one after the other; neither ever holds half."""
     env = Environment()
     pool = CountPool(env, "pool", 2)
     order = []

@@ -1,4 +1,4 @@
-"""The index of running jobs, at sizes at which it splits, and the profile of a pool, against plain lists."""
+"""The index of running jobs, at sizes at which its blocks split, and the profile of a pool, against plain lists."""
 
 from bisect import insort
 
@@ -54,7 +54,7 @@ def test_running_index_against_a_list(seed):
     st.lists(st.tuples(st.integers(1, 6), st.integers(1, 12)), max_size=8),
 )
 def test_a_profile_is_what_is_left_at_each_instant(free, ends, plans):
-    """Planned jobs take exactly what they take for exactly as long, each at the earliest instant at which it fits."""
+    """Planned jobs take their processors for exactly their durations, each at the earliest instant at which it fits."""
     profile = CountProfile(0, free, sorted(ends))
     released = [(end, processors) for end, processors in ends]
     taken = []
@@ -72,7 +72,7 @@ def test_a_profile_is_what_is_left_at_each_instant(free, ends, plans):
             assert not possible
             continue
         if any(end == 0 for end, _ in released) and profile.instant(at) != at:
-            return  # just after now: finer than the instants looked at
+            return  # just after now: finer than the instants that are checked
         assert at == possible[0]
         profile.take(need, at, length)
         taken.append((need, at, length))

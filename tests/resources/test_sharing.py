@@ -1,4 +1,4 @@
-"""The solver: hand cases of max-min fairness, and the incremental solution against a full progressive filling."""
+"""The solver: max-min cases worked by hand, and the incremental solution against full progressive filling."""
 
 from math import inf
 
@@ -40,7 +40,7 @@ HAND = {
 
 
 def incremental(capacities, routes, weights=None, caps=None, order=None):
-    """Build the solution up change by change, solving after each."""
+    """Build the solution by single changes, solving after each."""
     channels = {name: Channel(name, capacity) for name, capacity in capacities.items()}
     sharing = Sharing()
     groups = [None] * len(routes)
@@ -69,7 +69,7 @@ def test_weights_of_very_different_size():
 
 
 def test_a_change_reaches_only_those_above_it_behind_full_channels():
-    """Two pairs of links that a capped group joins: what happens to one pair does not touch the other."""
+    """Two pairs of links connected by a capped group: a change of one pair does not affect the other."""
     left, right = Channel("left", 10.0), Channel("right", 100.0)
     sharing = Sharing()
     one, other = Group([(left, 1.0)], 1.0), Group([(right, 1.0)], 1.0, ceiling=50.0)

@@ -1,4 +1,4 @@
-"""Decisions from outside: the scheduler leaves the run loop where it would ask, and goes on once it is answered."""
+"""Decisions from outside: the scheduler leaves the run loop at each question, and continues after the answer."""
 
 import random
 
@@ -184,7 +184,7 @@ def test_a_broker_is_asked_before_its_clusters_and_they_decide_after_it_in_the_s
     broker.scheduler.close()
     env.run()
     assert env.now == 0
-    assert jobs[0].state == "running"  # cluster a has its policy inside
+    assert jobs[0].state == "running"  # cluster a is decided by its own policy
     assert clusters[1].scheduler.question is not None
 
 
@@ -225,7 +225,7 @@ def test_a_stepped_environment_leaves_its_run_too():
 
 
 class Boost:
-    """A user's own decision: a job gets another priority."""
+    """A custom decision: a job gets another priority."""
 
     def __init__(self, work, priority: float) -> None:
         self.work = work

@@ -1,4 +1,4 @@
-"""Objectives: what is measured, on which scale it is compared, and how it is written."""
+"""Objectives: measures, scales, and their form as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The base class of observers: it lists what is announced, costs nothing unused, and finds typing errors."""
+"""The base class of observers: it lists all hooks, unused hooks cost nothing, and it detects typos."""
 
 import inspect
 import re

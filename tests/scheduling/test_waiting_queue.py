@@ -1,4 +1,4 @@
-"""The indexes behind the queue, at sizes at which they split, against plain lists."""
+"""The indexes of the queue, at sizes at which their blocks split, against plain lists."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def in_order(jobs, order, now):
 @pytest.mark.parametrize("priorities", [False, True])
 @pytest.mark.parametrize("seed", range(4))
 def test_queue_indexes_against_lists(order, priorities, seed):
-    """Jobs come, go from anywhere, and come back; each question has the answer of a full scan."""
+    """Jobs arrive, leave from any position and return; each question has the answer of a full scan."""
     rng = np.random.default_rng(seed)
     env = Environment()
     queue = WaitingQueue(env)
