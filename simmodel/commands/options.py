@@ -10,7 +10,8 @@ import argparse
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, get_type_hints
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Union, get_args, get_origin, get_type_hints
 
 import attrs
 
@@ -82,8 +83,9 @@ def _argument(cls: type[Options], field: attrs.Attribute[Any], hint: Any) -> dic
     choices = [value for value in cls.choices(field.name) if value is not None]
     if choices:
         return {"type": one_of(choices), "metavar": f"{{{','.join(choices)}}}", "help": text}
+    arms = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     for kind, (read, metavar) in _READ_AS.items():
-        if kind in (hint, *get_args(hint)):
+        if kind in arms:
             return {"type": read, "metavar": metavar, "help": text}
     return None
 

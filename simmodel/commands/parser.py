@@ -22,7 +22,7 @@ _REWORDED = {
 }
 _NOTES = {
     "TIME": "TIME is in seconds or has a unit: 90min, 12h, 2d.",
-    "OUT.": "The file - is standard output; the summary then goes to standard error.",
+    "[-q]": "The output file - is standard output; the summary then goes to standard error.",
 }
 
 
@@ -40,9 +40,9 @@ class CommandParser(argparse.ArgumentParser):
         )
 
     def end_with(self, examples: Sequence[str]) -> None:
-        """Let the help end with notes on the metavars in use, and with examples."""
+        """Let the help end with notes on the arguments in use, and with examples."""
         usage = self.format_usage()
-        notes = [note for metavar, note in _NOTES.items() if metavar in usage]
+        notes = [note for argument, note in _NOTES.items() if argument in usage]
         title = "example:" if len(examples) == 1 else "examples:"
         self.epilog = "\n".join([*notes, "", title, *(f"  {line}" for line in examples)]).lstrip("\n")
 

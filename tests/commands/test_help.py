@@ -91,6 +91,13 @@ def test_the_help_of_a_command_ends_with_its_examples(name: str, capsys: pytest.
     assert ("TIME is in seconds" in said) == ("TIME\n" in said or "TIME  " in said)
 
 
+def test_options_that_no_text_can_give_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["meta", "--help"]) == 0
+    said = capsys.readouterr().out
+    assert "--by" in said
+    assert "--below" not in said
+
+
 @pytest.mark.parametrize("name", [None, *COMMANDS])
 def test_examples_work(name: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
