@@ -1,4 +1,4 @@
-"""The command line: replay a log, compare policies, generate a workload, list what is bundled.
+"""The command line: replay a log, compare policies, generate a workload, list bundled platforms.
 
 Commands read arguments, call the Python interface and print. On invalid input a command prints one sentence and exits
 with status 2. Each command is a module of :mod:`simmodel.commands`.

@@ -30,7 +30,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_output(files, "trace", "OUT.json", "a trace for ui.perfetto.dev")
     add_picture(files, "the run on one page")
     add_output(files, "snapshot", "OUT.json", "the state at --at, for 'simmodel whatif'")
-    files.add_argument("--at", type=seconds, metavar="TIME", help="time of the snapshot, where the run stops")
+    files.add_argument("--at", type=seconds, metavar="TIME", help="time of the snapshot; the run stops there")
 
 
 def run(options: argparse.Namespace) -> None:

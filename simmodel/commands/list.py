@@ -1,4 +1,4 @@
-"""``simmodel list``: list what is bundled and built in."""
+"""``simmodel list``: list bundled platforms and workloads, built-in policies, brokers, formats and generators."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """List the policies, brokers, platforms, workloads, formats or generators, each with a description.
 
-    The second column tells what policies, workloads and generators are for: jobs on clusters or tasks on machines.
+    Policies, workloads and generators are for jobs on clusters or for tasks on machines.
     """
     rows = _LISTS[options.kind]()
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)][:-1]

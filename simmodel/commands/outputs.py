@@ -78,7 +78,7 @@ def _write_to_stdout(write: Callable[[Path], object], kind: str) -> None:
 
 
 def check_outputs(options: argparse.Namespace, *names: str) -> None:
-    """Refuse what cannot be written, before anything is simulated."""
+    """Refuse files that cannot be written, before the simulation starts."""
     given = [(name, path) for name in names if (path := getattr(options, name)) is not None]
     to_stdout = [name for name, path in given if path is STDOUT]
     if len(to_stdout) > 1:
@@ -102,7 +102,7 @@ def _check_file(path: Path, replaced: bool) -> None:
         raise InputError("must be a file to write, got a folder or a device", source=str(path))
     folder = path.absolute().parent
     if not folder.is_dir():
-        raise InputError(f"cannot be written: there is no folder {folder}", source=str(path))
+        raise InputError(f"cannot be written: no folder {folder}", source=str(path))
     if not os.access(path if path.exists() else folder, os.W_OK):
         raise InputError("cannot be written: permission denied", source=str(path))
 

@@ -90,8 +90,8 @@ def _text(options: argparse.Namespace) -> str:
 def run(options: argparse.Namespace) -> None:
     """Replay a log under a portfolio of policies and under each of them alone.
 
-    At each decision the portfolio simulates every candidate with what a scheduler knows, requested times among it, and
-    follows the one whose simulated future is best for the waiting jobs.
+    At each decision the portfolio simulates every candidate, with requested instead of actual run times, and follows
+    the one whose simulated future is best for the waiting jobs.
     """
     from simmodel.experiments.portfolio_comparison import compare_portfolio
 

@@ -1,4 +1,4 @@
-"""The command line: what it writes, and the one sentence that it says where the input is wrong."""
+"""The command line: its output files, and one sentence for each invalid input."""
 
 import csv
 import json
@@ -232,7 +232,7 @@ WRONG = [
     (["probe-4", "--seed", "-1"], r"--seed: must be a whole number >= 0, got '-1'"),
     (["probe-4", "--until", "0"], r"--until: must be a time > 0 in seconds, or such as 90min, 12h or 2d, got '0'"),
     (["probe-4", "--until", "nan"], r"--until: must be a time > 0 .*, got 'nan'"),
-    (["probe-4", "--schedule", "no/such/folder.csv"], r"no/such/folder.csv: cannot be written: there is no folder"),
+    (["probe-4", "--schedule", "no/such/folder.csv"], r"no/such/folder.csv: cannot be written: no folder"),
     (["probe-4", "--json", "."], r"must be a file to write, got a folder"),
     (["probe-4", "--db", "/dev/null"], r"/dev/null: must be a file to write"),
     (["probe-4", "--plot", "run.xls"], r"run.xls: must be a picture .*, got '.xls'"),
@@ -266,7 +266,7 @@ def test_what_cannot_be_written_is_said(folder: Path, capsys: pytest.CaptureFixt
     assert main(["batch", "probe-4", "--schedule", "/dev/full"]) == 2
     out, err = capsys.readouterr()
     assert err == "simmodel: No space left on device\n"
-    assert "mean wait" in out  # what came of the run is shown all the same
+    assert "mean wait" in out  # the summary is printed all the same
 
 
 def command(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
@@ -340,7 +340,7 @@ def test_compare_in_processes_gives_the_same(folder: Path, capsys: pytest.Captur
         (["generate", "poisson", "--gap", "-1"], "--gap: must be a time > 0"),
         (["generate", "lublin", "--load", "-1"], "--load: must be a number > 0, got '-1'"),
         (["generate", "missing.toml"], "missing.toml: no such file"),
-        (["generate", "lublin", "-o", "no/such/folder.swf"], "there is no folder"),
+        (["generate", "lublin", "-o", "no/such/folder.swf"], "no folder"),
         (["list", "colours"], "unknown kind 'colours'; known kinds: policies, brokers,"),
     ],
 )

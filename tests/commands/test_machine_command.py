@@ -1,4 +1,4 @@
-"""The commands machine and explore: what they write, and the one sentence where the input is wrong."""
+"""The commands machine and explore: their output files, and one sentence for each invalid input."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ ONE = ["--platforms", "mine.toml", "--workloads", "random:tasks=3", "--policies"
         (["machine", "mine.toml", "two.dot"], "task"),
         (["machine", "mine.toml", "random:tasks=3", "--config", "none.cfg"], "none.cfg"),
         (["machine", "mine.toml", "random:tasks=3", "--plot", "p.doc"], "a picture"),
-        (["machine", "mine.toml", "random:tasks=3", "--trace", "no/t.json"], "there is no folder"),
+        (["machine", "mine.toml", "random:tasks=3", "--trace", "no/t.json"], "no folder"),
         (["explore", "--platforms", "mine.toml,kth-sp2", "--workloads", "x", "--policies", "hrr"], "found both"),
         (["explore", *ONE, "hrr,hrr"], "duplicate policy 'hrr'"),
         (["explore", *ONE, "hrr", "--metrics", "sl"], "unknown metric 'sl'; did you mean 'slr'?"),

@@ -1,4 +1,4 @@
-"""The command meta: its tables and files, and the one sentence where the input is wrong."""
+"""The command meta: its tables and files, and one sentence for each invalid input."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The command portfolio: what it writes, and the one sentence where the input is wrong."""
+"""The command portfolio: its output files, and one sentence for each invalid input."""
 
 from __future__ import annotations
 

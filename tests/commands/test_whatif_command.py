@@ -111,9 +111,9 @@ def test_a_policy_that_blocks_is_left_at_the_deadline(folder: Path, capsys: pyte
         (["whatif", "s.json", "--policies", "easy", "--samples", "0"], r"--samples: must be a whole number >= 1"),
         (["whatif", "s.json", "--policies", "easy", "--arrivals", "nowhere"], r"unknown workload 'nowhere'"),
         (["whatif", "s.json", "--policies", "easy", "--arrivals", "none.toml"], r"none.toml: no such file"),
-        (["whatif", "s.json", "--policies", "easy", "--json", "no/such/folder"], r"there is no folder"),
+        (["whatif", "s.json", "--policies", "easy", "--json", "no/such/folder"], r"no folder"),
         (["batch", "probe-4", "--snapshot", "x.json"], r"--snapshot needs the time of the snapshot"),
-        (["batch", "probe-4", "--snapshot", "no/x.json", "--at", "5"], r"there is no folder"),
+        (["batch", "probe-4", "--snapshot", "no/x.json", "--at", "5"], r"no folder"),
     ],
 )
 def test_wrong_input_gets_one_sentence(
