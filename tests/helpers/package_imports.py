@@ -18,6 +18,24 @@ def module_name(path: Path) -> str:
 
 
 MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py")) if "_data" not in path.parts}
+# A module imports only from its own row and from rows before it.
+ROWS = (
+    *(
+        "entries",
+        "display",
+        "errors",
+        "environment",
+        "work",
+        "platform",
+        "resources",
+        "scheduling",
+        "policies",
+        "records",
+        "metrics",
+    ),
+    *("formats", "generators", "catalogue", "view", "results", "snapshots", "systems", "runs", "futures"),
+    *("experiments", "studies", "learn", "twin", "testing", "commands", "cli", "__main__"),
+)
 _NAMES_A_MODULE = re.compile(r"simmodel(\.\w+)+[.:]?")
 
 

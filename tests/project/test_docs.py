@@ -1,9 +1,10 @@
-"""What the pages in docs/ say of the code is true: the tables of attributes that policies can read."""
+"""The pages in docs/ agree with the code: attributes that policies can read, files, packages, classes."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -12,8 +13,10 @@ from simmodel import Broker, Cluster, Environment, Job, Machine, TaskSet, load_p
 from simmodel.scheduling import Estimate, Load, Place, View
 from simmodel.work import LiveData
 from tests.helpers.doc_pages import PAGES
+from tests.helpers.package_imports import MODULES, ROWS
+from tests.helpers.paths import PACKAGE, ROOT
 
-TOUR = PAGES["docs/tour.md"]
+TOUR, GLOSSARY = PAGES["docs/tour.md"], PAGES["docs/glossary.md"]
 SECTIONS = ("View", "Place", "Job", "Task", "Run", "Estimate", "Load")
 _NAME = re.compile(r"`(\w+)(?:\(.*\))?`")
 
@@ -89,3 +92,41 @@ def test_jobs_and_tasks_have_no_other_attributes_but_those_of_systems() -> None:
     of_machines = {"assigned", "attempts", "core", "core_since", "done_share", "index", "row", "set", "share", "stamps"}
     assert public(type(task)) - of_machines - {"submission"} == set(TABLES["LiveTask"])
     assert {"size", "copies", "coming"} <= public(LiveData)
+
+
+# ---------------------------------------------------------------------- architecture and glossary
+
+WRITTEN = ("docs/architecture.md", "CONTRIBUTING.md")  # all files in them are files of the project
+_FILE = re.compile(r"`([\w./-]+\.(?:py|pyi|md|toml|svg|png|ipynb|json))`")
+
+
+@pytest.mark.parametrize("name", [name for name in PAGES if name.startswith(("docs/", "CONTRIBUTING"))])
+def test_every_file_that_a_page_names_exists(name: str) -> None:
+    named = set(_FILE.findall(PAGES[name].without_code)) - PAGES[name].files.keys()
+    if name not in WRITTEN:  # others name files of users as well
+        named = {path for path in named if "/" in path}
+    folders = (ROOT, PACKAGE, PACKAGE / "systems/cluster")
+    assert sorted(path for path in named if not any((folder / path).exists() for folder in folders)) == []
+
+
+def test_the_drawing_shows_the_packages_in_their_order() -> None:
+    texts = re.findall(r"<text[^>]*>([^<]+)</text>", (ROOT / "docs/layers.svg").read_text("utf-8"))
+    packages = {name.split(".")[1] for name in MODULES if name != "simmodel"} - {"__main__"}
+    assert [text for text in texts if text in packages] == [row for row in ROWS if row in packages]
+
+
+TERMS = [row for section in re.findall(r"^## (.+)$", GLOSSARY.text, re.MULTILINE) for row in GLOSSARY.table(section)]
+
+
+@pytest.mark.parametrize("term", TERMS, ids=lambda row: row[0])
+def test_every_class_of_the_glossary_exists(term: list[str]) -> None:
+    name = term[2].strip("`")
+    module, _, attribute = name.rpartition(".")
+    if name not in MODULES:
+        assert getattr(import_module(module), attribute) is not None
+
+
+def test_the_glossary_has_one_entry_for_each_term() -> None:
+    names = [row[0] for row in TERMS]
+    assert len(names) > 80
+    assert len(set(names)) == len(names)

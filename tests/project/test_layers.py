@@ -6,26 +6,8 @@ import networkx as nx
 import pytest
 
 from simmodel.scheduling.built_in import BUILT_IN
-from tests.helpers.package_imports import MODULES, STUBS, imported_modules, imports, modules_in_strings
+from tests.helpers.package_imports import MODULES, ROWS, STUBS, imported_modules, imports, modules_in_strings
 
-# A module imports only from its own row and from rows before it.
-ROWS = (
-    *(
-        "entries",
-        "display",
-        "errors",
-        "environment",
-        "work",
-        "platform",
-        "resources",
-        "scheduling",
-        "policies",
-        "records",
-        "metrics",
-    ),
-    *("formats", "generators", "catalogue", "view", "results", "snapshots", "systems", "runs", "futures"),
-    *("experiments", "studies", "learn", "twin", "testing", "commands", "cli", "__main__"),
-)
 UPWARD: dict[tuple[str, str], str] = {}
 """Importer and imported, of what climbs against the order all the same, and why."""
 NAMED_UPWARD = {

@@ -17,6 +17,10 @@ from simmodel import Cluster, Environment
 from simmodel.catalogue import load_workload
 from simmodel.cli import main
 from simmodel.formats import write_swf
+from simmodel.platform.kinds import KINDS as SPECS
+from simmodel.scheduling import registry
+from simmodel.snapshots import snapshot
+from simmodel.systems import kinds
 from tests.helpers.doc_pages import PAGES, Page
 from tests.helpers.paths import ROOT
 
@@ -43,6 +47,14 @@ def log_and_snapshot(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Pa
 
 
 @pytest.fixture
+def registries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Undo what a page registers: policies, kinds of system and their snapshots."""
+    monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))
+    for entries in (kinds._KINDS, SPECS, snapshot._KINDS):
+        monkeypatch.setattr(entries, "_entries", dict(entries._entries))
+
+
+@pytest.fixture
 def workplace(
     tmp_path: Path, log_and_snapshot: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> Path:
@@ -57,7 +69,7 @@ def workplace(
 
 @pytest.mark.parametrize("page", [pytest.param(page, id=name) for name, page in PAGES.items() if page.examples])
 def test_python_blocks_run_in_order_and_print_the_text_that_follows(
-    page: Page, workplace: Path, monkeypatch: pytest.MonkeyPatch
+    page: Page, workplace: Path, registries: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = ModuleType("__main__")
     monkeypatch.setitem(sys.modules, "__main__", script)  # classes of a script are found there by name
