@@ -1,4 +1,4 @@
-"""The formats of workloads and workflows: their names, how a file of each is recognised, and what reads it."""
+"""The formats of workloads and workflows: their names, recognition and readers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["FORMATS", "WORKFLOW_FORMATS", "Format", "check_format", "read_file"]
 
 @attrs.frozen(repr=False)
 class Format(Fields):
-    """A format of workloads or workflows: what it is, the endings of its files, how one knows it, and its reader."""
+    """A format of workloads or workflows: its description, file endings, test of first lines, and reader."""
 
     description: str
     endings: tuple[str, ...]
@@ -76,7 +76,7 @@ FORMATS: Mapping[str, Format] = {
     "toml": Format("settings of a generator", (".toml",), _is_settings, read_settings),
     "csv": Format("a table with named columns", (".csv", ".tsv"), _is_csv, read_columns),
 }
-"""The formats of workloads by name, in the order in which a file's content is tried."""
+"""The formats of workloads by name, in the order in which they are tried on the content of a file."""
 
 
 def _has(pattern: str) -> Callable[[list[str]], bool]:
@@ -94,31 +94,31 @@ WORKFLOW_FORMATS: Mapping[str, Format] = {
     "wfformat": Format("WfFormat of WfCommons 1.5 and 1.6", (), _WFFORMAT, read_wfformat),
     "sst": Format("workflow of the job scheduler of SST", (), _SST, read_sst),
 }
-"""The formats of workflows by name, in the order in which a file's content is tried."""
+"""The formats of workflows by name, in the order in which they are tried on the content of a file."""
 
 
 def read_file(
     path: Path, kind: str, formats: Mapping[str, Format], format: str | None, options: Mapping[str, Any]
 ) -> Any:
-    """Return what a file holds, read as the format of this name or as the one that its ending or content shows.
+    """Return the contents of a file, read in a named format or in the one detected from its ending or content.
 
     Parameters
     ----------
     path
         the file
     kind
-        what errors call it: "workload" or "workflow"
+        "workload" or "workflow", for errors
     formats
-        those that are possible, by name
+        the formats by name
     format
-        a name of these; ``None``: seen from the file
+        the name of a format; ``None``: detected from the file
     options
-        handed to the reader
+        passed to the reader
 
     Raises
     ------
     InputError
-        there is no such file, the format is not known, or the reader refuses the file or an option
+        the file is missing, the format is unknown, or the reader rejects the file or an option
     """
     if not path.exists():
         raise InputError("no such file", source=str(path))
@@ -127,12 +127,12 @@ def read_file(
         return chosen.read(path, **options)
     except TypeError as error:
         if options and "unexpected keyword" in str(error):
-            raise InputError(f"option of the reader expected: {error}", source=str(path)) from None
+            raise InputError(f"unknown option of the reader: {error}", source=str(path)) from None
         raise
 
 
 def check_format(format: str | None, formats: Mapping[str, Format]) -> None:
-    """Raise :class:`InputError` where a format is not one of these; ``None`` is any.
+    """Raise :class:`InputError` for an unknown format; ``None`` means any.
 
     >>> check_format("swf", FORMATS)
     """
@@ -154,8 +154,8 @@ def _format_of(path: Path, kind: str, formats: Mapping[str, Format]) -> Format:
     for each in formats.values():
         if each.is_this(lines):
             return each
-    found = f"found {lines[0][:60]!r}" if lines else "found an empty file"
-    raise InputError(f"a {kind} in one of the formats {', '.join(formats)} expected, {found}", source=str(path))
+    found = repr(lines[0][:60]) if lines else "an empty file"
+    raise InputError(f"must be a {kind} in one of the formats {', '.join(formats)}, got {found}", source=str(path))
 
 
 def _begins_as_pbs(path: Path) -> bool:
@@ -166,7 +166,7 @@ def _begins_as_pbs(path: Path) -> bool:
 
 
 def _first_lines(path: Path) -> list[str]:
-    """Return the first lines of a file that are not blank."""
+    """Return the first non-blank lines of a file."""
     try:
         with path.open("rb") as file:
             packed = file.read(2) == b"\x1f\x8b"
@@ -175,5 +175,5 @@ def _first_lines(path: Path) -> list[str]:
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"cannot be read: {error}", source=str(path)) from None
     if b"\0" in data:
-        raise InputError("text expected, found binary data", source=str(path))
+        raise InputError("must be text, got binary data", source=str(path))
     return [line for line in decode(data).splitlines() if line.strip()]

@@ -1,4 +1,4 @@
-"""Platforms by name or by file: the ready ones that come with the package, and files of one's own."""
+"""Platforms by name (bundled with the package) or by file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["load_platform", "platform_names"]
 
 
 def platform_names() -> list[str]:
-    """Return the names of the ready platforms, sorted.
+    """Return the names of the bundled platforms, sorted.
 
     >>> "kth-sp2" in platform_names()
     True
@@ -24,17 +24,17 @@ def platform_names() -> list[str]:
 
 
 def load_platform(name_or_path: str | Path) -> Any:
-    """Return a ready platform by its name, or read one from a file.
+    """Return a bundled platform by name, or read a platform from a file.
 
     Parameters
     ----------
     name_or_path
-        one of ``platform_names()``, or the path of a TOML file or of one of HetSim (``.xml``, ``.xml.gz``)
+        one of ``platform_names()``, or the path of a TOML file or of a HetSim file (``.xml``, ``.xml.gz``)
 
     Raises
     ------
     InputError
-        there is no such name or file, or the file does not describe a platform
+        the name or file is unknown, or the file does not describe a platform
 
     >>> theta = load_platform("theta")
     >>> theta.processors
@@ -44,9 +44,9 @@ def load_platform(name_or_path: str | Path) -> Any:
     ...
     simmodel.errors.InputError: unknown platform 'tetha'; did you mean 'theta'? Known platforms: ...
     """
-    ready = bundled_file("platforms", name_or_path) if isinstance(name_or_path, str) else None
-    if ready is not None:
-        return _read(ready)
+    bundled = bundled_file("platforms", name_or_path) if isinstance(name_or_path, str) else None
+    if bundled is not None:
+        return _read(bundled)
     path = Path(name_or_path)
     if isinstance(name_or_path, str) and not re.search(r"[/\\.]", name_or_path) and not path.is_file():
         raise unknown("platform", name_or_path, platform_names())

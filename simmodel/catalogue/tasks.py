@@ -1,20 +1,20 @@
-"""Work for machines by one text: a generator with its parameters, a ready name, or a file.
+"""Machine workloads by text: a generator with its parameters, a bundled name, or a file.
 
 ::
 
     random:tasks=1000,families=4,run=10-500,objects=1-5,size=4MB-300MB
     database:tasks=500000
     layered:n=100,fat=0.5,rate=0.1
-    fork-join                     # a ready name, see task_names()
-    sipht.xml                     # a file of a workflow, or of settings (TOML)
+    fork-join                     # a bundled name, see task_names()
+    sipht.xml                     # a file of a workflow or of settings (TOML)
 
-A file of settings says ``generator``, ``description``, ``source``, ``seed`` and, in a table ``[parameters]``, the same
-keys as the text. Those of the generators are the parameters of their functions; with any generator there are
+A settings file has the keys ``generator``, ``description``, ``source``, ``seed``, and a table ``[parameters]`` with the
+same keys as the text. These are the parameters of the generator's function and, for any generator,
 
 - ``families``, ``types``, ``partial``, ``reconfiguration``, see :func:`~simmodel.generators.families.with_families`;
 - ``rate``, ``gap`` or ``max_delay``, and ``start``: the tasks arrive over time, see
   :func:`~simmodel.generators.task_arrivals.arrive`;
-- ``copies``: so many whole works, each drawn anew, arrive over time in place of the tasks of one.
+- ``copies``: the number of whole works, each drawn anew, that arrive over time instead of the tasks of one.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from simmodel.errors import InputError, Plain, unknown
 from simmodel.formats.hetsim_config import HetSimConfig
 from simmodel.generators.draws import Streams
 from simmodel.generators.families import only_possible, with_families
+from simmodel.generators.settings import GENERATORS
 from simmodel.generators.task_arrivals import arrive, works_over_time
 from simmodel.generators.task_kinds import TASK_KINDS, Work
 from simmodel.platform.machine import MachineSpec
@@ -49,7 +50,7 @@ _SETTINGS = ("generator", "description", "source", "seed", "parameters")
 
 
 def task_names() -> list[str]:
-    """Return the names of the ready works for machines, sorted.
+    """Return the names of the bundled machine workloads, sorted.
 
     >>> "fork-join" in task_names(), "lublin-256" in task_names()
     (True, False)
@@ -70,27 +71,27 @@ def load_tasks(
     machine: MachineSpec | None = None,
     **options: Any,
 ) -> Work:
-    """Return the work that a text stands for: tasks, a workflow, or pairs of an instant (s) and one of these.
+    """Return the work that a text specifies: tasks, a workflow, or pairs of an instant (s) and one of these.
 
     Parameters
     ----------
     text
-        a generator with its parameters, a ready name, or the path of a file
+        a generator with its parameters, a bundled name, or the path of a file
     seed
-        of the draws; default: that of the settings, else 0
+        seed of the draws; default: that of the settings, else 0
     config
-        HetSim's configuration: what it says of a generator's parameters holds where the text says nothing else. Files
-        of workflows stay as they are; what it says of reconfiguration is the machine's, see
+        HetSim's configuration, the defaults of the generator's parameters. It does not change workflows from files; its
+        reconfiguration times apply to the machine, see
         :meth:`~simmodel.formats.hetsim_config.HetSimConfig.on_machine`
     machine
-        without ``strict_exceptions`` in the configuration: what this machine cannot run is left out and counted
+        if the configuration has ``strict_exceptions`` off: tasks that this machine cannot run are left out and counted
     options
-        handed to the reader of a file of a workflow: ``repair=True``, ``format=...``
+        passed to the reader of a workflow file: ``repair=True``, ``format=...``
 
     Raises
     ------
     InputError
-        there is no such generator, name or file, or a key or a value is not possible
+        the generator, name or file is unknown, or a key or a value is invalid
 
     >>> load_tasks("random:tasks=1000,families=4", seed=1)
     <TaskSet random: 1000 tasks, 0 data objects>
@@ -110,12 +111,12 @@ def load_tasks(
 
 
 def make_work(settings: Mapping[str, Plain], *, seed: int | None = None, source: str | None = None) -> Work:
-    """Return the work that settings describe: a mapping with the keys of a file of settings.
+    """Return the work that settings describe, a mapping with the keys of a settings file.
 
     Raises
     ------
     InputError
-        a key is unknown or missing, or a value is not possible
+        a key is unknown or missing, or a value is invalid
 
     >>> make_work({"generator": "database", "parameters": {"tasks": 50}})
     <TaskSet database: 50 tasks, 51 data objects>
@@ -127,25 +128,25 @@ def make_work(settings: Mapping[str, Plain], *, seed: int | None = None, source:
 class _Reader:
     config: HetSimConfig | None
     options: Mapping[str, Any]
-    within: tuple[str, ...] = ()  # the works of which the one that is being made is a part
+    within: tuple[str, ...] = ()  # the enclosing works, to detect a work that contains itself
 
     def work(self, text: str | Path, rng: np.random.Generator | None, seed: int | None = None) -> Work:
-        """Return the work of a text; a stream that is given comes before seeds."""
+        """Return the work of a text; ``rng`` takes precedence over seeds."""
         name = str(text)
         if text == "":
-            raise InputError("the name of work for a machine, or a file, expected, found ''")
+            raise InputError("must be a generator, the name of a machine workload or a path, got ''")
         if name in self.within:
-            raise InputError(f"no work that is part of itself expected, found {' -> '.join([*self.within, name])}")
+            raise InputError(f"work must not contain itself, got {' -> '.join([*self.within, name])}")
         inner = attrs.evolve(self, within=(*self.within, name))
         kind, colon, rest = name.partition(":")
         if isinstance(text, str) and colon and re.fullmatch(r"[A-Za-z][\w-]+", kind):
             if kind not in TASK_KINDS:
                 raise unknown("task generator", kind, [each for each, kept in TASK_KINDS.items() if kept.in_text])
             return inner.made(kind, _parsed(rest, name), rng or np.random.default_rng(seed or 0), name)
-        ready = bundled_file("workloads", name) if isinstance(text, str) else None
-        if ready is None and isinstance(text, str) and name in TASK_KINDS and not Path(name).exists():
+        bundled = bundled_file("workloads", name) if isinstance(text, str) else None
+        if bundled is None and isinstance(text, str) and name in TASK_KINDS and not Path(name).exists():
             return inner.made(name, {}, rng or np.random.default_rng(seed or 0), name)
-        path = ready or Path(text)
+        path = bundled or Path(text)
         if not path.exists():
             if isinstance(text, str) and not re.search(r"[/\\.]", text):
                 raise unknown("machine workload", text, [*task_names(), *TASK_KINDS])
@@ -166,18 +167,21 @@ class _Reader:
                 if key not in _SETTINGS:
                     raise InputError(unknown("key", key, _SETTINGS).message, source, key)
         if kind not in TASK_KINDS:
-            more = "; a workload of jobs is for a cluster" if "generator" in settings else ""
-            raise InputError(f"one of {', '.join(TASK_KINDS)} expected, found {kind!r}{more}", source, "generator")
+            if "generator" not in settings:
+                raise InputError("missing key 'generator'", source)
+            if kind in GENERATORS:
+                raise InputError(f"{kind!r} generates jobs for a cluster, not tasks", source, "generator")
+            raise InputError(unknown("task generator", str(kind), TASK_KINDS).message, source, "generator")
         parameters: Any = settings.get("parameters", {})
         if not isinstance(parameters, Mapping):
-            raise InputError(f"a table expected, found {parameters!r}", source, "parameters")
+            raise InputError(f"must be a table, got {parameters!r}", source, "parameters")
         if source is not None and isinstance(parameters.get("workflow"), str):
             beside = Path(source).parent / parameters["workflow"]
             if beside.is_file():
                 parameters = {**parameters, "workflow": str(beside)}
         start = seed if seed is not None else settings.get("seed", 0)
         if isinstance(start, bool) or not isinstance(start, int) or start < 0:
-            raise InputError(f"a whole number >= 0 expected, found {start!r}", source, "seed")
+            raise InputError(f"must be a whole number >= 0, got {start!r}", source, "seed")
         return self.made(str(kind), parameters, rng or np.random.default_rng(start), source)
 
     def made(self, name: str, given: Mapping[str, Plain], rng: np.random.Generator, source: str | None) -> Work:
@@ -210,7 +214,7 @@ class _Reader:
                 key for key in own if signature[key].default is inspect.Parameter.empty and key not in parameters
             ]
             if missing:
-                raise InputError(f"a value expected for {', '.join(missing)}, found none")
+                raise InputError(f"missing {', '.join(map(repr, missing))}")
             if copies is not None:
                 return works_over_time(one, copies, **over_time, rng=arriving)
             work = one(making)
@@ -221,7 +225,7 @@ class _Reader:
             raise InputError(str(error), source) from None
 
     def defaults(self, own: list[str], given: Collection[str]) -> dict[str, Any]:
-        """Return what the configuration says of a generator's parameters, as far as the text does not."""
+        """Return the configuration's values for a generator's parameters; those in the text take precedence."""
         options = self.config.options() if self.config is not None else {}
         if any(key in given for key in _ARRIVALS):
             options.pop("max_delay", None)
@@ -243,9 +247,9 @@ def _toml(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", str(path)) from None
     except UnicodeDecodeError as error:
-        raise InputError(f"UTF-8 text expected, found byte {error.object[error.start]:#x}", str(path)) from None
+        raise InputError(f"must be UTF-8 text, got byte {error.object[error.start]:#x}", str(path)) from None
     except tomllib.TOMLDecodeError as error:
-        raise InputError(f"TOML expected: {error}", str(path)) from None
+        raise InputError(f"invalid TOML: {error}", str(path)) from None
 
 
 _QUANTITY = r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?[A-Za-z]*"
@@ -257,9 +261,9 @@ def _parsed(text: str, source: str) -> dict[str, Any]:
     for part in text.split(",") if text.strip() else ():
         key, sign, value = (each.strip() for each in part.partition("="))
         if not sign or not key or not value:
-            raise InputError(f"key=value expected, found {part.strip()!r}", source)
+            raise InputError(f"must be key=value, got {part.strip()!r}", source)
         if key in found:
-            raise InputError(f"key {key!r} once expected, found it twice", source)
+            raise InputError(f"duplicate key {key!r}", source)
         ends = re.fullmatch(rf"({_QUANTITY})(?:-|\.\.)({_QUANTITY})", value)
         number = _plain(value)
         found[key] = (_plain(ends[1]), _plain(ends[2])) if ends and isinstance(number, str) else number

@@ -20,16 +20,16 @@ def load_workflow(path: str | Path, *, format: str | None = None, **options: Any
     Parameters
     ----------
     path
-        the file; its format is seen from its ending (``.dax``, ``.dot``, ``.xml.gz`` and so on), else from its content
+        the file; its format is detected from its ending (``.dax``, ``.dot``, ``.xml.gz`` and so on), else its content
     format
-        a name of :data:`WORKFLOW_FORMATS`, where it cannot be seen
+        a name of :data:`WORKFLOW_FORMATS`, if it cannot be detected
     options
-        handed to the reader: ``repair=True``, ``memory_unit=...``
+        passed to the reader: ``repair=True``, ``memory_unit=...``
 
     Raises
     ------
     InputError
-        there is no such file, the format is not known, or the reader refuses the file or an option
+        the file is missing, the format is unknown, or the reader rejects the file or an option
 
     >>> import tempfile, pathlib
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -40,6 +40,6 @@ def load_workflow(path: str | Path, *, format: str | None = None, **options: Any
     """
     check_format(format, WORKFLOW_FORMATS)
     if path == "":
-        raise InputError("the name of a workflow or a file expected, found ''")
+        raise InputError("must be the path of a workflow, got ''", place="path")
     workflow: Workflow = read_file(Path(path), "workflow", WORKFLOW_FORMATS, format, options)
     return workflow

@@ -18,22 +18,22 @@ __all__ = ["load_workload"]
 
 
 def load_workload(name_or_path: str | Path, *, format: str | None = None, **options: Any) -> Workload:
-    """Return a ready workload by its name, or read one from a file.
+    """Return a bundled workload by name, or read a workload from a file.
 
     Parameters
     ----------
     name_or_path
-        a name of ``bundled_names("workloads")``, or a path; the format is seen from its ending (``.swf``, ``.swf.gz``
-        and so on), else from its content
+        a name of ``bundled_names("workloads")``, or a path; the format is detected from its ending (``.swf``,
+        ``.swf.gz`` and so on), else its content
     format
-        a name of :data:`FORMATS`, where it cannot be seen
+        a name of :data:`FORMATS`, if it cannot be detected
     options
-        handed to the reader: ``strict=False``, ``timezone=...``, ``names=...``, ``seed=...``
+        passed to the reader: ``strict=False``, ``timezone=...``, ``names=...``, ``seed=...``
 
     Raises
     ------
     InputError
-        there is no such name or file, the format is not known, or the reader refuses the file or an option
+        the name, file or format is unknown, or the reader rejects the file or an option
 
     >>> load_workload("probe-4")["run"]
     array([1000.,  500.,  100.,  400.])
@@ -41,13 +41,13 @@ def load_workload(name_or_path: str | Path, *, format: str | None = None, **opti
     check_format(format, FORMATS)
     name = str(name_or_path)
     if name_or_path == "":
-        raise InputError("the name of a workload or a file expected, found ''")
-    ready = bundled_file("workloads", name) if isinstance(name_or_path, str) else None
-    path = ready or Path(name_or_path)
+        raise InputError("must be the name of a workload or a path, got ''", place="name_or_path")
+    bundled = bundled_file("workloads", name) if isinstance(name_or_path, str) else None
+    path = bundled or Path(name_or_path)
     if isinstance(name_or_path, str) and not path.exists() and not re.search(r"[/\\.]", name):
-        tasks = task_names()  # these are no workloads of jobs
+        tasks = task_names()  # workloads of machines
         raise unknown("workload", name, [each for each in bundled_names("workloads") if each not in tasks])
     workload: Workload = read_file(path, "workload", FORMATS, format, options)
-    if ready:
+    if bundled:
         workload.name = name
     return workload

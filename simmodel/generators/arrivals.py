@@ -1,4 +1,4 @@
-"""Arrivals as a renewal process, and jobs with sizes and run times of given distributions."""
+"""Renewal arrivals, and jobs with sizes and run times of given distributions."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ def renewal_arrivals(
     rng: np.random.Generator | None = None,
     seed: int | None = None,
 ) -> NDArray[np.float64]:
-    """Return the instants of so many arrivals, the gaps between which are independent draws.
+    """Return the instants of the arrivals of a renewal process, whose gaps are independent draws.
 
     Parameters
     ----------
     jobs
-        how many
+        number of jobs
     gaps
-        the distribution of the gaps, in s; the first arrival comes a gap after ``start``
+        the distribution of the gaps, s; the first arrival is one gap after ``start``
     start
         s
     rng, seed
-        the random stream, or the seed of one; default seed 0
+        the random stream, or its seed; default: seed 0
 
     Raises
     ------
@@ -48,7 +48,7 @@ def renewal_arrivals(
     """
     drawn = gaps.draw(stream(rng, seed), jobs)
     if (drawn < 0).any():
-        raise ValueError(f"gaps >= 0 expected, found {drawn.min()!r} from {gaps.name}")
+        raise ValueError(f"gaps: must be >= 0, got {drawn.min()!r} from {gaps.name}")
     return start + np.cumsum(drawn, dtype=np.float64)
 
 
@@ -60,13 +60,13 @@ def poisson_arrivals(
     rng: np.random.Generator | None = None,
     seed: int | None = None,
 ) -> NDArray[np.float64]:
-    """Return the instants of so many arrivals of a Poisson process with ``rate`` arrivals a second.
+    """Return the instants of the arrivals of a Poisson process with ``rate`` arrivals per second.
 
     >>> bool((np.diff(poisson_arrivals(100, 0.5, seed=1)) > 0).all())
     True
     """
     if not rate > 0:
-        raise ValueError(f"rate > 0 expected, found {rate!r}")
+        raise ValueError(f"rate: must be > 0, got {rate!r}")
     return renewal_arrivals(jobs, exponential(1 / rate), start=start, rng=rng, seed=seed)
 
 
@@ -83,40 +83,40 @@ def synthetic(
     seed: int | None = None,
     name: str = "synthetic",
 ) -> Workload:
-    """Draw jobs whose gaps, run times and sizes are independent.
+    """Generate jobs with independent gaps, run times and sizes.
 
     Parameters
     ----------
     jobs
-        how many
+        number of jobs
     gap, run
-        the distributions of the gaps between submissions and of the run times, in s; a number is that one always
+        the distributions of the gaps between submissions and of the run times, s; a number is a constant
     size
-        the distribution of the processors a job asks for; rounded to whole ones, from 1 to the machine's
+        the distribution of the requested processors, rounded and clipped to 1 ... ``processors``
     request_factor
-        the distribution of requested time by run time, at least 1; ``None``: users know their run times
+        the distribution of requested time / run time, clipped to at least 1; ``None``: both times are equal
     users
-        jobs are of so many users, each as often; 0: of nobody
+        number of users, to whom jobs belong with equal probability; 0: jobs have no user
     processors
-        the size of the machine, where there is one
+        the size of the machine, if known
     rng, seed
-        the random stream, or the seed of one; default seed 0
+        the random stream, or its seed; default: seed 0
     name
         the workload's name
 
     Raises
     ------
     InputError
-        a description of a distribution is wrong
+        the mapping of a distribution is invalid
     ValueError
-        jobs below 1
+        ``jobs`` is below 1
 
     >>> log = synthetic(1000, gap=exponential(10.0), run={"distribution": "gamma", "mean": 60, "cv": 2}, size=4, seed=1)
     >>> log["processors"][:3], log["run"].mean().round()
     (array([4, 4, 4]), np.float64(66.0))
     """
     if jobs < 1:
-        raise ValueError(f"jobs >= 1 expected, found {jobs!r}")
+        raise ValueError(f"jobs: must be >= 1, got {jobs!r}")
     arriving, running, sizing, requesting, owning = stream(rng, seed).spawn(5)
     runs = np.maximum(distribution(run).draw(running, jobs), 0.0)
     sizes = np.clip(np.rint(distribution(size).draw(sizing, jobs)), 1, processors or np.inf).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Run times and data for a graph that has others, or none: as HetSim's experiment gives them to a workflow."""
+"""Random run times and data for a task graph, as in HetSim's experiment."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ def with_costs(
     size: Amount = (4e6, 300e6),
     rng: np.random.Generator | Streams,
 ) -> Workflow:
-    """Return a workflow with run times drawn, and with data drawn for each edge, in place of what it has.
+    """Return the workflow with random run times of tasks and random data on each edge, replacing its own.
 
-    Tasks keep ids, families, cores, memory and priorities. The defaults are those of HetSim's section 5.
+    Ids, families, cores, memory and priorities stay. The defaults are those of section 5 of HetSim's paper.
 
     Parameters
     ----------
     work
         the graph
     run
-        s on the reference processor
+        run time of a task on the reference processor, s
     objects
-        data objects of each edge: a number, or from one to another. They are called ``parent->child``, with ``#1``,
-        ``#2`` ... behind
+        number of data objects of each edge, or an interval of it; their names are ``parent->child#1``,
+        ``parent->child#2`` and so on
     size
-        bytes of each
+        size of each data object, bytes
     rng
-        where randomness comes from
+        the random streams
 
     Raises
     ------
     InputError
-        a parameter is not possible
+        a parameter is invalid
 
     >>> from simmodel import Task
     >>> bare = Workflow([Task(id="a"), Task(id="b"), Task(id="c")], [("a", "b"), ("a", "c")])
@@ -82,21 +82,21 @@ def layered_with_costs(
     size: Amount = (4e6, 300e6),
     rng: np.random.Generator | Streams,
 ) -> TaskSet:
-    """Return a random graph in layers with run times and data of edges: :func:`layered` dressed, as columns.
+    """Return a random layered graph with run times and data on its edges, as columns.
 
     Parameters
     ----------
     n, fat, regular, density, jump
-        of :func:`~simmodel.generators.layers.layered`
+        as for :func:`~simmodel.generators.layers.layered`
     run, objects, size
-        of :func:`with_costs`
+        as for :func:`with_costs`
     rng
-        where randomness comes from
+        the random streams
 
     Raises
     ------
     InputError
-        a parameter is not possible
+        a parameter is invalid
 
     >>> work = layered_with_costs(50, density=0.3, rng=np.random.default_rng(1))
     >>> work, work.workflow().summary()["levels"]

@@ -1,8 +1,7 @@
-"""Distributions of times and sizes, named by what one knows of them: the mean and the coefficient of variation."""
+"""Distributions of times and sizes, parameterised by mean and coefficient of variation."""
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -11,7 +10,7 @@ import attrs
 import numpy as np
 
 from simmodel.display import Fields
-from simmodel.errors import InputError, Plain
+from simmodel.errors import InputError, Plain, unknown
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,7 +34,7 @@ Draw = Callable[[np.random.Generator, int], "NDArray[Any]"]
 
 @attrs.frozen(repr=False)
 class Distribution(Fields):
-    """A distribution of numbers: ``draw(rng, n)`` gives an array, ``mean`` its expectation.
+    """A distribution of numbers: ``draw(rng, n)`` returns n draws, ``mean`` is its expectation.
 
     >>> exponential(mean=2.0).draw(np.random.default_rng(1), 3).round(3)
     array([ 2.146,  0.617, 10.751])
@@ -49,45 +48,45 @@ class Distribution(Fields):
 def _check(**values: float) -> None:
     for name, value in values.items():
         if not (value > 0 and math.isfinite(value)):
-            raise ValueError(f"{name} > 0 expected, found {value!r}")
+            raise ValueError(f"{name}: must be > 0, got {value!r}")
 
 
 def exponential(mean: float) -> Distribution:
-    """Exponential with this mean: the gaps of a Poisson process."""
+    """Exponential with a given mean: the gaps of a Poisson process."""
     _check(mean=mean)
     return Distribution("exponential", mean, lambda rng, n: rng.exponential(mean, n))
 
 
 def deterministic(value: float) -> Distribution:
-    """Always this value."""
+    """A constant."""
     if not value >= 0:
-        raise ValueError(f"value >= 0 expected, found {value!r}")
+        raise ValueError(f"value: must be >= 0, got {value!r}")
     return Distribution("deterministic", value, lambda _rng, n: np.full(n, float(value)))
 
 
 def uniform(low: float, high: float) -> Distribution:
-    """Any value from ``low`` to ``high`` with the same chance."""
+    """Uniform between ``low`` and ``high``."""
     if not 0 <= low <= high:
-        raise ValueError(f"0 <= low <= high expected, found {low!r} and {high!r}")
+        raise ValueError(f"low and high: must be 0 <= low <= high, got {low!r} and {high!r}")
     return Distribution("uniform", (low + high) / 2, lambda rng, n: rng.uniform(low, high, n))
 
 
 def gamma(mean: float, cv: float) -> Distribution:
-    """Gamma with this mean and coefficient of variation (standard deviation by mean)."""
+    """Gamma with a given mean and coefficient of variation (standard deviation / mean)."""
     _check(mean=mean, cv=cv)
     shape = 1 / cv**2
     return Distribution("gamma", mean, lambda rng, n: rng.gamma(shape, mean / shape, n))
 
 
 def weibull(mean: float, shape: float) -> Distribution:
-    """Weibull with this mean and shape; a shape below 1 has a long tail."""
+    """Weibull with a given mean and shape; a shape below 1 has a long tail."""
     _check(mean=mean, shape=shape)
     scale = mean / math.gamma(1 + 1 / shape)
     return Distribution("weibull", mean, lambda rng, n: scale * rng.weibull(shape, n))
 
 
 def log_normal(mean: float, cv: float) -> Distribution:
-    """Log-normal with this mean and coefficient of variation."""
+    """Log-normal with a given mean and coefficient of variation."""
     _check(mean=mean, cv=cv)
     sigma = math.sqrt(math.log1p(cv**2))
     middle = math.log(mean) - sigma**2 / 2
@@ -95,10 +94,10 @@ def log_normal(mean: float, cv: float) -> Distribution:
 
 
 def hyper_exponential(mean: float, cv: float) -> Distribution:
-    """Two exponentials with balanced means, with this mean and a coefficient of variation of at least 1."""
+    """A mixture of two exponentials with balanced means, with a given mean and coefficient of variation >= 1."""
     _check(mean=mean, cv=cv)
     if cv < 1:
-        raise ValueError(f"cv >= 1 expected, found {cv!r}")
+        raise ValueError(f"cv: must be >= 1, got {cv!r}")
     first = (1 + math.sqrt((cv**2 - 1) / (cv**2 + 1))) / 2
 
     def draw(rng: np.random.Generator, n: int) -> NDArray[Any]:
@@ -110,11 +109,11 @@ def hyper_exponential(mean: float, cv: float) -> Distribution:
 
 
 def choice(values: Sequence[float], probabilities: Sequence[float] | None = None) -> Distribution:
-    """One of these values, with these probabilities (default: the same for each)."""
+    """One of several values, with given probabilities (default: equal)."""
     array = np.asarray(values)
     shares = np.full(len(array), 1 / max(len(array), 1)) if probabilities is None else np.asarray(probabilities, float)
     if not len(array) or len(shares) != len(array) or (shares < 0).any() or abs(shares.sum() - 1) > 1e-9:
-        raise ValueError(f"values with probabilities that add up to 1 expected, found {values!r}, {probabilities!r}")
+        raise ValueError(f"probabilities: must add up to 1, one per value, got {probabilities!r} for {values!r}")
     return Distribution("choice", float(array @ shares), lambda rng, n: rng.choice(array, n, p=shares))
 
 
@@ -132,16 +131,16 @@ DISTRIBUTIONS: Mapping[str, Callable[..., Distribution]] = {
 
 
 GivenDistribution: TypeAlias = Distribution | Mapping[str, Plain] | float
-"""A distribution, a number (always that), or a name and its parameters as plain values."""
+"""A distribution, a constant, or a mapping with its name (``distribution``) and parameters."""
 
 
 def distribution(spec: GivenDistribution) -> Distribution:
-    """Return a distribution of a description: itself, a number (always that), or a name and its parameters.
+    """Return a distribution: as it is, from a constant, or from a mapping with its name and parameters.
 
     Raises
     ------
     InputError
-        the name or a parameter is unknown, or a value is not possible
+        the name or a parameter is unknown, or a value is invalid
 
     >>> distribution({"distribution": "gamma", "mean": 5, "cv": 0.5}).name
     'gamma'
@@ -154,9 +153,7 @@ def distribution(spec: GivenDistribution) -> Distribution:
     name = parameters.pop("distribution", None)
     make = DISTRIBUTIONS.get(str(name))
     if make is None:
-        close = difflib.get_close_matches(str(name), DISTRIBUTIONS, 1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise InputError(f"distribution: one of {', '.join(DISTRIBUTIONS)} expected, found {name!r}{hint}")
+        raise unknown("distribution", str(name), DISTRIBUTIONS)
     try:
         return make(**parameters)
     except (TypeError, ValueError) as error:

@@ -1,7 +1,7 @@
-"""What generators of tasks are asked for: whole numbers, shares, amounts, and how they are drawn.
+"""Parameters of task generators: whole numbers, shares and amounts, and draws from them.
 
-An amount is a number, a pair (each value between them has the same chance), a
-:class:`~simmodel.generators.distributions.Distribution` or the description of one, or a text with a unit.
+An amount is a number, a pair (drawn uniformly between both), a
+:class:`~simmodel.generators.distributions.Distribution` or the mapping of one, or text with a unit.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ __all__ = ["Amount", "Count", "Streams", "amounts", "counts", "share", "streams"
 
 Amount = float | str | Sequence[float | str] | Distribution | Mapping[str, Plain]
 Count = float | Sequence[float]
-"""A whole number, or two between which (both included) one is drawn."""
+"""A whole number, or an interval (ends included) from which one is drawn."""
 
 
 class Streams(NamedTuple):
-    """Three random streams: of run times, of sizes of data, and of everything else."""
+    """Three random streams: for run times, for data sizes, and for everything else."""
 
     uniform: np.random.Generator
     run: np.random.Generator
@@ -34,7 +34,7 @@ class Streams(NamedTuple):
 
 
 def streams(rng: np.random.Generator | Streams) -> Streams:
-    """Return three streams spawned from one, or the three that are given.
+    """Return three streams spawned from one, or the given three.
 
     >>> [stream.random() < 1 for stream in streams(np.random.default_rng(0))]
     [True, True, True]
@@ -43,37 +43,37 @@ def streams(rng: np.random.Generator | Streams) -> Streams:
 
 
 def whole(name: str, value: Plain | np.integer, *, least: int = 0) -> int:
-    """Return a whole number.
+    """Check and return a whole number.
 
     >>> whole("tasks", 1e6), whole("tasks", 0, least=1)
     Traceback (most recent call last):
     ...
-    simmodel.errors.InputError: tasks: a whole number >= 1 expected, found 0
+    simmodel.errors.InputError: tasks: must be a whole number >= 1, got 0
     """
     number = value if isinstance(value, int | float | np.integer) and not isinstance(value, bool) else None
     if number is None or number != number // 1 or not least <= number < 2**53:
-        raise InputError(f"a whole number >= {least} expected, found {value!r}", place=name)
+        raise InputError(f"must be a whole number >= {least}, got {value!r}", place=name)
     return int(number)
 
 
 def share(name: str, value: Plain) -> float:
-    """Return a share from 0 to 1.
+    """Check and return a share from 0 to 1.
 
     >>> share("partial", 0.5)
     0.5
     """
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise InputError(f"a share from 0 to 1 expected, found {value!r}", place=name)
+        raise InputError(f"must be a share from 0 to 1, got {value!r}", place=name)
     return float(value)
 
 
 def amounts(name: str, given: Amount, n: int, rng: np.random.Generator, *, unit: str = "s") -> NDArray[np.float64]:
-    """Return so many draws of an amount of a unit (``"s"``, ``"B"``), none below zero.
+    """Return ``n`` draws of a non-negative amount in a unit (``"s"``, ``"B"``).
 
     Raises
     ------
     InputError
-        it is no amount, or a draw is negative or not finite
+        it is not an amount, or a draw is negative or not finite
 
     >>> amounts("size", ("4MB", "300MB"), 2, np.random.default_rng(0), unit="B").round()
     array([1.92540659e+08, 8.38568670e+07])
@@ -89,25 +89,25 @@ def amounts(name: str, given: Amount, n: int, rng: np.random.Generator, *, unit:
         else:
             drawn = np.full(n, parse_quantity(given, unit))
     except ValueError as error:
-        said = error.message if isinstance(error, InputError) else str(error)
-        raise InputError(said, place=name) from None
+        message = error.message if isinstance(error, InputError) else str(error)
+        raise InputError(message, place=name) from None
     if not (np.isfinite(drawn).all() and (drawn >= 0).all()):
         wrong = drawn[~(np.isfinite(drawn) & (drawn >= 0))][0]
-        raise InputError(f"amounts of zero or more expected, found {wrong:g} drawn", place=name)
+        raise InputError(f"must be finite and >= 0, got a draw of {wrong:g}", place=name)
     return np.asarray(drawn, np.float64)
 
 
 def _ends(given: Sequence[float | str], unit: str) -> tuple[float, float]:
     if len(given) != 2:
-        raise InputError(f"two ends expected, found {list(given)}")
+        raise InputError(f"must be two ends of an interval, got {list(given)}")
     low, high = (parse_quantity(end, unit) for end in given)
     if low > high:
-        raise InputError(f"the lower end first expected, found {given[0]!r} and {given[1]!r}")
+        raise InputError(f"must have the lower end first, got {given[0]!r} and {given[1]!r}")
     return low, high
 
 
 def counts(name: str, given: Count, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Return so many draws of a whole number, or of whole numbers from one to another, both included.
+    """Return ``n`` draws of a whole number, or of whole numbers in an interval with both ends.
 
     >>> counts("objects", (1, 5), 5, np.random.default_rng(0))
     array([5, 4, 3, 2, 2])
@@ -115,6 +115,6 @@ def counts(name: str, given: Count, n: int, rng: np.random.Generator) -> NDArray
     if not isinstance(given, str | float) and isinstance(given, Sequence) and len(given) == 2:
         low, high = (whole(name, end) for end in given)
         if low > high:
-            raise InputError(f"the lower end first expected, found {low} and {high}", place=name)
+            raise InputError(f"must have the lower end first, got {low} and {high}", place=name)
         return rng.integers(low, high, n, endpoint=True)
     return np.full(n, whole(name, given), np.int64)

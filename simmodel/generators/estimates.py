@@ -1,8 +1,8 @@
-"""Requested times as users give them: few round values, far from the run times, the maximum the most popular.
+"""Requested times as users estimate them: few round values, far above the run times, the maximum most popular.
 
-Source: Tsafrir, Etsion, Feitelson, "Modeling user runtime estimates", JSSPP 2005: how many different estimates there
-are, how many jobs share each, and which times they are. Which of the 20 most popular times is the first, the second and
-so on differs from log to log; the order here (:data:`POPULAR`) is a choice of this package.
+Source: Tsafrir, Etsion, Feitelson, "Modeling user runtime estimates", JSSPP 2005: the number of distinct estimates, the
+number of jobs that share each, and their values. The order of the 20 most popular values differs from log to log; the
+order here (:data:`POPULAR`) is a choice of this package.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ POPULAR: tuple[float, ...] = (
     *(_HOUR, 2 * _HOUR, 30 * _MINUTE, 12 * _HOUR, 15 * _MINUTE, 10 * _MINUTE, 4 * _HOUR, 5 * _MINUTE),
     *(3 * _HOUR, 6 * _HOUR, 20 * _MINUTE, 18 * _HOUR, 8 * _HOUR, 5 * _HOUR, 10 * _HOUR),
 )
-"""Estimates that users like, in s, the most popular first; the largest estimate is more popular than all of them."""
+"""Popular estimates in s, most popular first; the maximum is more popular than any of them."""
 
 _ROUND = tuple(_HOUR * n for n in (200, 100, 50, 10, 5, 2, 1)) + tuple(_MINUTE * n for n in (20, 10, 5))
 
 
 def distinct_estimates(jobs: int) -> int:
-    """Return how many different estimates so many jobs have.
+    """Return the number of distinct estimates among a number of jobs.
 
     >>> distinct_estimates(200), distinct_estimates(10_000), distinct_estimates(1_000_000) > 565
     (20, 90, True)
@@ -47,7 +47,7 @@ def distinct_estimates(jobs: int) -> int:
 
 
 def popularity(distinct: int) -> NDArray[np.float64]:
-    """Return the share of the jobs that have the most popular estimate, the second and so on; they add up to 1.
+    """Return the shares of jobs by popularity rank of their estimate; they add up to 1.
 
     The 20 most popular hold 89 % of the jobs.
 
@@ -69,16 +69,16 @@ def popularity(distinct: int) -> NDArray[np.float64]:
 
 
 def estimate_times(distinct: int, maximum: float, popular: Sequence[float] = POPULAR) -> NDArray[np.float64]:
-    """Return the different estimates in s, the most popular first; there are fewer where the minutes are fewer.
+    """Return the distinct estimates in s, most popular first; at most one per whole minute.
 
     Parameters
     ----------
     distinct
-        how many
+        number of estimates
     maximum
-        the largest, in s
+        the largest estimate, s
     popular
-        the most popular after the maximum, in s; those above the maximum are left out
+        the most popular estimates after the maximum, s; those above the maximum are ignored
 
     >>> (estimate_times(8, 36 * 3600) / 60).tolist()
     [2160.0, 60.0, 120.0, 30.0, 720.0, 15.0, 10.0, 240.0]
@@ -95,14 +95,14 @@ def estimate_times(distinct: int, maximum: float, popular: Sequence[float] = POP
 
 
 def _tail(distinct: int, maximum: float, head: Sequence[float]) -> list[float]:
-    """Return the other estimates, whole minutes; the more popular of them are spread over all lengths."""
+    """Return the other estimates, in whole minutes; popular ones are spread over all lengths."""
     count = distinct - len(head)
     if count <= 0:
         return []
     a = 1 + 12.1039 * distinct**-0.6026
     rank = np.arange(1, distinct + 1) / distinct
     minutes = np.round((a - 1) * rank / (a - rank) * maximum / _MINUTE).astype(int).tolist()
-    for time in head:  # each takes the place of the one nearest to it
+    for time in head:  # each replaces the nearest one
         del minutes[min(range(len(minutes)), key=lambda i: (abs(minutes[i] * _MINUTE - time), i))]
     taken = {round(time / _MINUTE) for time in head}
     tail = []
@@ -125,24 +125,24 @@ def user_estimates(
     distinct: int | None = None,
     popular: Sequence[float] = POPULAR,
 ) -> NDArray[np.float64]:
-    """Draw a requested time for each run time, as users would have given it; none is below its run time.
+    """Draw a requested time for each run time, as users would estimate it; none is below its run time.
 
-    How many jobs have which estimate is given by the model; they are dealt out at random, the longest job first,
-    among those that are long enough. Where none is left that is, the longest that is left is raised to the next time
-    of the model.
+    The model determines the number of jobs with each estimate. Estimates are dealt at random, to the longest job first,
+    among those that are long enough. If none is left, the longest remaining one is raised to the next value of the
+    model.
 
     Parameters
     ----------
     runs
-        run times in s, of one dimension; nan takes any
+        run times in s, one-dimensional; nan accepts any estimate
     maximum
-        the largest estimate in s; default the longest run, rounded up to a whole hour
+        the largest estimate in s; default: the longest run, rounded up to a whole hour
     rng, seed
-        the random stream, or the seed of one; default seed 0
+        the random stream, or its seed; default: seed 0
     distinct
-        how many different estimates; default :func:`distinct_estimates`
+        number of distinct estimates; default: :func:`distinct_estimates`
     popular
-        the most popular estimates after the maximum, in s
+        the most popular estimates after the maximum, s
 
     Raises
     ------
@@ -160,14 +160,14 @@ def user_estimates(
     if maximum is None:
         maximum = max(1.0, math.ceil(longest / _HOUR)) * _HOUR
     if maximum < longest or maximum <= 0:
-        raise ValueError(f"a maximum of at least the longest run ({longest:g} s) expected, found {maximum:g}")
+        raise ValueError(f"maximum: must be at least the longest run ({longest:g} s), got {maximum:g}")
     values = estimate_times(distinct or distinct_estimates(len(times)), maximum, popular)
     counts = _whole_counts(popularity(len(values)), len(times))
     return _deal(times, values, counts, stream(rng, seed))
 
 
 def _whole_counts(shares: NDArray[np.float64], total: int) -> NDArray[np.int64]:
-    """Round shares of a total to whole numbers that add up to it; the largest remainders get the rest."""
+    """Round shares of a total to whole numbers that add up to it, by largest remainders."""
     exact = shares * total
     counts = np.floor(exact).astype(np.int64)
     rest = np.argsort(counts - exact, kind="stable")[: total - int(counts.sum())]
@@ -197,7 +197,7 @@ def _deal(
             pool.pop()
         else:
             dealt.append(float(ladder[np.searchsorted(ladder, run)]))
-            at += 1  # the longest that is left, raised
+            at += 1  # the longest remaining one, raised
     estimates = np.empty(len(runs))
     estimates[order] = dealt
     return estimates
@@ -212,7 +212,7 @@ def with_estimates(
     distinct: int | None = None,
     popular: Sequence[float] = POPULAR,
 ) -> Workload:
-    """Return the workload with requested times drawn by :func:`user_estimates`, whose parameters these are.
+    """Return the workload with requested times drawn by :func:`user_estimates`; its parameters apply.
 
     >>> from simmodel.generators import lublin
     >>> log = with_estimates(lublin(500, 128, seed=1), seed=1)

@@ -1,4 +1,4 @@
-"""What tasks are: families, which types of processors have implementations of them, and how long loading one takes."""
+"""Families of tasks, their implementations by type of processor, and the times to load them."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ def implementations(
     partial: float = 0.0,
     rng: np.random.Generator,
 ) -> dict[str, tuple[str, ...]]:
-    """Draw which types of processors can run each family of tasks.
+    """Draw the types of processors that can run each family of tasks.
 
     Parameters
     ----------
     families
-        their names
+        the names of the families
     types
-        the types of processors that there are
+        the types of processors
     partial
-        the chance that a family has no implementation for a type, the types of CPU cores aside (HetSim's
-        ``partial_task_families``). A family that would have none gets one of the types
+        the probability that a family lacks an implementation for a type other than CPU cores (HetSim's
+        ``partial_task_families``). A family without any gets one of the types
     rng
-        where randomness comes from
+        the random stream
 
     >>> implementations(["sort", "scan"], partial=0.5, rng=np.random.default_rng(3))
     {'sort': ('CPUCore', 'FPGA'), 'scan': ('CPUCore',)}
     """
     chance = share("partial", partial)
     if not types or any(not isinstance(each, str) or not each for each in types):
-        raise InputError(f"types of processors expected, found {list(types)!r}", place="types")
+        raise InputError(f"must be types of processors, got {list(types)!r}", place="types")
     missing = rng.random((len(families), len(types))) < chance
     one = rng.integers(0, len(types), len(families)).tolist()
     found = {}
@@ -64,28 +64,28 @@ def with_families(
     reconfiguration: Amount | None = None,
     rng: np.random.Generator,
 ) -> TaskSet:
-    """Return tasks with families drawn, their implementations, and the seconds that loading each family takes.
+    """Return tasks with random families, implementations, and times to load each family (s).
 
     Parameters
     ----------
     work
         the tasks
     families
-        how many (``family0``, ``family1`` ...) or their names, of which each task gets one; ``None``: those it has
+        number of families (``family0``, ``family1`` ...) or their names, one drawn for each task; ``None``: unchanged
     types
-        the types of processors that have implementations, where it is not all; a text joins several with ``+``
+        the types of processors with implementations, default all; text joins several with ``+``
     partial
-        the chance that a family has none for a type, see :func:`implementations`; with it, ``types`` are by default
-        CPUCore, GPU and FPGA
+        the probability that a family lacks a type, see :func:`implementations`; ``types`` then defaults to CPUCore, GPU
+        and FPGA
     reconfiguration
-        s to load a family, drawn for each; ``None``: left to the processor
+        time to load a family, s, drawn for each; ``None``: that of the processor
     rng
-        where randomness comes from
+        the random stream
 
     Raises
     ------
     InputError
-        a parameter is not possible, or tasks without families get implementations in part or a reconfiguration
+        a parameter is invalid, or ``partial`` or ``reconfiguration`` is passed for tasks without families
 
     >>> work = with_families(TaskSet([1.0] * 4), 2, reconfiguration=(100, 200), rng=np.random.default_rng(1))
     >>> work.families, sorted(work.reconfiguration)
@@ -98,12 +98,12 @@ def with_families(
         count = families if isinstance(families, int | float) else None
         names = list(families) if count is None else [f"family{i}" for i in range(whole("families", count, least=1))]  # type: ignore[arg-type]
         if not names or any(not isinstance(each, str) for each in names):
-            raise InputError(f"a number or names expected, found {families!r}", place="families")
+            raise InputError(f"must be a number or names, got {families!r}", place="families")
         drawn = columns["families"] = [names[i] for i in rng.integers(0, len(names), len(tasks)).tolist()]
     known = list(dict.fromkeys(each for each in drawn or () if each is not None))
     for what, given in (("partial", partial), ("reconfiguration", reconfiguration)):
         if given and not known:
-            raise InputError("families of tasks expected, found none", place=what)
+            raise InputError("cannot apply to tasks without families", place=what)
     if types is not None or partial:
         kinds = tuple(types.split("+") if isinstance(types, str) else types or _TYPES)
         found = implementations(known, kinds, partial=partial or 0.0, rng=rng)
@@ -115,9 +115,9 @@ def with_families(
 
 
 def only_possible(work: TaskSet | Workflow, machine: MachineSpec) -> TaskSet:
-    """Return the tasks that a machine can run; those it cannot, and those that wait for them, are counted as rejected.
+    """Return the tasks that a machine can run; the others and their descendants are counted as rejected.
 
-    That is what HetSim does without ``strict_exceptions``; simmodel itself refuses such work when it is submitted.
+    HetSim does this without ``strict_exceptions``; simmodel itself rejects such work when it is submitted.
 
     >>> from simmodel import load_platform
     >>> work = TaskSet([1.0, 2.0, 3.0], implementations=[("GPU",), ("TPU",), None], parents=[(), (), (1,)])
@@ -134,7 +134,7 @@ def only_possible(work: TaskSet | Workflow, machine: MachineSpec) -> TaskSet:
             tasks.implementations[i] if tasks.implementations else None,
             tasks.cores[i] if tasks.cores else 1,
             tasks.memory[i] if tasks.memory else 0.0,
-            # How long it runs is known everywhere, for a speed, or on these architectures.
+            # The run time is known everywhere, or for a speed, or on some architectures.
             (tasks.run[i] == tasks.run[i], bool(tasks.flop and tasks.flop[i] is not None)),
             tuple((tasks.run_on[i] if tasks.run_on else None) or ()),
         )

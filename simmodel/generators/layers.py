@@ -1,4 +1,4 @@
-"""Random task graphs in layers, with the parameters of DAGGEN.
+"""Random layered task graphs, with the parameters of DAGGEN.
 
 Source: Suter, Hunold, DAGGEN, a synthetic task graph generator; the parameters as in Hunold, Rauber, Suter,
 "Redistribution aware two-step scheduling for mixed-parallel applications", IEEE Cluster 2008.
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["layered"]
 
-_BLOCK = 1024  # data come in whole blocks of so many elements
+_BLOCK = 1024  # the rows of a matrix are a multiple of this
 _ELEMENT = 8  # bytes of a matrix element
 
 
@@ -37,10 +37,10 @@ def layered(
     maxalpha: float = 0.2,
     rng: np.random.Generator,
 ) -> Workflow:
-    """Return a random graph of tasks in layers, each task of the second layer on with at least one parent above.
+    """Return a random layered task graph; each task below the first layer has at least one parent above.
 
-    A task works on a square matrix of m x m doubles, m drawn from ``mindata`` to ``maxdata`` in steps of 1024 (and at
-    least that), and sends all 8 m^2 bytes to each of its children. The tasks are numbered from 1, layer by layer.
+    A task works on a square matrix of m x m doubles, m drawn from ``mindata`` to ``maxdata`` in steps of 1024 (at least
+    1024), and sends all 8 m^2 bytes to each of its children. Tasks are numbered from 1, layer by layer.
 
     Parameters
     ----------
@@ -49,20 +49,20 @@ def layered(
     fat
         a layer has about ``n ** fat`` tasks: 0 is a chain, 1 is one layer
     regular
-        how equal the layers are: their widths differ from that by up to 1 - ``regular``, as a share
+        uniformity of the layers: a width differs from ``n ** fat`` by a share of up to 1 - ``regular``
     density
-        a task has up to 1 + ``density`` times as many parents as the layer above has tasks, but no more than those
+        a task has up to 1 + ``density`` * (width of the layer above) parents, but at most that width
     jump
-        a parent is 1 to ``jump`` layers above
+        a parent is up to ``jump`` layers above
     ccr
-        what the tasks compute, and so how much they compute for their data: 1 is a m^2 flop with a from 64 to 512, 2 is
-        2 a m^2 log2(m) flop, 3 is m^3 flop (the least data for their work), 0 draws one of the three for each task
+        complexity of the tasks: 1 is a m^2 flop with a from 64 to 512, 2 is 2 a m^2 log2(m) flop, 3 is m^3 flop (the
+        least data for their work), 0 draws one of the three for each task
     mindata, maxdata
         rows of the matrices
     minalpha, maxalpha
-        limits of ``serial``, the share of the work that more cores do not make faster
+        bounds of ``serial``, the share of the work that does not run in parallel (Amdahl's law)
     rng
-        where randomness comes from
+        the random stream
 
     Raises
     ------
@@ -76,16 +76,16 @@ def layered(
     """
     for name, value in (("fat", fat), ("regular", regular), ("density", density)):
         if isinstance(value, (bool, str)) or not 0 <= value <= 1:
-            raise ValueError(f"{name}: a number from 0 to 1 expected, found {value!r}")
+            raise ValueError(f"{name}: must be a number from 0 to 1, got {value!r}")
     for name, whole, least in (("n", n, 1), ("jump", jump, 0), ("ccr", ccr, 0)):
         if isinstance(whole, (bool, str)) or not math.isfinite(whole) or whole != int(whole) or whole < least:
-            raise ValueError(f"{name}: a whole number >= {least} expected, found {whole!r}")
+            raise ValueError(f"{name}: must be a whole number >= {least}, got {whole!r}")
     if ccr > 3:
-        raise ValueError(f"ccr: 0, 1, 2 or 3 expected, found {ccr!r}")
+        raise ValueError(f"ccr: must be 0, 1, 2 or 3, got {ccr!r}")
     if not 0 < mindata <= maxdata < math.inf:
-        raise ValueError(f"0 < mindata <= maxdata expected, found {mindata!r} and {maxdata!r}")
+        raise ValueError(f"mindata: must be > 0 and <= maxdata, got {mindata!r} and {maxdata!r}")
     if not 0 <= minalpha <= maxalpha <= 1:
-        raise ValueError(f"0 <= minalpha <= maxalpha <= 1 expected, found {minalpha!r} and {maxalpha!r}")
+        raise ValueError(f"minalpha: must be >= 0 and <= maxalpha <= 1, got {minalpha!r} and {maxalpha!r}")
     widths = _widths(n, fat, regular, rng)
     rows = np.maximum(rng.uniform(mindata, maxdata, n) // _BLOCK, 1) * _BLOCK
     flop = _flop(rows, ccr, rng)
@@ -100,12 +100,12 @@ def layered(
 
 
 def _widths(n: int, fat: float, regular: float, rng: np.random.Generator) -> list[int]:
-    """Return the number of tasks of each layer: around the perfect one, the last layer takes the rest."""
-    perfect = int(n**fat * (1 + 1e-12))  # 100 ** 0.5 is 10, whatever the last bit says
+    """Return the number of tasks of each layer, around the mean width; the last layer takes the rest."""
+    mean = int(n**fat * (1 + 1e-12))  # so that 100 ** 0.5 is 10 despite rounding
     widths: list[int] = []
     left = n
     while left:
-        width = max(1, int(perfect * (1 + rng.uniform(-1, 1) * (1 - regular))))
+        width = max(1, int(mean * (1 + rng.uniform(-1, 1) * (1 - regular))))
         widths.append(min(width, left))
         left -= widths[-1]
     return widths
@@ -118,7 +118,7 @@ def _flop(rows: NDArray[np.float64], ccr: int, rng: np.random.Generator) -> NDAr
 
 
 def _edges(widths: list[int], density: float, jump: int, rng: np.random.Generator) -> list[tuple[int, int]]:
-    """Return pairs of parent and child, each once, sorted."""
+    """Return distinct pairs of parent and child, sorted."""
     first = np.concatenate([[0], np.cumsum(widths)]).tolist()
     edges = []
     for layer in range(1, len(widths)):
@@ -130,7 +130,7 @@ def _edges(widths: list[int], density: float, jump: int, rng: np.random.Generato
             for parent_layer, share in zip(layers, rng.random(count).tolist(), strict=True):
                 width = widths[parent_layer]
                 place = int(share * width)
-                for step in range(width):  # the next free one of the layer; none where all are parents already
+                for step in range(width):  # the next unused task of the layer, if any
                     parent = first[parent_layer] + (place + step) % width
                     if parent not in taken:
                         taken[parent] = None

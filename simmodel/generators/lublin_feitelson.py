@@ -1,4 +1,4 @@
-"""The Lublin-Feitelson model: rigid jobs with sizes, run times and arrivals like those of parallel machines.
+"""The Lublin-Feitelson model: sizes, run times and arrivals of rigid jobs on parallel machines.
 
 Source: Lublin, Feitelson, "The workload on parallel supercomputers: modeling the characteristics of rigid jobs",
 Journal of Parallel and Distributed Computing 63(11), 2003. It has no requested times: see
@@ -32,12 +32,12 @@ _FIRST = 11  # the bucket at which the cyclic day of the gamma distribution star
 
 def _share(_instance: LublinClass, attribute: attrs.Attribute[float], value: float) -> None:
     if not 0 <= value <= 1:
-        raise ValueError(f"{attribute.name}: a share from 0 to 1 expected, found {value!r}")
+        raise ValueError(f"{attribute.name}: must be a share from 0 to 1, got {value!r}")
 
 
 def _above_zero(_instance: LublinClass, attribute: attrs.Attribute[float], value: float) -> None:
     if not value > 0:
-        raise ValueError(f"{attribute.name} > 0 expected, found {value!r}")
+        raise ValueError(f"{attribute.name}: must be > 0, got {value!r}")
 
 
 @attrs.frozen(kw_only=True, repr=False)
@@ -47,7 +47,7 @@ class LublinClass(Fields):
     Parameters
     ----------
     name
-        what the class is called
+        name of the class
     queue
         the queue of its jobs (the model's authors number interactive 0 and batch 1)
     serial
@@ -60,15 +60,15 @@ class LublinClass(Fields):
     a1, b1, a2, b2
         shapes and scales of two gamma distributions of the natural logarithm of the run time in seconds
     pa, pb
-        the first of them is taken with probability ``pa * processors + pb``, cut to 0 ... 1
+        the first of these is used with probability ``pa * processors + pb``, clipped to 0 ... 1
     a_arrival, b_arrival
         shape and scale of the gamma distribution of the natural logarithm of the seconds between arrivals in rush hours
     rush_to_day
-        factor on ``a_arrival`` that turns the rush hours' distribution into the whole day's
+        factor on ``a_arrival`` from the rush hours' distribution to that of the whole day
     a_number, b_number
-        shape and scale of the gamma distribution over the half-hours of the day's cycle
+        shape and scale of the gamma distribution of arrivals over the half-hours of the daily cycle
     max_log_run, max_log_arrival
-        natural logarithms of seconds that are drawn again where they are larger
+        upper limits of the logarithms of run times and gaps in seconds; larger values are drawn again
 
     >>> attrs.evolve(TYPELESS, serial=0.5).serial
     0.5
@@ -97,7 +97,7 @@ class LublinClass(Fields):
     max_log_arrival: float = attrs.field(default=13.0, validator=_above_zero)
 
     def for_machine(self, processors: int) -> LublinClass:
-        """Return the class for a machine of another size: ``u_med`` and ``u_high`` move with log2 of it.
+        """Return the class for a machine of another size: ``u_med`` and ``u_high`` shift with log2 of the size.
 
         >>> BATCH.for_machine(256).u_high, BATCH.for_machine(256).u_med
         (8.0, 6.0)
@@ -186,28 +186,28 @@ def lublin(
     seed: int | None = None,
     name: str | None = None,
 ) -> Workload:
-    """Draw a workload from the Lublin-Feitelson model.
+    """Generate a workload with the Lublin-Feitelson model.
 
-    It starts at midnight. The clock is exact; submit times are rounded down to whole seconds only in the end (the
-    authors' program rounds at each arrival, and so loses its daily cycle after some ten thousand jobs).
+    It starts at midnight. The clock is exact; submit times are rounded down to whole seconds only at the end (the
+    authors' program rounds at each arrival and so loses its daily cycle after some ten thousand jobs).
 
     Parameters
     ----------
     jobs
-        how many
+        number of jobs
     processors
-        the size of the machine; the classes' sizes are moved to it (:meth:`LublinClass.for_machine`)
+        the size of the machine, to which the classes are scaled (:meth:`LublinClass.for_machine`)
     classes
-        independent streams of jobs that are merged: ``(BATCH, INTERACTIVE)``, ``(TYPELESS,)`` or one's own
+        classes of jobs with independent arrivals: ``(BATCH, INTERACTIVE)``, ``(TYPELESS,)`` or custom ones
     rng, seed
-        the random stream, or the seed of one; default seed 0
+        the random stream, or its seed; default: seed 0
     name
-        the workload's name; default ``lublin-`` and the machine's size
+        the workload's name; default: ``lublin-`` and the machine's size
 
     Raises
     ------
     ValueError
-        jobs or processors below 1, or no class
+        ``jobs`` or ``processors`` is below 1, or there is no class
 
     >>> log = lublin(1000, 128, seed=1)
     >>> log
@@ -217,7 +217,7 @@ def lublin(
     """
     for what, count in (("jobs", jobs), ("processors", processors), ("classes", len(classes))):
         if count < 1:
-            raise ValueError(f"{what} >= 1 expected, found {count}")
+            raise ValueError(f"{what}: must be >= 1, got {count}")
     streams = stream(rng, seed).spawn(3)
     submit, kind = _arrivals(jobs, classes, streams[0])
     size = np.empty(jobs, np.int64)
@@ -248,7 +248,7 @@ def lublin(
 def _draw_below(
     limit: float, count: int, draw: Callable[[NDArray[np.intp]], NDArray[np.float64]]
 ) -> NDArray[np.float64]:
-    """Draw so many values, and again each that is above the limit, until none is."""
+    """Draw ``count`` values; draw those above the limit again until none is left."""
     rows = np.arange(count)
     values = np.empty(count)
     while len(rows):
@@ -266,7 +266,7 @@ def _sizes(count: int, each: LublinClass, processors: int, rng: np.random.Genera
     exponent = np.where(lot <= each.serial + each.power_of_two, np.floor(exponent + 0.5), exponent)
     size = np.floor(2.0**exponent + 0.5).astype(np.int64)
     size[lot <= each.serial] = 1
-    return np.minimum(size, processors)  # a rounded exponent passes a machine that is no power of two
+    return np.minimum(size, processors)  # a rounded exponent can exceed a machine whose size is no power of two
 
 
 def _runs(size: NDArray[np.int64], each: LublinClass, rng: np.random.Generator) -> NDArray[np.float64]:
@@ -283,9 +283,9 @@ def _runs(size: NDArray[np.int64], each: LublinClass, rng: np.random.Generator) 
 def _arrivals(
     jobs: int, classes: Sequence[LublinClass], rng: np.random.Generator
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return the first so many arrivals of all classes, in order, and the class of each."""
+    """Return the first ``jobs`` arrivals of all classes, in order, and the class of each."""
     streams = rng.spawn(len(classes))
-    points = [np.empty(0) for _ in classes]  # cumulated
+    points = [np.empty(0) for _ in classes]  # cumulative
     wanted = max(64, jobs // len(classes) // 2)
     while True:
         for number, each in enumerate(classes):
@@ -294,7 +294,7 @@ def _arrivals(
             last = points[number][-1] if len(points[number]) else 0.0
             points[number] = np.concatenate([points[number], last + np.cumsum(np.exp(logs) / _BUCKET)])
         times = [_clock(each, found) for each, found in zip(classes, points, strict=True)]
-        known_until = min(found[-1] for found in times)  # beyond it a class may have arrivals not drawn yet
+        known_until = min(found[-1] for found in times)  # later arrivals of some class may not be drawn yet
         if sum(int(np.searchsorted(found, known_until, side="right")) for found in times) >= jobs:
             break
     merged = np.concatenate(times)
@@ -308,7 +308,7 @@ def _log_arrivals(each: LublinClass, rng: np.random.Generator) -> Callable[[NDAr
 
 
 def _clock(each: LublinClass, points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the times at which so many points are collected: a half-hour gives as many as its weight."""
+    """Return the times at which points are collected: each half-hour contributes its weight."""
     collected = np.concatenate([[0.0], np.cumsum(bucket_weights(each.a_number, each.b_number))])
     days = np.floor(points / collected[-1])
     of_day = np.interp(points - days * collected[-1], collected, np.arange(_BUCKETS + 1) * _BUCKET)
@@ -317,7 +317,7 @@ def _clock(each: LublinClass, points: NDArray[np.float64]) -> NDArray[np.float64
 
 
 def bucket_weights(a: float, b: float) -> NDArray[np.float64]:
-    """Return how busy each half-hour of the day is, from midnight on; the mean is 1.
+    """Return the relative arrival rate of each half-hour of the day from midnight; the mean is 1.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Several sets of tasks as one: side by side, or mixed in given shares."""
+"""Merge several task sets into one, as they are or in given shares."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["mix", "mixture"]
 
 ORDERS = ("shuffled", "blocks")
 
-# What a column holds for tasks of a set that has it not.
+# The value in each column for tasks of a set that lacks the column.
 _MISSING: dict[str, Any] = {
     "families": None,
     "implementations": None,
@@ -40,26 +40,26 @@ def mix(
     name: str = "mixture",
     rng: np.random.Generator,
 ) -> TaskSet:
-    """Return the tasks of several sets as one set; each waits for tasks of its own set only.
+    """Merge several task sets into one; each task depends only on tasks of its own set.
 
-    Families of one name are one family. Ids stay where they differ from set to set; else they are numbered anew from 0
-    where all are numbers, and have the name of their set before them where not.
+    Families with the same name are one family. Ids stay if they are unique; otherwise tasks are renumbered from 0 if
+    all ids are numbers, and else ids are prefixed with the name of their set.
 
     Parameters
     ----------
     works
-        the sets
+        the task sets
     order
-        ``"shuffled"``: in random order, but those of one set in theirs; ``"blocks"``: one set after another
+        ``"shuffled"``: random interleaving that keeps the order within each set; ``"blocks"``: one set after another
     name
-        of the new set
+        name of the new set
     rng
-        where randomness comes from
+        the random stream
 
     Raises
     ------
     InputError
-        no sets, or two say unlike times to load a family
+        no sets, or two sets with different times to load the same family
 
     >>> one, two = TaskSet([1.0] * 2), TaskSet([2.0] * 3, parents=[(), (0,), (1,)])
     >>> work = mix([one, two], rng=np.random.default_rng(3))
@@ -68,18 +68,18 @@ def mix(
     """
     sets = [TaskSet.of(work) for work in works]
     if not sets:
-        raise InputError("sets of tasks expected, found none")
+        raise InputError("must be at least one task set, got none", place="works")
     if order not in ORDERS:
-        raise InputError(f"{' or '.join(map(repr, ORDERS))} expected, found {order!r}", place="order")
+        raise InputError(f"must be {' or '.join(map(repr, ORDERS))}, got {order!r}", place="order")
     lengths = [len(each) for each in sets]
     belongs = np.repeat(np.arange(len(sets)), lengths)
     if order == "shuffled":
         belongs = rng.permutation(belongs)
-    rows = [np.flatnonzero(belongs == k).tolist() for k in range(len(sets))]  # where the tasks of each set go
-    names = _unlike([each.name for each in sets])
+    rows = [np.flatnonzero(belongs == k).tolist() for k in range(len(sets))]  # rows of each set in the new one
+    names = _unique([each.name for each in sets])
     n = sum(lengths)
     columns: dict[str, Any] = {}
-    first = np.concatenate([[0], np.cumsum([len(each.sizes) for each in sets])]).tolist()  # data of each set
+    first = np.concatenate([[0], np.cumsum([len(each.sizes) for each in sets])]).tolist()  # offset of each set's data
     for column, missing in _MISSING.items():
         found = [getattr(each, column) for each in sets]
         if all(each is None for each in found) and column != "parents":
@@ -106,7 +106,7 @@ def mix(
 
 
 def _moved(column: str, values: Sequence[Any], data: int, rows: list[int]) -> Sequence[Any]:
-    """Return a column whose positions of data or of tasks are those in the new set."""
+    """Return a column with its positions of data or of tasks shifted to those in the new set."""
     if column in ("inputs", "outputs") and data:
         return [tuple(each + data for each in found) if found else () for found in values]
     if column == "parents":
@@ -114,7 +114,7 @@ def _moved(column: str, values: Sequence[Any], data: int, rows: list[int]) -> Se
     return values
 
 
-def _unlike(names: list[str]) -> list[str]:
+def _unique(names: list[str]) -> list[str]:
     twice = len(dict.fromkeys(names)) < len(names)
     return [f"{name}{k}" for k, name in enumerate(names)] if twice else names
 
@@ -153,9 +153,7 @@ def _reconfiguration(sets: list[TaskSet]) -> dict[str, float]:
         for family, seconds in each.reconfiguration.items():
             if found.setdefault(family, seconds) != seconds:
                 both = f"{found[family]:g} and {seconds:g}"
-                raise InputError(
-                    f"one time to load family {family!r} expected, found {both} s", place="reconfiguration"
-                )
+                raise InputError(f"must have one time to load family {family!r}, got {both} s", place="reconfiguration")
     return found
 
 
@@ -167,22 +165,22 @@ def mixture(
     name: str = "mixture",
     rng: np.random.Generator,
 ) -> TaskSet:
-    """Draw several sets in given shares, as one.
+    """Generate several task sets in given shares and merge them.
 
     Parameters
     ----------
     tasks
-        how many in all
+        total number of tasks
     parts
-        the share of each part, above zero, and what draws so many tasks of it. Numbers are rounded so that they add up:
-        those with the largest rest are rounded up
+        a share > 0 and a function ``make(n, rng)`` for each part; the numbers of tasks are rounded by the largest
+        remainders, so that they add up
     order, name, rng
-        as of :func:`mix`
+        as for :func:`mix`
 
     Raises
     ------
     InputError
-        a share is not above zero, or a part would have no tasks
+        a share is not positive, or a part would have no tasks
 
     >>> from simmodel.generators import database, random_tasks
     >>> parts = [(3, lambda n, rng: random_tasks(n, rng=rng)), (1, lambda n, rng: database(n, rng=rng))]
@@ -192,16 +190,16 @@ def mixture(
     """
     n = whole("tasks", tasks, least=1)
     if not parts:
-        raise InputError("parts expected, found none", place="parts")
+        raise InputError("must not be empty", place="parts")
     for k, (part, _) in enumerate(parts):
         if isinstance(part, bool) or not isinstance(part, int | float) or not 0 < part < np.inf:
-            raise InputError(f"a share above zero expected, found {part!r}", place=f"parts[{k}].share")
+            raise InputError(f"must be a share > 0, got {part!r}", place=f"parts[{k}].share")
     exact = np.array([part for part, _ in parts], float) / sum(part for part, _ in parts) * n
     counts = np.floor(exact).astype(int)
     for k in np.argsort(counts - exact, kind="stable")[: n - counts.sum()]:
         counts[k] += 1
     if not counts.all():
-        raise InputError(f"at least one task for each of {len(parts)} parts expected, found {n} in all", place="tasks")
+        raise InputError(f"must be at least one task for each of {len(parts)} parts, got {n}", place="tasks")
     mixing, *drawing = rng.spawn(1 + len(parts))
     works = [make(count, each) for (_, make), count, each in zip(parts, counts.tolist(), drawing, strict=True)]
     return mix(works, order=order, name=name, rng=mixing)

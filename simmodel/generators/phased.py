@@ -1,4 +1,4 @@
-"""Synthetic work in phases: so many jobs of one class of sizes and times, then so many of the next, at a steady pace.
+"""Synthetic work in phases: jobs of one class after another, at a steady pace.
 
 Source: the synthetic workload of Zhang, Kurkure, Tao, Papka, Lan, "A real-time digital twin for adaptive scheduling",
 arXiv 2512.18894, 2025 (SchedTwin): 150 jobs on 32 nodes.
@@ -27,16 +27,16 @@ def _range(value: float | Sequence[float]) -> tuple[float, float]:
 
 @attrs.frozen(repr=False)
 class JobClass(Fields):
-    """Jobs that are alike: each number is drawn evenly from a range, whole numbers with both ends.
+    """A class of similar jobs: each number is drawn uniformly from a range, whole numbers with both ends included.
 
     Parameters
     ----------
     jobs
-        how many
+        number of jobs
     nodes
-        least and most that a job asks for
+        least and most nodes requested
     walltime
-        least and most requested time, whole s
+        least and most requested time, whole seconds
 
     >>> JobClass(25, (2, 4), (60, 180)).nodes
     (2, 4)
@@ -49,16 +49,16 @@ class JobClass(Fields):
     def __attrs_post_init__(self) -> None:
         for name, (low, high) in (("nodes", self.nodes), ("walltime", self.walltime)):
             if low != int(low) or high != int(high) or not 1 <= low <= high:
-                raise ValueError(f"{name}: whole numbers 1 <= least <= most expected, found {low!r} and {high!r}")
+                raise ValueError(f"{name}: must be whole numbers 1 <= least <= most, got {low!r} and {high!r}")
         if self.jobs != int(self.jobs) or self.jobs < 0:
-            raise ValueError(f"jobs: a whole number from 0 on expected, found {self.jobs!r}")
+            raise ValueError(f"jobs: must be a whole number >= 0, got {self.jobs!r}")
 
 
 def _class(given: JobClass | Mapping[str, Plain]) -> JobClass:
     if isinstance(given, JobClass):
         return given
     if set(given) != {"jobs", "nodes", "walltime"}:
-        raise ValueError(f"classes: jobs, nodes and walltime of each expected, found {', '.join(given) or 'nothing'}")
+        raise ValueError(f"classes: each must have jobs, nodes and walltime, got {', '.join(given) or 'nothing'}")
     fields: dict[str, Any] = dict(given)
     return JobClass(**fields)
 
@@ -69,7 +69,7 @@ SCHEDTWIN = (
     JobClass(40, (6, 8), (200, 300)),
     JobClass(50, (2, 4), (60, 180)),
 )
-"""The classes of the paper: 150 jobs, few and short ones first, then wide and long ones, then ever smaller ones."""
+"""The classes of the paper: 150 jobs, first short narrow ones, then long wide ones, then ever smaller ones."""
 
 
 def schedtwin(
@@ -82,28 +82,28 @@ def schedtwin(
     seed: int | None = None,
     name: str = "schedtwin",
 ) -> Workload:
-    """Draw jobs class after class, one each ``gap`` seconds.
+    """Generate jobs class after class, one every ``gap`` seconds.
 
     Parameters
     ----------
     classes
-        one after the other; a class as a mapping has ``jobs``, ``nodes`` and ``walltime``
+        in order of submission; a class as a mapping has ``jobs``, ``nodes`` and ``walltime``
     gap
-        between two submissions, s; the first comes at 0
+        time between submissions, s; the first is at 0
     processors
-        of the machine; a node is a processor
+        size of the machine; a node is a processor
     run_share
-        run time by walltime: a number, or the least and the most from which it is drawn evenly, above 0 and up to 1.
-        The paper does not say how long its jobs ran; here they run for all of their walltime
+        run time / walltime: a number, or bounds of a uniform distribution, > 0 and <= 1. The paper does not specify run
+        times; by default jobs run for all of their walltime
     rng, seed
-        the random stream, or the seed of one; default seed 0
+        the random stream, or its seed; default: seed 0
     name
         the workload's name
 
     Raises
     ------
     ValueError
-        where a number is outside its limits, or a job is wider than the machine
+        a number is out of bounds, or a job is wider than the machine
 
     >>> log = schedtwin(seed=1)
     >>> len(log), log.processors, int(log["submit"][-1]), int(log["processors"][25:60].min())
@@ -112,15 +112,15 @@ def schedtwin(
     each = [_class(given) for given in classes]
     least, most = _range(run_share)
     if not 0 < least <= most <= 1:
-        raise ValueError(f"run_share: 0 < least <= most <= 1 expected, found {least!r} and {most!r}")
+        raise ValueError(f"run_share: must be 0 < least <= most <= 1, got {least!r} and {most!r}")
     if not gap >= 0:
-        raise ValueError(f"gap: seconds >= 0 expected, found {gap!r}")
+        raise ValueError(f"gap: must be >= 0 s, got {gap!r}")
     widest = max((one.nodes[1] for one in each), default=0)
     if widest > processors:
-        raise ValueError(f"classes: at most {processors} nodes a job expected, found {widest}")
+        raise ValueError(f"classes: must have at most {processors} nodes per job, got {widest}")
     jobs = sum(one.jobs for one in each)
     if not jobs:
-        raise ValueError("classes: at least one job expected, found none")
+        raise ValueError("classes: must have at least one job, got none")
     sizing, asking, running = stream(rng, seed).spawn(3)
     nodes = [sizing.integers(*one.nodes, one.jobs, endpoint=True) for one in each]
     walltimes = np.concatenate([asking.integers(*one.walltime, one.jobs, endpoint=True) for one in each])

@@ -1,9 +1,9 @@
-"""Generator settings as a document: which generator, its parameters and its seed, as TOML says them.
+"""Generator settings as a document (TOML): the generator, its parameters and its seed.
 
 ::
 
     generator = "lublin"
-    description = "what it is good for"
+    description = "the purpose"
     source = "the paper"
     seed = 1
 
@@ -12,10 +12,10 @@
     processors = 256
     classes = ["typeless"]
 
-    [load]                # optional: gaps scaled to this offered load
+    [load]                # optional: scale gaps to this offered load
     to = 0.9
 
-    [estimates]           # optional: requested times drawn by user_estimates; may be empty
+    [estimates]           # optional: draw requested times by user_estimates; may be empty
     maximum = 86400
 """
 
@@ -30,7 +30,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from simmodel.errors import InputError, Plain
+from simmodel.errors import InputError, Plain, unknown
 from simmodel.generators.arrivals import synthetic
 from simmodel.generators.estimates import with_estimates
 from simmodel.generators.lublin_feitelson import BATCH, INTERACTIVE, TYPELESS, LublinClass, lublin
@@ -49,11 +49,11 @@ def _lublin(classes: Sequence[str | Mapping[str, Plain]] = ("batch", "interactiv
 
 
 def _lublin_class(given: str | Mapping[str, Plain]) -> LublinClass:
-    """Return a class of its name, or of a table with ``base`` and the parameters that differ from it."""
+    """Return a class by its name, or from a table with ``base`` and the parameters that differ from it."""
     changes = dict(given) if isinstance(given, Mapping) else {"base": given}
     base = changes.pop("base", "typeless")
     if base not in _CLASSES:
-        raise ValueError(f"classes: one of {', '.join(_CLASSES)} expected, found {base!r}")
+        raise ValueError(f"classes: must be one of {', '.join(_CLASSES)}, got {base!r}")
     return attrs.evolve(_CLASSES[base], **changes)
 
 
@@ -67,10 +67,14 @@ def _listed(
 GENERATORS: Mapping[str, tuple[Callable[..., Workload], Callable[..., Any], str]] = {
     "lublin": (_lublin, lublin, "the Lublin-Feitelson model of rigid jobs"),
     "synthetic": (synthetic, synthetic, "independent gaps, run times and sizes of given distributions"),
-    "schedtwin": (schedtwin, schedtwin, "jobs class after class at a steady pace, as SchedTwin's synthetic workload"),
+    "schedtwin": (
+        schedtwin,
+        schedtwin,
+        "jobs class after class at a steady pace, as in SchedTwin's workload",
+    ),
     "listed": (_listed, _listed, "jobs listed one by one, as columns"),
 }
-"""Name: what makes the workload of parameters as documents have them, whose parameters these are, and a description."""
+"""The generators by name: the function called with a document's parameters, the function that declares them, a text."""
 
 
 def generate(settings: Mapping[str, Plain], *, seed: int | None = None, source: str | None = None) -> Workload:
@@ -81,26 +85,29 @@ def generate(settings: Mapping[str, Plain], *, seed: int | None = None, source: 
     settings
         ``generator`` (of :data:`GENERATORS`), ``parameters``, ``seed``, and optional ``load`` and ``estimates``
     seed
-        instead of the settings' seed
+        overrides the seed of the settings
     source
-        what errors call the settings
+        the name of the settings in errors
 
     Raises
     ------
     InputError
-        a key is unknown or missing, or a value is not possible
+        a key is unknown or missing, or a value is invalid
 
     >>> generate({"generator": "lublin", "parameters": {"jobs": 10, "processors": 64}})
     <Workload lublin-64: 10 jobs, 64 processors>
     """
     _known_keys(settings, _KEYS, "", source)
     given: dict[str, Any] = dict(settings)
-    name = str(settings.get("generator"))
+    if "generator" not in settings:
+        raise InputError("missing key 'generator'", source)
+    name = str(settings["generator"])
     if name not in GENERATORS:
         from simmodel.generators.task_kinds import TASK_KINDS
 
-        more = "; that makes tasks for a machine, not jobs" if name in TASK_KINDS else ""
-        raise InputError(f"one of {', '.join(GENERATORS)} expected, found {name!r}{more}", source, "generator")
+        if name in TASK_KINDS:
+            raise InputError(f"{name!r} generates tasks for a machine, not jobs", source, "generator")
+        raise InputError(unknown("generator", name, GENERATORS).message, source, "generator")
     make, signature, _ = GENERATORS[name]
     parameters = given.get("parameters", {})
     allowed = [key for key in inspect.signature(signature).parameters if key not in ("rng", "seed")]
@@ -133,7 +140,7 @@ def generate(settings: Mapping[str, Plain], *, seed: int | None = None, source: 
 
 
 def _summary(settings: Mapping[str, Mapping[str, Plain]]) -> str:
-    """Write the parameters in one line."""
+    """Return the parameters as one line."""
     parts = [f"{key}={value!r}" for key, value in settings.get("parameters", {}).items()]
     for table in ("load", "estimates"):
         parts += [f"{table}.{key}={value!r}" for key, value in settings.get(table, {}).items()]
@@ -142,19 +149,19 @@ def _summary(settings: Mapping[str, Mapping[str, Plain]]) -> str:
 
 def _known_keys(table: Mapping[str, Plain], keys: Sequence[str], place: str, source: str | None) -> None:
     if not isinstance(table, Mapping):
-        raise InputError(f"a table expected, found {table!r}", source, place.rstrip("."))
+        raise InputError(f"must be a table, got {table!r}", source, place.rstrip("."))
     for key in table:
         if key not in keys:
-            raise InputError(f"unknown key; there are {', '.join(keys)}", source, f"{place}{key}")
+            raise InputError(unknown("key", key, keys).message, source, f"{place}{key}")
 
 
 def read_settings(path: str | Path, *, seed: int | None = None) -> Workload:
-    """Return the workload that a TOML file of generator settings describes, named as the file.
+    """Return the workload that a TOML file of generator settings describes, named after the file.
 
     Raises
     ------
     InputError
-        the file is missing or is no such TOML, or see :func:`generate`
+        the file is missing or is not such TOML, or as for :func:`generate`
     """
     workload = generate(settings_of(path), seed=seed, source=str(path))
     workload.name = Path(path).name.removesuffix(".toml")
@@ -162,12 +169,12 @@ def read_settings(path: str | Path, *, seed: int | None = None) -> Workload:
 
 
 def settings_of(path: str | Path) -> dict[str, Any]:
-    """Return the generator settings that a TOML file holds, as they stand there.
+    """Return the generator settings in a TOML file, unchanged.
 
     Raises
     ------
     InputError
-        the file is missing or is no TOML
+        the file is missing or is not TOML
     """
     try:
         return tomllib.loads(Path(path).read_text("utf-8"))
@@ -176,4 +183,4 @@ def settings_of(path: str | Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot be read: {error}", source=str(path)) from None
     except tomllib.TOMLDecodeError as error:
-        raise InputError(f"TOML expected: {error}", source=str(path)) from None
+        raise InputError(f"invalid TOML: {error}", source=str(path)) from None

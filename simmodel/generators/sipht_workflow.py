@@ -1,4 +1,4 @@
-"""The workflow Sipht: a search for genes of small untranslated RNAs in bacteria, of which schedulers' papers are fond.
+"""The Sipht workflow, a search for genes of small untranslated RNAs in bacteria, often used in scheduling studies.
 
 Shape: G. Juve, A. Chervenak, E. Deelman, S. Bharathi, G. Mehta, K. Vahi, "Characterizing and profiling scientific
 workflows", FGCS 29(3), 2013.
@@ -17,25 +17,25 @@ _BLASTS = ("Blast_candidate", "Blast_QRNA", "Blast_synteny", "Blast_paralogues")
 
 
 def sipht(patsers: int = 17) -> Workflow:
-    """Return the graph of one search, without run times and data.
+    """Return the task graph of one search, without run times and data.
 
     :func:`~simmodel.generators.costs.with_costs` adds them.
 
     Parameters
     ----------
     patsers
-        how many scans for binding sites there are; with 17 it has the 29 tasks and 33 edges of Pegasus's Sipht_30
+        number of scans for binding sites; 17 gives the 29 tasks and 33 edges of Pegasus's Sipht_30
 
     Raises
     ------
     InputError
-        there is not even one
+        the number is below 1
 
     >>> sipht()
     <Workflow sipht-29: 29 tasks, 33 edges, 0 data objects>
     """
     if patsers < 1:
-        raise InputError(f"at least one scan expected, found {patsers!r}", place="patsers")
+        raise InputError(f"must be >= 1, got {patsers!r}", place="patsers")
     scans = [f"Patser_{i}" for i in range(1, patsers + 1)]
     edges = [(scan, "Patser_concate") for scan in scans]
     edges += [(search, "SRNA") for search in _SEARCHES]

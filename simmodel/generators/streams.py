@@ -1,4 +1,4 @@
-"""The random stream a generator draws from: handed in, or made from a seed."""
+"""The random stream of a generator: passed in, or made from a seed."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ __all__ = ["stream"]
 
 
 def stream(rng: np.random.Generator | None, seed: int | None) -> np.random.Generator:
-    """Return ``rng``, or a stream of this seed; without both, the stream of seed 0.
+    """Return ``rng``, or a stream with this seed, or by default the stream with seed 0.
 
     Raises
     ------
     ValueError
-        both are given
+        both are passed
 
     >>> stream(None, 0).random() == stream(None, None).random()
     True
@@ -21,5 +21,5 @@ def stream(rng: np.random.Generator | None, seed: int | None) -> np.random.Gener
     if rng is None:
         return np.random.default_rng(seed if seed is not None else 0)
     if seed is not None:
-        raise ValueError("rng or seed expected, found both")
+        raise ValueError("rng and seed exclude each other")
     return rng

@@ -1,4 +1,4 @@
-"""Work that arrives over time: the tasks of a set one after another, and whole workflows."""
+"""Arrivals of tasks of a set one after another, and of whole workflows, over time."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ Gap = GivenDistribution | None
 def _instants(
     n: int, rate: float | None, gap: Gap, max_delay: float | None, start: float, rng: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Return instants by the one of the three ways that is given; by ``max_delay`` the first is ``start`` itself."""
+    """Return arrival instants by rate, gap or max_delay; with ``max_delay`` the first is ``start`` itself."""
     given = [name for name, value in (("rate", rate), ("gap", gap), ("max_delay", max_delay)) if value is not None]
     if len(given) != 1:
-        raise InputError(f"one of rate, gap and max_delay expected, found {' and '.join(given) or 'none'}")
+        raise InputError(f"must have exactly one of rate, gap and max_delay, got {' and '.join(given) or 'none'}")
     numbers = [("start", start), (given[0], {"rate": rate, "max_delay": max_delay}.get(given[0], 0))]
     for name, value in numbers:
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < np.inf:
-            raise InputError(f"a number of zero or more expected, found {value!r}", place=name)
+            raise InputError(f"must be a number >= 0, got {value!r}", place=name)
     try:
         if rate is not None:
             return poisson_arrivals(n, rate, start=start, rng=rng)
@@ -55,24 +55,24 @@ def arrive(
     start: float = 0.0,
     rng: np.random.Generator,
 ) -> TaskSet:
-    """Return tasks that arrive one after another, in the order in which they stand.
+    """Return the tasks with random submission instants, in their order.
 
     Parameters
     ----------
     work
         the tasks
     rate, gap, max_delay
-        one of them: Poisson arrivals, so many a second; gaps of this distribution, in s; or gaps of up to so many s,
-        drawn uniformly (HetSim's ``max_task_delay``)
+        exactly one: arrivals per second of a Poisson process; the distribution of gaps, s; or the maximum of uniformly
+        distributed gaps, s (HetSim's ``max_task_delay``)
     start
-        s after the submission of the set, before the first gap
+        time before the first gap, s after the submission of the set
     rng
-        where randomness comes from
+        the random stream
 
     Raises
     ------
     InputError
-        not one of the three is given, or a value is not possible
+        not exactly one of the three is passed, or a value is invalid
 
     >>> arrive(TaskSet([1.0, 2.0, 3.0]), gap=5, rng=np.random.default_rng(0)).submit
     [5.0, 10.0, 15.0]
@@ -91,33 +91,33 @@ def works_over_time(
     start: float = 0.0,
     rng: np.random.Generator,
 ) -> list[tuple[float, TaskSet | Workflow]]:
-    """Return whole workflows or sets of tasks with the instants at which they are submitted.
+    """Return workflows or task sets with random submission instants.
 
     Parameters
     ----------
     works
-        the works in order; or what draws one, called anew for each with a stream of its own
+        the works in order; or a function ``works(rng)`` that generates one, called with an independent stream each time
     copies
-        how many works; by default those that are given, each once. More are taken in turn
+        number of works, taken in turn; default: each of ``works`` once
     rate, gap, max_delay, start
-        as of :func:`arrive`: between the works
+        as for :func:`arrive`, between works
     rng
-        where randomness comes from
+        the random stream
 
     Raises
     ------
     InputError
-        see :func:`arrive`
+        as for :func:`arrive`
 
     >>> pairs = works_over_time([TaskSet([1.0]), TaskSet([2.0, 3.0])], 3, gap=60, rng=np.random.default_rng(0))
     >>> [(at, len(work)) for at, work in pairs]
     [(60.0, 1), (120.0, 2), (180.0, 1)]
     """
     if copies is None and callable(works):
-        raise InputError("a number expected of works that are drawn, found none", place="copies")
+        raise InputError("must be a number for generated works, got None", place="copies")
     n = whole("copies", copies, least=1) if copies is not None else len(works)  # type: ignore[arg-type]
     if not callable(works) and not works:
-        raise InputError("works expected, found none")
+        raise InputError("must not be empty", place="works")
     arriving, drawing = rng.spawn(2)
     made = [works(each) for each in drawing.spawn(n)] if callable(works) else [works[i % len(works)] for i in range(n)]
     return list(zip(_instants(n, rate, gap, max_delay, start, arriving).tolist(), made, strict=True))

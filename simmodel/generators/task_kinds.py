@@ -1,4 +1,4 @@
-"""The kinds of work for machines that can be asked for by name."""
+"""The generators of work for machines, by name."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from simmodel.work.workflow import GivenEdge, Workflow
 __all__ = ["TASK_KINDS", "TaskKind", "Work"]
 
 Work = TaskSet | Workflow | list[tuple[float, TaskSet | Workflow]]
-"""What a machine is given to do: tasks, a workflow, or pairs of an instant in s and one of these."""
+"""Work for a machine: a task set, a workflow, or pairs of an instant (s) and one of these."""
 
 
 @attrs.frozen(kw_only=True, repr=False)
 class TaskKind(Fields):
-    """A kind of work: what makes it, and how it is asked for.
+    """A generator of work and its interface.
 
     Parameters
     ----------
     description
-        what it is
+        one line about the work
     make
-        a function of its parameters; ``rng`` is the random stream, ``part`` what reads the works inside it
+        the function of its parameters; ``rng`` is the random stream, ``part`` the reader of works inside this one
     count
-        the parameter that says how many tasks there are
+        the parameter that is the number of tasks
     streams
-        whether it takes :class:`~simmodel.generators.draws.Streams`
+        whether ``rng`` is :class:`~simmodel.generators.draws.Streams`
     in_text
-        whether a text can hold its parameters; else they need a file
+        whether text can specify its parameters; otherwise they need a file
 
     >>> TASK_KINDS["database"].count
     'tasks'
@@ -55,10 +55,10 @@ class TaskKind(Fields):
 
 
 class Reader(Protocol):
-    """What reads the work that a text inside another one names."""
+    """The reader of works named inside other works."""
 
     def work(self, text: str, rng: np.random.Generator | None) -> Work:
-        """Return that work."""
+        """Return the named work."""
         ...
 
 
@@ -72,10 +72,10 @@ def _dressed(
     rng: np.random.Generator | Streams,
 ) -> Workflow:
     if not isinstance(workflow, str):
-        raise InputError(f"a ready name or a file expected, found {workflow!r}", place="workflow")
+        raise InputError(f"must be a bundled name or a file, got {workflow!r}", place="workflow")
     given = part.work(workflow, None)
     if isinstance(given, list):
-        raise InputError("one workflow expected, found several over time", place="workflow")
+        raise InputError("must be one workflow, got several over time", place="workflow")
     return with_costs(given, run=run, objects=objects, size=size, rng=rng)
 
 
@@ -87,20 +87,20 @@ def _mixture(
     part: Reader,
     rng: np.random.Generator,
 ) -> TaskSet:
-    """Mix works: each of ``parts`` has a ``work`` (a text) and, with ``tasks``, a ``share`` of these."""
+    """Merge works: each of ``parts`` has a ``work`` (text) and, with ``tasks``, a ``share`` of their number."""
     if not isinstance(parts, Sequence) or isinstance(parts, str) or not parts:
-        raise InputError("a list of parts, each with a work, expected, found none", place="parts")
+        raise InputError("must be a non-empty list of parts with works", place="parts")
     given: list[Any] = list(parts)
     for k, each in enumerate(given):
         keys = ("work",) if tasks is None else ("work", "share")
         if not isinstance(each, Mapping) or not isinstance(each.get("work"), str):
-            raise InputError("a part with the text of a work expected, found none", place=f"parts[{k}]")
+            raise InputError("missing key 'work' (text)", place=f"parts[{k}]")
         for key in each:
             if key not in keys:
-                more = "; shares are of a number of tasks" if key == "share" else ""
+                more = "; shares need a number of tasks" if key == "share" else ""
                 raise InputError(f"{unknown('key', key, keys).message}{more}", place=f"parts[{k}].{key}")
         if len(each) < len(keys):
-            raise InputError("a share expected, found none", place=f"parts[{k}].share")
+            raise InputError("missing key 'share'", place=f"parts[{k}]")
     if tasks is None:
         mixing, *drawing = rng.spawn(1 + len(parts))
         works = [_one(part, each["work"], drawing[k], k) for k, each in enumerate(given)]
@@ -112,17 +112,17 @@ def _mixture(
 def _one(part: Reader, text: str, rng: np.random.Generator, k: int) -> TaskSet | Workflow:
     found: Work = part.work(text, rng)
     if isinstance(found, list):
-        raise InputError("one work expected, found several over time", place=f"parts[{k}].work")
+        raise InputError("must be one work, got several over time", place=f"parts[{k}].work")
     return found
 
 
 def _of_size(part: Reader, text: str, k: int) -> Callable[[int, np.random.Generator], TaskSet | Workflow]:
-    """Return what draws so many tasks of the work of a text."""
+    """Return a function that generates a given number of tasks of the work in a text."""
     name, _, rest = text.partition(":")
     kind = TASK_KINDS.get(name)
     if kind is None or kind.count is None:
         known = ", ".join(each for each, found in TASK_KINDS.items() if found.count)
-        raise InputError(f"a share of one of {known} expected, found {text!r}", place=f"parts[{k}].work")
+        raise InputError(f"must be one of {known} to have a share, got {text!r}", place=f"parts[{k}].work")
     count = kind.count
     return lambda n, rng: _one(part, f"{name}:{rest}{',' if rest.strip() else ''}{count}={n}", rng, k)
 
@@ -136,12 +136,12 @@ def _listed(
     edges: Sequence[Plain] | None = None,
     data: Mapping[str, float | str] | None = None,
 ) -> Workflow | TaskSet:
-    """List tasks one by one, with fields of Task and ``submit`` (s); an edge is [parent, child] or [..., bytes]."""
+    """List tasks by their fields of Task and ``submit`` (s); an edge is [parent, child] or [parent, child, bytes]."""
     made, submit = [], []
     for k, each in enumerate(tasks):
         place = f"tasks[{k}]"
         if not isinstance(each, Mapping):
-            raise InputError(f"a table expected, found {each!r}", place=place)
+            raise InputError(f"must be a table, got {each!r}", place=place)
         fields: dict[str, Any] = dict(each)
         for key in fields:
             if key not in (*_TASK, "submit"):
@@ -151,20 +151,20 @@ def _listed(
                 fields[key] = parse_quantity(fields[key], unit, place=f"{place}.{key}")
         if "run_on" in fields:
             if not isinstance(fields["run_on"], Mapping):
-                raise InputError(f"a table expected, found {fields['run_on']!r}", place=f"{place}.run_on")
+                raise InputError(f"must be a table, got {fields['run_on']!r}", place=f"{place}.run_on")
             fields["run_on"] = {
                 str(on): parse_quantity(value, "s", place=f"{place}.run_on.{on}")
                 for on, value in fields["run_on"].items()
             }
         if isinstance(fields.get("id", k), bool) or not isinstance(fields.setdefault("id", k), int | str):
-            raise InputError(f"text or a whole number expected, found {fields['id']!r}", place=f"{place}.id")
+            raise InputError(f"must be text or a whole number, got {fields['id']!r}", place=f"{place}.id")
         submit.append(fields.pop("submit", 0.0))
         try:
             made.append(Task(**fields))
         except (TypeError, ValueError) as error:
             raise InputError(str(error), place=place) from None
     if not made:
-        raise InputError("tasks expected, found none", place="tasks")
+        raise InputError("must not be empty", place="tasks")
     files = [
         DataObject(name, parse_quantity(size, "B", place=f"data.{name}")) for name, size in dict(data or {}).items()
     ]
@@ -175,41 +175,41 @@ def _listed(
 
 def _edge(edge: Plain, k: int) -> GivenEdge:
     if not isinstance(edge, Sequence) or isinstance(edge, str) or len(edge) not in (2, 3):
-        raise InputError(f"[parent, child] or [parent, child, bytes] expected, found {edge!r}", place=f"edges[{k}]")
+        raise InputError(f"must be [parent, child] or [parent, child, bytes], got {edge!r}", place=f"edges[{k}]")
     given: Sequence[Any] = edge
     parent, child, *sizes = given
     return (parent, child, parse_quantity(sizes[0], "B", place=f"edges[{k}]")) if sizes else (parent, child)
 
 
 TASK_KINDS: dict[str, TaskKind] = {
-    "random": TaskKind(description="tasks that wait for none", make=random_tasks, count="tasks", streams=True),
+    "random": TaskKind(description="independent tasks", make=random_tasks, count="tasks", streams=True),
     "database": TaskKind(
-        description="queries that read one large object, and tasks that gather their results",
+        description="queries on one large object, and tasks that gather their results",
         make=database,
         count="tasks",
         streams=True,
     ),
     "layered": TaskKind(
-        description="a random graph in layers, with run times and with data on its edges",
+        description="a random layered graph, with run times and data on its edges",
         make=layered_with_costs,
         count="n",
         streams=True,
     ),
     "daggen": TaskKind(
-        description="a random graph in layers with the amounts of DAGGEN: operations, for machines with speeds",
+        description="a random layered graph with DAGGEN's operations and data, for machines with speeds",
         make=layered,
         count="n",
     ),
     "dressed": TaskKind(
-        description="the graph of a file or of a ready work, with run times and with data on its edges",
+        description="the graph of a file or a bundled work, with random run times and data on its edges",
         make=_dressed,
         streams=True,
     ),
     "tasks": TaskKind(description="tasks listed one by one, with edges and data", make=_listed, in_text=False),
     "mixture": TaskKind(
-        description="several works as one, whole or in shares of a number of tasks",
+        description="several works merged, whole or in shares of a number of tasks",
         make=_mixture,
         in_text=False,
     ),
 }
-"""The kinds of work by name; one's own can be added."""
+"""The generators of work by name; custom ones can be added."""

@@ -1,4 +1,4 @@
-"""Sets of many tasks as columns: independent ones, and the queries of a database whose results are gathered."""
+"""Large task sets as columns: independent tasks, and database queries whose results are gathered."""
 
 from __future__ import annotations
 
@@ -29,29 +29,29 @@ def random_tasks(
     priority: Count = 0,
     rng: np.random.Generator | Streams,
 ) -> TaskSet:
-    """Draw tasks that wait for none.
+    """Generate independent tasks.
 
     Parameters
     ----------
     tasks
-        how many
+        number of tasks
     run
-        s on the reference processor
+        run time on the reference processor, s
     objects, results
-        how many data objects a task reads, and writes: none is of two tasks. A number, or from one to another
+        number of data objects that a task reads, and writes, or an interval of it; tasks share none
     size
-        bytes of each data object
+        size of each data object, bytes
     cores, priority
-        of each task: a whole number, or from one to another
+        of each task: a whole number or an interval
     memory
-        bytes that a task needs beside its data
+        memory of a task in addition to its data, bytes
     rng
-        where randomness comes from
+        the random streams
 
     Raises
     ------
     InputError
-        a parameter is not possible
+        a parameter is invalid
 
     >>> work = random_tasks(1000, objects=(1, 5), rng=np.random.default_rng(1))
     >>> work, min(work.run) >= 10, max(work.run) <= 500
@@ -65,7 +65,7 @@ def random_tasks(
         if given != plain:
             columns[name] = counts(name, given, n, other).tolist()
     if columns.get("cores") and min(columns["cores"]) < 1:
-        raise InputError("a whole number >= 1 expected, found 0", place="cores")
+        raise InputError("must be a whole number >= 1, got 0", place="cores")
     if memory != 0:
         columns["memory"] = amounts("memory", memory, n, other, unit="B").tolist()
     first = np.concatenate([[0], np.cumsum(np.stack([read, written], axis=1).ravel())]).tolist()
@@ -87,34 +87,33 @@ def database(
     queries: int = 1,
     rng: np.random.Generator | Streams,
 ) -> TaskSet:
-    """Draw queries that all read one large object, and the tasks that gather their results into one.
+    """Generate queries that all read one large object, and tasks that gather their results into one.
 
     Each query writes a small result. Results are gathered in a tree: a gathering task reads ``fan_in`` results, of
-    queries or of other gathering tasks, and writes one as small; the last one reads fewer where they do not come out
-    even. So of n tasks the (n - 1) / ``fan_in`` last ones, rounded up, gather, no task reads more than ``fan_in``
-    objects, and a path from a query to the last task has about log(n) by log(``fan_in``) steps: the tree is that of a
-    heap, in reverse order.
+    queries or of other gathering tasks, and writes one of the same size; the last task may read fewer. Of n tasks the
+    last (n - 1) / ``fan_in``, rounded up, gather, and a path from a query to the last task has about log(n) /
+    log(``fan_in``) steps: the tree is that of a heap, in reverse order.
 
     Parameters
     ----------
     tasks
-        how many, queries and gathering tasks
+        number of queries and gathering tasks
     run, merge
-        s that a query, and a gathering task, runs on the reference processor
+        run time of a query, and of a gathering task, on the reference processor, s
     table, result
-        bytes of the object that all queries read, and of each result
+        size of the object that all queries read, and of each result, bytes
     fan_in
-        results that a gathering task reads
+        number of results that a gathering task reads
     queries
-        kinds of queries: families ``query``, or ``query0``, ``query1`` ... drawn; those that gather are of the family
-        ``gather``
+        number of kinds of queries: families ``query``, or ``query0``, ``query1`` ... drawn uniformly; gathering tasks
+        have the family ``gather``
     rng
-        where randomness comes from
+        the random streams
 
     Raises
     ------
     InputError
-        a parameter is not possible
+        a parameter is invalid
 
     >>> work = database(7, fan_in=3, rng=np.random.default_rng(1))
     >>> work.inputs[:3], work.inputs[5:]
@@ -148,7 +147,7 @@ def database(
 
 
 def changed(tasks: TaskSet, **columns: Any) -> TaskSet:
-    """Return a set of tasks with these columns replaced.
+    """Return a task set with some columns replaced.
 
     >>> changed(TaskSet([1.0, 2.0]), submit=[0.0, 5.0]).submit
     [0.0, 5.0]
@@ -158,6 +157,6 @@ def changed(tasks: TaskSet, **columns: Any) -> TaskSet:
         name: getattr(tasks, name)
         for name in (*names, "run_on", "cores", "memory", "priority", "reconfiguration", "name", "report")
     }
-    if kept["parents"] is None:  # none, whatever the data say
+    if kept["parents"] is None:  # no parents, so that none are derived from the data
         kept = {**kept, "parents": [_NONE] * len(tasks)}
     return TaskSet(columns.pop("run", tasks.run), **{**kept, **columns})

@@ -1,4 +1,4 @@
-"""The ready machines: their figures, and that they come back from TOML and from HetSim's XML."""
+"""The bundled machines: their figures, and round trips through TOML and HetSim's XML."""
 
 from itertools import permutations
 

@@ -1,4 +1,4 @@
-"""Workloads by name and by file: every ready one loads, every format is seen from the ending or the content."""
+"""Workloads by name and by file: all bundled ones load, all formats are detected from ending or content."""
 
 import gzip
 from pathlib import Path
@@ -115,9 +115,9 @@ def test_what_is_not_there(given, sentence):
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (b"", "expected, found an empty file"),
-        (b"# Read me\n\ntext\n", "expected, found '# Read me'"),
-        (b"\x7fELF\0", "text expected, found binary data"),
+        (b"", "in one of the formats swf, gwf, sacct, pbs, toml, csv, got an empty file"),
+        (b"# Read me\n\ntext\n", "got '# Read me'"),
+        (b"\x7fELF\0", "must be text, got binary data"),
         (b"\x1f\x8b\x08garbage", "cannot be read"),
     ],
     ids=["empty", "markdown", "binary", "false gzip"],
@@ -132,7 +132,7 @@ def test_content_of_no_format(content, sentence, tmp_path):
 def test_options_go_to_the_reader(tmp_path):
     (tmp_path / "log.swf").write_text(SWF + "1 2 3\n" + SWF)
     assert len(load_workload(tmp_path / "log.swf", strict=False)) == 2
-    with pytest.raises(InputError, match=r"option of the reader expected: .*zone"):
+    with pytest.raises(InputError, match=r"unknown option of the reader: .*zone"):
         load_workload(tmp_path / "log.swf", zone="x")
     with pytest.raises(InputError, match="unknown format 'sfw'; did you mean 'swf'"):
         load_workload(tmp_path / "log.swf", format="sfw")
@@ -141,16 +141,16 @@ def test_options_go_to_the_reader(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({}, "generator: one of lublin, synthetic, schedtwin, listed expected, found 'None'"),
-        ({"generator": "tasks"}, "generator: one of lublin, synthetic, schedtwin, listed expected, found 'tasks'"),
-        ({"generator": "lublin", "sede": 1}, "sede: unknown key; there are generator, description"),
+        ({}, "missing key 'generator'"),
+        ({"generator": "tasks"}, "generator: 'tasks' generates tasks for a machine, not jobs"),
+        ({"generator": "lublin", "sede": 1}, "sede: unknown key 'sede'; did you mean 'seed'"),
         ({"generator": "lublin", "parameters": {"job": 1}}, "parameters.job: unknown key"),
-        ({"generator": "lublin", "parameters": {"jobs": 0}}, "parameters: jobs >= 1 expected, found 0"),
-        ({"generator": "lublin", "parameters": {"jobs": 5, "classes": ["x"]}}, "parameters: classes: one of batch"),
+        ({"generator": "lublin", "parameters": {"jobs": 0}}, "parameters: jobs: must be >= 1, got 0"),
+        ({"generator": "lublin", "parameters": {"jobs": 5, "classes": ["x"]}}, "classes: must be one of batch"),
         ({"generator": "lublin", "parameters": {}}, "parameters: "),
         ({"generator": "lublin", "parameters": {"jobs": 5}, "load": {"too": 1}}, "load.too: unknown key"),
         ({"generator": "lublin", "parameters": {"jobs": 5}, "load": {"to": -1}}, "load: to: must be a finite number"),
-        ({"generator": "lublin", "parameters": {"jobs": 50}, "estimates": {"maximum": 1}}, "estimates: a maximum of"),
+        ({"generator": "lublin", "parameters": {"jobs": 50}, "estimates": {"maximum": 1}}, "maximum: must be at least"),
         ({"generator": "synthetic", "parameters": {"jobs": 5, "gap": {"distribution": "x"}, "run": 1}}, "parameters: "),
         ({"generator": "listed", "parameters": {"jobs": {"submit": [1], "when": [1]}}}, "parameters.jobs.when: "),
     ],
@@ -158,7 +158,8 @@ def test_options_go_to_the_reader(tmp_path):
 def test_wrong_settings_get_one_sentence(settings, sentence):
     with pytest.raises(InputError) as caught:
         generate(settings, source="my.toml")
-    assert f"my.toml, {sentence}" in str(caught.value)
+    assert str(caught.value).startswith("my.toml")
+    assert sentence in str(caught.value)
 
 
 def test_settings_that_change_a_class():
@@ -170,5 +171,5 @@ def test_settings_that_change_a_class():
 
 def test_a_settings_file_that_is_no_toml(tmp_path):
     (tmp_path / "x.toml").write_text("generator = \n")
-    with pytest.raises(InputError, match=r"x\.toml: TOML expected"):
+    with pytest.raises(InputError, match=r"x\.toml: invalid TOML"):
         load_workload(tmp_path / "x.toml")

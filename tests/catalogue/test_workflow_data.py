@@ -1,4 +1,4 @@
-"""Every workflow of the data loads, or is refused with a reason, and runs under every policy for machines."""
+"""Every workflow of the data loads, or is rejected with a reason, and runs under every machine policy."""
 
 from __future__ import annotations
 

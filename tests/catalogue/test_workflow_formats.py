@@ -1,4 +1,4 @@
-"""Files of workflows: the format is seen from the content, and whatever comes is read or refused."""
+"""Workflow files: the format is detected from the content, and any file is read or rejected."""
 
 import io
 import json
@@ -33,7 +33,7 @@ def test_format_is_seen_from_content(tmp_path: Path) -> None:
 def test_what_is_no_workflow_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "some.json"
     path.write_text('{"a": 1}')
-    with pytest.raises(InputError, match=r"a workflow in one of the formats dax, .* expected, found '{\"a\": 1}'"):
+    with pytest.raises(InputError, match=r"must be a workflow in one of the formats dax, .*, got '{\"a\": 1}'"):
         load_workflow(path)
     with pytest.raises(InputError, match="no such file"):
         load_workflow(tmp_path / "none")
@@ -41,7 +41,7 @@ def test_what_is_no_workflow_is_refused(tmp_path: Path) -> None:
         load_workflow(tmp_path)
     with pytest.raises(InputError, match="unknown format 'xml'"):
         load_workflow(path, format="xml")
-    with pytest.raises(InputError, match=r"option of the reader expected: .*'repair'"):
+    with pytest.raises(InputError, match=r"unknown option of the reader: .*'repair'"):
         load_workflow(path, format="sst", repair=True)
 
 

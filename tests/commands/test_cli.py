@@ -195,9 +195,9 @@ FILES = {
 }
 WRONG = [
     (["prose.swf"], r"prose.swf, line 1: .*Standard Workload Format.*'It was a dark"),
-    (["prose.txt"], r"prose.txt: .*expected, found 'It was a dark"),
+    (["prose.txt"], r"prose.txt: must be a workload .*, got 'It was a dark"),
     (["empty.swf"], r"empty.swf: no jobs"),
-    (["empty.txt"], r"empty.txt: .*found an empty file"),
+    (["empty.txt"], r"empty.txt: .*got an empty file"),
     (["only-comments.swf"], r"only-comments.swf: no jobs"),
     (["bad-line.swf"], r"bad-line.swf, line 3: column 4 \(run\): must be a number, got 'ten'"),
     (["short-line.swf"], r"short-line.swf, line 2: must have 18 numbers, got 4"),
@@ -219,7 +219,7 @@ WRONG = [
     ),
     (["probe-4", "--at", "5"], r"--at needs --snapshot"),
     (["probe-4", "--at", "5", "--until", "4", "--snapshot", "s.json"], r"--at and --until exclude each other"),
-    ([""], r"the name of a workload or a file expected, found ''"),
+    ([""], r"must be the name of a workload or a path, got ''"),
     (["probe-4", "--order", "shortest"], r"unknown order 'shortest'"),
     (["probe-4", "--order", "sjf", "--backfill", "eager"], r"--backfill: unknown value 'eager'; known values: none"),
     (["probe-4", "--backfill", "conservative", "--backfill-order", "sjf"], r"needs --backfill easy, got conservative"),

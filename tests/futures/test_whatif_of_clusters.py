@@ -408,7 +408,7 @@ def test_a_snapshot_may_be_a_file(week: ClusterSnapshot, tmp_path) -> None:
         (["easy"], {"objective": "speed"}, "speed"),
         (["easy"], {"arrivals": [1, 2]}, "arrivals: must be a workload, jobs"),
         (["easy"], {"arrivals": lambda rng: 5}, "arrivals: the function must return a workload, got 5"),
-        (["easy"], {"arrivals": {"generator": "lublim"}}, "arrivals, generator: one of lublin"),
+        (["easy"], {"arrivals": {"generator": "lublim"}}, "generator: unknown generator 'lublim'"),
         (["easy"], {"arrivals": [Job(run=1)]}, "arrivals: must be submitted at or after 1 s, got 1 earlier"),
         (["easy"], {"arrivals": [Job(id=3, submit=5, run=1)]}, "arrivals: duplicate job 3"),
         ([Branch().submit(Job(id=3, run=1))], {}, "duplicate job 3"),

@@ -79,7 +79,7 @@ def test_the_seed_decides():
     assert (user_estimates(runs, seed=3) == user_estimates(runs, rng=np.random.default_rng(3))).all()
     assert (user_estimates(runs, seed=3) != user_estimates(runs, seed=4)).any()
     assert len(user_estimates([])) == 0
-    with pytest.raises(ValueError, match=r"at least the longest run \(7200 s\) expected, found 60"):
+    with pytest.raises(ValueError, match=r"must be at least the longest run \(7200 s\), got 60"):
         user_estimates([7200.0], 60)
 
 

@@ -1,4 +1,4 @@
-"""Random layered graphs: the shape that the parameters ask for, and amounts of the three complexities."""
+"""Random layered graphs: shapes by parameters, and work of the three complexities."""
 
 import numpy as np
 import pytest
@@ -94,14 +94,14 @@ def test_any_parameters_give_a_graph_that_daggen_could_have_written(tmp_path_fac
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"n": 0}, "n: a whole number >= 1 expected, found 0"),
-        ({"fat": 1.1}, "fat: a number from 0 to 1 expected, found 1.1"),
+        ({"n": 0}, "n: must be a whole number >= 1, got 0"),
+        ({"fat": 1.1}, "fat: must be a number from 0 to 1, got 1.1"),
         ({"density": -1}, "density"),
         ({"regular": float("nan")}, "regular"),
-        ({"jump": 0.5}, "jump: a whole number >= 0"),
-        ({"ccr": 4}, "ccr: 0, 1, 2 or 3 expected, found 4"),
-        ({"mindata": 5, "maxdata": 4}, "0 < mindata <= maxdata"),
-        ({"maxalpha": 2}, "0 <= minalpha <= maxalpha <= 1"),
+        ({"jump": 0.5}, "jump: must be a whole number >= 0"),
+        ({"ccr": 4}, "ccr: must be 0, 1, 2 or 3, got 4"),
+        ({"mindata": 5, "maxdata": 4}, "mindata: must be > 0 and <= maxdata, got 5 and 4"),
+        ({"maxalpha": 2}, "minalpha: must be >= 0 and <= maxalpha <= 1"),
     ],
 )
 def test_wrong_parameters_are_refused(wrong, said) -> None:

@@ -109,9 +109,9 @@ def test_limits_and_seeds():
     assert (log["submit"] == again["submit"]).all()
     assert (log["run"] == again["run"]).all()
     assert (lublin(100, seed=0)["run"] != lublin(100, seed=1)["run"]).any()
-    with pytest.raises(ValueError, match="rng or seed"):
+    with pytest.raises(ValueError, match="rng and seed exclude each other"):
         lublin(10, rng=np.random.default_rng(1), seed=0)
-    with pytest.raises(ValueError, match="jobs >= 1 expected, found 0"):
+    with pytest.raises(ValueError, match="jobs: must be >= 1, got 0"):
         lublin(0)
-    with pytest.raises(ValueError, match="serial: a share from 0 to 1 expected, found 2"):
+    with pytest.raises(ValueError, match="serial: must be a share from 0 to 1, got 2"):
         attrs.evolve(BATCH, serial=2)

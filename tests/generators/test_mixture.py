@@ -55,11 +55,11 @@ def test_ids_and_names_of_a_mixture() -> None:
     some = mix([one, database(2, rng=rng())], order="blocks", rng=rng())
     assert list(some.ids) == ["a", "b", 0, 1]
     assert some.names == ["one/a->b", "database/d0", "database/d1", "database/d2"]
-    with pytest.raises(InputError, match="reconfiguration: one time to load family 'f' expected, found 1 and 2 s"):
+    with pytest.raises(InputError, match="reconfiguration: must have one time to load family 'f', got 1 and 2 s"):
         mix([TaskSet([1.0], reconfiguration={"f": k}) for k in (1, 2)], rng=rng())
-    with pytest.raises(InputError, match="sets of tasks expected, found none"):
+    with pytest.raises(InputError, match="works: must be at least one task set, got none"):
         mix([], rng=rng())
-    with pytest.raises(InputError, match="order: 'shuffled' or 'blocks' expected, found 'x'"):
+    with pytest.raises(InputError, match="order: must be 'shuffled' or 'blocks', got 'x'"):
         mix([two], order="x", rng=rng())
 
 
@@ -74,14 +74,14 @@ def test_shares_add_up(tasks, shares) -> None:
     try:
         work = mixture(tasks, [(each, part) for each in shares], rng=rng())
     except InputError as error:
-        assert "at least one task for each of" in str(error)  # noqa: PT017 - whether it fails depends on the shares
+        assert "must be at least one task for each of" in str(error)  # noqa: PT017 - whether it fails depends on the shares
         return
     assert len(work) == sum(made) == tasks
     assert all(abs(n - each / sum(shares) * tasks) < 1 for n, each in zip(made, shares, strict=True))
 
 
 def test_wrong_shares() -> None:
-    with pytest.raises(InputError, match=r"parts\[0\].share: a share above zero expected, found 0"):
+    with pytest.raises(InputError, match=r"parts\[0\].share: must be a share > 0, got 0"):
         mixture(5, [(0, random_tasks)], rng=rng())
-    with pytest.raises(InputError, match="parts: parts expected, found none"):
+    with pytest.raises(InputError, match="parts: must not be empty"):
         mixture(5, [], rng=rng())

@@ -44,17 +44,17 @@ def test_run_times_are_shares_of_the_walltime():
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"run_share": 0}, "run_share: 0 < least <= most <= 1 expected, found 0"),
-        ({"run_share": (0.5, 2)}, "run_share: 0 < least <= most <= 1 expected"),
-        ({"processors": 19}, "classes: at most 19 nodes a job expected, found 20"),
-        ({"gap": -1}, "gap: seconds >= 0 expected"),
-        ({"classes": []}, "classes: at least one job expected, found none"),
+        ({"run_share": 0}, "run_share: must be 0 < least <= most <= 1, got 0"),
+        ({"run_share": (0.5, 2)}, "run_share: must be 0 < least <= most <= 1"),
+        ({"processors": 19}, "classes: must have at most 19 nodes per job, got 20"),
+        ({"gap": -1}, "gap: must be >= 0 s"),
+        ({"classes": []}, "classes: must have at least one job, got none"),
         (
             {"classes": [{"jobs": 1, "nodes": [4, 2], "walltime": 60}]},
-            "nodes: whole numbers 1 <= least <= most expected",
+            "nodes: must be whole numbers 1 <= least <= most",
         ),
-        ({"classes": [{"jobs": 1, "node": 2, "walltime": 60}]}, "classes: jobs, nodes and walltime of each expected"),
-        ({"classes": [{"jobs": -1, "nodes": 2, "walltime": 60}]}, "jobs: a whole number from 0 on expected"),
+        ({"classes": [{"jobs": 1, "node": 2, "walltime": 60}]}, "classes: each must have jobs, nodes and walltime"),
+        ({"classes": [{"jobs": -1, "nodes": 2, "walltime": 60}]}, "jobs: must be a whole number >= 0"),
     ],
 )
 def test_wrong_classes_get_one_sentence(options, sentence):
