@@ -123,7 +123,7 @@ ONE = ["--platforms", "mine.toml", "--workloads", "random:tasks=3", "--policies"
         (["machine", "mine.toml", "nowhere.dax"], "nowhere.dax"),
         (["machine", "mine.toml", ""], "must be a generator, the name of a machine workload or a path, got ''"),
         (["machine", "mine.toml", "layered:n=nan"], "n: must be a whole number >= 1, got 'nan'"),
-        (["machine", "mine.toml", "layered:n=5,fat=nan"], "fat: a number from 0 to 1 expected, found 'nan'"),
+        (["machine", "mine.toml", "layered:n=5,fat=nan"], "fat: must be a number from 0 to 1, got 'nan'"),
         (["explore", *ONE, "hrr", "--metrics", ","], "--metrics: must name at least one metric, got ','"),
         (["explore", "--platforms", "mine.toml,mine.toml", "--workloads", "x", "--policies", "hrr"], "platform once"),
         (["machine", "mine.toml", "random:tasks=3", "--policy", "hft"], "unknown policy 'hft'; did you mean 'heft'"),
