@@ -14,6 +14,7 @@ __all__ = [
     "Cells",
     "Fields",
     "Shown",
+    "counted",
     "html_notes",
     "html_page",
     "html_table",
@@ -61,6 +62,15 @@ def texts(values: Iterable[object]) -> list[str]:
     ['easy', '3', '0.1235']
     """
     return [f"{value:.4g}" if isinstance(value, float) else str(value) for value in values]
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number of things.
+
+    >>> counted(1, "job"), counted(1200, "job")
+    ('1 job', '1,200 jobs')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def shown_rows(count: int, most: int = 20, last: int = 5) -> tuple[list[int], int]:
@@ -157,10 +167,12 @@ class Fields(Shown):
     def __repr__(self) -> str:
         given = list(_given(self))
         for width in (_WHOLE, _NARROW, _NARROW // 2):
-            text = f"{type(self).__name__}({', '.join(f'{name}={short(value, width)}' for name, value in given)})"
-            if len(text) <= _WHOLE:
+            parts = [f"{name}={short(value, width)}" for name, value in given]
+            if sum(map(len, parts)) <= _WHOLE:
                 break
-        return text
+        while len(parts) > 1 and sum(map(len, parts)) > 2 * _WHOLE:
+            parts = [*parts[: len(parts) - 1 - (parts[-1] == "...")], "..."]
+        return f"{type(self).__name__}({', '.join(parts)})"
 
 
 def _given(value: Any) -> Iterator[tuple[str, Any]]:
@@ -186,6 +198,8 @@ def _same(one: Any, other: Any) -> bool:
 
 def short(value: Any, width: int = _WIDE) -> str:
     """Return a value's repr, or of a longer one its size or its beginning."""
+    if isinstance(value, type):
+        return value.__name__
     several = isinstance(value, Sized) and not isinstance(value, (str, bytes, Fields))
     if not several or len(value) <= width // 2:
         text = " ".join(repr(value).split())

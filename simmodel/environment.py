@@ -532,6 +532,9 @@ class Environment(simpy.Environment):
                 raise exc
         raise EmptySchedule
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} at {self.now:g} s, seed {self.seed}>"
+
 
 def _describe(event: Event | None) -> str:
     """Name the event that a process waits for, by its ``describe()`` if it has one."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import attrs
 import numpy as np
 
-from simmodel.display import Cells, Shown
+from simmodel.display import Cells, Shown, counted
 from simmodel.futures.branches import Branch
 from simmodel.metrics.statistics import Interval, mean_interval
 from simmodel.scheduling.objectives import MEASURES
@@ -81,7 +81,7 @@ class Sample(Shown):
         return [["measure", "value"], *rows, ["unstarted", str(self.unstarted)]]
 
     def __repr__(self) -> str:
-        return f"<Sample: {len(self.jobs)} jobs, {len(self.now)} start now, ended at {self.ended:g} s>"
+        return f"<Sample: {counted(len(self.jobs), 'job')}, {len(self.now)} start now, ended at {self.ended:g} s>"
 
 
 def _same(one: NDArray[np.generic], other: NDArray[np.generic]) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import attrs
 import numpy as np
 
+from simmodel.display import counted
 from simmodel.records.job_record import JobRecord
 from simmodel.work.table import Rows, Table
 
@@ -67,7 +68,8 @@ class BrokerRecord(JobRecord):
     def __repr__(self) -> str:
         moved = int((self.jobs["origin"] != self.jobs["destination"]).sum()) if "origin" in self.jobs else 0
         away = f", {moved} away from home" if (self.jobs["origin"] != "").any() else ""
-        return f"<{type(self).__name__} {self.name}: {len(self.jobs)} jobs on {len(self.clusters)} clusters{away}>"
+        jobs, clusters = counted(len(self.jobs), "job"), counted(len(self.clusters), "cluster")
+        return f"<{type(self).__name__} {self.name}: {jobs} on {clusters}{away}>"
 
 
 def renamed(record: JobRecord, cluster: str) -> dict[str, str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from simmodel.display import Cells, Shown
+from simmodel.display import Cells, Shown, counted
 from simmodel.errors import unknown
 from simmodel.records.steps import Steps
 from simmodel.work.table import Columns, Table, rows_of
@@ -268,7 +268,8 @@ class JobRecord(Shown):
         return [["", "value"], *rows, ["started", f"{self.started:g} s"], ["ended", f"{self.ended:g} s"]]
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.name}: {len(self.jobs)} jobs on {self.processors} processors>"
+        jobs, processors = counted(len(self.jobs), "job"), counted(self.processors, "processor")
+        return f"<{type(self).__name__} {self.name}: {jobs} on {processors}>"
 
 
 def _share(busy: NDArray[np.float64], capacity: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simmodel.display import Cells, Shown, texts
+from simmodel.display import Cells, Shown, counted, texts
 from simmodel.errors import InputError
 from simmodel.records.steps import Steps
 from simmodel.scheduling.observer import Observer
@@ -184,8 +184,7 @@ class NetworkRecorder(Observer, Shown):
         return [list(table.names), *(texts(row.values()) for row in table.rows())]
 
     def __repr__(self) -> str:
-        links, transfers = len(self._loads), len(self._transfers)
-        return f"<NetworkRecorder: {links} link{'' if links == 1 else 's'}, {transfers:,} transfers>"
+        return f"<NetworkRecorder: {counted(len(self._loads), 'link')}, {counted(len(self._transfers), 'transfer')}>"
 
 
 def _profile(spec: LinkSpec, start: float, end: float) -> Iterator[tuple[float, float]]:

@@ -144,7 +144,7 @@ class EventRecorder(Observer, Shown):
         return f"<EventRecorder: {len(self._rows):,} events>"
 
 
-class UsageMeter(Observer):
+class UsageMeter(Observer, Shown):
     """Integrate busy processors, running jobs and waiting jobs at events, without a table of jobs.
 
     Parameters
@@ -226,6 +226,12 @@ class UsageMeter(Observer):
     def mean_waiting(self) -> float:
         """Return the time average of waiting jobs."""
         return self._mean("_waiting_area")
+
+    def _cells(self) -> Cells:
+        return [["", "now"], *([name, str(getattr(self, name))] for name in ("busy", "running", "waiting"))]
+
+    def __repr__(self) -> str:
+        return f"<UsageMeter: {self.busy} busy processors, {self.running} running, {self.waiting} waiting>"
 
 
 class Bar(Protocol):
@@ -326,8 +332,12 @@ class Progress(Observer):
         self, total: int | None = None, name: str = "jobs", *, unit: str = "jobs", bar: Bar | None = None
     ) -> None:
         self._bar = _tqdm(total, f" {unit}", name) if bar is None else bar
+        self._name = name
         self._new = 0
         self._next = monotonic() + 0.1
+
+    def __repr__(self) -> str:
+        return f"<Progress of {self._name}>"
 
     def _over(self) -> None:
         self._new += 1

@@ -485,3 +485,6 @@ class JobRecorder(Observer):
             scenario=dict(scenario or {}),
             **{key: value for key, value in given.items() if value is not None},
         )
+
+    def __repr__(self) -> str:
+        return f"<JobRecorder of {self._expected + len(self._late):,} jobs>"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from simmodel.display import Cells, Shown, texts
+from simmodel.display import Cells, Shown, counted, texts
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -54,8 +54,8 @@ class Steps(Shown):
     def __repr__(self) -> str:
         if not len(self.times):
             return "<Steps: none>"
-        count = f"{len(self.times):,} step{'' if len(self.times) == 1 else 's'}"
-        return f"<Steps: {count} from {self.start:g} to {self.end:g}, mean {self.mean():.4g}, most {self.max():.4g}>"
+        steps = counted(len(self.times), "step")
+        return f"<Steps: {steps} from {self.start:g} to {self.end:g}, mean {self.mean():.4g}, most {self.max():.4g}>"
 
     @classmethod
     def from_changes(cls, times: ArrayLike, changes: ArrayLike, start: float, end: float) -> Steps:

@@ -50,3 +50,7 @@ class Consumables:
         for name, amount in need.items():
             self._holders[name] -= 1
             self.free[name] = self.free[name] + amount if self._holders[name] else self.capacity[name]
+
+    def __repr__(self) -> str:
+        parts = (f"{self.free[name]:g} of {amount:g} {name}" for name, amount in self.capacity.items())
+        return f"<Consumables: {', '.join(parts) or 'none'}>"

@@ -156,3 +156,6 @@ class Host(Fluid):
         for bundle in self._bundles.values():
             bundle.cap = self.speed
             self._rescale(bundle, bundle.scale)
+
+    def __repr__(self) -> str:
+        return f"<Host {self.name}: {self.cores} cores of {self.speed:g} flop/s>"

@@ -11,6 +11,7 @@ from heapq import heappop, heappush
 from math import inf
 from typing import TYPE_CHECKING, TypeVar
 
+from simmodel.display import counted
 from simmodel.environment import Environment
 from simmodel.errors import InputError, unknown
 from simmodel.platform.network import LinkSpec, NetworkSpec, RouteSpec, SharingModel, check_route
@@ -411,3 +412,7 @@ class Network(Fluid):
     def under_way(self) -> Iterator[Transfer]:
         """Iterate over the transfers in flight, in the order of their starts."""
         return iter(self._under_way)  # type: ignore[arg-type]
+
+    def __repr__(self) -> str:
+        transfers = counted(sum(1 for _ in self.under_way()), "transfer")
+        return f"<Network: {counted(len(self.links), 'link')}, {transfers} in flight>"

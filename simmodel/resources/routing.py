@@ -132,3 +132,6 @@ class Router:
             destination, name = reached[destination]
             names.append(name)
         return tuple(reversed(names))
+
+    def __repr__(self) -> str:
+        return f"<Router: {len(self._links):,} links, {len(self._table):,} routes>"

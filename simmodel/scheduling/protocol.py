@@ -245,3 +245,6 @@ class View:
         if self.estimator is None:
             raise LookupError(f"cannot estimate {work} on {place}: the system has no estimator")
         return self.estimator(self, work, place)
+
+    def __repr__(self) -> str:
+        return f"<View at {self.env.now:g} s: {len(self.waiting):,} waiting, {len(self.places):,} places>"

@@ -470,3 +470,6 @@ class Scheduler:
     def _alarm(self, at: float) -> None:
         self.alarms.pop(at, None)
         self.wake_anyway()
+
+    def __repr__(self) -> str:
+        return f"<Scheduler of {self.name} under {self.policy.name}>"

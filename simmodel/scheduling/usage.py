@@ -64,3 +64,6 @@ class Usage:
     def users(self) -> list[int | str | None]:
         """Return the users with any usage, in order of appearance."""
         return list(self.by_user)
+
+    def __repr__(self) -> str:
+        return f"<Usage of {len(self.by_user):,} users, half-life {self.half_life:g} s>"

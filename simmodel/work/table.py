@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from simmodel.display import html_table, shown_rows, text_table
+from simmodel.display import counted, html_table, shown_rows, text_table
 from simmodel.errors import optional_imports
 
 if TYPE_CHECKING:
@@ -141,13 +141,11 @@ class Table:
         lines = text_table(cells, left=0)
         if left_out:
             lines.insert(11, f"... {left_out:,} more rows ...")
-        return "\
-".join(lines)
+        return "\n".join(lines)
 
     def __repr__(self) -> str:
-        rows = f"{self._length:,} row{'' if self._length == 1 else 's'}"
         names = ", ".join(self._columns)
-        return f"<Table of {rows}: {names if len(names) <= 100 else f'{names[:97]}...'}>"
+        return f"<Table of {counted(self._length, 'row')}: {names if len(names) <= 100 else f'{names[:97]}...'}>"
 
 
 Columns = Mapping[str, Any] | Table

@@ -2,27 +2,14 @@
 
 import importlib
 import inspect
-import pkgutil
 from collections.abc import Callable, Iterator
 
 import pytest
 
-import simmodel
 from simmodel.view import plots
+from tests.helpers.public_classes import public_classes
 
-PACKAGES = ["simmodel", *(f"simmodel.{each.name}" for each in pkgutil.iter_modules(simmodel.__path__) if each.ispkg)]
 FACES = ("metrics", "metric_text", "numbers", "summary", "plot", "document", "schedule_csv", "from_stored")
-
-
-def public_classes() -> dict[str, type]:
-    found = {}
-    for package in PACKAGES:
-        module = importlib.import_module(package)
-        for name in getattr(module, "__all__", ()):
-            value = getattr(module, name)
-            if inspect.isclass(value) and value.__module__.startswith("simmodel."):
-                found[name] = value
-    return found
 
 
 def is_face(owner: str, name: str) -> bool:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["BROKER", "BrokerKind"]
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, repr=False)
 class BrokerKind(Kind):
     """The kind of brokers: the kind of work is that of the places, and each place has its own policy and options."""
 

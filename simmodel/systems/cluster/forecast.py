@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from simmodel.display import Shown
 from simmodel.environment import Environment
 from simmodel.errors import InputError
 from simmodel.policies.backfilling import Easy
@@ -40,7 +41,7 @@ INFINITY = float("inf")
 _ON_TIME = ("completed", "timeout")
 
 
-class Forecast(Observer):
+class Forecast(Observer, Shown):
     """Estimates of job starts on one cluster by simulation of its future.
 
     Parameters
@@ -272,6 +273,9 @@ class Forecast(Observer):
         """Discard the projection: the capacity of the place has changed."""
         if place is self._pool:
             self._stale = True
+
+    def __repr__(self) -> str:
+        return f"<Forecast of {self.cluster.name} at {self.cluster.env.now:g} s by {self.by} times>"
 
 
 def _kind(cluster: Cluster) -> str | None:

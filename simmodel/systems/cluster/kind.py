@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["CLUSTER", "ClusterKind"]
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, repr=False)
 class ClusterKind(Kind):
     """The kind of clusters; the platform may come from the log, and its number of processors may be replaced."""
 

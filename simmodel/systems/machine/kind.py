@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["MACHINE", "MachineKind"]
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, repr=False)
 class MachineKind(Kind):
     """The kind of machines; a HetSim configuration may define the distribution of the work and complete the spec."""
 

@@ -1,0 +1,213 @@
+"""The public classes of the package, and one value of each that users hold."""
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+import simmodel
+from simmodel.catalogue import FORMATS
+from simmodel.environment import Environment
+from simmodel.experiments import compare, compare_brokers, compare_portfolio, explore, replicate, replicate_portfolio
+from simmodel.formats import HetSimConfig, SSTScenario
+from simmodel.futures import Branch, what_if
+from simmodel.generators import JobClass, TaskKind, lublin
+from simmodel.generators.distributions import exponential
+from simmodel.generators.lublin_feitelson import BATCH
+from simmodel.metrics import Energy, Interval
+from simmodel.metrics._examples import two_kinds
+from simmodel.platform import (
+    ArchitectureSpec,
+    BrokerOptions,
+    BrokerSpec,
+    ClusterOptions,
+    ClusterSpec,
+    ConsumableSpec,
+    FailureModel,
+    LinkSpec,
+    MachineOptions,
+    MemoryPoolSpec,
+    NetworkSpec,
+    NodeSpec,
+    NoOptions,
+    OutageSpec,
+    PartitionSpec,
+    ProcessorSpec,
+    QueueSpec,
+    ReservationSpec,
+    RouteSpec,
+    SharingModel,
+    Slowdown,
+)
+from simmodel.policies import Portfolio
+from simmodel.records import BrokerRecord, EventRecorder, JobRecord, NetworkRecorder, Steps, UsageMeter
+from simmodel.resources import Grant, Lost, Network, Preempted
+from simmodel.runs import Missing, Scenario, simulate
+from simmodel.scheduling import Objective
+from simmodel.snapshots import PolicyState
+from simmodel.studies import broker_study, fat_curve, setup_study
+from simmodel.studies.metascheduling import Setup
+from simmodel.systems import Broker, Cluster, Forecast, Machine
+from simmodel.systems.kinds import kind_of_platform
+from simmodel.work import DataObject, Dependency, Job, RecordedMachine, Task, TaskSet, Workflow, Workload
+from simmodel.work.table import Table
+from simmodel.work.workload import Report
+
+PACKAGES = ["simmodel", *(f"simmodel.{each.name}" for each in pkgutil.iter_modules(simmodel.__path__) if each.ispkg)]
+
+
+@cache
+def public_classes() -> dict[str, type]:
+    """Return the classes of the package that its packages export, by name."""
+    found = {}
+    for package in PACKAGES:
+        module = importlib.import_module(package)
+        for name in getattr(module, "__all__", ()):
+            value = getattr(module, name)
+            if inspect.isclass(value) and value.__module__.startswith("simmodel."):
+                found[name] = value
+    return found
+
+
+JOBS = [Job(processors=3, run=10, user="ann"), Job(processors=4, run=100, user="<b>"), Job(processors=1, run=10)]
+
+
+@cache
+def public_values() -> dict[str, Any]:
+    """Return one value of each public class whose values users hold, by the name of the class."""
+    values = list(_values())
+    found = {name: [each for each in values if kind in type(each).__mro__] for name, kind in public_classes().items()}
+    return {name: next((v for v in each if type(v).__name__ == name), each[0]) for name, each in found.items() if each}
+
+
+def _values() -> Iterator[Any]:
+    yield from _specs()
+    yield from _work()
+    yield from _results()
+    yield from _states()
+    yield from _experiments()
+
+
+def _specs() -> Iterator[Any]:
+    node = NodeSpec(cores=4)
+    yield node
+    yield PartitionSpec(name="batch", processors=4)
+    yield QueueSpec(name="short", max_requested=60)
+    yield ConsumableSpec(name="licences", amount=2)
+    yield FailureModel(mean_time_between_failures=1e6)
+    yield OutageSpec(at=0, until=10, processors=1)
+    yield ReservationSpec(name="course", start=0, end=10, processors=1)
+    yield ClusterSpec(partitions=[PartitionSpec(name="batch", processors=4)])
+    yield MemoryPoolSpec(name="ram")
+    yield ArchitectureSpec(name="x86")
+    yield ProcessorSpec(name="cpu", count=2, type="CPUCore", architecture="x86", pool="ram")
+    yield two_kinds().spec
+    link = LinkSpec(name="wan", bandwidth=100.0)
+    yield link
+    yield RouteSpec(source="a", destination="b", links=["wan"])
+    yield NetworkSpec(links=[link])
+    yield SharingModel(name="slow", latency_factor=2.0)
+    yield Slowdown("a", 2.0)
+    yield BrokerSpec(places={"a": ClusterSpec(partitions=[PartitionSpec(processors=4)])})
+    yield from (NoOptions(), ClusterOptions(overrun="continue"), MachineOptions(), BrokerOptions())
+    yield HetSimConfig()
+    yield exponential(10.0)
+    yield JobClass(3, 4, 60.0)
+    yield BATCH
+    yield TaskKind(description="two tasks", make=TaskSet)
+    yield SSTScenario(machine=two_kinds().spec, work=(), report=Report())
+    yield kind_of_platform(two_kinds().spec)
+    yield FORMATS["swf"]
+
+
+def _work() -> Iterator[Any]:
+    yield JOBS[1]
+    yield Dependency(3)
+    yield Task(id="a", run=3)
+    yield DataObject("d", 1e6)
+    yield Workload({"submit": np.arange(30.0), "run": [10.0] * 30, "processors": [1] * 30}, name="<log>")
+    yield Workflow([Task(id="a", run=3), Task(id="b", run=4)])
+    yield TaskSet([3.0, 4.0], families=["x", None])
+    report = Report()
+    report.repaired["requested <time> missing"] += 2
+    yield report
+    yield RecordedMachine(name="node", cores=4, speed=1e9)
+    yield Table({"a & b": np.arange(100), "wait": np.linspace(0, 1, 100)})
+
+
+def _results() -> Iterator[Any]:
+    result = simulate(4, JOBS, "easy")
+    yield result
+    yield result.plot
+    machine = two_kinds()
+    yield machine
+    found = simulate("hetsim-slow", "random:tasks=10", "heft")
+    yield found
+    yield found.plot
+    brokered = simulate({"a": 4, "b": 4}, {"a": JOBS}, "sgs-t")
+    yield brokered
+    yield brokered.plot
+    jobs = {"submit": [0, 0], "start": [0, 10], "end": [10, 30], "processors": [4, 2]}
+    own = JobRecord(jobs=jobs, processors=4)
+    yield own
+    yield BrokerRecord(jobs={**jobs, "origin": ["", ""], "destination": ["a", "a"]}, clusters={"a": own})
+    yield simulate({"a": "hetsim-slow", "b": "hetsim-slow"}, [TaskSet([3.0]), TaskSet([5.0])], "round-robin")
+    yield result.busy()
+    yield Steps([], [], 0)
+    yield Energy(1.0, 2.0)
+    yield Interval(10.0, 2.0, 0.95, 5)
+
+
+def _states() -> Iterator[Any]:
+    env = Environment()
+    cluster = Cluster(env, 4, policy="easy")
+    for job in JOBS:
+        cluster.submit(job)
+    meter = UsageMeter(env)
+    events = EventRecorder(env, cluster.places)
+    env.observe(meter)
+    env.observe(events)
+    env.run(until=5)
+    yield meter
+    yield events
+    yield Forecast(cluster)
+    yield cluster.snapshot()
+    yield what_if(cluster.snapshot(), ["easy", "fcfs"])
+    outcome = what_if(cluster.snapshot(), ["easy"])["easy"]
+    yield outcome
+    yield outcome.samples[0]
+    yield Branch("easy").start(2)
+    yield PolicyState("fcfs", "fcfs")
+    broker = Environment()
+    yield Broker(broker, [Cluster(broker, 4, name="a")]).snapshot()
+    yield Machine(Environment(), two_kinds().spec).snapshot()
+    network = Network(Environment(), [LinkSpec(name="wan", bandwidth=100.0)])
+    yield NetworkRecorder(network)
+    yield Grant(4, (0, 1))
+    yield Lost("pool", 3.0)
+    yield Preempted("other", 3.0)
+    yield Scenario.of(4, JOBS, "easy")
+    yield Missing("the workload: pass workload=")
+    yield Objective({"wait_max": 1})
+
+
+def _experiments() -> Iterator[Any]:
+    yield compare(4, JOBS, ["easy", "fcfs"])
+    yield explore("hetsim-slow", "random:tasks=5", ["hrr", "heft"], seeds=2)
+    yield replicate(lambda seed: {"sum": float(seed % 7)}, 3)
+    yield compare_brokers({"a": 4, "b": 4}, {"a": JOBS}, ["siloed", "sgs-t"])
+    portfolio = Portfolio(["easy", "sjf+easy"], "slowdown_mean")
+    yield compare_portfolio(4, JOBS, portfolio)
+    yield replicate_portfolio(32, lambda seed: lublin(10, 32, seed=seed), portfolio, seeds=2)
+    yield fat_curve(fats=[0.2], ccrs=[1.0], seeds=2, shape={"n": 5})
+    yield setup_study(["hrr", "heft"], seeds=2)
+    yield broker_study(
+        lublin(60, 64, seed=1),
+        Setup(name="small", clusters=(64, 64), brokers=("random", "sgs-t"), paper={}),
+        2,
+        edges=5,
+    )
