@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+import simmodel
 from simmodel import Broker, Cluster, Environment, Job, Machine, TaskSet, load_platform
 from simmodel.scheduling import Estimate, Load, Place, View
 from simmodel.work import LiveData
-from tests.helpers.doc_pages import PAGES
+from tests.helpers.doc_pages import PAGES, Page
 from tests.helpers.package_imports import MODULES, ROWS
 from tests.helpers.paths import PACKAGE, ROOT
 
@@ -115,18 +116,48 @@ def test_the_drawing_shows_the_packages_in_their_order() -> None:
     assert [text for text in texts if text in packages] == [row for row in ROWS if row in packages]
 
 
+def exists(name: str) -> bool:
+    """Whether a dotted name is that of a module, or of an attribute of one."""
+    module, _, attribute = name.rpartition(".")
+    return name in MODULES or hasattr(import_module(module), attribute)
+
+
 TERMS = [row for section in re.findall(r"^## (.+)$", GLOSSARY.text, re.MULTILINE) for row in GLOSSARY.table(section)]
 
 
 @pytest.mark.parametrize("term", TERMS, ids=lambda row: row[0])
 def test_every_class_of_the_glossary_exists(term: list[str]) -> None:
-    name = term[2].strip("`")
-    module, _, attribute = name.rpartition(".")
-    if name not in MODULES:
-        assert getattr(import_module(module), attribute) is not None
+    assert exists(term[2].strip("`"))
 
 
 def test_the_glossary_has_one_entry_for_each_term() -> None:
     names = [row[0] for row in TERMS]
     assert len(names) > 80
     assert len(set(names)) == len(names)
+
+
+# ---------------------------------------------------------------------- changelog
+
+CHANGELOG = Page(ROOT / "CHANGELOG.md")
+
+
+@pytest.mark.parametrize("heading", ["Modules", "Classes and functions", "Parameters, attributes and behaviour"])
+def test_renamed_things_are_sorted_and_have_their_present_names(heading: str) -> None:
+    table = CHANGELOG.table(heading)
+    before = [row[0].replace("`", "").lower() for row in table]
+    assert before == sorted(before)
+    for _, now in table:
+        for name in re.findall(r"`(simmodel[\w.]*)[`(]", now):
+            assert exists(name), name
+
+
+def test_names_that_left_the_top_are_in_their_packages() -> None:
+    rows = CHANGELOG.table("Names that left `simmodel`")
+    moved = {name: names_in(package)[0] for package, names in rows for name in names_in(names)}
+    assert len(moved) > 70
+    assert [name for name, package in moved.items() if not exists(f"{package}.{name}")] == []
+    assert [name for name in moved if name in simmodel.__all__] == []
+
+
+def names_in(cell: str) -> list[str]:
+    return re.findall(r"`([\w.]+)`", cell)
