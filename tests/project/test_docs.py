@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
@@ -161,3 +162,9 @@ def test_names_that_left_the_top_are_in_their_packages() -> None:
 
 def names_in(cell: str) -> list[str]:
     return re.findall(r"`([\w.]+)`", cell)
+
+
+def test_the_source_distribution_has_the_pages_and_their_pictures() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    carried = settings["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
+    assert {"docs", "images", "README.md", "CHANGELOG.md", "CONTRIBUTING.md"} <= {*carried}
