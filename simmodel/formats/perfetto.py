@@ -89,9 +89,12 @@ def trace_events(result: JobRecord, *, limit: int = 500_000, points: int = 20_00
     jobs = result.jobs
     ids, first = np.unique(jobs["job"], return_index=True)
     for number, place in enumerate(result.places["place"].tolist(), start=1):
-        runs = result.runs.where(result.runs["place"] == place)
+        runs = result.held(place)
+        row = np.full(len(runs), -1, dtype=np.int64)
+        known = int((result.runs["place"] == place).sum())  # the claims follow
+        row[:known] = first[np.searchsorted(ids, runs["holder"][:known])]
         size = int(result.places["processors"][number - 1])
-        yield from _slices(result, runs, first[np.searchsorted(ids, runs["job"])], number, size, limit)
+        yield from _slices(result, runs, row, number, size, limit)
         yield from counter("busy processors", result.busy(place), number, points)
     yield {"ph": "M", "name": "process_name", "pid": 0, "args": {"name": "queue"}}
     yield from counter("jobs waiting", result.queue_length(), 0, points)
@@ -101,7 +104,7 @@ def trace_events(result: JobRecord, *, limit: int = 500_000, points: int = 20_00
 def _slices(
     result: JobRecord, runs: Table, row: NDArray[np.intp], pid: int, size: int, limit: int
 ) -> Iterator[dict[str, Any]]:
-    """Yield the executions of one place; ``row`` has their rows in the table of jobs."""
+    """Yield what held capacity of one place; ``row`` has the rows of its jobs in the table of jobs, -1 for claims."""
     place = str(result.places["place"][pid - 1])
     start, end = runs["start"], np.where(np.isnan(runs["end"]), result.ended, runs["end"])
     index, thread = _rows(runs, start, end, size)
@@ -115,7 +118,8 @@ def _slices(
     jobs = result.jobs
     extra = [name for name in ("user", "queue") if name in jobs]
     columns = [
-        runs["job"][index].tolist(),
+        runs["holder"][index].tolist(),
+        row[index].tolist(),
         np.rint(start[index] * _MICRO).astype(np.int64).tolist(),
         np.rint((end - start)[index] * _MICRO).astype(np.int64).tolist(),
         thread.tolist(),
@@ -124,16 +128,17 @@ def _slices(
         jobs["wait"][row[index]].tolist(),
         *(jobs[name][row[index]].tolist() for name in extra),
     ]
-    for job, ts, dur, tid, processors, status, wait, *rest in zip(*columns, strict=True):
+    for job, known, ts, dur, tid, processors, status, wait, *rest in zip(*columns, strict=True):
+        about = {} if known < 0 else {"wait_s": wait, **dict(zip(extra, rest, strict=True))}
         yield {
             "ph": "X",
-            "name": f"job {job}",
+            "name": str(job) if known < 0 else f"job {job}",
             "cat": status,
             "ts": ts,
             "dur": dur,
             "pid": pid,
             "tid": tid,
-            "args": {"processors": processors, "wait_s": wait, "status": status, **dict(zip(extra, rest, strict=True))},
+            "args": {"processors": processors, "status": status, **about},
         }
 
 

@@ -12,6 +12,7 @@ import attrs
 import numpy as np
 
 from simmodel.display import Fields
+from simmodel.records.job_record import cores_of
 from simmodel.records.steps import Steps
 from simmodel.work.table import Table
 
@@ -88,13 +89,38 @@ def _up(result: JobRecord, group: _Group) -> Steps:
         here = changes.where(changes["place"] == group.place)
         up = [group.count - len(np.intersect1d(down or (), group.nodes)) for down in here["down"].tolist()]
         times = np.append(result.started, here["time"])
-        return Steps.from_changes(times, np.diff(np.append([0.0, group.count], up)), result.started, result.ended)
+        steps = Steps.from_changes(times, np.diff(np.append([0.0, group.count], up)), result.started, result.ended)
+        held = _held_while_down(result, group.place)
+        held = held.where(np.isin(held["node"], group.nodes))
+        ones = np.ones(len(held))
+        return steps + Steps.from_changes(
+            np.append(held["start"], held["end"]), np.append(ones, -ones), result.started, result.ended
+        )
     return result.capacity(group.place).scaled(group.share / group.size)
 
 
+def _held_while_down(result: JobRecord, place: str) -> Table:
+    """The spans in which nodes that are down are still held, as in a drain: ``node, start, end``."""
+    spans = _busy_spans(_node_runs(result, place))
+    rows: list[tuple[int, float, float]] = []
+    if result.changes is not None:
+        here = result.changes.where(result.changes["place"] == place)
+        until = np.append(here["time"][1:], result.ended)
+        for down, begin, stop in zip(here["down"].tolist(), here["time"].tolist(), until.tolist(), strict=True):
+            inside = spans.where(np.isin(spans["node"], down or ()) & (spans["start"] < stop) & (spans["end"] > begin))
+            rows += [
+                (node, max(start, begin), min(end, stop))
+                for node, start, end in zip(*(inside[name].tolist() for name in ("node", "start", "end")), strict=True)
+            ]
+    columns = zip(*rows, strict=True) if rows else ((), (), ())
+    node, start, end = (np.array(column) for column in columns)
+    return Table({"node": node.astype(np.int64), "start": start.astype(float), "end": end.astype(float)})
+
+
 def _node_runs(result: JobRecord, place: str) -> Table:
-    """One row a node of an execution: ``node, start, end, processors``, those divided evenly over its nodes."""
-    runs = result.runs.where(result.runs["place"] == place)
+    """One row per node of an execution or a claim: ``node, start, end, processors``, the cores held of the node."""
+    runs = result.held(place)
+    runs = runs.with_columns(cores=_column(cores_of(runs)))
     known = np.array([nodes is not None and len(nodes) > 0 for nodes in runs["nodes"].tolist()], dtype=bool)
     runs = runs.where(known)
     held = [tuple(nodes) for nodes in runs["nodes"].tolist()]
@@ -105,7 +131,7 @@ def _node_runs(result: JobRecord, place: str) -> Table:
             "node": np.array([node for nodes in held for node in nodes], dtype=np.int64),
             "start": np.repeat(runs["start"], each),
             "end": np.repeat(end, each),
-            "processors": np.repeat(runs["processors"] / np.maximum(each, 1), each),
+            "processors": np.array([each for cores in runs["cores"].tolist() for each in cores], dtype=np.float64),
         }
     )
 
@@ -134,6 +160,12 @@ def _busy(result: JobRecord, group: _Group, model: Model) -> Steps:
             times, changes = np.append(spans["start"], spans["end"]), np.append(weight, -weight)
             return Steps.from_changes(times, changes, result.started, result.ended)
     return result.busy(group.place).scaled(group.share / group.size)
+
+
+def _column(values: list[tuple[float, ...]]) -> NDArray[np.object_]:
+    column = np.empty(len(values), dtype=object)
+    column[:] = values
+    return column
 
 
 def _check(model: str) -> None:
@@ -231,6 +263,8 @@ def node_energy(result: JobRecord, place: str | None = None, *, model: Model = "
         until = np.append(here["time"][1:], result.ended)
         for nodes, begin, stop in zip(here["down"].tolist(), here["time"].tolist(), until.tolist(), strict=True):
             down[list(nodes or ())] += stop - begin
+    held = _held_while_down(result, name)
+    down -= np.bincount(held["node"], weights=held["end"] - held["start"], minlength=count)
     joules = np.zeros(count)
     for group in groups:
         nodes = group.nodes

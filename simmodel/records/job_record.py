@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from simmodel.work.workload import Report
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["AGAIN", "ENDED_WELL", "FIRST_COLUMNS", "JobRecord"]
+__all__ = ["AGAIN", "ENDED_WELL", "FIRST_COLUMNS", "JobRecord", "cores_of"]
 
 ENDED_WELL = ("completed", "timeout")
 AGAIN = ("preempted", "requeued")  # final states of executions after which the job waits again
@@ -65,7 +65,11 @@ class JobRecord(Shown):
         name of the run in tables and plots
     runs
         one row per execution: ``job, attempt, start, end, place, processors, status, nodes``; default: derived from
-        ``jobs``
+        ``jobs``. If nodes are identified: also ``cores, gpus, memory`` (bytes) held of each of the ``nodes``, as
+        tuples, and ``allocated``, the cores in all (more than ``processors``, the request, on whole nodes)
+    claims
+        one row per claim of a process: ``claim, start, end, place, processors, status, nodes`` and so on, as ``runs``;
+        the status is released, lost (in a failure), preempted or held
     events
         each state change with the state of its place: ``time, event, job, place, free, waiting, running, detail``
     places
@@ -96,6 +100,7 @@ class JobRecord(Shown):
     changes: Table | None = None
     choices: Table | None = None
     nodes: Table | None = None
+    claims: Table | None = None
     report: Report = attrs.field(factory=Report)
     decisions: dict[str, float] = attrs.field(factory=dict)
     scenario: dict[str, Any] = attrs.field(factory=dict)
@@ -106,11 +111,13 @@ class JobRecord(Shown):
 
     @started.default
     def _started_default(self) -> float:
-        return _extreme(np.fmin, self.jobs["submit"], self.jobs["start"])
+        claimed = () if self.claims is None else (self.claims["start"],)
+        return _extreme(np.fmin, self.jobs["submit"], self.jobs["start"], *claimed)
 
     @ended.default
     def _ended_default(self) -> float:
-        return max(_extreme(np.fmax, self.jobs["end"], self.jobs["start"]), self.started)
+        claimed = () if self.claims is None else (self.claims["end"], self.claims["start"])
+        return max(_extreme(np.fmax, self.jobs["end"], self.jobs["start"], *claimed), self.started)
 
     @processors.default
     def _processors_default(self) -> int:
@@ -173,15 +180,42 @@ class JobRecord(Shown):
             known = dict.fromkeys([*self.places["place"].tolist(), *self.runs["place"].tolist()])
             if place not in known:
                 raise unknown("place", place, known)
-        runs = self._part(place)
-        start, end = runs["start"], np.where(np.isnan(runs["end"]), self.ended, runs["end"])
-        amount = runs["processors"]
-        return Steps.from_changes(
-            np.append(start, end), np.append(amount, -amount.astype(np.float64)), self.started, self.ended
-        )
+        return self._held_over_time(place, "processors")
+
+    def allocated(self, place: str | None = None) -> Steps:
+        """Return the number of allocated processors over time: more than busy ones where whole nodes are allocated."""
+        return self._held_over_time(place, "allocated")
+
+    def _held_over_time(self, place: str | None, what: str) -> Steps:
+        tables = [self._part(place)]
+        if self.claims is not None:
+            tables.append(self.claims if place is None else self.claims.where(self.claims["place"] == place))
+        times: list[NDArray[np.float64]] = []
+        changes: list[NDArray[np.float64]] = []
+        for held in tables:
+            amount = held[what if what in held else "processors"].astype(np.float64)
+            times += [held["start"], np.where(np.isnan(held["end"]), self.ended, held["end"])]
+            changes += [amount, -amount]
+        return Steps.from_changes(np.concatenate(times), np.concatenate(changes), self.started, self.ended)
+
+    def held(self, place: str | None = None) -> Table:
+        """Return everything that held capacity, at all places or at one: executions, then claims.
+
+        One row each: ``holder`` (the id of the job or the name of the claim), ``start, end, place, processors, status,
+        nodes`` and, if known, ``allocated, cores, gpus, memory`` as in ``runs``.
+        """
+        tables = [self.runs.renamed(job="holder")]
+        if self.claims is not None:
+            tables.append(self.claims.renamed(claim="holder"))
+        names = [name for name in _HELD if any(name in table for table in tables)]
+        held = Table({name: _stacked(tables, name) for name in names})
+        return held if place is None else held.where(held["place"] == place)
 
     def capacity(self, place: str | None = None) -> Steps:
-        """Return the number of processors in service over time, at all places or at one."""
+        """Return the number of processors in service over time, at all places or at one.
+
+        A part that is down but still held, as by jobs that may end during a drain, is in service until they have ended.
+        """
         if place is not None and place not in (known := self.places["place"].tolist()):
             raise unknown("place", place, known)
         total = Steps([self.started], [0.0], self.ended)
@@ -194,9 +228,31 @@ class JobRecord(Shown):
         if self.changes is None or not (here := self.changes["place"] == place).any():
             return Steps([self.started], [size], self.ended)
         times, sizes = self.changes["time"][here], self.changes["processors"][here]
-        return Steps.from_changes(
+        up = Steps.from_changes(
             np.append(self.started, times), np.diff(np.append([0.0, size], sizes)), self.started, self.ended
         )
+        return self._with_held(up, place, self.changes.where(here))
+
+    def _with_held(self, up: Steps, place: str, changes: Table) -> Steps:
+        """Return the capacity with what is held of parts that are down."""
+        held = self.held(place)
+        if "down" not in changes or not any(changes["down"].tolist()):
+            return up.combine(self.allocated(place), np.maximum)
+        times, amounts = [], []
+        until = np.append(changes["time"][1:], self.ended)
+        runs = [
+            (start, self.ended if end != end else end, dict(zip(nodes, cores, strict=True)))
+            for start, end, nodes, cores in zip(
+                held["start"].tolist(), held["end"].tolist(), held["nodes"].tolist(), cores_of(held), strict=True
+            )
+            if nodes
+        ]
+        for down, begin, stop in zip(changes["down"].tolist(), changes["time"].tolist(), until.tolist(), strict=True):
+            for start, end, cores in runs:
+                if down and start < stop and end > begin and (there := sum(cores.get(node, 0) for node in down)):
+                    times += [max(start, begin), min(end, stop)]
+                    amounts += [there, -there]
+        return up + Steps.from_changes(times, amounts, self.started, self.ended)
 
     def utilisation(self, place: str | None = None) -> Steps:
         """Return the busy share of the processors in service over time, at all places or at one."""
@@ -270,6 +326,36 @@ class JobRecord(Shown):
     def __repr__(self) -> str:
         jobs, processors = counted(len(self.jobs), "job"), counted(self.processors, "processor")
         return f"<{type(self).__name__} {self.name}: {jobs} on {processors}>"
+
+
+_HELD = (
+    *("holder", "start", "end", "place", "processors", "status", "nodes"),
+    *("allocated", "cores", "gpus", "memory"),
+)
+
+
+def _stacked(tables: Sequence[Table], name: str) -> NDArray[Any]:
+    """Return one column of several tables; where a table lacks it: its processors if allocated, else ``None``."""
+    columns = []
+    for table in tables:
+        if name in table:
+            columns.append(table[name])
+        elif name == "allocated":
+            columns.append(table["processors"])
+        else:
+            columns.append(np.full(len(table), None, dtype=object))
+    if name == "holder" and len({column.dtype.kind for column in columns}) > 1:
+        columns = [column.astype(object) for column in columns]
+    return np.concatenate(columns)
+
+
+def cores_of(held: Table) -> list[tuple[float, ...]]:
+    """Return the cores that each row holds of each of its nodes; divided evenly if they are not recorded."""
+    cores = held["cores"].tolist() if "cores" in held else [None] * len(held)
+    return [
+        known if known is not None else (processors / len(nodes),) * len(nodes) if nodes else ()
+        for known, nodes, processors in zip(cores, held["nodes"].tolist(), held["processors"].tolist(), strict=True)
+    ]
 
 
 def _share(busy: NDArray[np.float64], capacity: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -18,6 +18,7 @@ from simmodel.work.table import Table
 if TYPE_CHECKING:
     import simpy
 
+    from simmodel.resources.claims import Claim
     from simmodel.resources.taskplace import TaskPlace
     from simmodel.scheduling.protocol import Place
     from simmodel.work.job import LiveJob, Run
@@ -119,6 +120,14 @@ class EventRecorder(Observer, Shown):
         """Record ``resumed``."""
         self._running.add(run.job.index)
         self._add("resumed", run.job, run.place)
+
+    def claim_granted(self, claim: Claim) -> None:
+        """Record ``claimed`` with the processors."""
+        self._add("claimed", claim.job, claim.place, str(claim.job.processors))
+
+    def claim_ended(self, claim: Claim, status: str) -> None:
+        """Record the end of a claim: ``released``, ``lost`` or ``preempted``."""
+        self._add(status, claim.job, claim.place, str(claim.job.processors))
 
     def place_changed(self, place: Place, cause: str) -> None:
         """Record ``changed`` with the cause."""

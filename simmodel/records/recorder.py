@@ -12,7 +12,7 @@ from simmodel.errors import Plain
 from simmodel.records.job_columns import Column, job_columns, joined
 from simmodel.records.job_record import JobRecord
 from simmodel.records.place_tables import Change, change_table, node_table, place_table
-from simmodel.records.stretches import Stretch, run_table
+from simmodel.records.stretches import Stretch, allocation_columns, run_table
 from simmodel.scheduling.observer import Observer
 from simmodel.work.table import Table
 from simmodel.work.workload import Report
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import simpy
     from numpy.typing import NDArray
 
+    from simmodel.resources.allocation import Allocation
+    from simmodel.resources.claims import Claim
     from simmodel.scheduling.policy_base import Policy
     from simmodel.scheduling.protocol import Place
     from simmodel.work.job import LiveJob, Run
@@ -134,6 +136,8 @@ class JobRecorder(Observer):
         # For jobs that ran before the snapshot: seconds that count, and processors.
         self._carried: dict[int, tuple[float, int]] = {}
         self._changes: list[Change] = []
+        self._claims: list[tuple[Claim, float, str]] = []  # ended: end and status
+        self._claims_held: dict[Claim, None] = {}
         self._bind()
         if late or (late is None and not expected):
             self.hear_submissions()
@@ -260,6 +264,17 @@ class JobRecorder(Observer):
         self._suspended.discard(index)
         self._resumed[index] = self._env.now
 
+    def claim_granted(self, claim: Claim) -> None:
+        """Record a claim of one of the places."""
+        if any(claim.place is place for place in self._places):
+            self._claims_held[claim] = None
+
+    def claim_ended(self, claim: Claim, status: str) -> None:
+        """Record the end of a claim."""
+        if claim in self._claims_held:
+            del self._claims_held[claim]
+            self._claims.append((claim, self._env.now, status))
+
     def place_changed(self, place: Place, cause: str) -> None:
         """Record the capacity of a place from now on: ``place.up`` if it exists, else ``place.capacity``."""
         up = getattr(place, "up", None)
@@ -311,6 +326,7 @@ class JobRecorder(Observer):
                 status,
                 None if nodes is None else tuple(nodes),
                 counts,
+                None if nodes is None else run.grant.allocation,
             )
         )
 
@@ -390,7 +406,8 @@ class JobRecorder(Observer):
         yield from self._stretches
         for index, run in self._on_nodes.items():
             if index not in self._suspended:
-                yield self._last_stretch(index, run.place.name, int(run.job.processors), tuple(run.grant.nodes))
+                nodes, allocation = tuple(run.grant.nodes), run.grant.allocation
+                yield self._last_stretch(index, run.place.name, int(run.job.processors), nodes, allocation)
         on_nodes = {stretch.row for stretch in self._stretches if stretch.nodes is not None}
         last = {stretch.row: stretch for stretch in self._stretches}
         for index, stretch in last.items():
@@ -408,10 +425,19 @@ class JobRecorder(Observer):
                 place = self._elsewhere.get(index, self._main)
                 yield self._last_stretch(index, place.name, processors, None)
 
-    def _last_stretch(self, index: int, place: str, processors: int, nodes: tuple[int, ...] | None) -> Stretch:
+    def _last_stretch(
+        self,
+        index: int,
+        place: str,
+        processors: int,
+        nodes: tuple[int, ...] | None,
+        allocation: Allocation | None = None,
+    ) -> Stretch:
         start, end = self._resumed.get(index, self._start[index]), self._end[index]
         status = STATUSES[self._code[index] or RUNNING]
-        return Stretch(index, self._attempt.get(index, 1), start, end, place, processors, status, nodes, True)
+        return Stretch(
+            index, self._attempt.get(index, 1), start, end, place, processors, status, nodes, True, allocation
+        )
 
     def runs(self, jobs: Table) -> Table | None:
         """Return the table of executions, or ``None`` if it follows from the table of jobs."""
@@ -422,6 +448,27 @@ class JobRecorder(Observer):
         for index, where in self._elsewhere.items():
             place[index] = where.name
         return run_table(jobs, list(self._runs()), place)
+
+    def claims(self) -> Table | None:
+        """Return the table of claims by their grants, or ``None`` if there were none."""
+        rows = [*self._claims, *((claim, NAN, "held") for claim in self._claims_held)]
+        if not rows:
+            return None
+        rows.sort(key=lambda row: (row[0].since, row[0].job.id))
+        processors = np.array([claim.job.processors for claim, _, _ in rows], dtype=np.int64)
+        grants = [claim.grant for claim, _, _ in rows if claim.grant is not None]
+        held = [(grant.nodes, None if grant.nodes is None else grant.allocation) for grant in grants]
+        return Table(
+            {
+                "claim": [claim.job.id for claim, _, _ in rows],
+                "start": np.array([claim.since for claim, _, _ in rows], dtype=np.float64),
+                "end": np.array([end for _, end, _ in rows], dtype=np.float64),
+                "place": [claim.pool.name for claim, _, _ in rows],
+                "processors": processors,
+                "status": [status for _, _, status in rows],
+                **allocation_columns(held, processors),
+            }
+        )
 
     def changes(self) -> Table | None:
         """Return the changes of places: ``time, place, cause, processors, down`` (nodes); ``None``: no change."""
@@ -469,6 +516,8 @@ class JobRecorder(Observer):
             # A reservation is a separate place, but its processors belong to a partition.
             inside = [place.name for place in self._places if getattr(place, "part_of", None) is not None]
             processors = int(places["processors"][~np.isin(places["place"], inside)].sum())
+        if ended is None and self._claims_held:
+            ended = float(self._env.now)
         if ended is None and np.isin(jobs["status"], ("waiting", "running", "suspended", "unsubmitted")).any():
             ended = float(self._env.now)
         given: dict[str, Any] = {"processors": processors, "places": places, "started": started, "ended": ended}
@@ -478,6 +527,7 @@ class JobRecorder(Observer):
             runs=self.runs(jobs),
             events=events,
             changes=self.changes(),
+            claims=self.claims(),
             choices=None if chooser is None else chooser.scores,
             nodes=node_table(self._places),
             report=report or Report(),

@@ -12,7 +12,9 @@ from simmodel.work.table import Table
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Stretch", "run_table"]
+    from simmodel.resources.allocation import Allocation
+
+__all__ = ["Stretch", "allocation_columns", "run_table"]
 
 
 class Stretch(NamedTuple):
@@ -27,6 +29,7 @@ class Stretch(NamedTuple):
     status: str
     nodes: tuple[int, ...] | None
     counts: bool  # whether its work was kept
+    allocation: Allocation | None = None  # of identified nodes
 
 
 def run_table(jobs: Table, stretches: Sequence[Stretch], place: NDArray[np.generic]) -> Table:
@@ -53,9 +56,6 @@ def run_table(jobs: Table, stretches: Sequence[Stretch], place: NDArray[np.gener
     rest[[stretch.row for stretch in stretches]] = False
     rows = np.flatnonzero(rest)
     which = np.array([stretch.row for stretch in stretches] + rows.tolist(), dtype=np.int64)
-    nodes = np.full(len(which), None, dtype=object)
-    for row, stretch in enumerate(stretches):
-        nodes[row] = stretch.nodes
     start = np.append([stretch.start for stretch in stretches], jobs["start"][rows])
     texts = {"place": place, "status": jobs["status"].astype(object)}
     columns = {"job": jobs["job"][which], "attempt": np.ones(len(which), dtype=np.int32), "start": start}
@@ -66,7 +66,31 @@ def run_table(jobs: Table, stretches: Sequence[Stretch], place: NDArray[np.gener
         values = np.array([getattr(stretch, name) for stretch in stretches], dtype=object)
         columns[name] = np.append(values, column[rows]).astype(str)
     columns["processors"] = columns["processors"].astype(np.int64)
-    columns["nodes"] = nodes
-    order = ("job", "attempt", "start", "end", "place", "processors", "status", "nodes")
-    table = Table({name: columns[name] for name in order})
+    order = ("job", "attempt", "start", "end", "place", "processors", "status")
+    given = [(stretch.nodes, stretch.allocation) for stretch in stretches]
+    held = allocation_columns([*given, *[(None, None)] * len(rows)], columns["processors"])
+    table = Table({**{name: columns[name] for name in order}, **held})
     return table.where(np.lexsort((which, start)))
+
+
+def allocation_columns(
+    held: Sequence[tuple[tuple[int, ...] | None, Allocation | None]], processors: NDArray[np.int64]
+) -> dict[str, NDArray[np.generic]]:
+    """Return the columns of what executions hold: ``nodes`` and, if nodes are identified, what they hold of each.
+
+    ``cores``, ``gpus`` and ``memory`` (bytes) are tuples with one number per node; ``allocated`` are the cores in all,
+    more than ``processors`` if whole nodes were allocated.
+    """
+    nodes = np.full(len(held), None, dtype=object)
+    nodes[:] = [each for each, _ in held]
+    if all(allocation is None for _, allocation in held):
+        return {"nodes": nodes}
+    columns: dict[str, NDArray[np.generic]] = {"nodes": nodes, "allocated": processors.copy()}
+    for name in ("cores", "gpus", "memory"):
+        columns[name] = np.full(len(held), None, dtype=object)
+    for row, (_, allocation) in enumerate(held):
+        if allocation is not None:
+            columns["allocated"][row] = allocation.processors
+            for name, amounts in zip(("cores", "gpus", "memory"), allocation.amounts, strict=True):
+                columns[name][row] = tuple(amounts.astype(np.int64).tolist())
+    return columns

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Self
 
 import attrs
@@ -80,7 +80,7 @@ class Claim(Event):
         return self.job
 
     @property
-    def place(self) -> Claims:
+    def place(self) -> Any:
         """The pool."""
         return self.pool
 
@@ -102,6 +102,7 @@ class Claim(Event):
         if self not in self.pool.claims_held:
             return
         self.pool._withdraw(self)
+        self.pool.tell("claim_ended", self, "lost")
         if self.process is not None and self.process.is_alive:
             self.process.interrupt(Lost(self.pool, self.since or 0.0))
 
@@ -122,6 +123,7 @@ class Claims:
         name: str
         free: int
         running: RunningIndex
+        tell: Callable[..., object]
 
         def why_not(self, job: LiveJob) -> str | None: ...  # noqa: D102
         def fits(self, job: LiveJob) -> bool: ...  # noqa: D102
@@ -209,6 +211,7 @@ class Claims:
             claim.grant = self.take(claim.job)
             self.running.add(claim, claim.job.processors)
             self.claims_held.append(claim)
+            self.tell("claim_granted", claim)
             claim.succeed(claim.grant)
 
     def _make_room(self, claim: Claim) -> bool:
@@ -226,6 +229,7 @@ class Claims:
                 self.claims_held.append(victim)
             return False
         for victim in taken:
+            self.tell("claim_ended", victim, "preempted")
             if victim.process is not None and victim.process.is_alive:
                 victim.process.interrupt(Preempted(claim, victim.since or 0.0))
         return True
@@ -239,6 +243,7 @@ class Claims:
     def _release(self, claim: Claim) -> None:
         if claim in self.claims_held:
             self._withdraw(claim)
+            self.tell("claim_ended", claim, "released")
             self.came_free()
         elif claim in self.claims_waiting:
             self.claims_waiting.remove(claim)

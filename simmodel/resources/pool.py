@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from simmodel.resources.claims import Claims, Grant
@@ -61,12 +61,19 @@ class Pool(Claims, Windows):
         self.part_of: Pool | None = None  # of the pool of a reservation: the pool that it belongs to
         self.consumables = consumables or Consumables({})
         self.changed: list[Any] = []  # called when capacity comes free or goes: the schedulers that use the pool
+        self.tell: Callable[..., object] = (
+            self._tell_observers
+        )  # a cluster puts its own in place: its recorder hears too
         self.claims_waiting = []
         self.claims_held = []
         env.register_waits(self)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}: {self.free} of {self.capacity} processors free>"
+
+    def _tell_observers(self, hook: str, *what: object) -> None:
+        for call in self.env.hooks(hook):
+            call(*what)
 
     # ------------------------------------------------------------------ defined by each kind of pool
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LISTS", "json_text", "plain", "pyarrow", "write_csv", "write_parquet", "write_sqlite", "write_text"]
 
-LISTS = ("nodes", "down")  # columns of tuples; stored as JSON text
+LISTS = ("nodes", "down", "cores", "gpus", "memory")  # columns of tuples; stored as JSON text
 Tables: TypeAlias = Mapping[str, Table]
 Meta: TypeAlias = Mapping[str, Any]
 _SQLITE_TYPES = {"f": "REAL", "i": "INTEGER", "u": "INTEGER", "b": "INTEGER"}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from simmodel.environment import hook, is_hook
 
 if TYPE_CHECKING:
+    from simmodel.resources.claims import Claim
     from simmodel.resources.flow import Flow
     from simmodel.resources.host import Execution
     from simmodel.resources.links import Link
@@ -117,6 +118,14 @@ class Observer:
     @hook
     def job_cancelled(self, job: LiveJob, /) -> None:
         """A job was withdrawn while it waited."""
+
+    @hook
+    def claim_granted(self, claim: Claim, /) -> None:
+        """A process got the capacity that it claimed."""
+
+    @hook
+    def claim_ended(self, claim: Claim, status: str, /) -> None:
+        """A claim gave its capacity back: ``released``, ``lost`` in a failure, or ``preempted`` by another claim."""
 
     @hook
     def place_changed(self, place: Place, cause: str, /) -> None:

@@ -109,6 +109,8 @@ class JobSystem(System[LiveJob]):
         self._planned: dict[LiveJob, list[Occurrence]] = {}  # pending calls of jobs that have not ended
         self._queued_work = 0  # expected work of self.waiting, in units of 2^-20 processor seconds
         self.recorder = JobRecorder(env, late=True, places=self.places) if record else None
+        for place in self.places:
+            place.tell = self.tell
         self._active = 0
         env.register_waits(self)
 

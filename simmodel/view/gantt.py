@@ -27,7 +27,7 @@ EXACT = 5000  # up to so many rectangles are drawn one by one; more are averaged
 
 
 def pieces(result: JobRecord, place: str | None = None) -> tuple[Table, NDArray[np.int64], NDArray[Any]]:
-    """Return the executions of a place and, of each rectangle of its chart, the execution and its ``(low, high)`` rows.
+    """Return what held capacity of a place and, for each rectangle of its chart, the holder and its ``(low, high)``.
 
     Rows are nodes if they are identified, else processors as packed by :func:`simmodel.metrics.packing.pack`.
 
@@ -38,7 +38,7 @@ def pieces(result: JobRecord, place: str | None = None) -> tuple[Table, NDArray[
     """
     number = _place_number(result, place)
     name, size = result.places["place"][number], int(result.places["processors"][number])
-    runs = result.runs.where(result.runs["place"] == name)
+    runs = result.held(name)
     held = runs["nodes"].tolist()
     if any(nodes is not None for nodes in held):
         spans = [(i, *span) for i, nodes in enumerate(held) for span in _spans(nodes or ())]
@@ -78,7 +78,8 @@ def gantt(
 ) -> Axes:
     """Draw the executions of a place over time.
 
-    Up to 5,000 rectangles are drawn one by one; more are averaged in an image whose pixels are exact shares.
+    Claims of processes are grey. Up to 5,000 rectangles are drawn one by one; more are averaged in an image whose
+    pixels are exact shares.
 
     Parameters
     ----------
@@ -105,20 +106,26 @@ def gantt(
     size = nodes or int(result.places["processors"][number])
     height = max(size, int(rows[:, 1].max()) if len(rows) else 1)
     end = np.where(np.isnan(runs["end"]), result.ended, runs["end"])
-    job = rows_of(result.jobs["job"], runs["job"])
+    jobs = int((result.runs["place"] == result.places["place"][number]).sum())  # the claims follow
+    job = rows_of(result.jobs["job"], runs["holder"][:jobs])
+    claims = len(runs) - jobs
     shown: Any
     if colour == "wait":
-        waits = np.nan_to_num(result.jobs["wait"][job])
+        waits = np.append(np.nan_to_num(result.jobs["wait"][job]), np.zeros(claims))
         colours, norm, marks = duration_colours(float(waits.max()) if len(waits) else 0.0)
         if len(which) <= EXACT:
-            shown = _rectangles(ax, runs["start"][which], end[which], rows, colours(norm(waits[which])))
+            from matplotlib.colors import to_rgba
+
+            paint = colours(norm(waits))
+            paint[jobs:] = to_rgba(GREY)
+            shown = _rectangles(ax, runs["start"][which], end[which], rows, paint[which])
         else:
             shown = _image(ax, result, runs["start"][which], end[which], rows, norm(waits[which]), colours, height)
         if scale and len(marks) > 1:
             _scale(ax, colours, norm, marks)
     else:
         keys = job if colour == "job" else distinct(result.jobs[colour][job])[1]
-        paint = np.array(COLOURS)[keys % len(COLOURS)]
+        paint = np.append(np.array(COLOURS)[keys % len(COLOURS)], np.full(claims, GREY))
         shown = _rectangles(ax, runs["start"][which], end[which], rows, paint[which])
     shown.set_rasterized(len(which) > 1000)
     ax.set_ylim(0, height)

@@ -97,6 +97,14 @@ class Table:
         """Return the table with these columns added or replaced."""
         return Table({**self._columns, **columns})
 
+    def renamed(self, **names: str) -> Table:
+        """Return the table with columns renamed: ``renamed(job="holder")``.
+
+        >>> Table({"job": [1], "start": [0.0]}).renamed(job="holder").names
+        ('holder', 'start')
+        """
+        return Table({names.get(name, name): column for name, column in self._columns.items()})
+
     def rows(self) -> Iterator[dict[str, Any]]:
         """Iterate over the rows as dictionaries of plain Python values."""
         names = self.names

@@ -31,7 +31,7 @@ class Stage:
         return self
 
     def start(self, work, nodes=None, place=None):
-        run = Some(job=work, place=place or self.pool, started=self.env.now, grant=Some(nodes=nodes))
+        run = Some(job=work, place=place or self.pool, started=self.env.now, grant=Some(nodes=nodes, allocation=None))
         self.recorder.job_started(run)
         return run
 

@@ -154,15 +154,18 @@ def _result(broker: BrokerCore, name: str, clusters: dict[str, Result], jobs: Ta
     places: list[Table] = []
     runs: list[Table] = []
     changes: list[Table] = []
+    claims: list[Table] = []
     report = Report()
     for cluster, result in clusters.items():
         names = renamed(result, cluster)
         runs.append(_runs(result, cluster, jobs, names))
-        for table, into in ((result.places, places), (result.changes, changes)):
+        for table, into in ((result.places, places), (result.changes, changes), (result.claims, claims)):
             if table is not None:
                 into.append(table.with_columns(place=_called(table, names)))
         report += result.report
     report += broker.report
+    if any("allocated" in table for table in runs):
+        runs = [table if "allocated" in table else table.with_columns(allocated=table["processors"]) for table in runs]
     everything = joined(runs)
     open_ended = np.isin(jobs["status"], ("waiting", "running", "suspended", _UNSUBMITTED)).any()
     options: dict[str, Any] = {"ended": float(broker.env.now)} if open_ended else {}
@@ -173,6 +176,7 @@ def _result(broker: BrokerCore, name: str, clusters: dict[str, Result], jobs: Ta
         places=joined(places),
         runs=everything.where(np.argsort(everything["start"], kind="stable")),
         changes=joined(changes) if changes else None,
+        claims=joined(claims) if claims else None,
         processors=sum(result.processors for result in clusters.values()),
         report=report,
         decisions=broker.scheduler.timing(),

@@ -28,6 +28,8 @@ _HOOKS = (
     "job_suspended",
     "job_resumed",
     "job_cancelled",
+    "claim_granted",
+    "claim_ended",
     "place_changed",
 )
 

@@ -154,6 +154,7 @@ class Cluster(System[LiveJob]):
         self.scheduler.policy.attach(self)
         for pool in core.places:
             pool.calendar_priority = core.calendar_priority
+            pool.tell = self._tell_of_claim
         spec = self.spec
         if begin and (spec.outages or spec.failures or spec.reservations):
             self.calendar.begin()
@@ -400,12 +401,21 @@ class Cluster(System[LiveJob]):
         """Begin the record with the first job; ``expected`` holds the columns of a workload."""
         if not self._record:
             return
+        recorder = self._recording()
+        if (expected is None or not recorder.expect(expected)) and not recorder.hears_submissions:
+            recorder.hear_submissions()
+            self.core.find_hooks()
+
+    def _recording(self) -> JobRecorder:
         if self._recorder is None:
             self._recorder = self.core.recorder = JobRecorder(self.env, late=False, places=self.places)
             self.core.find_hooks()
-        if (expected is None or not self._recorder.expect(expected)) and not self._recorder.hears_submissions:
-            self._recorder.hear_submissions()
-            self.core.find_hooks()
+        return self._recorder
+
+    def _tell_of_claim(self, hook: str, *what: object) -> None:
+        if self._record:
+            self._recording()
+        self.core.tell(hook, *what)
 
     def keep_record(self, recorder: JobRecorder) -> None:
         """Use a recorder that begins now and has the jobs of a snapshot."""
