@@ -129,7 +129,8 @@ def _slices(
         *(jobs[name][row[index]].tolist() for name in extra),
     ]
     for job, known, ts, dur, tid, processors, status, wait, *rest in zip(*columns, strict=True):
-        about = {} if known < 0 else {"wait_s": wait, **dict(zip(extra, rest, strict=True))}
+        waited = {} if known < 0 else {"wait_s": wait}
+        about = {} if known < 0 else dict(zip(extra, rest, strict=True))
         yield {
             "ph": "X",
             "name": str(job) if known < 0 else f"job {job}",
@@ -138,7 +139,7 @@ def _slices(
             "dur": dur,
             "pid": pid,
             "tid": tid,
-            "args": {"processors": processors, "status": status, **about},
+            "args": {"processors": processors, **waited, "status": status, **about},
         }
 
 
