@@ -154,7 +154,9 @@ class Cluster(System[LiveJob]):
         self.scheduler.policy.attach(self)
         for pool in core.places:
             pool.calendar_priority = core.calendar_priority
-            pool.tell = self._tell_of_claim
+            pool.tell = core.tell
+        if record:
+            self._recording()  # from the first change of a place on, which may precede the first job
         spec = self.spec
         if begin and (spec.outages or spec.failures or spec.reservations):
             self.calendar.begin()
@@ -411,11 +413,6 @@ class Cluster(System[LiveJob]):
             self._recorder = self.core.recorder = JobRecorder(self.env, late=False, places=self.places)
             self.core.find_hooks()
         return self._recorder
-
-    def _tell_of_claim(self, hook: str, *what: object) -> None:
-        if self._record:
-            self._recording()
-        self.core.tell(hook, *what)
 
     def keep_record(self, recorder: JobRecorder) -> None:
         """Use a recorder that begins now and has the jobs of a snapshot."""
