@@ -1,4 +1,4 @@
-"""Brokers side by side: the same workloads on the same clusters under each of them, those that draw once a seed."""
+"""Comparison of brokers: the same workloads on the same clusters under each; random brokers run once per seed."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ _TITLES = {"processors": "processors", "walltime": "time asked for"}
 
 
 def inner_jobs(result: BrokerResult, edges: int) -> BrokerResult:
-    """Return a result with the jobs that count: all that could run, but the first and the last ``edges``.
+    """Return a result without rejected jobs and without the first and last ``edges`` jobs.
 
     Raises
     ------
     InputError
-        where that leaves no job
+        if no job is left
     """
     if edges == 0:
         return result
     rows = np.flatnonzero(result.jobs["status"] != "rejected")
     rows = rows[np.argsort(result.jobs["submit"][rows], kind="stable")]
     if len(rows) <= 2 * edges:
-        raise InputError(f"more than {2 * edges} jobs expected, {edges} at either end uncounted, found {len(rows)}")
+        raise InputError(f"must be less than half the number of jobs ({len(rows)}), got {edges}", place="edges")
     return result.only(rows[edges : len(rows) - edges])
 
 
@@ -74,22 +74,22 @@ def compare_brokers(
     clusters, workload, options
         as of :func:`~simmodel.runs.simulating.simulate`
     brokers
-        names or objects, or both with labels as ``{label: broker}``
+        names or policies, or ``{label: broker}``
     repeat
-        how many runs of those brokers that draw, or their seeds; with 1 ``seed`` is that of all
+        the number of runs of random brokers, or their seeds; with 1, all runs have ``seed``
     edges
-        how many of the first and of the last jobs do not count
+        the number of first jobs, and of last jobs, that are not counted
     bins
-        edges of bins of ``"processors"`` and of ``"walltime"`` (s), where those in common use do not suit
+        edges of bins of ``"processors"`` and of ``"walltime"`` (s); default: :data:`~simmodel.metrics.bins.BINS`
     executor
-        runs them, where one is given
+        runs the simulations; default: this process
     level
         confidence of the intervals
 
     Raises
     ------
     InputError
-        where there is no broker, two have one label, or something is not known
+        if there is no broker, a label is duplicate or a name is unknown
 
     >>> from simmodel import Job
     >>> jobs = [Job(processors=4, run=60), Job(processors=4, run=60), Job(processors=2, run=60)]
@@ -103,7 +103,7 @@ def compare_brokers(
     else:
         seeds = [int(each) for each in repeat]
     if not seeds:
-        raise InputError("at least one run expected, found none")
+        raise InputError("must be at least one run, got none", place="repeat")
     calls = []
     for label, broker in chosen.items():
         for i, each in enumerate(seeds if policy_of(broker).draws else seeds[:1]):
@@ -120,7 +120,7 @@ def compare_brokers(
 
 
 class _Call(NamedTuple):
-    """One run: what simulate() gets, how many jobs at either end do not count, bins, and whether its result is kept."""
+    """One run: arguments of simulate(), uncounted jobs at each end, bins, and whether its result is kept."""
 
     clusters: GivenPlatform
     workload: GivenWork
@@ -142,20 +142,20 @@ def _run(call: _Call) -> tuple[dict[str, Table], BrokerResult | None]:
 
 @attrs.frozen(eq=False, repr=False)
 class BrokerComparison(Shown):
-    """Several brokers compared.
+    """The results of several brokers side by side.
 
-    ``comparison["sgs-t"]`` is the result with that label: of its first seed, where there are several.
+    ``comparison["sgs-t"]`` is the result with that label, of its first seed.
 
     Attributes
     ----------
     results
-        the result of each broker, with the jobs that count
+        the result of each broker, with the counted jobs
     samples
-        of each broker, one run after the other: tables of mean waits (min) by ``processors`` and by ``walltime``
+        for each broker and run: tables of mean waits (min) by ``processors`` and by ``walltime``
     level
         confidence of the intervals
     bins
-        edges that were asked for
+        the edges passed by the user
     """
 
     results: dict[str, BrokerResult]
@@ -167,11 +167,11 @@ class BrokerComparison(Shown):
         return self.results[label]
 
     def waits(self, label: str) -> NDArray[np.float64]:
-        """Return the mean wait of a broker in minutes, one number a run."""
+        """Return the mean wait of a broker in minutes, one number per run."""
         return np.array([float(each["processors"]["wait"][-1]) for each in self.samples[label]])
 
     def interval(self, label: str) -> Interval | None:
-        """Return the mean wait in minutes with its confidence interval; ``None`` where there is one run."""
+        """Return the mean wait in minutes with its confidence interval; ``None`` for a single run."""
         values = self.waits(label)
         return mean_interval(values, self.level) if len(values) > 1 else None
 
@@ -181,8 +181,8 @@ class BrokerComparison(Shown):
         Returns
         -------
         Table
-            columns ``bin, jobs``, one a broker, ``BROKER error`` (half width of the interval; 0 where there is one run)
-            and ``change`` from the first to the last broker; the last row is of all jobs
+            columns ``bin, jobs``, one per broker, ``BROKER error`` (half width of the interval; 0 for a single run) and
+            ``change`` from the first to the last broker; the last row is of all jobs
         """
         columns: dict[str, Any] = {}
         for label, runs in self.samples.items():
@@ -219,7 +219,7 @@ class BrokerComparison(Shown):
         return rows
 
     def summary(self) -> str:
-        """Return text, for people: each cluster under each broker, mean waits by size and walltime, who moved."""
+        """Return text: each cluster under each broker, mean waits by size and walltime, and flows between clusters."""
         lines: list[str] = []
         for label, result in self.results.items():
             lines += [f"{label}: {len(result.jobs):,} jobs", *cluster_lines(result)]
@@ -231,7 +231,7 @@ class BrokerComparison(Shown):
                 for row in by_origin(result).rows():
                     times = [f"{row[name] / 60:.1f}" for name in ("wait", "turnaround")]
                     rows.append([str(row["origin"]), str(row["destination"]), f"{row['jobs']:,}", *times])
-                lines += [f"{label}: who went where (min)", *text_table(rows, 2, indent=2)]
+                lines += [f"{label}: jobs by home and destination (min)", *text_table(rows, 2, indent=2)]
                 if "siloed" in self.results:
                     lines += self._moved_lines(label)
         return "\n".join(lines)
@@ -246,7 +246,7 @@ class BrokerComparison(Shown):
         return [f"{label}: turnaround of moved jobs (min)", *text_table(rows, 2, indent=2)] if len(rows) > 1 else []
 
     def to_json(self, path: str | Path | None = None) -> str:
-        """Return metrics, tables and what repeats the runs as JSON; a path: write it. What is not a number is null."""
+        """Return metrics, tables and scenarios as JSON, and write them to ``path`` if given; nan is ``null``."""
         from simmodel.results.stores import json_text
 
         document = {

@@ -1,6 +1,6 @@
-"""Several runs at once: policies side by side on one workload, and one run repeated with many seeds.
+"""Comparison of policies on one workload, and replications of a run with many seeds.
 
-Whatever runs them is any ``concurrent.futures.Executor``: processes of this machine, or a cluster's.
+The simulations run on any ``concurrent.futures.Executor``: processes of this computer, or of a cluster.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import attrs
 import numpy as np
 
 from simmodel.display import Cells, Shown, text_table
+from simmodel.errors import InputError, unknown
 from simmodel.metrics.comparison import compare as metrics_table
 from simmodel.metrics.names import TAU, Cut
 from simmodel.metrics.statistics import Interval, mean_interval, paired_difference, replication_seeds
@@ -37,7 +38,7 @@ __all__ = ["Comparison", "Replications", "compare", "labelled_policies", "map_ca
 Item = TypeVar("Item")
 Found = TypeVar("Found")
 Measured = Stored | Mapping[str, float] | float
-"""What a run is measured by: a result, numbers by name, or one number."""
+"""The measurements of a run: a result, numbers by name, or one number."""
 
 SHOWN: dict[str, str] = {
     "wait_mean": "mean wait",
@@ -51,7 +52,7 @@ SHOWN: dict[str, str] = {
     "slr_setup": "SLR with setup",
     "speedup": "speedup",
 }
-"""The metrics that texts and notebooks show of a comparison, where results have them; tables hold all of them."""
+"""The metrics in texts and notebooks, if results have them, with their labels; tables have all metrics."""
 
 
 def compare(
@@ -64,24 +65,24 @@ def compare(
     progress: bool = False,
     **options: Any,
 ) -> Comparison:
-    """Run a workload under several policies, and return the results side by side.
+    """Run a workload under several policies and return the results side by side.
 
     Parameters
     ----------
     platform, workload, options
-        as of :func:`~simmodel.runs.simulating.simulate`, for a system of any kind; every run has the same seed. So
-        ``policies=`` are those of the places below
+        as of :func:`~simmodel.runs.simulating.simulate`, for a system of any kind; all runs have the same seed. The
+        option ``policies=`` is for the places below
     candidates
-        the policies to compare: labels and policies, or policies alone: names, objects or functions of a view
+        the policies to compare (names, objects or functions of a view), or ``{label: policy}``
     executor
-        runs them, where one is given; policies and workload must then be ones that can be pickled
+        runs the simulations, with policies and workload pickled; default: this process
     progress
-        whether to show a bar, one step a policy
+        show a progress bar, one step per policy
 
     Raises
     ------
     InputError
-        where there is no policy, two have one label, or a name is not known; before anything runs
+        if there is no policy, a label is duplicate or a name is unknown; raised before any run
 
     >>> from simmodel import Job
     >>> jobs = [Job(processors=3, run=10), Job(processors=4, run=100), Job(processors=1, run=10)]
@@ -99,7 +100,7 @@ def compare(
 
 
 def labelled_policies(policies: Mapping[str, PolicyLike] | Iterable[PolicyLike]) -> dict[str, PolicyLike]:
-    """Return policies by their labels, each of them known; raises ``InputError`` where that is not so.
+    """Return policies by label; raises ``InputError`` if one is unknown or a label is duplicate.
 
     >>> labelled_policies(["fcfs", "easy"])
     {'fcfs': 'fcfs', 'easy': 'easy'}
@@ -115,7 +116,7 @@ def _run(call: tuple[GivenPlatform, GivenWork, PolicyLike, dict[str, Any]]) -> A
 def map_calls(
     function: Callable[[Item], Found], items: Sequence[Item], executor: Executor | None, progress: bool
 ) -> Iterator[Found]:
-    """Call the function with each item, here or on the executor; results come in the order of the items."""
+    """Call the function with each item, here or on the executor, and yield the results in the order of the items."""
     results: Iterable[Found] = map(function, items) if executor is None else executor.map(function, items)
     with progress_bar(len(items), "run", progress) as bar:
         for each in results:
@@ -125,16 +126,16 @@ def map_calls(
 
 @attrs.frozen(eq=False, repr=False, slots=False)
 class Comparison(Shown):
-    """Results side by side, in the order in which they were asked for.
+    """Results side by side, in the order of the policies.
 
-    ``comparison["easy"]`` is the result with that label; iterating gives all of them.
+    ``comparison["easy"]`` is the result with that label; iteration yields the results.
     """
 
     results: tuple[Any, ...]
 
     @cached_property
     def table(self) -> Table:
-        """One row a result, one column a metric (the results' ``METRICS``)."""
+        """One row per result, one column per metric (the results' ``METRICS``)."""
         return metrics_table(self.results)
 
     def metrics(
@@ -211,7 +212,7 @@ class Comparison(Shown):
         for result in self.results:
             if result.name == name:
                 return result
-        raise KeyError(f"no result {name!r}; there are {', '.join(result.name for result in self.results)}")
+        raise KeyError(str(unknown("result", name, [result.name for result in self.results])))
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.results)
@@ -235,29 +236,28 @@ def replicate(
     progress: bool = False,
     **arguments: Any,
 ) -> Replications:
-    """Run something once a seed, and return means with their confidence intervals.
+    """Run a function once per seed and return means with their confidence intervals.
 
     Parameters
     ----------
     function
-        ``function(seed)``, which returns a number, a mapping of names to numbers, or a result, of which the metrics are
-        taken
+        ``function(seed)`` returns a number, a mapping of names to numbers, or a result, whose metrics are taken
     seeds
-        how many independent ones, at least 2, or the seeds themselves
+        the number of independent seeds, at least 2, or the seeds themselves
     executor
-        runs them, where one is given; the function must then be one that can be pickled
+        runs the replications, with the function pickled; default: this process
     level
         confidence of the intervals, between 0 and 1
     progress
-        whether to show a bar, one step a seed
+        show a progress bar, one step per seed
     arguments
-        handed to the function beside ``seed=``, so that ``replicate(simulate, 20, platform=64, workload=..., policy=
-        "easy")`` repeats a simulation; a workload that is a function of a seed is drawn anew for each
+        passed to the function with ``seed=``: ``replicate(simulate, 20, platform=64, workload=..., policy="easy")``
+        repeats a simulation; a workload that is a function of a seed is drawn for each seed
 
     Raises
     ------
-    ValueError
-        where there are fewer than two seeds
+    InputError
+        if there are fewer than two seeds
 
     >>> def ten_dice(seed):
     ...     return {"sum": np.random.default_rng(seed).integers(1, 7, 10).sum()}
@@ -273,7 +273,7 @@ def replicate(
     """
     chosen = replication_seeds(seeds) if isinstance(seeds, int) else [int(seed) for seed in seeds]
     if len(chosen) < 2:
-        raise ValueError(f"at least 2 seeds expected for an interval, found {len(chosen)}")
+        raise InputError(f"must be two or more for an interval, got {len(chosen)}", place="seeds")
     calls = [(function, arguments, seed) for seed in chosen]
     found = list(map_calls(_sample, calls, executor, progress))
     names = list(found[0])
@@ -282,7 +282,7 @@ def replicate(
 
 
 def _sample(call: tuple[Callable[..., Measured], dict[str, Any], int]) -> dict[str, float]:
-    """Run one replication, and return what it measured."""
+    """Run one replication and return its measurements."""
     function, arguments, seed = call
     if callable(arguments.get("workload")):
         arguments = {**arguments, "workload": arguments["workload"](seed=seed)}
@@ -291,7 +291,7 @@ def _sample(call: tuple[Callable[..., Measured], dict[str, Any], int]) -> dict[s
 
 
 def numbers_of(found: Measured) -> dict[str, float]:
-    """Return what a run measured as numbers by name: the metrics of a result, a mapping, or one number.
+    """Return measurements as numbers by name: the metrics of a result, a mapping, or one number.
 
     >>> numbers_of({"sum": 3}), numbers_of(2)
     ({'sum': 3.0}, {'value': 2.0})
@@ -305,14 +305,14 @@ def numbers_of(found: Measured) -> dict[str, float]:
 
 @attrs.frozen(eq=False, repr=False)
 class Replications(Shown):
-    """What independent replications measured.
+    """The measurements of independent replications.
 
     ``replications["wait_mean"]`` is the mean with its confidence interval.
 
     Parameters
     ----------
     samples
-        one row a replication: ``seed`` and what was measured (``value``, where the function returned a number)
+        one row per replication: ``seed`` and the measurements (``value`` if the function returned a number)
     level
         confidence of the intervals
     """
@@ -322,7 +322,7 @@ class Replications(Shown):
 
     @property
     def table(self) -> Table:
-        """One row a metric: ``metric, mean, low, high, count``; those that no replication could tell are left out."""
+        """One row per metric: ``metric, mean, low, high, count``; metrics with fewer than two values are left out."""
         found = {name: self[name] for name in self._names()}
         return Table(
             {
@@ -342,21 +342,21 @@ class Replications(Shown):
         return mean_interval(values[np.isfinite(values)], self.level)
 
     def difference(self, other: Replications, name: str = "value") -> Interval:
-        """Return the interval of this one's value less the other's, paired by seed.
+        """Return the interval of the difference to other replications, paired by seed.
 
-        With the same random numbers on both sides it is far narrower than either interval.
+        With common random numbers it is far narrower than either interval.
 
         Raises
         ------
-        ValueError
-            where the seeds differ
+        InputError
+            if the seeds differ
         """
         if not np.array_equal(self.samples["seed"], other.samples["seed"]):
-            raise ValueError("replications with the same seeds expected, found others: their difference is not paired")
+            raise InputError("replications must have the same seeds for a paired difference")
         return paired_difference(self.samples[name], other.samples[name], self.level)
 
     def summary(self) -> str:
-        """Return a table of text, for people: one line a metric."""
+        """Return a table of text, one line per metric."""
         names = self._names()
         width = max((len(name) for name in names), default=0)
         return "\n".join(f"{name:<{width}}  {self[name]}" for name in names)

@@ -1,4 +1,4 @@
-"""Policies, platforms, workloads and seeds varied together: every combination is run, and means get their intervals."""
+"""Explorations: every combination of platforms, workloads, policies and seeds, with confidence intervals."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["Exploration", "explore"]
 
 DrawnWork: TypeAlias = "Callable[..., GivenWork]"
-"""A function of a seed, given as ``seed=``, that returns a workload."""
+"""A function that takes ``seed=`` and returns a workload."""
 _AXES = ("platform", "workload", "policy")
 _WORDS = {**SHOWN, "utilisation": "busy"}
 _SHOWN = ("makespan", "slr", "slr_setup", "speedup", "utilisation", "wait_mean", "bounded_slowdown_mean", "energy")
@@ -56,34 +56,33 @@ def explore(
     progress: bool = False,
     **options: Any,
 ) -> Exploration:
-    """Run every combination of platforms, workloads, policies and seeds, and return what each measured.
+    """Run every combination of platforms, workloads, policies and seeds, and return the measurements.
 
-    The same seeds serve for every combination, so that differences between policies are paired: the same draws of
-    work, of run times and of errors.
+    All combinations have the same seeds, so differences between policies are paired: the same draws of work, run times
+    and errors.
 
     Parameters
     ----------
     platforms, workloads
-        one, several, or labels and them: as :func:`~simmodel.runs.simulating.simulate` takes them; platforms that run
-        jobs and those that run tasks are not mixed. A text with parameters (``"layered:n=100"``) or a function of a
-        seed is drawn anew for each seed
+        one, several, or by label: any argument of :func:`~simmodel.runs.simulating.simulate`; all platforms run jobs,
+        or all run tasks. A text with parameters (``"layered:n=100"``) or a function of a seed is drawn for each seed
     candidates
-        the policies to compare: labels and policies, or policies alone: names, objects or functions of a view
+        the policies to compare (names, objects or functions of a view), or ``{label: policy}``
     seeds
-        how many independent ones, or the seeds themselves; of a single one no interval is known
+        the number of independent seeds, or the seeds themselves; a single seed gives no intervals
     executor
-        runs them, where one is given; all that is handed in must then be such that it can be pickled
+        runs the simulations, with all arguments pickled; default: this process
     level
         confidence of the intervals, between 0 and 1
     progress
-        whether to show a bar, one step a run
+        show a progress bar, one step per run
     options
-        of :func:`~simmodel.runs.simulating.simulate`, for every run; ``policies=`` are those of the places below
+        of :func:`~simmodel.runs.simulating.simulate`, for every run; ``policies=`` is for the places below
 
     Raises
     ------
     InputError
-        where there is nothing to vary, two have one label, or a name is not known; before anything runs
+        if there is nothing to run, a label is duplicate or a name is unknown; raised before any run
 
     >>> found = explore("hetsim-slow", "random:tasks=20", ["hrr", "heft"], seeds=3)
     >>> found, found["hetsim-slow", "random:tasks=20", "heft"]["slr"].count
@@ -93,9 +92,9 @@ def explore(
     chosen = labelled_policies(candidates)
     numbers = replication_seeds(seeds) if isinstance(seeds, int) else [int(seed) for seed in seeds]
     if len(set(numbers)) < len(numbers):
-        raise InputError(f"each seed once expected, found {numbers}")
+        raise InputError(f"must name each seed once, got {numbers}", place="seeds")
     if not numbers:
-        raise InputError("at least one seed expected, found none")
+        raise InputError("must be at least one, got none", place="seeds")
     cells = list(product(spread["platform"], spread["workload"], chosen))
     calls = [
         (spread["platform"][platform], spread["workload"][workload], chosen[policy], seed, options)
@@ -119,12 +118,12 @@ def explore(
 def _platforms(given: GivenPlatform | Sequence[GivenPlatform] | Mapping[str, GivenPlatform]) -> dict[str, Any]:
     found = {name: platform_of(each) for name, each in _labelled("platform", given).items()}
     if len({work_of(each) for each in found.values()}) > 1:
-        raise InputError("platforms that all run jobs, or all run tasks, expected, found both: their metrics differ")
+        raise InputError("must all run jobs or all run tasks, got both", place="platforms")
     return found
 
 
 def _labelled(kind: str, given: Any) -> dict[str, Any]:
-    """Return labels and what they stand for, of one, several, or a mapping."""
+    """Return values by label, of one value, several, or a mapping."""
     several = isinstance(given, Mapping) or (isinstance(given, (list, tuple)) and not _is_work(given))
     return labelled(given if several else [given], kind, f"{kind}s", label=_label)
 
@@ -153,15 +152,15 @@ def _measure(call: tuple[Any, Any, Any, int, dict[str, Any]]) -> dict[str, float
 
 @attrs.frozen(eq=False, repr=False)
 class Exploration(Shown):
-    """What the runs of an exploration measured.
+    """The measurements of an exploration.
 
-    ``exploration["machine", "work", "heft"]`` are the replications of one combination; axes with one value may be
-    left out: ``exploration["heft"]``.
+    ``exploration["machine", "work", "heft"]`` are the replications of one combination; an axis with a single label may
+    be left out: ``exploration["heft"]``.
 
     Parameters
     ----------
     samples
-        one row a run: ``platform, workload, policy, seed`` and the metrics
+        one row per run: ``platform, workload, policy, seed`` and the metrics
     level
         confidence of the intervals
     units
@@ -174,7 +173,7 @@ class Exploration(Shown):
 
     @property
     def metrics(self) -> list[str]:
-        """The names of what was measured."""
+        """The names of the metrics."""
         return [name for name in self.samples.names if name not in (*_AXES, "seed")]
 
     def labels(self, axis: str) -> list[str]:
@@ -199,7 +198,7 @@ class Exploration(Shown):
         if len(given) == 3:
             fitting = [cell for cell in self.cells if cell == tuple(given)]
         if len(fitting) != 1:
-            raise KeyError(f"one combination expected, {given!r} fits {len(fitting)} of {len(self.cells)}")
+            raise KeyError(f"must fit one combination, but {given!r} fits {len(fitting)} of {len(self.cells)}")
         return fitting[0]
 
     def _rows(self, cell: tuple[str, str, str]) -> Table:
@@ -210,7 +209,7 @@ class Exploration(Shown):
         return Table({name: rows[name] for name in ("seed", *self.metrics)})
 
     def interval(self, metric: str, key: str | tuple[str, ...]) -> Interval:
-        """Return the mean of a metric in one combination with its interval; of one value, an interval of nan."""
+        """Return the mean of a metric in one combination with its interval; nan for a single value."""
         return self._interval(self._rows(self._cell(key))[metric])
 
     def _interval(self, values: NDArray[np.float64]) -> Interval:
@@ -220,7 +219,7 @@ class Exploration(Shown):
         return mean_interval(known, self.level)
 
     def difference(self, metric: str, first: str | tuple[str, ...], second: str | tuple[str, ...]) -> Interval:
-        """Return the interval of a metric of one combination less that of another, paired by seed.
+        """Return the interval of the difference of a metric between two combinations, paired by seed.
 
         >>> found = explore("hetsim-slow", "layered:n=20", ["hrr", "heft"], seeds=5)
         >>> found.difference("makespan", "hrr", "heft").mean > 0
@@ -231,7 +230,7 @@ class Exploration(Shown):
 
     @property
     def table(self) -> Table:
-        """One row a combination: ``platform, workload, policy, seeds``, then of each metric its mean, low and high."""
+        """One row per combination: ``platform, workload, policy, seeds``, then mean, low and high of each metric."""
         columns: dict[str, list[Any]] = {name: [] for name in (*_AXES, "seeds")}
         for cell in self.cells:
             rows = self._rows(cell)
@@ -244,15 +243,15 @@ class Exploration(Shown):
                     columns.setdefault(name, []).append(value)
         return Table(columns)
 
-    # ------------------------------------------------------------------ looks
+    # ------------------------------------------------------------------ views
 
     def shown(self, metrics: Sequence[str] | None = None) -> list[str]:
-        """Return the metrics that texts and pictures show: those asked for, else the usual ones that have values.
+        """Return the metrics of texts and plots; default: the usual ones that have values.
 
         Raises
         ------
         InputError
-            where one was not measured
+            if one was not measured
         """
         if metrics is None:
             known = [name for name in _SHOWN if name in self.metrics and np.isfinite(self.samples[name]).any()]
@@ -265,7 +264,7 @@ class Exploration(Shown):
         return list(metrics)
 
     def title(self, metric: str) -> str:
-        """Return what a metric is called in texts and pictures."""
+        """Return the label of a metric in texts and plots."""
         says = MACHINE_METRICS if any(self.units.values()) else METRICS
         return _WORDS.get(metric) or (says[metric][1] if metric in says else metric)
 
@@ -292,7 +291,7 @@ class Exploration(Shown):
         return rows
 
     def summary(self, metrics: Sequence[str] | None = None) -> str:
-        """Return a table of text, for people: one line a combination, means with the half widths of their intervals."""
+        """Return a table of text, one line per combination: means with the half widths of their intervals."""
         rows = self._texts(metrics)
         left = sum(name in _AXES for name in rows[0])
         return "\n".join(text_table(rows, left))
@@ -323,5 +322,5 @@ class Exploration(Shown):
 
 
 def _short(written: Callable[[float], str], value: float) -> str:
-    """Return half a width with two figures."""
+    """Return a half width with two figures."""
     return str(written(float(f"{value:.2g}")))

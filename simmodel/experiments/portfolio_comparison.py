@@ -1,4 +1,4 @@
-"""A portfolio of policies beside each of its policies alone: on one workload, and on many drawn ones."""
+"""Comparison of a portfolio with each of its policies alone: on one workload, and on many random ones."""
 
 from __future__ import annotations
 
@@ -49,19 +49,18 @@ def compare_portfolio(
     Parameters
     ----------
     platform, workload, options
-        as of :func:`~simmodel.runs.simulating.simulate`; every run has the same seed
+        as of :func:`~simmodel.runs.simulating.simulate`; all runs have the same seed
     portfolio
-        one, or the text that describes one, such as ``"portfolio(fcfs, sjf, backfill=easy)"``; default: wfp, fcfs and
-        sjf with EASY
+        a portfolio, or its text such as ``"portfolio(fcfs, sjf, backfill=easy)"``; default: wfp, fcfs and sjf with EASY
     executor
-        runs them, where one is given; policies and workload must then be ones that can be pickled
+        runs the simulations, with policies and workload pickled; default: this process
     progress
-        whether to show a bar, one step a run
+        show a progress bar, one step per run
 
     Raises
     ------
     InputError
-        where it is no portfolio, or as of :func:`~simmodel.experiments.comparison.compare`
+        if it is not a portfolio, or as of :func:`~simmodel.experiments.comparison.compare`
 
     >>> from simmodel import Job
     >>> jobs = [Job(processors=4, run=100), Job(submit=1, processors=4, run=50), Job(submit=90, processors=4, run=10)]
@@ -72,7 +71,7 @@ def compare_portfolio(
     given = "portfolio" if portfolio is None else portfolio
     chosen = policy_named(given)
     if not isinstance(chosen, Portfolio):
-        raise InputError(f"a portfolio expected, found {given!r}")
+        raise InputError(f"must be a portfolio, got {given!r}", place="portfolio")
     policies = {**chosen.given, "portfolio": given}
     found = compare(platform, workload, policies, executor=executor, progress=progress, **options)
     return PortfolioComparison(found.results, chosen.objective)
@@ -92,12 +91,12 @@ class PortfolioComparison(Shown):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the runs are called."""
+        """The names of the runs."""
         return tuple(result.name for result in self.results)
 
     @cached_property
     def scores(self) -> Any:
-        """The final score of each run, over all its jobs: an array; lower is better."""
+        """The final score of each run over all its jobs, an array; lower is better."""
         return final_scores(self.results, self.objective)
 
     @cached_property
@@ -107,15 +106,15 @@ class PortfolioComparison(Shown):
 
     @cached_property
     def chart(self) -> Kiviat:
-        """The runs on the axes of the objective, or on those of SchedTwin's where it has fewer than three."""
+        """The runs on the axes of the objective, or on those of SchedTwin if it has fewer than three."""
         axes = self.objective.measures
         return kiviat(self.results, axes if len(axes) >= 3 else _AXES, tau=self.objective.tau)
 
     @property
     def table(self) -> Table:
-        """One row a run: ``policy``, its measures, the ``area`` on the chart, its final ``score`` and ``started``.
+        """One row per run: ``policy``, its measures, the ``area`` on the chart, its final ``score`` and ``started``.
 
-        ``started`` is the share of the portfolio's jobs that this policy started there.
+        ``started`` is the share of the portfolio's jobs that this policy started.
         """
         started = dict(zip(self.shares["policy"].tolist(), self.shares["share"].tolist(), strict=True))
         share = [started.get(name, 0.0) for name in self.names[:-1]]
@@ -135,7 +134,7 @@ class PortfolioComparison(Shown):
         return rows
 
     def document(self) -> dict[str, Any]:
-        """Return it as plain values, for JSON."""
+        """Return the comparison as plain values, for JSON."""
         rows = list(self.table.rows())
         return {"objective": str(self.objective), "axes": list(self.chart.axes), "runs": rows}
 
@@ -169,7 +168,7 @@ def replicate_portfolio(
     progress: bool = False,
     **options: Any,
 ) -> PortfolioReplications:
-    """Draw a workload for each seed, run it under a portfolio and each of its policies, and keep what came out.
+    """Draw a workload for each seed and run it under a portfolio and each of its policies.
 
     Parameters
     ----------
@@ -178,9 +177,9 @@ def replicate_portfolio(
     draw
         ``draw(seed=...)`` returns a workload
     portfolio, executor, progress
-        as of :func:`beside`
+        as of :func:`compare_portfolio`
     seeds
-        how many independent ones, at least 2, or the seeds themselves
+        the number of independent seeds, at least 2, or the seeds themselves
     level
         confidence of the intervals
 
@@ -198,7 +197,7 @@ def replicate_portfolio(
 def _sample(
     seed: int, platform: GivenPlatform, draw: Callable[..., Workload], portfolio: Portfolio, options: Mapping[str, Any]
 ) -> dict[str, float]:
-    """Run one drawn workload, and return scores, areas, shares and measures by policy."""
+    """Run one drawn workload and return scores, areas, shares and measures by policy."""
     runs = compare_portfolio(platform, draw(seed=seed), portfolio, **options)
     found: dict[str, float] = {}
     for row in runs.table.rows():
@@ -212,12 +211,12 @@ def _sample(
 
 @attrs.frozen(eq=False, repr=False)
 class PortfolioReplications(Shown):
-    """What replications of :func:`beside` measured.
+    """The measurements of :func:`replicate_portfolio`.
 
     Parameters
     ----------
     samples
-        one row a seed: ``seed``, and ``WHAT POLICY`` for score, area, started and each measure
+        one row per seed: ``seed``, and ``WHAT POLICY`` for score, area, started and each measure
     names
         of the policies, the portfolio last
     objective
@@ -232,26 +231,26 @@ class PortfolioReplications(Shown):
     level: float = 0.95
 
     def values(self, what: str) -> dict[str, Any]:
-        """Return by policy one value a seed: of ``score``, ``area``, ``started`` or a measure."""
+        """Return one value per seed by policy: of ``score``, ``area``, ``started`` or a measure."""
         return {name: self.samples[f"{what} {name}"] for name in self.names}
 
     @property
     def scores(self) -> dict[str, Any]:
-        """The final scores by policy, one a seed."""
+        """The final scores by policy, one per seed."""
         return self.values("score")
 
     def mean(self, what: str, name: str) -> Interval:
-        """Return the mean of a value of one policy with its interval."""
+        """Return the mean of a value of a policy with its interval."""
         return mean_interval(self.samples[f"{what} {name}"], self.level)
 
     def difference(self, name: str, what: str = "score") -> Interval:
-        """Return the interval of the portfolio's value less that of a policy alone, paired by seed."""
+        """Return the interval of the difference between the portfolio and a policy alone, paired by seed."""
         return paired_difference(self.samples[f"{what} portfolio"], self.samples[f"{what} {name}"], self.level)
 
     def table(self, what: str = "score") -> Table:
-        """One row a policy: ``policy, mean, low, high``, and ``difference``, ``difference_low``, ``difference_high``.
+        """One row per policy: ``policy, mean, low, high``, and ``difference``, ``difference_low``, ``difference_high``.
 
-        The difference is the portfolio's value less the policy's; ``better``: the share of seeds at which it is lower.
+        The difference is the portfolio's value less the policy's; ``better``: the share of seeds with a lower value.
         """
         rows = []
         for name in self.names:

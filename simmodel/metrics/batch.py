@@ -1,7 +1,7 @@
 """Metrics of batch systems: of jobs (arrays in, arrays out) and of whole results.
 
-Which jobs count: those that ran to their end (completed, or stopped at their requested time). What never started,
-failed, was cancelled or lost is left out of the averages and counted beside them.
+Averages are over the jobs that ended well: completed, or stopped at their requested time. Jobs that never started,
+failed, were cancelled or lost are counted separately.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def turnaround(submit: ArrayLike, end: ArrayLike) -> NDArray[np.float64]:
 
 
 def slowdown(wait: ArrayLike, run: ArrayLike) -> NDArray[np.float64]:
-    """Return turnaround over run time; nan for a job that ran for no time.
+    """Return turnaround over run time; nan for jobs of zero run time.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def slowdown(wait: ArrayLike, run: ArrayLike) -> NDArray[np.float64]:
 
 
 def bounded_slowdown(wait: ArrayLike, run: ArrayLike, tau: float = TAU) -> NDArray[np.float64]:
-    """Return ``max(1, (wait + run) / max(run, tau))``, which short jobs do not dominate.
+    """Return ``max(1, (wait + run) / max(run, tau))``: a slowdown that short jobs do not dominate.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def bounded_slowdown(wait: ArrayLike, run: ArrayLike, tau: float = TAU) -> NDArr
 def per_processor_slowdown(
     wait: ArrayLike, run: ArrayLike, processors: ArrayLike, tau: float = TAU
 ) -> NDArray[np.float64]:
-    """Return ``max(1, (wait + run) / (processors * max(run, tau)))``: a wait weighs less for a job that asks for more.
+    """Return ``max(1, (wait + run) / (processors * max(run, tau)))``: waits of wide jobs weigh less.
 
     Parameters
     ----------
@@ -115,9 +115,9 @@ def per_processor_slowdown(
 
 
 def job_values(result: JobRecord, value: str, tau: float = TAU) -> NDArray[np.float64]:
-    """Return one number a job: wait, turnaround, slowdown, bounded_slowdown, per_processor_slowdown or a column.
+    """Return one number per job: wait, turnaround, slowdown, bounded_slowdown, per_processor_slowdown or a column.
 
-    Waits and turnarounds count from the moment at which dependencies let a job go, where the result knows it.
+    Waits and turnarounds count from the instant at which a job was eligible, if the result has it.
 
     Raises
     ------
@@ -145,7 +145,7 @@ def job_values(result: JobRecord, value: str, tau: float = TAU) -> NDArray[np.fl
 
 
 def _seconds(cut: Cut, span: float, name: str) -> float:
-    """Return a cut as seconds: a number of seconds, or a share of the span such as ``"10%"``."""
+    """Return a cut in seconds, given as seconds or as a share of the span such as ``"10%"``."""
     if cut is None:
         return 0.0
     if isinstance(cut, str):
@@ -162,16 +162,16 @@ def _seconds(cut: Cut, span: float, name: str) -> float:
 
 
 def window(result: JobRecord, warmup: Cut = None, cooldown: Cut = None) -> tuple[float, float]:
-    """Return the part of a run that metrics look at: the first and last instant in s.
+    """Return the interval of a run that metrics cover: its first and last instant, s.
 
-    Without a cut it is the whole run. With one it begins so long after the first submission and ends so long before
-    the last: jobs submitted in between count, and what is averaged over time is averaged between.
+    Without cuts it is the whole run. The warm-up is cut off after the first submission, the cool-down before the last:
+    jobs submitted in between count, and averages over time are taken in between.
 
     Parameters
     ----------
     warmup, cooldown
-        seconds, or a share of the time between first and last submission such as ``"10%"``; a warm-up may be
-        ``"mser-5"``: the jobs that the rule of White 1997 deletes from the series of waits
+        seconds, or a share of the time between first and last submission such as ``"10%"``; ``warmup``
+        may be ``"mser-5"``: the jobs that this rule deletes from the series of waits [White 1997]
 
     >>> from simmodel.records import JobRecord
     >>> result = JobRecord(jobs={"submit": [0, 100], "start": [0, 100], "end": [10, 130], "processors": [1, 1]})
@@ -202,18 +202,18 @@ def summary(
     cooldown: Cut = None,
     tau: float = TAU,
 ) -> dict[str, Any]:
-    """Return the metrics of a run, as plain numbers: counts of jobs, then all of :data:`METRICS` in their units.
+    """Return the metrics of a run by name: counts of jobs, then all of :data:`METRICS` in their units.
 
     ``utilisation`` is the busy share of the processors that were up, ``makespan`` the last end less the first
-    submission, ``throughput`` the counted jobs that ended a second, ``queued_processors_mean`` the time average of
-    what waiting jobs ask for, ``fairness_users`` Jain's index of the users' mean bounded slowdowns, ``unfairness`` the
-    share of the work done that an equal division would have given to other jobs (over the whole run). What cannot be
-    told is nan.
+    submission, ``throughput`` the number of counted jobs that ended per second, ``queued_processors_mean`` the time
+    average of the processors that waiting jobs ask for, ``fairness_users`` Jain's index of the users' mean bounded
+    slowdowns, ``unfairness`` the share of the work done that an equal division would have given to other jobs (over
+    the whole run). Undefined metrics are nan.
 
     Parameters
     ----------
     warmup, cooldown
-        what is cut off, as of :func:`window`
+        the cuts, as of :func:`window`
     tau
         the bound of the bounded slowdowns, s
 
@@ -270,7 +270,7 @@ def summary(
 
 
 def _mean(values: NDArray[np.float64]) -> float:
-    """The mean of what is known; nan of nothing."""
+    """Return the mean of the values that are not nan; nan if there are none."""
     known = values[~np.isnan(values)]
     return float(known.mean()) if len(known) else float("nan")
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BINS", "binned", "grouped"]
 
-# Half-open bins (low, high] as in common use for logs of large machines: sizes in processors, requested times in s.
+# Half-open bins (low, high], as common for logs of large machines: sizes in processors, requested times in s.
 BINS: dict[str, tuple[float, ...]] = {
     "processors": (0, 128, 256, 512, 1024, math.inf),
     "requested": tuple(60.0 * minutes for minutes in (10, 30, 60, 120, 250, 500, 1000, 1500)),
@@ -62,23 +62,23 @@ def binned(
     *,
     tau: float = TAU,
 ) -> Table:
-    """Return a statistic of the counted jobs in bins ``(low, high]``, with a last row for what falls outside them.
+    """Return a statistic of the counted jobs in bins ``(low, high]``, with a last row for jobs outside them.
 
     Parameters
     ----------
     by
-        what bins are made of: a column of the jobs, or a value as of :func:`~simmodel.metrics.batch.job_values`
+        the value that is binned: a column of the jobs, or a value as of :func:`~simmodel.metrics.batch.job_values`
     bins
         edges, increasing, in the unit of ``by`` (times in s); default: :data:`BINS` for processors and requested
     value
-        what the statistic is of: wait, turnaround, slowdown, bounded_slowdown, per_processor_slowdown or a column
+        the value that is averaged: wait, turnaround, slowdown, bounded_slowdown, per_processor_slowdown or a column
     statistic
-        mean, median, min, max, sum, std, ``p95`` and the like, or a function of an array
+        mean, median, min, max, sum, std, a percentile such as ``p95``, or a function of an array
 
     Returns
     -------
     Table
-        columns ``bin`` (its name), ``low, high, jobs`` and one named after the value; the row ``outside`` is the last
+        columns ``bin`` (its name), ``low, high, jobs`` and one named after the value; the last row is ``outside``
 
     >>> from simmodel.records import JobRecord
     >>> jobs = {"submit": [0, 0, 0], "start": [1, 2, 3], "end": [9, 9, 9], "processors": [128, 129, 130]}
@@ -135,7 +135,7 @@ def grouped(
     Returns
     -------
     Table
-        columns ``by``, ``jobs``, ``processor_seconds`` (work done) and one for each value
+        columns ``by``, ``jobs``, ``processor_seconds`` (work done) and one per value
 
     >>> from simmodel.records import JobRecord
     >>> jobs = {"submit": [0, 0], "start": [1, 2], "end": [9, 9], "processors": [2, 1], "user": ["ann", "bob"]}

@@ -1,4 +1,4 @@
-"""Metrics of several clusters under a broker: tables as papers print them, and who went where.
+"""Metrics of several clusters under a broker: waits by size and by requested time, and flows between clusters.
 
 Sources: the tables by size and by requested time, and turnaround before and after: the CQSim+ papers of the SPEAR group
 at Illinois Institute of Technology.
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simmodel.display import text_table
+from simmodel.errors import InputError
 from simmodel.metrics.batch import job_values
 from simmodel.metrics.bins import BINS, binned
 from simmodel.metrics.report import duration
@@ -39,27 +40,26 @@ def side_by_side(
     *,
     unit: float = 60.0,
 ) -> Table:
-    """Return the mean of a value in bins, one column a result, and how the last differs from the first.
+    """Return the mean of a value in bins, one column per result, and the change from the first to the last.
 
     Parameters
     ----------
     results
         of the same jobs; their names are the columns
     by
-        ``"processors"``; ``"walltime"``: the time that users asked for; or what :func:`~simmodel.metrics.bins.binned`
-        takes
+        ``"processors"``; ``"walltime"``: the requested time; or any ``by`` of :func:`~simmodel.metrics.bins.binned`
     bins
         edges; default: :data:`~simmodel.metrics.bins.BINS`
     value
         as of :func:`~simmodel.metrics.bins.binned`
     unit
-        seconds that the figures count as one: 60 gives minutes
+        seconds per unit of the results: 60 for minutes
 
     Returns
     -------
     Table
-        columns ``bin, jobs``, one a result, and ``change`` (0.1 is 10 % more); a last row of all jobs. A bin without
-        jobs is left out
+        columns ``bin, jobs``, one per result, and ``change`` (0.1 is 10 % more); the last row is of all jobs; empty
+        bins are left out
 
     >>> from simmodel.records import JobRecord
     >>> jobs = {"submit": [0, 0], "start": [60, 600], "end": [900, 900], "processors": [8, 512]}
@@ -71,7 +71,7 @@ def side_by_side(
     all 2 5.5 3.0 -0.45454545454545453
     """
     if not results:
-        raise ValueError("at least one result expected, found none")
+        raise InputError("must have at least one result, got none", place="results")
     if by == "walltime":
         by = "asked" if "asked" in results[0].jobs else "requested"
     minutes = by in _WALLTIME
@@ -96,17 +96,17 @@ def side_by_side(
 
 
 def by_origin(result: BrokerRecord, values: Sequence[str] = ("wait", "turnaround")) -> Table:
-    """Return who went where: jobs, their processor seconds and mean values, by origin and destination.
+    """Return jobs, their processor seconds and mean values, by home and destination.
 
     Parameters
     ----------
     values
-        as of :func:`~simmodel.metrics.bins.binned`, in s where they are times
+        as of :func:`~simmodel.metrics.bins.binned`; times in s
 
     Returns
     -------
     Table
-        columns ``origin, destination, jobs, processor_seconds`` and one a value; what nobody did is left out
+        columns ``origin, destination, jobs, processor_seconds`` and one per value; pairs without jobs are left out
     """
     counted = result.counted
     jobs = result.jobs.where(counted)
@@ -128,7 +128,7 @@ def by_origin(result: BrokerRecord, values: Sequence[str] = ("wait", "turnaround
 
 
 def moved(result: BrokerRecord) -> NDArray[np.bool_]:
-    """Return which jobs went elsewhere than to the home they came with."""
+    """Return a mask of the jobs whose destination is not their home."""
     origin, destination = result.jobs["origin"], result.jobs["destination"]
     which: NDArray[np.bool_] = (origin != "") & (destination != "") & (origin != destination)
     return which
@@ -140,21 +140,21 @@ def moved_turnaround(siloed: BrokerRecord, brokered: BrokerRecord) -> Table:
     Parameters
     ----------
     siloed, brokered
-        results of the same jobs in the same order; those that moved in the second are looked at in both
+        results of the same jobs in the same order; the jobs that moved in the second are compared
 
     Returns
     -------
     Table
-        columns ``origin, destination, jobs, before, after`` (s) and ``change``; a last row of all that moved
+        columns ``origin, destination, jobs, before, after`` (s) and ``change``; the last row is of all moved jobs
 
     Raises
     ------
-    ValueError
-        where the jobs are not the same
+    InputError
+        if the jobs differ
     """
     a, b = siloed.jobs, brokered.jobs
     if len(a) != len(b) or not (np.array_equal(a["job"], b["job"]) and np.array_equal(a["origin"], b["origin"])):
-        raise ValueError("two results of the same jobs expected, found others")
+        raise InputError(f"results {siloed.name!r} and {brokered.name!r} must have the same jobs")
     which = moved(brokered) & siloed.counted & brokered.counted
     before, after = (each["end"] - each["submit"] for each in (a, b))
     rows: list[tuple[Any, ...]] = []
@@ -172,7 +172,7 @@ def moved_turnaround(siloed: BrokerRecord, brokered: BrokerRecord) -> Table:
 
 
 def weekly(result: BrokerRecord, interval: float = WEEK) -> Table:
-    """Return for each week and cluster what was submitted there, what was handed over to it, and how busy it was.
+    """Return the jobs submitted at and handed over to each cluster, and its utilisation, week by week.
 
     Parameters
     ----------
@@ -183,8 +183,8 @@ def weekly(result: BrokerRecord, interval: float = WEEK) -> Table:
     -------
     Table
         columns ``week`` (from 0 on), ``start`` (s), ``cluster``, ``submitted`` (jobs whose home it is), ``handed``
-        (jobs handed to it) and ``utilisation`` (busy share of the processors that were up; the last week as far as it
-        goes)
+        (jobs handed to it) and ``utilisation`` (busy share of the processors that were up; the last week is cut at the
+        end of the run)
     """
     edges = np.append(np.arange(result.started, max(result.ended, result.started + 1e-9), interval), result.ended)
     weeks = len(edges) - 1
@@ -201,7 +201,7 @@ def weekly(result: BrokerRecord, interval: float = WEEK) -> Table:
 
 
 def _shares(result: JobRecord, edges: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the busy share of a cluster between these instants (s); it is idle before its first and after its last."""
+    """Return the busy share of a cluster between these instants (s); it is idle before its start and after its end."""
     hours = np.zeros((2, len(edges) - 1))
     for row, steps in zip(hours, (result.busy(), result.capacity()), strict=True):
         inside = np.clip(edges, steps.start, steps.end)
@@ -220,12 +220,12 @@ def _shares(result: JobRecord, edges: NDArray[np.float64]) -> NDArray[np.float64
 
 
 def by_cluster(result: BrokerRecord) -> Table:
-    """Return one row a cluster and a last one of all.
+    """Return one row per cluster, and a last one of all clusters together.
 
     Returns
     -------
     Table
-        columns ``cluster, processors, jobs`` (that ran there to their end), ``wait, turnaround`` (means, s),
+        columns ``cluster, processors, jobs`` (that ended well there), ``wait, turnaround`` (means, s),
         ``bounded_slowdown, utilisation`` (from the first to the last instant of the whole run)
     """
     counted = result.counted
@@ -253,7 +253,7 @@ def by_cluster(result: BrokerRecord) -> Table:
 
 
 def cluster_cells(result: BrokerRecord) -> list[list[str]]:
-    """Return the head and the rows of a table of text: one row a cluster, and one of all."""
+    """Return the head and the rows of :func:`by_cluster` as texts."""
     rows = [["", "processors", "jobs", "mean wait", "mean turnaround", "utilisation"]]
     for row in by_cluster(result).rows():
         share = f"{100 * row['utilisation']:.1f} %"
@@ -263,5 +263,5 @@ def cluster_cells(result: BrokerRecord) -> list[list[str]]:
 
 
 def cluster_lines(result: BrokerRecord) -> list[str]:
-    """Return the same as lines of text."""
+    """Return :func:`by_cluster` as lines of text."""
     return text_table(cluster_cells(result), indent=2)

@@ -23,7 +23,7 @@ class Measured(Protocol):
     """A result with metrics.
 
     ``METRICS``: those that are numbers, each with its unit and label; ``COUNTS``: those that count the work;
-    :meth:`metric_text`: one with its unit, for people.
+    :meth:`metric_text`: one with its unit as text.
     """
 
     METRICS: ClassVar[Mapping[str, tuple[str, str]]]
@@ -31,7 +31,7 @@ class Measured(Protocol):
 
     @property
     def name(self) -> str:
-        """What tables call it."""
+        """Its name in tables."""
         ...
 
     def metrics(self) -> dict[str, Any]:

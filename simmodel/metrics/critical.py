@@ -1,4 +1,4 @@
-"""The critical path of what happened: what the last end waited for, and what that waited for, back to the beginning."""
+"""The critical path of a run of a machine: the chain of causes from the last end back to the first submission."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _END = len(PHASES)  # the position of a task's end among its moments
 
 
 class _Cause(NamedTuple):
-    """Who kept a task waiting: the row of a task and the moment up to which it did, and by what."""
+    """The cause of a wait: the row of the task that caused it, up to which of its moments, and the kind of cause."""
 
     row: int
     moment: int
@@ -30,11 +30,11 @@ class _Cause(NamedTuple):
 
 
 def critical_path(result: TaskRecord) -> Table:
-    """Return what took the time from the first submission to the last end, step by step, in order of time.
+    """Return the steps of the critical path from the first submission to the last end, in order of time.
 
-    From the last end back: a task ran since its data were there, was set up before, and began when its processor was
-    free, or its last parent ended, or ...; whatever it waited for is followed instead of the wait. So each step is
-    something that was done (or a wait of which no cause is found), and each begins where the one before it ends.
+    The path is followed backwards from the last end. A wait is replaced by its cause: the task that held the processor,
+    the last parent to end, and so on. So each step is a phase of a task (or a wait of unknown cause) and begins when
+    the step before it ends.
 
     Columns
     -------
@@ -45,11 +45,11 @@ def critical_path(result: TaskRecord) -> Table:
     start, end
         instants
     cause
-        why it began then: ``"arrival"`` (it was submitted then), ``"next phase"`` (of the same task),
-        ``"dependency"``, ``"processor"`` (until then busy with another task), ``"core"`` (the CPU core that it needed
-        was), ``"memory"`` (a task left room in the pool), ``"write-back"``, or ``"decision"`` (nothing else held it)
+        why it began then: ``"arrival"`` (its submission), ``"next phase"`` (of the same task), ``"dependency"``,
+        ``"processor"`` (busy with another task until then), ``"core"`` (likewise the CPU core that it needed),
+        ``"memory"`` (a task freed room in the pool), ``"write-back"``, or ``"decision"`` (no other cause)
     after
-        the task that it waited for; empty where it waited for none
+        the task that it waited for; empty if there was none
 
     >>> from simmodel.metrics._examples import two_kinds
     >>> for step in critical_path(two_kinds()).rows():
@@ -79,7 +79,7 @@ def critical_path(result: TaskRecord) -> Table:
 
 
 def critical_shares(result: TaskRecord) -> dict[str, float]:
-    """Return how much of the time on the critical path each phase took, the greatest first.
+    """Return the time of each phase on the critical path, the longest first.
 
     >>> from simmodel.metrics._examples import two_kinds
     >>> critical_shares(two_kinds())
@@ -92,7 +92,7 @@ def critical_shares(result: TaskRecord) -> dict[str, float]:
 
 
 class _Ends:
-    """Rows by a name and an instant at which something of that name ended."""
+    """Rows by a name and the instant at which they ended."""
 
     def __init__(self, names: NDArray[np.generic], ends: NDArray[np.float64]) -> None:
         known = np.flatnonzero(np.isfinite(ends))
@@ -111,7 +111,7 @@ class _Ends:
 
 
 class _Walk:
-    """Walks back from the last end."""
+    """The walk back from the last end."""
 
     def __init__(self, result: TaskRecord) -> None:
         self.result = result
@@ -152,7 +152,7 @@ class _Walk:
     # ------------------------------------------------------------------ the walk
 
     def back(self) -> list[tuple[int, int, float, float, str, int]]:
-        """Return the steps in order of time: row, phase, start, end, cause, and the row of who caused it."""
+        """Return the steps in order of time: row, phase, start, end, cause, and the row of the task that caused it."""
         moments = self.result.moments
         ends = moments[-1]
         if not np.isfinite(ends).any():
@@ -214,7 +214,7 @@ class _Walk:
         return _Cause(int(found[np.argmax(self.result.moments[-1][found])]), _END, "dependency")
 
     def _who_left(self, processor: str, row: int, at: float, what: str) -> _Cause | None:
-        """Return who had a processor until this instant: a task that ran on it, or one that it set up or fed."""
+        """Return the task that held a processor until this instant: it ran there, or was set up or fed by it."""
         for other in self.ends.at(processor, at):
             if other != row:
                 return _Cause(other, _END, what)
@@ -225,7 +225,7 @@ class _Walk:
         return None
 
     def _served(self, served: int, row: int, at: float) -> _Cause | None:
-        """Return the task that a core set up, or whose data it moved, until this instant."""
+        """Return the task that a core set up, or moved data for, until this instant."""
         table = self.result.cpu_phases
         moment = PHASES.index("setup" if str(table["what"][served]) == "setup" else "transfer") + 1
         others = [other for other in self._row_of.get(str(table["task"][served]), []) if other != row]
@@ -233,7 +233,7 @@ class _Walk:
         return _Cause(close[0], moment, "core") if close else None
 
     def _who_made_room(self, row: int, at: float) -> _Cause | None:
-        """Return what kept a task from room in its pool: data that had to leave it, or a task that used it."""
+        """Return the cause of a wait for room in a pool: data that had to leave it, or a task that used it."""
         if self._moves.at(self.pool[row], at):
             return _Cause(row, 0, "write-back")
         for other in self._pool_ends.at(self.pool[row], at):
@@ -253,13 +253,13 @@ class _Walk:
         return self._moved_by_core.get(str(self.result.tasks["task"][row]), [])
 
     def _moved_from(self, row: int, start: float, end: float) -> float:
-        """Return from when a CPU core moved the data of a task, where it did so: else from the start."""
+        """Return the instant from which a CPU core moved the data of a task; if none did, the start."""
         table = self.result.cpu_phases
         begun = [float(table["start"][i]) for i in self._moves_of(row)]
         return min((each for each in begun if start <= each <= end), default=start)
 
     def _who_moved(self, row: int, at: float) -> _Cause | None:
-        """Return who had the CPU core that moves the data of a task until this instant."""
+        """Return the task that held the CPU core that moves the data of a task until this instant."""
         table = self.result.cpu_phases
         for i in self._moves_of(row):
             if float(table["start"][i]) == at:

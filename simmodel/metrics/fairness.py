@@ -81,7 +81,7 @@ def discrimination(result: JobRecord) -> NDArray[np.float64]:
 
 
 def _received(result: JobRecord) -> NDArray[np.float64]:
-    """Processor-seconds that each job had, in all its executions."""
+    """Return the processor-seconds of each job in all its executions."""
     runs = result.runs
     end = np.where(np.isnan(runs["end"]), result.ended, runs["end"])
     row = rows_of(result.jobs["job"], runs["job"])
@@ -90,9 +90,9 @@ def _received(result: JobRecord) -> NDArray[np.float64]:
 
 
 def unfairness(result: JobRecord) -> float:
-    """Return the share of the work done that an equal division would have given to others: 0 is perfectly even.
+    """Return the share of the work done that an equal division would have given to other jobs: 0 is perfectly fair.
 
-    Half the sum of the absolute :func:`discrimination` over the processor-seconds done; nan where nothing ran.
+    Half the sum of the absolute :func:`discrimination` over the processor-seconds done; nan if nothing ran.
 
     >>> from simmodel.records import JobRecord
     >>> unfairness(JobRecord(jobs={"submit": [0, 0], "start": [0, 10], "end": [10, 20], "processors": [1, 1]}))

@@ -32,4 +32,4 @@ METRICS = {
     "fairness_users": ("", "fairness among users"),
     "unfairness": ("", "unfairness among jobs"),
 }
-"""The unit of each metric and its name for people, in the order in which results list them."""
+"""The unit and the label of each metric, in the order in which results list them."""

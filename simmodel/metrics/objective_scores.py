@@ -1,7 +1,7 @@
-"""Results side by side by an objective: their scores, and the chart that shows them (Kiviat).
+"""Results compared by an objective: their scores, and their radar chart (Kiviat figure).
 
-Source of the chart: Kolence & Kiviat, "Software unit profiles and Kiviat figures", ACM SIGMETRICS PER 2(3), 1973; as
-SchedTwin draws it: Zhang, Kurkure, Tao, Papka, Lan, "A real-time digital twin for adaptive scheduling", arXiv
+Sources of the chart: Kolence & Kiviat, "Software unit profiles and Kiviat figures", ACM SIGMETRICS PER 2(3), 1973; as
+in SchedTwin: Zhang, Kurkure, Tao, Papka, Lan, "A real-time digital twin for adaptive scheduling", arXiv
 2512.18894, 2025.
 """
 
@@ -50,12 +50,12 @@ __all__ = [
 
 
 def measured(result: JobRecord, names: Iterable[str] = tuple(MEASURES), *, tau: float = 10.0) -> dict[str, float]:
-    """Return measures of the jobs of a result that ran to their end.
+    """Return measures of the jobs of a result that ended well.
 
     Parameters
     ----------
     names
-        which of :data:`~simmodel.scheduling.objectives.MEASURES`
+        of :data:`~simmodel.scheduling.objectives.MEASURES`
     tau
         the bound of the bounded slowdown, s
 
@@ -73,15 +73,15 @@ def measured(result: JobRecord, names: Iterable[str] = tuple(MEASURES), *, tau: 
 
 
 def final_scores(results: Sequence[JobRecord], of: ObjectiveLike = "schedtwin") -> NDArray[np.float64]:
-    """Return the scores of whole runs beside each other, of shape (results,); lower is better.
+    """Return the scores of whole runs relative to each other, of shape (results,); lower is better.
 
     Parameters
     ----------
     results
         of the same workload
     of
-        what :func:`~simmodel.scheduling.objectives.objective` takes; on the min-max scale the best of these results has
-        0 in each measure and the worst 1; a function gets each result
+        any argument of :func:`~simmodel.scheduling.objectives.objective`; on the min-max scale the best of these
+        results has 0 in each measure and the worst 1; a function gets each result
 
     >>> from simmodel.records import JobRecord
     >>> jobs = [{"submit": [0], "start": [at], "end": [at + 5], "processors": [1]} for at in (0, 5, 10)]
@@ -106,7 +106,7 @@ def not_a_portfolio(result: JobRecord) -> InputError:
 
 
 def started_shares(result: JobRecord) -> Table:
-    """Return how many jobs each policy of a portfolio started: ``policy, jobs, share``, most first.
+    """Return the number of jobs started by each policy of a portfolio: ``policy, jobs, share``, the most first.
 
     Raises
     ------
@@ -133,15 +133,15 @@ def started_shares(result: JobRecord) -> Table:
 
 
 def kiviat_area(radii: ArrayLike) -> float:
-    """Return the area of a Kiviat figure: its axes stand at equal angles, and each is 1 long.
+    """Return the area of a Kiviat figure, whose axes are at equal angles and of length 1.
 
-    ``sin(2 pi / n) / 2`` times the sum of the products of neighbouring axes, the last being next to the first: with
-    four axes at most 2. It depends on the order of the axes.
+    It is ``sin(2 pi / n) / 2`` times the sum of the products of neighbouring axes, the last next to the first: at most
+    2 with four axes. It depends on the order of the axes.
 
     Parameters
     ----------
     radii
-        on each axis, 0 to 1, three axes or more
+        the value on each axis, 0 to 1; three axes or more
 
     >>> kiviat_area([1, 1, 1, 1]), kiviat_area([1, 0, 1, 0]), round(kiviat_area([0.5, 0.5, 0.5]), 4)
     (2.0, 0.0, 0.3248)
@@ -161,11 +161,11 @@ class Kiviat(Shown):
     names
         of the runs
     axes
-        measures, in the order in which they stand around the figure
+        measures, in order around the figure
     values
         in the measures' units, of shape (runs, axes)
     radii
-        the same from 0, the worst of these runs, to 1, the best; all 1 where the runs do not differ
+        the values from 0 (the worst of these runs) to 1 (the best); all 1 if the runs do not differ
     """
 
     names: tuple[str, ...]
@@ -181,19 +181,19 @@ class Kiviat(Shown):
 
     @property
     def areas(self) -> NDArray[np.float64]:
-        """The area of each run, by :func:`kiviat_area`."""
+        """The area of each run; see :func:`kiviat_area`."""
         return np.array([kiviat_area(radii) for radii in self.radii])
 
     @property
     def area_range(self) -> NDArray[np.float64]:
-        """The least and the greatest area of each run over all orders of the axes, of shape (runs, 2)."""
+        """The smallest and the largest area of each run over all orders of the axes, of shape (runs, 2)."""
         orders = [(0, *rest) for rest in permutations(range(1, len(self.axes)))]
         areas = np.array([[kiviat_area(radii[list(order)]) for order in orders] for radii in self.radii])
         return np.stack([areas.min(axis=1), areas.max(axis=1)], axis=1)
 
     @property
     def table(self) -> Table:
-        """One row a run: ``policy``, its measures and ``area``."""
+        """One row per run: ``policy``, its measures and ``area``."""
         columns = {axis: self.values[:, i] for i, axis in enumerate(self.axes)}
         return Table({"policy": np.array(self.names, dtype=str), **columns, "area": self.areas})
 
@@ -210,7 +210,7 @@ def kiviat(
     axes
         measures, of :data:`~simmodel.scheduling.objectives.MEASURES`, three or more
     tau
-        the bound of bounded slowdowns, s
+        bound of bounded slowdowns, s
 
     Raises
     ------

@@ -1,7 +1,6 @@
-"""Which rows of a chart an execution takes, where only the number of its processors is known.
+"""Rows of a chart for executions of which only the number of processors is known; plots and traces share it.
 
-The pictures and the traces share it. A job goes to the lowest rows that are free side by side, or to the lowest free
-ones wherever they are when no gap is wide enough.
+An execution gets the lowest free rows side by side, or the lowest free rows anywhere if no gap is wide enough.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ def pack(start: ArrayLike, end: ArrayLike, processors: ArrayLike, rows: int = 0)
     processors
         of each, whole numbers
     rows
-        how many rows there are; more are added where the executions need them
+        the number of rows; more are added if the executions need them
 
     Returns
     -------
     Table
-        one row a piece, in order of start, the lowest piece of an execution first; ``index`` is its place in ``start``
+        one row per piece, in order of start, the lowest piece of an execution first; ``index`` is its row in ``start``
 
     >>> table = pack([0, 0, 5, 8], [5, 10, 10, 9], [2, 1, 2, 1], rows=4)
     >>> list(zip(table["index"].tolist(), table["low"].tolist(), table["high"].tolist()))
@@ -42,7 +41,7 @@ def pack(start: ArrayLike, end: ArrayLike, processors: ArrayLike, rows: int = 0)
     starts, ends = np.asarray(start, dtype=np.float64), np.asarray(end, dtype=np.float64)
     sizes = np.asarray(processors, dtype=np.int64)
     count = len(starts)
-    # At one instant what ended is free again before anything starts; what lasts no time takes nothing from the others.
+    # Within an instant, ends come before starts; executions of zero length take no rows from others.
     times = np.append(starts, ends)
     kind = np.append(np.ones(count, dtype=np.int8), np.zeros(count, dtype=np.int8))
     which = np.append(np.arange(count), np.arange(count))

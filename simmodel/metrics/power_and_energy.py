@@ -1,7 +1,7 @@
 """Power and energy of nodes, integrated exactly at events.
 
-A processor (of a place that only counts) or a node (where nodes are identified) that is up draws its idle power, and
-its load power while it is busy; one that is down or off draws nothing.
+A node (if nodes are identified, else a processor) that is up draws its idle power, and its load power while it is
+busy; one that is down or off draws nothing.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import attrs
 import numpy as np
 
 from simmodel.display import Fields
+from simmodel.errors import InputError
 from simmodel.records.job_record import cores_of
 from simmodel.records.steps import Steps
 from simmodel.work.table import Table
@@ -28,7 +29,7 @@ Model = Literal["node", "linear"]
 
 @attrs.frozen(repr=False)
 class Energy(Fields):
-    """The energy of a run in joules: what stands idle would have drawn, and what load added.
+    """The energy of a run in joules: the part drawn at idle power, and the part added by load.
 
     >>> Energy(idle=100.0, load=50.0).total
     150.0
@@ -39,7 +40,7 @@ class Energy(Fields):
 
     @property
     def total(self) -> float:
-        """All of it, J."""
+        """The sum of both, J."""
         return self.idle + self.load
 
     def __add__(self, other: Energy) -> Energy:
@@ -48,7 +49,7 @@ class Energy(Fields):
 
 @attrs.frozen(eq=False)
 class _Group:
-    """Units of one kind: the processors of a place, or those of its nodes that are alike."""
+    """Units of one kind: the processors of a place, or its nodes of equal size and power."""
 
     place: str
     nodes: NDArray[np.int64] | None
@@ -83,7 +84,7 @@ def _groups(result: JobRecord, idle_power: float | None, load_power: float | Non
 
 
 def _up(result: JobRecord, group: _Group) -> Steps:
-    """Units that are up over time."""
+    """Return the number of units that are up over time."""
     changes = result.changes
     if group.nodes is not None and changes is not None and any(changes["down"].tolist()):
         here = changes.where(changes["place"] == group.place)
@@ -118,7 +119,7 @@ def _held_while_down(result: JobRecord, place: str) -> Table:
 
 
 def _node_runs(result: JobRecord, place: str) -> Table:
-    """One row per node of an execution or a claim: ``node, start, end, processors``, the cores held of the node."""
+    """Return one row per node of an execution or a claim: ``node, start, end, processors``, the cores held of the node."""
     runs = result.held(place)
     runs = runs.with_columns(cores=_column(cores_of(runs)))
     known = np.array([nodes is not None and len(nodes) > 0 for nodes in runs["nodes"].tolist()], dtype=bool)
@@ -137,7 +138,7 @@ def _node_runs(result: JobRecord, place: str) -> Table:
 
 
 def _busy_spans(runs: Table) -> Table:
-    """Spans in which nodes are busy, without overlaps: ``node, start, end``; what touches is joined."""
+    """Return the spans in which nodes are busy, without overlaps: ``node, start, end``; adjoining spans are joined."""
     order = np.lexsort((runs["start"], runs["node"]))
     node, start, end = (runs[name][order] for name in ("node", "start", "end"))
     if not len(node):
@@ -150,7 +151,7 @@ def _busy_spans(runs: Table) -> Table:
 
 
 def _busy(result: JobRecord, group: _Group, model: Model) -> Steps:
-    """Units that are busy over time: shares of them in the linear model."""
+    """Return the number of busy units over time; fractional in the linear model."""
     if group.nodes is not None:
         runs = _node_runs(result, group.place)
         if len(runs):
@@ -170,7 +171,7 @@ def _column(values: list[tuple[float, ...]]) -> NDArray[np.object_]:
 
 def _check(model: str) -> None:
     if model not in ("node", "linear"):
-        raise ValueError(f'model "node" or "linear" expected, found {model!r}')
+        raise InputError(f"must be 'node' or 'linear', got {model!r}", place="model")
 
 
 def power(
@@ -181,11 +182,11 @@ def power(
     Parameters
     ----------
     model
-        of identified nodes: ``"linear"``, between idle and load power in proportion to the busy processors [X. Fan,
-        W.-D. Weber and L. A. Barroso, "Power provisioning for a warehouse-sized computer", ISCA 2007]; ``"node"``, load
-        power while anything runs there
+        of identified nodes: ``"linear"``: between idle and load power in proportion to the busy processors [X. Fan,
+        W.-D. Weber and L. A. Barroso, "Power provisioning for a warehouse-sized computer", ISCA 2007]; ``"node"``: load
+        power while any job runs there
     idle_power, load_power
-        watts a processor, or a node where nodes are identified, instead of those of the places
+        watts per node (if nodes are identified, else per processor), instead of those of the places
 
     >>> from simmodel.records import JobRecord
     >>> jobs = {"submit": [0, 0], "start": [0, 10], "end": [10, 30], "processors": [4, 2]}
@@ -221,7 +222,7 @@ def energy(
 
 
 def node_energy(result: JobRecord, place: str | None = None, *, model: Model = "linear") -> Table:
-    """Return what each identified node of a place did: ``node, busy, down`` (s) and ``energy`` (J), in order of nodes.
+    """Return for each identified node of a place: ``node, busy, down`` (s) and ``energy`` (J), in order of nodes.
 
     Parameters
     ----------
@@ -232,8 +233,8 @@ def node_energy(result: JobRecord, place: str | None = None, *, model: Model = "
 
     Raises
     ------
-    ValueError
-        where the nodes of the place are not identified
+    InputError
+        if the nodes of the place are not identified
 
     >>> import numpy as np
     >>> from simmodel.records import JobRecord
@@ -251,7 +252,7 @@ def node_energy(result: JobRecord, place: str | None = None, *, model: Model = "
     name = str(result.places["place"][0]) if place is None else place
     groups = [group for group in _groups(result, None, None) if group.place == name and group.nodes is not None]
     if not groups:
-        raise ValueError(f"a place with identified nodes expected, found {name!r}")
+        raise InputError(f"must be a place with identified nodes, got {name!r}", place="place")
     count = sum(group.count for group in groups)
     runs = _node_runs(result, name)
     spans = _busy_spans(runs)

@@ -1,4 +1,4 @@
-"""What the processors, links and memories of a machine did: load, phases, energy, bytes."""
+"""Metrics of the processors, links and memory pools of a machine: load, phases, energy, bytes."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 __all__ = ["busy_seconds", "energy", "link_load", "links", "load", "phase_seconds", "pools", "routes"]
 
 WORKING = ("setup", "reconfiguration", "transfer", "execution")
-"""The phases in which a processor is busy; it stands idle while its task waits for a CPU core or for memory."""
+"""The phases in which a processor is busy; it is idle while its task waits for a CPU core or for memory."""
 
 
 def phase_seconds(result: TaskRecord) -> NDArray[np.float64]:
-    """Return phases x processors: the time that tasks spent in each phase where they ran; queueing ones as well.
+    """Return the time that tasks spent in each phase, queueing included, phases x processors.
 
-    Processors with cores count the part of them that a task has.
+    On a processor with several cores, a task counts with its share of the cores.
 
     >>> from simmodel.metrics._examples import two_kinds
     >>> phase_seconds(two_kinds())[PHASES.index("execution")]
@@ -51,7 +51,7 @@ def phase_seconds(result: TaskRecord) -> NDArray[np.float64]:
 
 
 def _stopped_seconds(result: TaskRecord) -> NDArray[np.float64]:
-    """Return the phases in which a task has its processor x processors, of executions that were stopped."""
+    """Return the time of stopped executions in each phase that holds the processor, phases x processors."""
     table = result.stopped
     where = positions(table["processor"], result.processors["processor"].tolist())
     part = table["cores"] / result.processors["cores"][where]
@@ -61,13 +61,13 @@ def _stopped_seconds(result: TaskRecord) -> NDArray[np.float64]:
 
 
 def _own_seconds(result: TaskRecord) -> NDArray[np.float64]:
-    """Return the time that each processor was busy with tasks of its own."""
+    """Return the time that each processor was busy with its own tasks."""
     seconds = phase_seconds(result)
     return np.asarray(sum(seconds[PHASES.index(name)] for name in WORKING))
 
 
 def busy_seconds(result: TaskRecord) -> NDArray[np.float64]:
-    """Return the time that each processor was busy: set up, reconfigured, fed, executing, or working for others.
+    """Return the time that each processor was busy: setup, reconfiguration, transfer, execution, work for others.
 
     A CPU core that sets up another processor while a task of its own is fed is busy once.
     """
@@ -86,7 +86,7 @@ def busy_seconds(result: TaskRecord) -> NDArray[np.float64]:
 
 
 def _together(start: NDArray[np.float64], end: NDArray[np.float64]) -> float:
-    """Return the length of the union of intervals; those with nan do not count."""
+    """Return the length of the union of intervals; intervals with nan are left out."""
     known = np.isfinite(start) & np.isfinite(end)
     order = np.argsort(start[known], kind="stable")
     start, end = start[known][order], end[known][order]
@@ -95,7 +95,7 @@ def _together(start: NDArray[np.float64], end: NDArray[np.float64]) -> float:
 
 
 def load(result: TaskRecord) -> Table:
-    """Return a row for each processor: its tasks, how busy it was, the time in each phase, and its energy.
+    """Return one row per processor: its tasks, busy time, time in each phase, and energy.
 
     Columns: ``processor, type, tasks, busy`` (time), ``utilisation`` (share of the run), the :data:`PHASES` in which a
     task has its processor, ``for others`` (a CPU core sets up others or moves their data, and nothing else), and
@@ -146,7 +146,7 @@ def energy(result: TaskRecord) -> Energy:
 
 
 def routes(result: TaskRecord) -> list[tuple[str, ...]]:
-    """Return the links that each transfer of the run took, as the machine's network routes it."""
+    """Return the links of each transfer of the run, by the routes of the machine's network."""
     from simmodel.resources.routing import Router
 
     router = Router(NetworkSpec(links=result.spec.links))
@@ -161,7 +161,7 @@ def routes(result: TaskRecord) -> list[tuple[str, ...]]:
 
 
 def links(result: TaskRecord) -> Table:
-    """Return a row for each link: ``link, transfers`` (data objects), ``bytes``, ``utilisation`` (of its capacity).
+    """Return one row per link: ``link, transfers`` (data objects), ``bytes``, ``utilisation`` (of its capacity).
 
     >>> from simmodel.metrics._examples import two_kinds
     >>> [column.tolist() for column in links(two_kinds()).values()]
@@ -211,7 +211,7 @@ def link_load(result: TaskRecord) -> dict[str, Steps]:
 
 
 def _moved_again(result: TaskRecord) -> dict[str, Steps] | None:
-    """Return the loads of the transfers moved once more; ``None`` where they do not end as they are recorded to end."""
+    """Return the loads of the transfers simulated again; ``None`` if they end at other instants than recorded."""
     from simmodel.environment import Environment
     from simmodel.records.network_recorder import NetworkRecorder
     from simmodel.resources.network import Network
@@ -235,7 +235,7 @@ def _moved_again(result: TaskRecord) -> dict[str, Steps] | None:
             source, destination = str(table["source"][row]), str(table["destination"][row])
             if source != destination:
                 arrival = network.transfer(float(table["bytes"][row]), source=source, destination=destination)
-                if arrival.processed:  # there was nothing to move
+                if arrival.processed:  # no bytes to move
                     compare(row)(arrival)
                 else:
                     arrival.callbacks.append(compare(row))
@@ -248,7 +248,7 @@ def _moved_again(result: TaskRecord) -> dict[str, Steps] | None:
 
 
 def pools(result: TaskRecord) -> Table:
-    """Return a row for each memory pool: ``pool, size, peak`` (bytes) and ``mean`` (bytes, over the run).
+    """Return one row per memory pool: ``pool, size, peak`` (bytes) and ``mean`` (bytes, over the run).
 
     >>> from simmodel.metrics._examples import two_kinds
     >>> pools(two_kinds())["peak"]

@@ -17,7 +17,7 @@ _SHARES = ("utilisation", "unfairness")
 
 
 def duration(seconds: float) -> str:
-    """Return seconds as people read them, in two units at most.
+    """Return seconds as text, in at most two units.
 
     >>> [duration(s) for s in (0, 3.25, 75, 7384, 200_000, float("nan"))]
     ['0 s', '3.25 s', '1 min 15 s', '2 h 3 min', '2 d 7 h', '-']
@@ -35,7 +35,7 @@ def duration(seconds: float) -> str:
 
 
 def metric_text(name: str, value: float) -> str:
-    """Return one metric with its unit, for people.
+    """Return one metric with its unit as text.
 
     >>> metric_text("utilisation", 0.7152), metric_text("wait_mean", 5000), metric_text("throughput", 0.01)
     ('71.5 %', '1 h 23 min', '864 jobs/d')
@@ -54,7 +54,7 @@ def metric_text(name: str, value: float) -> str:
 
 
 def metric_rows(metrics: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return pairs of label and text: the jobs, then every metric that has a value."""
+    """Return pairs of label and text: the jobs, then each metric that is not nan."""
     states = ", ".join(f"{count:,} {status}" for status, count in metrics["status"].items())
     rows = [("jobs", f"{metrics['jobs']:,} ({states})" if states else "0")]
     if metrics["counted"] != metrics["jobs"]:

@@ -1,4 +1,4 @@
-"""Statistics of simulations: confidence intervals, replications, batch means, and where the warm-up ends."""
+"""Statistics of simulations: confidence intervals, replications, batch means and the end of the warm-up."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import attrs
 import numpy as np
 
 from simmodel.display import Fields
+from simmodel.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -44,12 +45,12 @@ class Interval(Fields):
 
     @property
     def low(self) -> float:
-        """The lower end."""
+        """The lower bound."""
         return self.mean - self.half_width
 
     @property
     def high(self) -> float:
-        """The upper end."""
+        """The upper bound."""
         return self.mean + self.half_width
 
     def __contains__(self, value: float) -> bool:
@@ -63,7 +64,7 @@ class Interval(Fields):
 
 
 def _incomplete_beta(a: float, b: float, x: float) -> float:
-    """The regularised incomplete beta function, by its continued fraction (Lentz's method; DLMF 8.17.22)."""
+    """Return the regularised incomplete beta function, by its continued fraction (Lentz's method; DLMF 8.17.22)."""
     if x <= 0 or x >= 1:
         return float(x >= 1)
     if x > (a + 1) / (a + b + 2):
@@ -89,12 +90,12 @@ def _incomplete_beta(a: float, b: float, x: float) -> float:
 
 
 def _t_tail(t: float, freedom: float) -> float:
-    """The probability that Student's t exceeds t >= 0."""
+    """Return the probability that Student's t exceeds t >= 0."""
     return 0.5 * _incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t * t))
 
 
 def _t_centre(t: float, freedom: float) -> float:
-    """The probability that Student's t lies between 0 and t >= 0, exact also where it is tiny."""
+    """Return the probability that Student's t lies between 0 and t >= 0, exact also if it is tiny."""
     return 0.5 * _incomplete_beta(0.5, freedom / 2, t * t / (freedom + t * t))
 
 
@@ -112,13 +113,13 @@ def t_quantile(probability: float, freedom: float) -> float:
     2.228139
     """
     if not 0 < probability < 1:
-        raise ValueError(f"a probability between 0 and 1 expected, found {probability}")
+        raise InputError(f"must be between 0 and 1, got {probability!r}", place="probability")
     if not freedom > 0:
-        raise ValueError(f"degrees of freedom > 0 expected, found {freedom}")
+        raise InputError(f"must be > 0, got {freedom!r}", place="freedom")
     tail, centre = min(probability, 1 - probability), abs(probability - 0.5)
 
     def beyond(t: float) -> bool:
-        """Whether the quantile's distance from 0 is at most t; near the median the tail says it to few digits."""
+        """Whether the quantile's distance from 0 is at most t; near the median the tail has too few digits."""
         return _t_tail(t, freedom) <= tail if tail < 0.25 else _t_centre(t, freedom) >= centre
 
     low, high = 0.0, 1.0
@@ -137,7 +138,7 @@ def t_quantile(probability: float, freedom: float) -> float:
 
 def _check_level(level: float) -> None:
     if not 0 < level < 1:
-        raise ValueError(f"a confidence level between 0 and 1 expected, found {level}")
+        raise InputError(f"must be between 0 and 1, got {level!r}", place="level")
 
 
 def mean_interval(samples: ArrayLike, level: float = 0.999) -> Interval:
@@ -157,7 +158,7 @@ def mean_interval(samples: ArrayLike, level: float = 0.999) -> Interval:
     values = np.asarray(samples, dtype=np.float64)
     count = len(values)
     if count < 2:
-        raise ValueError(f"at least 2 samples expected for an interval, found {count}")
+        raise InputError(f"must be two or more for an interval, got {count}", place="samples")
     error = float(values.std(ddof=1)) / math.sqrt(count)
     return Interval(float(values.mean()), t_quantile((1 + level) / 2, count - 1) * error, level, count)
 
@@ -170,21 +171,21 @@ def paired_difference(first: ArrayLike, second: ArrayLike, level: float = 0.999)
     """
     a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if a.shape != b.shape:
-        raise ValueError(f"as many samples of one as of the other expected, found {len(a)} and {len(b)}")
+        raise InputError(f"samples must come in pairs, got {len(a)} and {len(b)}")
     return mean_interval(a - b, level)
 
 
 def batch_means(series: ArrayLike, batches: int = 20, level: float = 0.999) -> Interval:
     """Return the mean of one long stationary series with the interval from the means of its batches.
 
-    What is left over when the series is divided is dropped at its beginning.
+    The remainder of the division into batches is dropped at the beginning of the series.
 
     Parameters
     ----------
     series
         observations in order, such as the waits of successive jobs after the warm-up
     batches
-        how many batches of equal length; few and long ones are nearly independent
+        the number of batches, of equal length; few and long batches are nearly independent
 
     Source: A. M. Law, "Simulation Modeling and Analysis", section on batch means.
 
@@ -193,13 +194,13 @@ def batch_means(series: ArrayLike, batches: int = 20, level: float = 0.999) -> I
     """
     values = np.asarray(series, dtype=np.float64)
     if batches < 2 or len(values) < batches:
-        raise ValueError(f"2 batches or more, of 1 value or more, expected: found {len(values)} values for {batches}")
+        raise InputError(f"must be from 2 to the number of values ({len(values)}), got {batches}", place="batches")
     size = len(values) // batches
     return mean_interval(values[len(values) - size * batches :].reshape(batches, size).mean(axis=1), level)
 
 
 def replication_seeds(count: int, seed: int = 0) -> list[int]:
-    """Return seeds for independent replications; the first of more are the same.
+    """Return seeds for independent replications; a longer list begins with the shorter one.
 
     >>> replication_seeds(2) == replication_seeds(5)[:2]
     True
@@ -208,7 +209,7 @@ def replication_seeds(count: int, seed: int = 0) -> list[int]:
 
 
 def replications(function: Callable[[int], float], count: int = 20, *, seed: int = 0, level: float = 0.999) -> Interval:
-    """Call ``function(seed)`` with independent seeds and return the mean of what it returns with its interval.
+    """Call ``function(seed)`` with independent seeds and return the mean of its values with its interval.
 
     Parameters
     ----------
@@ -217,7 +218,7 @@ def replications(function: Callable[[int], float], count: int = 20, *, seed: int
     count
         replications, at least 2
     seed
-        the seed of the seeds
+        the seed from which the seeds are drawn
 
     >>> import numpy as np
     >>> 0.5 in replications(lambda seed: np.random.default_rng(seed).random(100).mean(), count=10)
@@ -230,9 +231,9 @@ def replications(function: Callable[[int], float], count: int = 20, *, seed: int
 
 
 def mser(series: ArrayLike, batch: int = 5) -> int:
-    """Return how many first observations to delete as warm-up: the cut that minimises the standard error of the rest.
+    """Return the number of first observations to delete as warm-up, which minimises the standard error of the rest.
 
-    MSER-5 with the default: means of five observations, and no more than the first half is deleted.
+    The default is MSER-5, on means of five observations; at most the first half is deleted.
 
     Parameters
     ----------
@@ -250,7 +251,7 @@ def mser(series: ArrayLike, batch: int = 5) -> int:
     """
     values: NDArray[np.float64] = np.asarray(series, dtype=np.float64)
     if batch < 1:
-        raise ValueError(f"a batch of at least 1 expected, found {batch}")
+        raise InputError(f"must be >= 1, got {batch!r}", place="batch")
     count = len(values) // batch
     if count < 2:
         return 0

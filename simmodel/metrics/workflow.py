@@ -1,7 +1,7 @@
-"""Metrics of machines that run tasks: makespan, SLR, speedup, efficiency, and what happened beside what was planned.
+"""Metrics of machines that run tasks: makespan, SLR, speedup, efficiency, and executions against plans.
 
 Times are in the machine's time unit. The schedule length ratio (SLR) is the makespan over the longest path of the task
-graph, each task as long as on the processor that runs it fastest, communication left out [H. Topcuoglu, S. Hariri,
+graph, each task with its shortest run time on any processor, without communication [H. Topcuoglu, S. Hariri,
 M.-Y. Wu, "Performance-effective and low-complexity task scheduling for heterogeneous computing", TPDS 13(3), 2002].
 """
 
@@ -56,12 +56,12 @@ MACHINE_METRICS = {
     "decision_mean": ("wall", "mean decision"),
     "decision_max": ("wall", "longest decision"),
 }
-"""The numbers that :func:`summary` returns, in order: the unit and what it is. Units: ``time``: the machine's unit;
+"""The metrics of :func:`summary` that are numbers, in order: unit and label. Units: ``time``: the machine's unit;
 ``energy``: watts times that; ``wall``: seconds of this computer; ``share``; ``B``: bytes."""
 
 
 def makespan(result: TaskRecord) -> float:
-    """Return the time from the first submission to the last end; nan while a task is not done.
+    """Return the time from the first submission to the last end; nan if a task is not done.
 
     >>> from simmodel.metrics._examples import two_kinds
     >>> makespan(two_kinds())
@@ -73,17 +73,17 @@ def makespan(result: TaskRecord) -> float:
 
 
 def longest_path(result: TaskRecord, seconds: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return when each task ends at the earliest, if nothing but its parents and its arrival holds it back.
+    """Return the earliest end of each task if only its parents and its arrival delay it.
 
     Parameters
     ----------
     seconds
-        how long each task takes, in order of ``result.tasks``
+        the duration of each task, in order of ``result.tasks``
 
     Returns
     -------
     array
-        instants since the first submission; the greatest is the length of the longest path
+        instants since the first submission; the maximum is the length of the longest path
 
     >>> from simmodel.metrics._examples import two_kinds
     >>> longest_path(two_kinds(), np.array([2.0, 3.0]))
@@ -110,10 +110,10 @@ def _length(result: TaskRecord, seconds: NDArray[np.float64]) -> float:
 
 
 def setup_costs(result: TaskRecord) -> NDArray[np.float64]:
-    """Return tasks x kinds of processors: expected seconds with setup and reconfiguration; ``inf`` where it cannot run.
+    """Return expected seconds with setup and reconfiguration, tasks x kinds of processors; ``inf``: cannot run there.
 
-    Of a kind that reconfigures, a task counts what its task set says of its family, else the middle of the kind's
-    interval.
+    On a kind that reconfigures, a task counts the reconfiguration time of its family, as its task set has it, else the
+    middle of the kind's interval.
     """
     costs = result.kind_runs.copy()
     family = result.tasks["family"]
@@ -132,14 +132,14 @@ def setup_costs(result: TaskRecord) -> NDArray[np.float64]:
 
 
 def slr(result: TaskRecord, *, setup: bool = False) -> float:
-    """Return makespan over the longest path through the task graph, communication left out.
+    """Return the makespan over the longest path through the task graph, without communication.
 
     Parameters
     ----------
     setup
-        whether a task counts on the path with setup and reconfiguration: min over processors of setup + reconfiguration
-        + run, instead of min of run. With it, policies are told apart by what they can change; without it, the ratio
-        also holds the setup that no policy can avoid. It is no lower bound where a family stays loaded
+        count setup and reconfiguration on the path: the minimum over processors of setup + reconfiguration + run,
+        instead of that of run. Then the ratio leaves out setup that no policy can avoid. It is not a lower bound if a
+        family stays loaded
 
     >>> from simmodel.metrics._examples import two_kinds
     >>> slr(two_kinds()), slr(two_kinds(), setup=True)
@@ -152,9 +152,9 @@ def slr(result: TaskRecord, *, setup: bool = False) -> float:
 
 
 def best_single(result: TaskRecord) -> tuple[str, float]:
-    """Return the kind of processor that alone would run all tasks soonest, one after another, and in what time.
+    """Return the kind of processor that would run all tasks one after another in the shortest time, and that time.
 
-    Setup and transfers are left out. Where no kind can run all of them: an empty name and nan.
+    Setup and transfers are left out. If no kind can run all tasks: an empty name and nan.
 
     >>> from simmodel.metrics._examples import two_kinds
     >>> best_single(two_kinds())
@@ -169,7 +169,7 @@ def best_single(result: TaskRecord) -> tuple[str, float]:
 
 
 def speedup(result: TaskRecord) -> float:
-    """Return the time of the best single processor that can run all tasks, over the makespan; nan where none can.
+    """Return the time of the best single processor that can run all tasks over the makespan; nan if none can.
 
     >>> from simmodel.metrics._examples import two_kinds
     >>> round(speedup(two_kinds()), 3)
@@ -179,14 +179,14 @@ def speedup(result: TaskRecord) -> float:
 
 
 def summary(result: TaskRecord) -> dict[str, Any]:
-    """Return the metrics of a run: counts first, then the numbers of :data:`MACHINE_METRICS`, then what has parts.
+    """Return the metrics of a run by name: counts, the numbers of :data:`MACHINE_METRICS`, and totals by part.
 
-    The efficiency is the speedup over the number of processors; one with several cores counts as many.
+    The efficiency is the speedup over the number of processors; each core of a processor counts.
 
     Returns
     -------
     dict
-        ``tasks, sets, processors, status`` (counts), the numbers (nan: not known, or the run is not over),
+        ``tasks, sets, processors, status`` (counts), the numbers (nan: unknown, or the run has not ended),
         ``best_single`` (a kind of processor), ``phases`` (time of all tasks by phase) and ``peaks`` (bytes by pool)
 
     >>> from simmodel.metrics._examples import two_kinds
@@ -228,9 +228,9 @@ def summary(result: TaskRecord) -> dict[str, Any]:
 
 
 def by_set(result: TaskRecord) -> Table:
-    """Return a row for each task set: ``set, tasks, submit, end, makespan, slr``.
+    """Return one row per task set: ``set, tasks, submit, end, makespan, slr``.
 
-    The makespan of a set is from its submission to the end of its last task; of its longest path, as of :func:`slr`.
+    The makespan of a set is the time from its submission to the end of its last task; the SLR is as of :func:`slr`.
 
     >>> from simmodel.metrics._examples import two_kinds
     >>> by_set(two_kinds())["slr"]
@@ -250,10 +250,10 @@ def by_set(result: TaskRecord) -> Table:
 
 
 def planned(result: TaskRecord) -> Table:
-    """Return what was planned beside what happened, a row for each planned task, in order of the plan.
+    """Return planned and actual executions, one row per planned task, in order of the plan.
 
     Columns: ``task, planned_processor, processor, planned_start, start, planned_end, end, lateness`` (end - planned
-    end). There are no rows where the policy made no plan. Of several tasks with one id, the plan's first is the first.
+    end). There are no rows if the policy made no plan. Tasks of one id are matched in order.
     """
     plan = result.plan
     if plan is None:
@@ -277,16 +277,16 @@ def planned(result: TaskRecord) -> Table:
 
 
 def _lateness(result: TaskRecord) -> float:
-    """How much later the last planned task ended than the plan says; nan where there is none."""
+    """Return the end of the last planned task less its planned end; nan if there is no plan."""
     table = planned(result)
     return float(table["end"].max() - table["planned_end"].max()) if len(table) else float("nan")
 
 
 def against_recorded(result: TaskRecord) -> Table:
-    """Return what happened beside what was recorded, a row for each task whose workflow says when it ran.
+    """Return recorded and simulated executions, one row per task with a recorded execution.
 
     Columns: ``task, recorded_start, start, recorded_end, end, recorded_run, run, difference`` (end - recorded end),
-    recorded instants and those of the run both since the start of the workflow.
+    all instants since the start of the workflow.
     """
     record = result.recorded
     if record is None:

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 __all__ = ["machine_rows", "machine_text", "number_text", "summary_text", "time_text"]
 
-_LATER = ("decisions", "decision_min", "decision_mean", "decision_max", "bytes")  # told in one line with others
+_LATER = ("decisions", "decision_min", "decision_mean", "decision_max", "bytes")  # on a line with others
 
 
 def number_text(value: float) -> str:
-    """Return a number for people: four figures, thousands apart.
+    """Return a number as text: four figures, with thousands separators.
 
     >>> [number_text(value) for value in (0.123456, 12345.678, 3.0, float("nan"))]
     ['0.1235', '12,346', '3', '-']
@@ -31,7 +31,7 @@ def number_text(value: float) -> str:
 
 
 def time_text(value: float, unit: str) -> str:
-    """Return a time for people: seconds as hours and minutes, others with their unit, abstract ones as a number.
+    """Return a time as text: seconds as hours and minutes, other units by name, abstract ones as a number.
 
     >>> time_text(7384, "s"), time_text(7384, "ms"), time_text(7384, "a unit of time")
     ('2 h 3 min', '7,384 ms', '7,384')
@@ -42,7 +42,7 @@ def time_text(value: float, unit: str) -> str:
 
 
 def machine_text(name: str, value: float, unit: str = "s") -> str:
-    """Return one of :data:`~simmodel.metrics.workflow.MACHINE_METRICS` with its unit, for people.
+    """Return one of :data:`~simmodel.metrics.workflow.MACHINE_METRICS` with its unit as text.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def machine_text(name: str, value: float, unit: str = "s") -> str:
 
 
 def machine_rows(result: TaskRecord, metrics: dict[str, Any] | None = None) -> list[tuple[str, str]]:
-    """Return pairs of label and text: the tasks, then every metric that has a value, then what has parts."""
+    """Return pairs of label and text: the tasks, each metric that has a value, and totals by part."""
     found = summary(result) if metrics is None else metrics
     unit = result.time_unit
     states = ", ".join(f"{count:,} {status}" for status, count in found["status"].items())
@@ -103,7 +103,7 @@ def machine_rows(result: TaskRecord, metrics: dict[str, Any] | None = None) -> l
 
 
 def summary_text(result: TaskRecord) -> str:
-    """Return the metrics of a run as a table of text; of several task sets, with a line for each.
+    """Return the metrics of a run as a table of text, with a line per task set if there are several.
 
     >>> from simmodel.metrics._examples import two_kinds
     >>> print("\\n".join(summary_text(two_kinds()).splitlines()[:4]))

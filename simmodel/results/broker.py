@@ -1,4 +1,4 @@
-"""What a run of several clusters under a broker returns: its record, with metrics, plots, stores and exports."""
+"""Results of several clusters under a broker: the record with metrics, plots, files and exports."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from simmodel.errors import unknown
 from simmodel.metrics.names import TAU, Cut
 from simmodel.records.broker_record import BrokerRecord
 from simmodel.results.result import Result
@@ -21,10 +22,10 @@ __all__ = ["BrokerResult"]
 
 @attrs.define(kw_only=True, eq=False, repr=False, slots=False)
 class BrokerResult(Result, BrokerRecord):
-    """What happened to all jobs of a broker, and in each of its clusters.
+    """The result of all jobs of a broker, with the result of each cluster as ``clusters``.
 
-    It is a result as any other: its metrics are those of all jobs together. Fields and columns are those of
-    :class:`~simmodel.records.broker_record.BrokerRecord`; its ``clusters`` are results.
+    Its metrics are those of all jobs together. Fields and columns are those of
+    :class:`~simmodel.records.broker_record.BrokerRecord`.
 
     >>> from simmodel import Environment
     >>> from simmodel import Broker
@@ -44,14 +45,14 @@ class BrokerResult(Result, BrokerRecord):
     clusters: Mapping[str, Result] = attrs.field(factory=dict)
 
     def of_cluster(self, name: str) -> Result:
-        """Return the result of one cluster; raises ``KeyError`` where there is none of this name."""
+        """Return the result of a cluster; raises ``KeyError`` if it is unknown."""
         if name not in self.clusters:
-            raise KeyError(f"no cluster {name!r}; there are {', '.join(self.clusters)}")
+            raise KeyError(str(unknown("cluster", name, self.clusters)))
         return self.clusters[name]
 
     @property
     def table(self) -> Table:
-        """One row a cluster and a last one of all: jobs, mean wait and turnaround (s), utilisation and so on."""
+        """One row per cluster, and a last one of all; see :func:`simmodel.metrics.brokered.by_cluster`."""
         from simmodel.metrics.brokered import by_cluster
 
         return by_cluster(self)

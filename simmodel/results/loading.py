@@ -1,4 +1,4 @@
-"""Stored results, read back."""
+"""Reading of stored results."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["load_result", "read_scenario"]
 
 
 def read_scenario(path: str | Path) -> dict[str, Any]:
-    """Return the scenario that a stored result carries: platform, workload, policy, options, seed and versions.
+    """Return the scenario of a stored result: platform, workload, policy, options, seed and versions.
 
     Parameters
     ----------
@@ -39,25 +39,25 @@ def read_scenario(path: str | Path) -> dict[str, Any]:
     Raises
     ------
     InputError
-        where it is none of them, or holds no scenario
+        if the path is none of these, or has no scenario
     """
     source = str(path)
     document = _read_meta(Path(path))
     scenario = document.get("scenario")
     if not isinstance(scenario, dict) or not scenario:
-        raise InputError("a stored result with its scenario expected, found one without", source=source)
+        raise InputError("missing scenario in the stored result", source=source)
     return scenario
 
 
 def load_result(path: str | Path) -> Result | MachineResult:
     """Return a stored result: an SQLite file, a JSON file with its tables, or a folder of CSV or Parquet files.
 
-    It is a :class:`~simmodel.results.result.Result`, or a :class:`~simmodel.results.machine.MachineResult`.
+    The result is a :class:`~simmodel.results.result.Result` or a :class:`~simmodel.results.machine.MachineResult`.
 
     Raises
     ------
     InputError
-        where it is none of them, or holds no table of jobs or tasks
+        if the path is none of these, or has no table of jobs or tasks
     """
     source = Path(path)
     document = _read_meta(source)
@@ -65,7 +65,7 @@ def load_result(path: str | Path) -> Result | MachineResult:
     tables = _read_tables(source, document, kind.TABLES)
     main = kind.TABLES[0]
     if main not in tables:
-        raise InputError(f"a table of {main} expected, found none", source=str(path))
+        raise InputError(f"missing table of {main}", source=str(path))
     counts = document.get("report", {})
     report = Report(**{kind: Counter(counts.get(kind, {})) for kind in ("skipped", "repaired", "rejected")})
     common = Common(
@@ -80,7 +80,7 @@ def load_result(path: str | Path) -> Result | MachineResult:
 
 
 def _read_tables(source: Path, document: Mapping[str, Plain], names: Sequence[str]) -> dict[str, Table]:
-    """Return the tables of a store: of a folder of files, of JSON, or of a database."""
+    """Return the stored tables of a folder, of JSON or of a database."""
     tables: dict[str, Table] = {}
     if source.is_dir():
         for name in names:
@@ -108,16 +108,14 @@ def _read_meta(path: Path) -> dict[str, Any]:
         raise InputError("no such file or folder", source=source)
     if path.is_dir():
         if not (path / "meta.json").exists():
-            raise InputError("a folder with meta.json expected, found none in it", source=source)
+            raise InputError("missing meta.json in the folder", source=source)
         path = path / "meta.json"
     elif _is_sqlite(path):
         connection = sqlite3.connect(path)
         try:
             return {key: json.loads(value) for key, value in connection.execute("SELECT key, value FROM meta")}
         except sqlite3.DatabaseError as error:
-            raise InputError(
-                f"a stored result expected, found a database without it ({error})", source=source
-            ) from None
+            raise InputError(f"must be a stored result, got another database ({error})", source=source) from None
         finally:
             connection.close()
     opener = gzip.open if source.endswith(".gz") else open
@@ -125,14 +123,14 @@ def _read_meta(path: Path) -> dict[str, Any]:
         with opener(path, "rt", encoding="utf-8") as file:
             document = json.load(file)
     except (ValueError, OSError) as error:
-        raise InputError(f"an SQLite file, JSON or a folder of tables expected, found {error}", source=source) from None
+        raise InputError(f"must be SQLite, JSON or a folder of tables: {error}", source=source) from None
     if not isinstance(document, dict) or "simmodel" not in document:
-        raise InputError("a stored result expected, found JSON of another kind", source=source)
+        raise InputError("must be a stored result, got other JSON", source=source)
     return document
 
 
 def _column(name: str, values: Sequence[Plain]) -> NDArray[Any]:
-    """Make a column of what a store holds: numbers where all are, nan where nothing stands, else text."""
+    """Return stored values as a column: numbers (nan if empty) if all are numbers, else text."""
     column: NDArray[np.object_]
     if name in LISTS and not all(isinstance(value, (int, float)) for value in values):
         column = np.empty(len(values), dtype=object)
@@ -170,7 +168,7 @@ def _read_csv(path: Path) -> Table:
 
 
 def _numbers(texts: list[str], name: str) -> list[Any]:
-    """Return texts as numbers where all that is there is a number."""
+    """Return texts as numbers if all texts that are not empty are numbers."""
     if name in LISTS and any(text.startswith("[") for text in texts):
         return texts
     for kind in (int, float):

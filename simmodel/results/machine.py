@@ -1,4 +1,4 @@
-"""What a run of a machine returns: its record, with metrics, plots, stores and exports."""
+"""Results of runs of machines: the record with metrics, plots, files and exports."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["MachineResult"]
 
 
 class MachineResult(Stored, TaskRecord):
-    """What happened when a machine ran tasks, and everything that can be asked of it.
+    """The result of a run of tasks on a machine: its record, metrics, plots and files.
 
     Fields and parameters are those of :class:`~simmodel.records.task_record.TaskRecord`.
 
@@ -57,7 +57,7 @@ class MachineResult(Stored, TaskRecord):
     METRICS: ClassVar = MACHINE_METRICS
     COUNTS: ClassVar = ("tasks",)
 
-    # ------------------------------------------------------------------ numbers
+    # ------------------------------------------------------------------ metrics
 
     def metrics(self) -> dict[str, Any]:
         """Return the metrics of the run by name; see :func:`simmodel.metrics.workflow.summary`."""
@@ -72,37 +72,37 @@ class MachineResult(Stored, TaskRecord):
         return summary_text(self)
 
     def metric_text(self, name: str, value: float) -> str:
-        """Return one of the ``METRICS`` with its unit, for people."""
+        """Return one of the ``METRICS`` with its unit as text."""
         from simmodel.metrics.workflow_report import machine_text
 
         return machine_text(name, value, self.spec.time_unit)
 
     def load(self) -> Table:
-        """Return what each processor did; see :func:`simmodel.metrics.processors.load`."""
+        """Return the load of each processor; see :func:`simmodel.metrics.processors.load`."""
         from simmodel.metrics.processors import load
 
         return load(self)
 
     def links(self) -> Table:
-        """Return what each link carried; see :func:`simmodel.metrics.processors.links`."""
+        """Return the load of each link; see :func:`simmodel.metrics.processors.links`."""
         from simmodel.metrics.processors import links
 
         return links(self)
 
     def critical_path(self) -> Table:
-        """Return what the makespan came from, step by step; see :func:`simmodel.metrics.critical.critical_path`."""
+        """Return the critical path, step by step; see :func:`simmodel.metrics.critical.critical_path`."""
         from simmodel.metrics.critical import critical_path
 
         return critical_path(self)
 
     def planned(self) -> Table:
-        """Return the plan beside what happened; see :func:`simmodel.metrics.workflow.planned`."""
+        """Return planned and actual executions; see :func:`simmodel.metrics.workflow.planned`."""
         from simmodel.metrics.workflow import planned
 
         return planned(self)
 
     def against_recorded(self) -> Table:
-        """Return what happened beside what was recorded; see :func:`simmodel.metrics.workflow.against_recorded`."""
+        """Return recorded and simulated executions; see :func:`simmodel.metrics.workflow.against_recorded`."""
         from simmodel.metrics.workflow import against_recorded
 
         return against_recorded(self)
@@ -116,16 +116,16 @@ class MachineResult(Stored, TaskRecord):
     # ------------------------------------------------------------------ stores
 
     def schedule_csv(self, path: str | Path) -> None:
-        """Write the table of tasks; the columns of HetSim's phases first (see :data:`FIRST_COLUMNS`)."""
+        """Write the table of tasks as CSV; the columns of HetSim's phases first (see :data:`FIRST_COLUMNS`)."""
         rest = [name for name in self.tasks.names if name not in FIRST_COLUMNS]
         Table({name: self.tasks[name] for name in (*FIRST_COLUMNS, *rest)}).to_csv(path)
 
     def stored_tables(self) -> dict[str, Table]:
-        """Return everything that a store keeps as tables; :meth:`from_stored` makes a result of them again."""
+        """Return the tables that are stored."""
         return stored_tables(self)
 
     def stored_meta(self) -> dict[str, Any]:
-        """Return what a store keeps beside the tables."""
+        """Return the document that is stored beside the tables, without the fields of all results."""
         return {
             "kind": "machine",
             "machine": to_dict(self.spec),
@@ -177,16 +177,16 @@ class MachineResult(Stored, TaskRecord):
         return json_text(document, path, compact=tasks)
 
     def to_perfetto(self, path: str | Path, *, limit: int = 500_000, points: int = 20_000) -> None:
-        """Write a trace for ui.perfetto.dev; options as of :func:`simmodel.formats.perfetto_machine.write_trace`."""
+        """Write a trace for ui.perfetto.dev; see :func:`simmodel.formats.perfetto_machine.write_trace`."""
         from simmodel.formats.perfetto_machine import write_trace
 
         write_trace(self, path, limit=limit, points=points)
 
-    # ------------------------------------------------------------------ looks
+    # ------------------------------------------------------------------ views
 
     @cached_property
     def plot(self) -> MachinePlots:
-        """Pictures of the run: ``result.plot.gantt()``, ``.memory()``, ``.links()``, ``.plan()``, ``.overview()``."""
+        """Plots of the run: ``result.plot.gantt()``, ``.memory()``, ``.links()``, ``.plan()``, ``.overview()``."""
         from simmodel.view.machine_plots import MachinePlots
 
         return MachinePlots(self)

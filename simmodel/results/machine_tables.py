@@ -1,4 +1,4 @@
-"""The tables in which the record of a machine is stored."""
+"""The stored tables of the record of a machine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["memory_steps", "numbers", "stored_tables"]
 
 
 def stored_tables(record: TaskRecord) -> dict[str, Table]:
-    """Return the tables that a stored result of a machine has."""
+    """Return the tables of a stored result of a machine."""
     names = _unlike([kind.name for kind in record.spec.processors])
     tables = {
         "tasks": record.tasks,
@@ -41,7 +41,7 @@ def stored_tables(record: TaskRecord) -> dict[str, Table]:
 
 
 def _unlike(names: Sequence[str]) -> list[str]:
-    """Return names for columns that no database takes for one because of their case."""
+    """Return column names that differ also in a database that ignores case."""
     return [f"{i}_{name}" for i, name in enumerate(names)]
 
 
@@ -57,7 +57,7 @@ def _memory_table(record: TaskRecord) -> Table:
 
 
 def memory_steps(stored: Table, spec: MachineSpec) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
-    """Return times and bytes of each pool that a stored table of memory has rows of."""
+    """Return times and bytes of each pool with rows in a stored table of memory."""
     return {
         pool.name: (stored["time"][here], stored["bytes"][here])
         for pool in spec.pools
@@ -66,5 +66,5 @@ def memory_steps(stored: Table, spec: MachineSpec) -> dict[str, tuple[NDArray[An
 
 
 def numbers(column: NDArray[np.generic]) -> NDArray[np.float64]:
-    """Return numbers, where a store may hold nothing at all in a column."""
+    """Return a column as numbers; nan for an empty column, which a store reads back as text."""
     return np.full(len(column), np.nan) if column.dtype.kind == "U" else column.astype(np.float64)

@@ -1,4 +1,4 @@
-"""What a run of jobs returns: its record, with metrics, plots, stores and exports."""
+"""Results of runs of jobs: the record with metrics, plots, files and exports."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["Result", "recorded_result"]
 
 
 class Result(Stored, JobRecord):
-    """What happened in a run of jobs, and everything that can be asked of it.
+    """The result of a run of jobs: its record, metrics, plots and files.
 
     Fields and parameters are those of :class:`~simmodel.records.job_record.JobRecord`.
 
@@ -40,7 +40,7 @@ class Result(Stored, JobRecord):
     METRICS: ClassVar = METRICS
     COUNTS: ClassVar = ("jobs", "counted")
 
-    # ------------------------------------------------------------------ numbers
+    # ------------------------------------------------------------------ metrics
 
     def metrics(self, *, warmup: Cut = None, cooldown: Cut = None, tau: float = TAU) -> dict[str, Any]:
         """Return the metrics of the run by name; see :func:`simmodel.metrics.batch.summary`.
@@ -63,7 +63,7 @@ class Result(Stored, JobRecord):
         return summary_text(self, warmup=warmup, cooldown=cooldown, tau=tau)
 
     def metric_text(self, name: str, value: float) -> str:
-        """Return one of the ``METRICS`` with its unit, for people."""
+        """Return one of the ``METRICS`` with its unit as text."""
         from simmodel.metrics.report import metric_text
 
         return metric_text(name, value)
@@ -71,17 +71,17 @@ class Result(Stored, JobRecord):
     # ------------------------------------------------------------------ stores
 
     def schedule_csv(self, path: str | Path) -> None:
-        """Write the table of jobs: columns ``job,submit,start,end,processors,status`` first, times as in the log."""
+        """Write the table of jobs as CSV: ``job,submit,start,end,processors,status`` first, times as in the log."""
         rest = [name for name in self.jobs.names if name not in FIRST_COLUMNS]
         Table({name: self.jobs[name] for name in (*FIRST_COLUMNS, *rest)}).to_csv(path)
 
     def stored_tables(self) -> dict[str, Table]:
-        """Return everything that a store keeps as tables."""
+        """Return the tables that are stored."""
         found = {name: getattr(self, name) for name in self.TABLES}
         return {name: table for name, table in found.items() if table is not None}
 
     def stored_meta(self) -> dict[str, Any]:
-        """Return what a store keeps beside the tables."""
+        """Return the document that is stored beside the tables, without the fields of all results."""
         return {"processors": self.processors}
 
     @classmethod
@@ -118,16 +118,16 @@ class Result(Stored, JobRecord):
         return json_text(document, path, compact=jobs)
 
     def to_perfetto(self, path: str | Path, *, limit: int = 500_000, points: int = 20_000) -> None:
-        """Write a trace for ui.perfetto.dev; options as of :func:`simmodel.formats.perfetto.write_trace`."""
+        """Write a trace for ui.perfetto.dev; see :func:`simmodel.formats.perfetto.write_trace`."""
         from simmodel.formats.perfetto import write_trace
 
         write_trace(self, path, limit=limit, points=points)
 
-    # ------------------------------------------------------------------ looks
+    # ------------------------------------------------------------------ views
 
     @cached_property
     def plot(self) -> ResultPlots:
-        """Pictures of the run: ``result.plot.gantt()``, ``.utilisation()``, ``.queue()``, ``.overview()`` and so on."""
+        """Plots of the run: ``result.plot.gantt()``, ``.utilisation()``, ``.queue()``, ``.overview()`` and so on."""
         from simmodel.view.plots import ResultPlots
 
         return ResultPlots(self)
@@ -139,9 +139,9 @@ class Result(Stored, JobRecord):
 
 
 def recorded_result(workload: Workload, *, processors: int | None = None) -> Result:
-    """Return what the log itself says happened, its waits and run times as recorded: a result to compare with.
+    """Return the result with the waits and run times recorded in a log, to compare simulations with.
 
-    Jobs without a recorded wait or run time stand there as ``rejected``.
+    Jobs without a recorded wait or run time are ``rejected``.
 
     >>> from simmodel import Workload
     >>> log = Workload({"submit": [0, 5], "wait": [0, 7], "run": [10, 10], "processors": [1, 4]}, processors=4)

@@ -1,4 +1,4 @@
-"""Stores of results: SQLite in one transaction, CSV, Parquet, JSON."""
+"""Writing of results: SQLite in one transaction, CSV, Parquet, JSON."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _SQLITE_TYPES = {"f": "REAL", "i": "INTEGER", "u": "INTEGER", "b": "INTEGER"}
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON can hold it: numpy numbers and arrays as Python's, what is not a number as ``None``.
+    """Return a value in the types of JSON: numpy values as Python's, numbers that are not finite as ``None``.
 
-    Raises ``TypeError`` where a part of it cannot be stored.
+    Raises ``TypeError`` if a part cannot be stored.
 
     >>> plain({"a": np.float64("nan"), "b": np.arange(2), "c": (1, "x")})
     {'a': None, 'b': [0, 1], 'c': [1, 'x']}
@@ -50,7 +50,7 @@ def plain(value: Any) -> Any:
 
 
 def write_csv(tables: Tables, meta: Meta, folder: str | Path) -> None:
-    """Write one CSV file a table, and ``meta.json``, into a folder."""
+    """Write one CSV file per table, and ``meta.json``, into a folder."""
     target = _folder(folder)
     for name, table in _flat(tables).items():
         table.to_csv(target / f"{name}.csv")
@@ -58,7 +58,7 @@ def write_csv(tables: Tables, meta: Meta, folder: str | Path) -> None:
 
 
 def write_parquet(tables: Tables, meta: Meta, folder: str | Path) -> None:
-    """Write one Parquet file a table, and ``meta.json``, into a folder."""
+    """Write one Parquet file per table, and ``meta.json``, into a folder."""
     arrow, parquet = pyarrow()
     target = _folder(folder)
     for name, table in _flat(tables).items():
@@ -91,7 +91,7 @@ def _with_texts(table: Table) -> Table:
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write text to a file, compressed where the path ends in ``.gz``."""
+    """Write text to a file, compressed if the path ends in ``.gz``."""
     import gzip
 
     opener = gzip.open if str(path).endswith(".gz") else open
@@ -100,9 +100,9 @@ def write_text(path: str | Path, text: str) -> None:
 
 
 def json_text(document: Mapping[str, object], path: str | Path | None = None, *, compact: bool = False) -> str:
-    """Return a document as JSON, what is not a number as ``null``; where there is a path, write it there too.
+    """Return a document as JSON, with ``null`` for numbers that are not finite, and write it to ``path`` if given.
 
-    Raises ``TypeError`` where a part of it cannot be stored. ``compact``: on one line.
+    Raises ``TypeError`` if a part cannot be stored. ``compact``: on one line.
 
     >>> json_text({"wait": np.float64("nan")}, compact=True)
     '{"wait": null}'
@@ -114,10 +114,10 @@ def json_text(document: Mapping[str, object], path: str | Path | None = None, *,
 
 
 def write_sqlite(tables: Tables, meta: Meta, path: str | Path) -> None:
-    """Write an SQLite database with a table for each of the result's and a table ``meta``, in one transaction."""
+    """Write an SQLite database of the tables and a table ``meta``, in one transaction."""
     target = Path(path)
     if target.exists() and not target.is_file():
-        raise InputError("a file to write expected, found a folder or a device", source=str(path))
+        raise InputError("must be a file to write, got a folder or a device", source=str(path))
     target.unlink(missing_ok=True)
     import sqlite3
 
@@ -142,7 +142,7 @@ def write_sqlite(tables: Tables, meta: Meta, path: str | Path) -> None:
 
 
 def _uniform(column: NDArray[np.generic]) -> NDArray[np.generic] | list[str | None]:
-    """Return a column of one kind of value: what mixes becomes text."""
+    """Return a column of one type; mixed types become text."""
     values = column.tolist() if column.dtype == object else []
     if len({type(value) for value in values if value is not None}) < 2:
         return column

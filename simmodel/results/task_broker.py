@@ -1,4 +1,4 @@
-"""What a run of several systems of tasks under a broker returns."""
+"""Results of several systems of tasks under a broker."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ __all__ = ["TaskBrokerResult"]
 
 @attrs.define(kw_only=True, eq=False, repr=False)
 class TaskBrokerResult(Shown):
-    """What happened to the sets of tasks of a broker, and in each of its systems.
+    """The result of the task sets of a broker, with the result of each of its systems.
 
     Parameters
     ----------
     name
-        what tables and plots call the run
+        the name of the run in tables and plots
     submissions
-        one row a set: ``submission, tasks`` (how many), the instants ``submit, handed, end`` (s), ``status, origin,
-        destination``, and ``expected_end`` (s) where the policy asked
+        one row per set: ``submission, tasks`` (their number), the instants ``submit, handed, end`` (s), ``status,
+        origin, destination``, and ``expected_end`` (s) if the policy asked for an estimate
     places
         the result of each system, by name
     decisions, scenario
-        how often the policy was asked, and the seconds inside it; what repeats the run
+        number and seconds of the policy's decisions; the stored scenario, which repeats the run
 
     >>> from simmodel import Environment
     >>> from simmodel import load_platform
@@ -57,7 +57,7 @@ class TaskBrokerResult(Shown):
 
     @property
     def tasks(self) -> Table:
-        """The tasks of all systems, with the ``place`` of each: what its system is called, or its path."""
+        """The tasks of all systems, with the ``place`` of each: the name of its system, or its path."""
         tables = []
         for name, result in self.places.items():
             tasks = result.tasks
@@ -67,12 +67,12 @@ class TaskBrokerResult(Shown):
         return joined(tables)
 
     def outcomes(self) -> Table:
-        """Return one row a task of all systems, as :meth:`TaskRecord.outcomes
+        """Return one row per task of all systems, as :meth:`TaskRecord.outcomes
         <simmodel.records.task_record.TaskRecord.outcomes>` of each."""
         return joined([result.outcomes() for result in self.places.values()])
 
     def executions(self) -> Table:
-        """Return one row a task that has a processor: ``work, place`` (the path of the processor), ``start``."""
+        """Return one row per task with a processor: ``work, place`` (the path of the processor), ``start``."""
         tables = []
         for name, result in self.places.items():
             table = result.executions()
@@ -81,17 +81,17 @@ class TaskBrokerResult(Shown):
         return joined(tables)
 
     def used(self, begin: float, end: float) -> float:
-        """Return the processor time that tasks were executed in between two instants, in all systems."""
+        """Return the processor time of executions between two instants, in all systems."""
         return sum(result.used(begin, end) for result in self.places.values())
 
     def room(self, begin: float, end: float) -> float:
-        """Return the processor time that there was between two instants, in all systems."""
+        """Return the available processor time between two instants, in all systems."""
         return sum(result.room(begin, end) for result in self.places.values())
 
     def metrics(self) -> dict[str, Any]:
-        """Return how many submissions and tasks there were, and the seconds from the first submission to the last end.
+        """Return the numbers of submissions and tasks, and the makespan: first submission to last end, s.
 
-        Systems have metrics of their own: ``result.places[name].metrics()``.
+        For the metrics of a system: ``result.places[name].metrics()``.
         """
         ends = self.submissions["end"][np.isfinite(self.submissions["end"])]
         first = self.submissions["submit"].min() if len(self.submissions) else 0.0
@@ -102,7 +102,7 @@ class TaskBrokerResult(Shown):
         }
 
     def summary(self) -> str:
-        """Return the metrics as text, for people."""
+        """Return the metrics as text."""
         return "\n".join(f"{name:12} {value:g}" for name, value in self.metrics().items())
 
     def _cells(self) -> Cells:

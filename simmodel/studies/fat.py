@@ -1,15 +1,15 @@
-"""HEFT against PEFT over the shape of graphs: random layered ones from thin to fat, on two unlike processors.
+"""HEFT against PEFT over the shape of graphs: random layered graphs from thin to fat, on two different processors.
 
-Run times as H. Topcuoglu, S. Hariri, M.-Y. Wu, TPDS 13(3), 2002 draw them: a task takes w on average, uniform from 0 to
-twice the mean, and w times a factor from 1 - beta/2 to 1 + beta/2 on each processor. The communication-to-computation
-ratio (CCR) is the mean time of a transfer over the mean run time.
+Run times follow H. Topcuoglu, S. Hariri, M.-Y. Wu, TPDS 13(3), 2002: the mean run time w of a task is uniform from 0 to
+twice the overall mean, and its run time on each processor is w times a factor from 1 - beta/2 to 1 + beta/2. The
+communication-to-computation ratio (CCR) is the mean time of a transfer over the mean run time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 import numpy as np
@@ -39,7 +39,7 @@ _BANDWIDTH = 1e6  # bytes/s, of the links
 
 
 def two_processors() -> MachineSpec:
-    """Return a machine of two processors of unlike kinds, each with a memory of its own, one link between each way.
+    """Return a machine of two different processors, each with its own memory, and a link in each direction.
 
     >>> two_processors()
     <MachineSpec two processors: 2 processors (1 CPUCore, 1 GPU), 2 pools, 2 links>
@@ -61,16 +61,16 @@ def two_processors() -> MachineSpec:
 
 @attrs.frozen
 class Layers:
-    """Layered graphs of one shape and CCR, one for each seed; that of a seed differs between CCRs in its bytes alone.
+    """Layered graphs of one shape and CCR, one per seed; for one seed, CCRs differ only in bytes.
 
     Parameters
     ----------
     fat, ccr
-        how wide, from 0 to 1, and communication over computation
+        the width, from 0 to 1, and communication over computation
     n, regular, density, jump
         of :func:`~simmodel.generators.layers.layered`
     beta
-        how unlike the processors are, from 0 to 2
+        the heterogeneity of the processors, from 0 to 2
 
     >>> Layers(fat=0.5, ccr=1.0, n=20)(seed=1)
     <TaskSet fat=0.5 ccr=1: 20 tasks, ... data objects>
@@ -123,12 +123,13 @@ def fat_curve(
     progress: bool = False,
     overlap: bool = True,
     contention: bool = False,
+    transfers: Literal["sequential", "parallel"] = "sequential",
+    decide: Literal["ready", "submit"] | None = None,
     shape: Mapping[str, float] | None = None,
-    **options: Any,
 ) -> FatCurve:
-    """Run policies on layered graphs of each shape and CCR, and return how their SLR changes.
+    """Run policies on layered graphs of each shape and CCR and return their SLRs.
 
-    By default data move as planners take them to: at once, without a processor, and with links to themselves.
+    By default data move as planners assume: at once, without a processor, and without contention for links.
 
     Parameters
     ----------
@@ -137,12 +138,12 @@ def fat_curve(
     fats, ccrs
         shapes of graphs, from 0 to 1, and communication-to-computation ratios
     seeds
-        how many, or the seeds themselves; all policies and CCRs meet the same graphs
+        their number, or the seeds themselves; all policies and CCRs get the same graphs
     machine
         default: :func:`two_processors`
     executor, level, progress
         see :func:`~simmodel.experiments.exploration.explore`
-    overlap, contention, options
+    overlap, contention, transfers, decide
         of :func:`~simmodel.runs.simulating.simulate`
     shape
         further parameters of :class:`Layers`
@@ -150,7 +151,7 @@ def fat_curve(
     Raises
     ------
     InputError
-        a name is not known, or there is nothing to run
+        if a name is unknown, or there is nothing to run
 
     >>> curve = fat_curve(fats=[0.2, 0.8], ccrs=[1.0], seeds=2, shape={"n": 20})
     >>> curve.table["fat"].tolist(), curve.table["policy"].tolist()
@@ -168,7 +169,8 @@ def fat_curve(
         progress=progress,
         overlap=overlap,
         contention=contention,
-        **options,
+        transfers=transfers,
+        decide=decide,
     )
     return FatCurve(found, tuple(fats), tuple(ccrs))
 
@@ -203,13 +205,13 @@ class FatCurve(Shown):
         return self.exploration.interval("slr", ("machine", _label(fat, ccr), policy))
 
     def difference(self, fat: float, ccr: float, first: str, second: str) -> Interval:
-        """Return the interval of the SLR of one policy less that of another, paired by seed."""
+        """Return the interval of the difference of SLRs between two policies, paired by seed."""
         keys = (("machine", _label(fat, ccr), policy) for policy in (first, second))
         return self.exploration.difference("slr", *keys)
 
     @property
     def table(self) -> Table:
-        """One row a CCR, shape and policy: ``ccr, fat, policy, slr, low, high``."""
+        """One row per CCR, shape and policy: ``ccr, fat, policy, slr, low, high``."""
         rows = [(ccr, fat, policy) for ccr in self.ccrs for fat in self.fats for policy in self.policies]
         found = [self.slr(fat, ccr, policy) for ccr, fat, policy in rows]
         return Table(

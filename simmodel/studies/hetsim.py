@@ -1,7 +1,7 @@
 """HetSim's experiment with setup costs: Sipht on eight cores and three accelerators, with and without setup.
 
-Each seed draws anew what tasks run and what they send to each other, and how fast each architecture runs each of them;
-all policies meet the same draws, on all four configurations, so that differences are paired.
+Each seed draws the run times of tasks, the bytes between them, and the speed of each architecture on each task. All
+policies get the same draws on all four configurations, so differences are paired.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Executor
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 import numpy as np
@@ -39,14 +39,14 @@ CONFIGURATIONS = {
     "slow, setup": "hetsim-slow-setup",
     "fast, setup": "hetsim-fast-setup",
 }
-"""The machine of HetSim's section 5 with slow and fast accelerators, without and with setup: ready platforms."""
+"""The machine of HetSim's section 5 with slow and fast accelerators, without and with setup: bundled platforms."""
 POLICIES = ("hrr", "greedy-et", "greedy-ds", "heft")
 """The policies of the experiment."""
 
 
 @attrs.frozen
 class Ranking:
-    """That the SLR of one policy on one configuration is below that of another.
+    """The claim that the SLR of one policy on one configuration is below that of another.
 
     ``lower`` and ``higher`` are pairs (configuration, policy).
     """
@@ -73,14 +73,14 @@ def _claims() -> tuple[Ranking, ...]:
 
 
 CLAIMS = _claims()
-"""What HetSim's authors report: without setup HEFT is best, and hRR second with slow accelerators, but behind the
-greedy policies with fast ones; with setup hRR is best, and HEFT is ahead of GreedyDS, that of GreedyET; every SLR rises
+"""The results that HetSim's authors report: without setup HEFT is best, and hRR second with slow accelerators, but
+behind the greedy policies with fast ones; with setup hRR is best, then HEFT, GreedyDS and GreedyET; every SLR rises
 from slow to fast."""
 
 
 @attrs.frozen
 class Drawn:
-    """A graph whose costs are drawn anew for each seed, as in HetSim's experiment.
+    """A graph whose costs are drawn for each seed, as in HetSim's experiment.
 
     See :func:`~simmodel.generators.with_costs`.
 
@@ -106,7 +106,10 @@ def setup_study(
     executor: Executor | None = None,
     level: float = 0.95,
     progress: bool = False,
-    **options: Any,
+    overlap: bool = False,
+    contention: bool = True,
+    transfers: Literal["sequential", "parallel"] = "sequential",
+    decide: Literal["ready", "submit"] | None = None,
 ) -> SetupStudy:
     """Run the experiment of HetSim's section 5.
 
@@ -115,26 +118,26 @@ def setup_study(
     policies
         names, or labels and policies
     seeds
-        how many, or the seeds themselves
+        their number, or the seeds themselves
     graph
-        whose shape is used; default: Sipht with 29 tasks
+        the graph, of which only the shape is used; default: Sipht with 29 tasks
     configurations
         labels and machines
     draws
         options of :func:`~simmodel.generators.costs.with_costs`, for other run times and data
     executor
-        runs it, where one is given
+        runs the simulations; default: this process
     level
-        confidence of intervals
+        confidence of the intervals
     progress
-        whether to show a bar
-    options
-        of :func:`~simmodel.runs.simulating.simulate`: ``contention``, ``overlap``, ``transfers``
+        show a progress bar
+    overlap, contention, transfers, decide
+        of :func:`~simmodel.runs.simulating.simulate`
 
     Raises
     ------
     InputError
-        a name is not known, or there is nothing to run
+        if a name is unknown, or there is nothing to run
 
     >>> study = setup_study(["hrr", "heft"], seeds=2)
     >>> print(study.summary())                                                   # doctest: +ELLIPSIS
@@ -150,14 +153,17 @@ def setup_study(
         executor=executor,
         level=level,
         progress=progress,
-        **options,
+        overlap=overlap,
+        contention=contention,
+        transfers=transfers,
+        decide=decide,
     )
     return SetupStudy(found)
 
 
 @attrs.frozen(eq=False, repr=False)
 class SetupStudy(Shown):
-    """What the experiment found; ``study.exploration`` has every run with all its metrics.
+    """The results of the experiment; ``study.exploration`` has every run with all its metrics.
 
     Parameters
     ----------
@@ -183,7 +189,7 @@ class SetupStudy(Shown):
 
     @property
     def table(self) -> Table:
-        """One row a configuration and policy: ``configuration, policy, slr, low, high, rank``."""
+        """One row per configuration and policy: ``configuration, policy, slr, low, high, rank``."""
         columns: dict[str, list[Any]] = {name: [] for name in ("configuration", "policy", "slr", "low", "high", "rank")}
         for where in self.configurations:
             means = {policy: self.slr(where, policy) for policy in self.policies}
@@ -196,10 +202,10 @@ class SetupStudy(Shown):
 
     @property
     def claims(self) -> Table:
-        """One row a claim of :data:`CLAIMS`: ``configuration, claim, difference, low, high, holds, sure``.
+        """One row per claim of :data:`CLAIMS`: ``configuration, claim, difference, low, high, holds, sure``.
 
-        The difference is that of the mean SLRs, the higher one less the lower one, paired by seed. ``holds``: the means
-        are in this order; ``sure``: zero is below the interval too.
+        The difference is the mean SLR claimed to be higher less the other, paired by seed. ``holds``: it is positive;
+        ``sure``: its whole interval is.
         """
         columns: dict[str, list[Any]] = {
             name: [] for name in ("configuration", "claim", "difference", "low", "high", "holds", "sure")

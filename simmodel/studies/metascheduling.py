@@ -1,16 +1,16 @@
-"""The experiment of the CQSim+ papers: one log on two clusters, placed by chance or by simulated turnaround.
+"""The experiment of the CQSim+ papers: one log on two clusters, with random or simulation-guided placement.
 
 The log is that of Theta (ALCF) in 2022. Its 23,722 jobs of at most 2,180 processors run on two clusters of 2,180; waits
-are averaged over all of them but the first and the last 1,000, by size and by the time that users asked for. The second
-experiment slows the second cluster down by 1.3, and compares with a broker that sends 0.6 of the jobs to the first.
+are averaged over all jobs except the first and the last 1,000, by size and by requested time. In the second experiment
+the second cluster is slower by a factor of 1.3, and the other broker sends 0.6 of the jobs to the first.
 
-With EASY backfilling in the clusters, and the first and last 1,000 jobs simulated though not counted, the figures of
-the second table come out to the last digit for SGS-T. What draws by chance (Random, Share, and ties between equal
-clusters) comes out within two standard deviations of single runs in each bin, and the averages over all jobs within the
-intervals of ten. With conservative backfilling the averages are 10 to 20 % higher, and the changes about the same.
+With EASY backfilling in the clusters, and the first and last 1,000 jobs simulated but not counted, SGS-T reproduces the
+second table to the last digit. Random choices (Random, Share, and ties between equal clusters) are within two standard
+deviations of single runs in each bin, and the averages over all jobs within the intervals of ten runs. With
+conservative backfilling the averages are 10 to 20 % higher, and the changes about the same.
 
-CQSim plans waiting jobs with their actual run times and running ones with what they asked for, stops runs at the time
-asked for, and decides after each single event, ends before submissions: ``estimates="cqsim", decide_on="event",
+CQSim plans waiting jobs with actual run times and running jobs with requested times, stops jobs at their requested
+time, and decides after each event, ends before submissions: ``estimates="cqsim", decide_on="event",
 event_order="ends-first"``. Its brokers simulate with actual run times: ``by="actual"``.
 
 Source: tables 1 and 2 of the CQSim+ paper (SPEAR group, Illinois Institute of Technology), minutes of average wait.
@@ -25,7 +25,7 @@ import attrs
 import numpy as np
 
 from simmodel.display import Cells, Shown, text_table
-from simmodel.errors import InputError
+from simmodel.errors import unknown
 from simmodel.experiments.broker_comparison import BrokerComparison, compare_brokers
 from simmodel.work.table import Table
 
@@ -41,12 +41,12 @@ CQSIM: dict[str, Any] = {"decide_on": "event", "event_order": "ends-first", "est
 
 @attrs.frozen(kw_only=True)
 class Setup:
-    """One of the two experiments: the clusters, the two brokers, and what the paper found.
+    """One of the two experiments: the clusters, the two brokers, and the results of the paper.
 
     Attributes
     ----------
     name, clusters, slowdowns, brokers
-        what is compared, in which setting
+        the experiment
     paper
         average waits in minutes, (first broker, second broker), by size and (``"all"``) over all jobs
     """
@@ -83,7 +83,7 @@ SETUPS: dict[str, Setup] = {
 
 
 def fitting(log: Workload, processors: int = 2180) -> Workload:
-    """Return the jobs of a log that ask for at most so many processors.
+    """Return the jobs of a log that request at most this number of processors.
 
     >>> from simmodel import Workload
     >>> log = Workload({"submit": [0, 0], "run": [1, 1], "processors": [2180, 4360]})
@@ -96,14 +96,14 @@ def fitting(log: Workload, processors: int = 2180) -> Workload:
 
 @attrs.frozen(eq=False, repr=False)
 class BrokerStudy(Shown):
-    """Two brokers compared as the paper does.
+    """Two brokers compared as in the paper.
 
     Attributes
     ----------
     setup
-        what was compared
+        the experiment
     comparison
-        both brokers, over their seeds
+        the results of both brokers over their seeds
     """
 
     setup: Setup
@@ -120,7 +120,7 @@ class BrokerStudy(Shown):
 
     @property
     def walltimes(self) -> Table:
-        """Mean waits (min) by the time asked for."""
+        """Mean waits (min) by requested time."""
         return self.comparison.by("walltime")
 
     def __repr__(self) -> str:
@@ -155,35 +155,33 @@ def broker_study(
     policy: PolicyLike = "easy",
     **options: Any,
 ) -> BrokerStudy:
-    """Run both brokers of a setup on a log, those that draw once a seed, and compare them bin by bin.
+    """Run both brokers of a setup on a log, random ones once per seed, and compare them bin by bin.
 
     Parameters
     ----------
     log
-        the jobs; those that are too large for the clusters are left out
+        the jobs; jobs too large for the clusters are left out
     setup
-        one of :data:`SETUPS`, by name, or another
+        a name of :data:`SETUPS`, or another setup
     seeds
-        how many for the brokers that draw, or the seeds themselves
+        the number of seeds of random brokers, or the seeds themselves
     edges
-        how many of the first and of the last jobs do not count
+        the number of first jobs, and of last jobs, that are not counted
     simulate_edges
-        whether these are simulated all the same
+        simulate the jobs that are not counted
     policy
         of the clusters
     options
-        as of :func:`~simmodel.experiments.broker_comparison.compare_brokers`, beside :data:`CQSIM`; with
-        ``ties="random"``
-        SGS-T draws too
+        further options of :func:`~simmodel.experiments.broker_comparison.compare_brokers`, which override :data:`CQSIM`
 
     Raises
     ------
     InputError
-        where the setup is not known, or the edges leave no job
+        if the setup is unknown, or the edges leave no job
     """
     if isinstance(setup, str):
         if setup not in SETUPS:
-            raise InputError(f"a setup expected ({', '.join(SETUPS)}), found {setup!r}")
+            raise unknown("setup", setup, SETUPS)
         setup = SETUPS[setup]
     jobs = fitting(log, max(setup.clusters))
     if not simulate_edges:

@@ -1,4 +1,4 @@
-"""SchedTwin's experiment: FCFS, SJF and WFP, each with EASY, and the portfolio of them on 150 jobs and 32 nodes.
+"""SchedTwin's experiment: FCFS, SJF and WFP, each with EASY, and their portfolio on 150 jobs and 32 nodes.
 
 Source: Zhang, Kurkure, Tao, Papka, Lan, "A real-time digital twin for adaptive scheduling", arXiv 2512.18894, 2025.
 """
@@ -28,13 +28,13 @@ PAPER_AREAS = {"fcfs": 0.00, "sjf": 0.31, "wfp": 1.67, "portfolio": 1.86}
 """Areas on the paper's radar chart: the best of the four is 1 on each axis, the worst 0."""
 
 PAPER_SHARES = {"wfp": 0.35, "fcfs": 0.16, "sjf": 0.49}
-"""The part of the jobs that each policy of the paper's portfolio started."""
+"""The share of the jobs started by each policy of the paper's portfolio."""
 
 
 def schedtwin_portfolio(objective: ObjectiveLike = "schedtwin", **options: Any) -> Portfolio:
     """Return the paper's portfolio: WFP, FCFS and SJF, each with EASY, ties in this order.
 
-    A quarter each of the longest wait, the greatest slowdown and the means of both, over the jobs that wait.
+    Its objective weighs the longest wait, the largest slowdown and the means of both equally, over the waiting jobs.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def schedtwin_run(
     executor: Executor | None = None,
     **options: Any,
 ) -> PortfolioComparison:
-    """Draw the paper's workload, and run it under the three policies and the portfolio.
+    """Draw the paper's workload and run it under the three policies and the portfolio.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def schedtwin_run(
     objective, options
         of the portfolio
     executor
-        runs the four, where one is given
+        runs the four simulations; default: this process
 
     >>> runs = schedtwin_run(seed=1)
     >>> runs.names, round(float(runs.shares["share"].sum()), 6), len(runs.portfolio.jobs)
@@ -85,16 +85,16 @@ def schedtwin_seeds(
     progress: bool = False,
     **options: Any,
 ) -> PortfolioReplications:
-    """Repeat :func:`schedtwin_run` for each seed, and compare the final scores in pairs.
+    """Repeat :func:`schedtwin_run` for each seed and compare the final scores in pairs.
 
     Parameters
     ----------
     seeds
-        how many independent ones, at least 2, or the seeds themselves
+        the number of independent seeds, at least 2, or the seeds themselves
     run_share, objective, options
         as of :func:`schedtwin_run`
     executor, progress
-        runs the seeds, where one is given; whether to show a bar
+        runs the simulations (default: this process); show a progress bar
 
     >>> found = schedtwin_seeds(2)
     >>> found.table().names[:2], found.difference("fcfs").count

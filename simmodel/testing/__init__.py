@@ -1,4 +1,4 @@
-"""Checks that authors of plug-ins run on their own classes."""
+"""Checks that authors of plug-ins run on their classes."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""What happened in a system, to be compared."""
+"""The outcomes of a system in a form that can be compared."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _COLUMNS = {"jobs": ("job", "start", "end", "status"), "tasks": ("task", "start"
 
 
 def rows_of(system: System[Live]) -> Counter[tuple[str, ...]]:
-    """Return what happened to each piece of work; pieces that look alike are counted.
+    """Return the outcome of each piece of work; equal outcomes are counted.
 
     >>> from simmodel import Cluster, Environment, Job
     >>> cluster = Cluster(Environment(), 4)

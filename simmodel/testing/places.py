@@ -1,4 +1,4 @@
-"""What systems rely on in a place."""
+"""The check of places."""
 
 from __future__ import annotations
 
@@ -14,33 +14,37 @@ __all__ = ["check_place"]
 
 
 def check_place(place: Place, work: Iterable[LiveJob | LiveTask] = ()) -> None:
-    """Check a place: it has what schedulers ask for, and its questions change nothing.
+    """Check that a place has the attributes that schedulers need, and that its questions change nothing.
 
     Parameters
     ----------
     place
         the place
     work
-        live work to ask it about
+        live work for the questions
 
     Raises
     ------
     AssertionError
-        something is missing, changes when asked, or contradicts itself
+        an attribute is missing, a question changes the place, or two answers contradict each other
 
     >>> from simmodel import Environment
     >>> from simmodel.resources import CountPool
     >>> check_place(CountPool(Environment(), "slots", 4))
     """
     for name in ("name", "capacity", "free", "queues", "version", "backlog", "can_run", "why_not", "fits"):
-        assert hasattr(place, name), f"a place has {name!r}"
-    assert isinstance(place.name, str), f"the name of a place is a text, found {place.name!r}"
-    assert place.name, "the name of a place is not empty"
-    assert isinstance(place.queues, bool), f"queues is True or False, found {place.queues!r}"
+        assert hasattr(place, name), f"a place must have {name!r}"
+    assert isinstance(place.name, str), f"the name of a place must be a text, got {place.name!r}"
+    assert place.name, "the name of a place must not be empty"
+    assert isinstance(place.queues, bool), f"queues must be True or False, got {place.queues!r}"
     for each in work:
         before = place.free, place.version
         able, fits = place.can_run(each), place.fits(each)
-        assert able == (place.why_not(each) is None), f"{place.name} says two things of {each}: can_run and why_not"
-        assert (able, fits) == (place.can_run(each), place.fits(each)), f"{place.name} answers two ways about {each}"
+        assert able == (place.why_not(each) is None), (
+            f"{place.name}: can_run and why_not contradict each other on {each}"
+        )
+        assert (able, fits) == (place.can_run(each), place.fits(each)), (
+            f"{place.name} answers differently when asked again about {each}"
+        )
         assert (place.free, place.version) == before, f"a question about {each} changes {place.name}"
         assert able or not fits, f"{each} fits in {place.name}, which can never run it"

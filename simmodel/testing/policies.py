@@ -1,4 +1,4 @@
-"""What systems rely on in a policy, as scikit-learn's ``check_estimator`` asks of an estimator."""
+"""The check of policies, as scikit-learn's ``check_estimator`` for estimators."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ __all__ = ["check_policy"]
 
 _MOST = 10_000  # decisions at one instant
 _RUNS = [20.125 + 7.0 * (i * i % 11) + i / 64 for i in range(30)]
-_LONGEST = [run + 10 + i % 3 * 50 for i, run in enumerate(_RUNS)]  # what is asked for
-_OTHER_RUNS = [20.25 - i / 256 for i in range(30)]  # no end before the first cut either
+_LONGEST = [run + 10 + i % 3 * 50 for i, run in enumerate(_RUNS)]  # requested times
+_OTHER_RUNS = [20.25 - i / 256 for i in range(30)]  # no end before the first cut
 _CUTS = (16.0, 50.0, 90.0)
 
 
 def check_policy(given: PolicyLike) -> None:
-    """Check that a policy can be used everywhere: run again, copied, sent to other processes, trusted.
+    """Check that a policy can be rerun, copied, sent to other processes and trusted.
 
-    It is run on a small cluster, machine or broker, whichever it decides for. Checked are: ``fresh()`` gives an unused
-    policy of the same name and parameters; it can be pickled (functions excepted); what it remembers is plain values,
-    and with them another copy goes on from a snapshot to the same end; the same seed gives the same decisions, and
-    using one copy does not change another; it changes no work; it does not decide for ever at one instant; nothing that
-    it is shown holds an actual run time, and what it decides before the first end does not depend on one.
+    The policy runs on a small cluster, machine or broker, as it decides for. The checks: ``fresh()`` returns an unused
+    policy of the same name and parameters; the policy can be pickled (except functions); its state is plain values,
+    with which another copy continues from a snapshot to the same end; the same seed gives the same decisions, and
+    using one copy does not change another; the policy changes no work; its decisions at one instant end; its view does
+    not hold actual run times, and its decisions before the first end do not depend on them.
 
     Parameters
     ----------
     given
-        what :func:`~simmodel.scheduling.registry.policy` takes
+        any argument of :func:`~simmodel.scheduling.registry.policy`
 
     Raises
     ------
@@ -63,25 +63,29 @@ def check_policy(given: PolicyLike) -> None:
     """
     policy = policy_of(given)
     fresh = policy.fresh()
-    assert type(fresh) is type(policy), f"fresh() gives a {type(fresh).__name__}, not a {type(policy).__name__}"
-    assert fresh.name == policy.name, f"fresh() is called {fresh.name!r}, not {policy.name!r}"
+    assert type(fresh) is type(policy), f"fresh() must return a {type(policy).__name__}, got a {type(fresh).__name__}"
+    assert fresh.name == policy.name, f"the name of fresh() must be {policy.name!r}, got {fresh.name!r}"
     first = _run(fresh)
     if not isinstance(policy, FunctionPolicy):
         copied = pickle.loads(pickle.dumps(policy.fresh()))
-        assert copied.name == policy.name, f"unpickled, it is called {copied.name!r}, not {policy.name!r}"
-        assert _run(copied) == first, "unpickled, it decides otherwise"
+        assert copied.name == policy.name, (
+            f"the name of the unpickled policy must be {policy.name!r}, got {copied.name!r}"
+        )
+        assert _run(copied) == first, "the unpickled policy decides differently"
     remembered = json.dumps(fresh.state())
-    assert json.dumps(fresh.state()) == remembered, "state() gives something else when asked again"
-    assert _run(policy.fresh()) == first, "a fresh copy decides otherwise with the same seed"
-    assert _run(fresh.fresh()) == first, "fresh() of a used policy is not unused"
+    assert json.dumps(fresh.state()) == remembered, "state() changes when called again"
+    assert _run(policy.fresh()) == first, "a fresh copy with the same seed decides differently"
+    assert _run(fresh.fresh()) == first, "fresh() of a used policy keeps its state"
     for cut in _CUTS:
         found = _cut(policy.fresh(), cut)
-        assert found <= first, f"cut at {cut:g} s and continued with what state() gives, it decides otherwise"
+        assert found <= first, (
+            f"continued from a snapshot at {cut:g} s with its state(), the policy decides differently"
+        )
     _check_what_it_knows(policy)
 
 
 class _Watched(Policy):
-    """Another policy whose decisions are counted, and whose view is looked through."""
+    """A wrapper that counts the decisions of a policy and compares the work before and after."""
 
     def __init__(self, inner: Policy) -> None:
         self.inner = inner
@@ -89,34 +93,34 @@ class _Watched(Policy):
         self.tries_every_submission = inner.tries_every_submission
 
     def decide(self, view: View, /) -> Iterator[Decision]:
-        """Pass decisions on; raises ``AssertionError`` where they do not end, or work is changed."""
+        """Pass decisions on; raises ``AssertionError`` if they do not end or change work."""
         waiting = list(view.waiting)
         before = [_asked(work) for work in waiting]
         for count, decision in enumerate(self.inner.decide(view) or ()):
             assert count < _MOST, f"{self.name} makes more than {_MOST} decisions at {view.now:g} s"
             yield decision
-        assert [_asked(work) for work in waiting] == before, f"{self.name} changes the work that it is shown"
+        assert [_asked(work) for work in waiting] == before, f"{self.name} changes waiting work"
 
     def destinations(self, home: Any, places: Any, /) -> Any:
-        """Return what the other policy says."""
+        """Return the destinations of the wrapped policy."""
         return self.inner.destinations(home, places)
 
     def state(self) -> Any:
-        """Return what the other policy remembers."""
+        """Return the state of the wrapped policy."""
         return self.inner.state()
 
     def restore(self, values: Any) -> None:
-        """Have the other policy remember."""
+        """Restore the state of the wrapped policy."""
         self.inner.restore(values)
 
 
 def _asked(work: LiveJob | LiveTask) -> tuple[Any, ...]:
-    """Return what a decision leaves as it is."""
+    """Return the attributes of work that a decision must not change."""
     return tuple(getattr(work, name, None) for name in ("id", "processors", "requested", "priority", "user"))
 
 
 def _run(policy: Policy) -> Counter[tuple[str, ...]]:
-    """Run a small system under a policy, as far as the policy lets it; return what happened."""
+    """Run a small system under a policy, until it ends or stalls; return the outcomes."""
     return _go_on(_system(policy, _RUNS))
 
 
@@ -127,7 +131,7 @@ def _go_on(system: System[Live], until: float = 2000.0) -> Counter[tuple[str, ..
 
 
 def _cut(policy: Policy, at: float) -> Counter[tuple[str, ...]]:
-    """Run the system to an instant (s), and another one on from its snapshot; return what happened in that."""
+    """Run the system to an instant (s) and continue from its snapshot; return the outcomes of the latter."""
     system = _system(policy, _RUNS)
     _go_on(system, at)
     snapshot = system.snapshot()
@@ -136,20 +140,20 @@ def _cut(policy: Policy, at: float) -> Counter[tuple[str, ...]]:
 
 
 def _check_what_it_knows(policy: Policy) -> None:
-    """Check that a policy of jobs sees no actual run time, and decides alike whatever these are."""
+    """Check that a policy of jobs does not see actual run times, nor decides by them."""
     systems = [_system(policy.fresh(), runs, gap=0) for runs in (_RUNS, _OTHER_RUNS)]
     if systems[0].work != "jobs":
         return
     for system in systems:
         _go_on(system, _CUTS[0])
     found = leaks(systems[0].view, _RUNS)
-    assert not found, f"actual run times can be reached from the view: {', '.join(found[:3])}"
+    assert not found, f"actual run times are reachable from the view: {', '.join(found[:3])}"
     started = [{(each.id, each.started) for each in system.present()} for system in systems]
-    assert started[0] == started[1], f"{policy.name} decides by actual run times, which it cannot know"
+    assert started[0] == started[1], f"{policy.name} decides by actual run times, which a policy must not know"
 
 
 def _system(policy: Policy, runs: Sequence[float], gap: float = 3) -> System[Any]:
-    """Return a small system with its work, two jobs at an instant, of the kind that a policy decides for."""
+    """Return a small system of the kind that a policy decides for, with work: two jobs per instant."""
     env, watched = Environment(seed=1), _Watched(policy)
     if policy.plans or policy.decides in ("tasks", "places"):
         machine = Machine(env, _machine(), watched)

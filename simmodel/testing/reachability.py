@@ -1,4 +1,4 @@
-"""What a policy can reach from its view through public attributes."""
+"""Values that a policy can reach from its view through public attributes."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["leaks", "reachable"]
 
 
 def reachable(view: View) -> Iterator[tuple[str, Any]]:
-    """Yield each number and text that public attributes lead to from a view, with the path to it.
+    """Yield each number and text that is reachable from a view through public attributes, with its path.
 
-    It follows objects of this package, sequences, mappings, sets and arrays; it calls nothing but properties.
+    The search follows objects of this package, sequences, mappings, sets and arrays; it calls only properties.
 
     >>> from simmodel import Environment
     >>> from simmodel import Cluster
@@ -24,7 +24,7 @@ def reachable(view: View) -> Iterator[tuple[str, Any]]:
     4
     """
     seen: set[int] = set()
-    kept: list[object] = []  # so that no two share an id
+    kept: list[object] = []  # keeps objects alive, so that ids stay unique
     line: list[tuple[str, Any]] = [("view", view)]
     while line:
         path, value = line.pop()
@@ -59,7 +59,7 @@ def _parts(path: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def leaks(view: View, secrets: Iterable[float]) -> list[str]:
-    """Return the paths from a view to numbers that nobody should see, such as actual run times."""
+    """Return the paths from a view to numbers that a policy must not see, such as actual run times."""
     wanted = {float(each) for each in secrets}
     return sorted(
         path

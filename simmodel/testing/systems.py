@@ -1,4 +1,4 @@
-"""What simulations, what-ifs, brokers and commands rely on in a kind of system."""
+"""The check of kinds of systems."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ if TYPE_CHECKING:
 
 __all__ = ["check_system"]
 
-_CUTS = (0.1, 0.35, 0.5, 0.8)  # of the time that all of it takes
+_CUTS = (0.1, 0.35, 0.5, 0.8)  # shares of the duration of the run
 
 
 def check_system(kind: str | Kind, spec: Any, work: GivenWork) -> None:
-    """Check a kind of system on an example: it ends, answers without changing, is copied, takes back, obeys a broker.
+    """Check a kind of system on an example: runs, questions, snapshots, withdrawal and brokering.
 
-    Checked are: a simulation ends, ``idle()`` happens and nothing waits; at several instants ``why_not``, ``estimate``,
-    ``load`` and ``waiting_report`` change nothing and agree with what ``submit`` accepts; where the kind has snapshots,
-    one that goes through JSON is equal and goes on to the same result; work is withdrawn before its start only, and
-    cancelled; under a broker all of it is done too, and the system is a place.
+    The checks: a simulation ends, ``idle()`` succeeds and nothing waits; at several instants ``why_not``, ``estimate``,
+    ``load`` and ``waiting_report`` change nothing and agree with ``submit``; a snapshot (if the kind has them) survives
+    JSON and continues to the same result; only work that has not started can be withdrawn, and is then cancelled; under
+    a broker all work is done too, and the system is a place.
 
     Parameters
     ----------
     kind
         the kind, or its name
     spec
-        the description of a system
+        the spec of a system
     work
-        what it is to run, as :func:`~simmodel.runs.simulating.simulate` takes it: long enough that some of it waits
+        a workload of :func:`~simmodel.runs.simulating.simulate`, long enough that some of it waits
 
     Raises
     ------
@@ -57,14 +57,14 @@ def check_system(kind: str | Kind, spec: Any, work: GivenWork) -> None:
     >>> check_system("cluster", ClusterSpec.simple(4), [Job(submit=i, processors=3, run=9) for i in range(5)])
     """
     kind = kind_named(kind) if isinstance(kind, str) else kind
-    assert kind_of(spec) is kind, f"{type(spec).__name__} is not registered as the description of a {kind.name}"
+    assert kind_of(spec) is kind, f"{type(spec).__name__} is not registered as a spec of the kind {kind.name}"
     whole = start(spec, work)
-    assert isinstance(whole.system, kind.system), f"a {kind.system.__name__} expected, built is {whole.system!r}"
+    assert isinstance(whole.system, kind.system), f"the system must be a {kind.system.__name__}, got {whole.system!r}"
     begin = float(whole.env.now)
     idle = whole.system.idle()
     whole.run()
     _check_end(whole.system)
-    assert idle.triggered, f"idle() of the {kind.name} does not happen when all work is over"
+    assert idle.triggered, f"idle() of the {kind.name} does not succeed when all work has ended"
     rows = rows_of(whole.system)
     for part in _CUTS:
         cut = begin + (_last(rows) - begin) * part
@@ -79,36 +79,38 @@ def _last(rows: Counter[tuple[str, ...]]) -> float:
 
 
 def _check_end(system: System[Live]) -> None:
-    """Check that nothing is left once all work is over."""
-    assert system.unfinished == 0, f"{system.name} says at the end that {system.unfinished} are not over"
-    assert not list(system.present()), f"{system.name} has work at the end that is present()"
-    assert not list(system.waiting_report()), f"{system.name} reports at the end that work waits"
+    """Check that nothing is left when all work has ended."""
+    assert system.unfinished == 0, f"{system.name}: unfinished must be 0 at the end, got {system.unfinished}"
+    assert not list(system.present()), f"{system.name}: present() must be empty at the end"
+    assert not list(system.waiting_report()), f"{system.name}: waiting_report() must be empty at the end"
 
 
 # ---------------------------------------------------------------------- questions and copies
 
 
 def _check_instant(kind: Kind, part: Simulation, rows: Counter[tuple[str, ...]]) -> None:
-    """Check that questions and snapshots at an instant change nothing, and that a snapshot goes on to the same end."""
+    """Check that questions and snapshots at an instant change nothing, and a snapshot continues to the same end."""
     system = part.system
     before = _state(kind, system)
     _ask(system)
     assert _state(kind, system) == before, f"a question changes the {kind.name} at {system.env.now:g} s"
     snapshot = system.snapshot() if kind.snapshot_class is not None else None
     part.run()
-    assert rows_of(system) == rows, f"a {kind.name} that was asked and copied goes on otherwise"
+    assert rows_of(system) == rows, f"a {kind.name} continues differently after questions and a snapshot"
     if snapshot is None:
         return
     where = f"the snapshot of the {kind.name} at {snapshot.now:g} s"
     assert type(snapshot) is kind.snapshot_class, f"{where} is a {type(snapshot).__name__}"
     read = Snapshot.from_json(snapshot.to_json())
-    assert read == snapshot, f"{where} is another one when read from JSON"
+    assert read == snapshot, f"{where} changes when written to and read from JSON"
     again = start(read)
     again.run()
     _check_end(again.system)
     found = rows_of(again.system)
-    assert found <= rows, f"{where} goes on otherwise: {min(found - rows)} is none of what happened without it"
-    assert found.total() == snapshot.unfinished, f"{where} has {snapshot.unfinished}, {found.total()} are recorded"
+    assert found <= rows, f"{where} continues differently: {min(found - rows)} does not happen without it"
+    assert found.total() == snapshot.unfinished, (
+        f"{where} has {snapshot.unfinished} unfinished, but {found.total()} are recorded"
+    )
 
 
 def _state(kind: Kind, system: System[Live]) -> tuple[Any, ...]:
@@ -117,32 +119,34 @@ def _state(kind: Kind, system: System[Live]) -> tuple[Any, ...]:
 
 
 def _ask(system: System[Live]) -> None:
-    """Ask a system what can be asked; its answers agree."""
+    """Ask a system all questions and check that its answers agree."""
     load, now = system.load, system.env.now
     assert min(load.queued, load.queued_work, load.running_work) >= 0, f"{system.name} has a negative load: {load}"
-    assert all(isinstance(each, str) for each in system.waiting_report()), "waiting_report() yields sentences"
+    assert all(isinstance(each, str) for each in system.waiting_report()), "waiting_report() must yield texts"
     for asked in _samples(system):
         reason = system.why_not(asked)
-        assert reason == system.why_not(asked), f"{system.name} gives two reasons about {asked!r}"
+        assert reason == system.why_not(asked), (
+            f"{system.name}: why_not answers differently when asked again about {asked!r}"
+        )
         assert system.can_run(asked) == (reason is None), f"{system.name}: can_run and why_not differ on {asked!r}"
         if reason is None:
             try:
                 found = system.estimate(asked)
             except ImpossibleWork as error:
-                raise AssertionError(f"{system.name} finds no reason against {asked!r}, yet estimate() does") from error
-            assert now <= found.start <= found.finish, f"{system.name} estimates the past at {now:g} s: {found}"
-            assert system.estimate(asked) == found, f"{system.name} estimates {asked!r} in two ways"
+                raise AssertionError(f"{system.name}: no reason against {asked!r}, but estimate() raises") from error
+            assert now <= found.start <= found.finish, f"{system.name}: estimate before {now:g} s: {found}"
+            assert system.estimate(asked) == found, f"{system.name}: two estimates of {asked!r} differ"
             continue
         for refuse in (system.estimate, system.submit):
             try:
                 refuse(asked)
             except ImpossibleWork:
                 continue
-            raise AssertionError(f"{system.name} cannot run {asked!r} ({reason}), yet {refuse.__name__}() takes it")
+            raise AssertionError(f"{system.name} cannot run {asked!r} ({reason}), but {refuse.__name__}() accepts it")
 
 
 def _samples(system: System[Live]) -> Sequence[Any]:
-    """Return work to ask a system about: some that it can run, and some that it may not."""
+    """Return work for the questions: some that the system can run, and some that it may not."""
     if system.work == "jobs":
         return [Job(processors=count, run=10.0) for count in (1, system.largest, 1000 * system.largest)]
     return [Workflow([Task(id=0, run=10.0, implementations=(name,))]) for name in ("CPUCore", "GPU", "no such type")]
@@ -152,7 +156,7 @@ def _samples(system: System[Live]) -> Sequence[Any]:
 
 
 def _check_taking_back(part: Simulation) -> None:
-    """Check that work is withdrawn where it has not started, and refused where it has; and that both are then over."""
+    """Check that waiting work can be withdrawn and running work cannot, and that the run then ends."""
     system = part.system
     present: list[Any] = list(system.present())
     begun = next((each for each in present if each.state == "running"), None)
@@ -161,14 +165,14 @@ def _check_taking_back(part: Simulation) -> None:
         try:
             system.withdraw(begun)
         except InputError:
-            assert begun.state == "running", f"{system.name} changes {begun!r}, which it does not withdraw"
+            assert begun.state == "running", f"{system.name}: a refused withdrawal changes {begun!r}"
         else:
-            raise AssertionError(f"{system.name} withdraws {begun!r}, which runs")
+            raise AssertionError(f"{system.name} withdraws running work: {begun!r}")
         if system.work == "jobs":
             system.cancel(begun)
     if waits is not None:
         system.withdraw(waits)
-        assert waits.state == "cancelled", f"{system.name}: what was withdrawn is cancelled, found {waits!r}"
+        assert waits.state == "cancelled", f"{system.name}: withdrawn work must be cancelled, got {waits!r}"
     part.run()
     _check_end(system)
 
@@ -177,7 +181,7 @@ def _check_taking_back(part: Simulation) -> None:
 
 
 def _check_below(kind: Kind, spec: Any, work: GivenWork, rows: Counter[tuple[str, ...]]) -> None:
-    """Check that a system does all of its work under a broker too."""
+    """Check that a system does all of its work under a broker."""
     env = Environment()
     submissions, spec = kind.read_work(work, spec, env.seed)
     system = kind.build(env, spec, unused(kind.policy), kind.options())

@@ -1,4 +1,4 @@
-"""What notebooks show of a result: its metrics as a table and its utilisation as a small picture."""
+"""Results of jobs in notebooks: the metrics as a table and the utilisation as a sparkline."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _WIDTH, _HEIGHT = 480, 64
 
 
 def sparkline(steps: Steps, top: float, label: str, colour: str = "#3b6ea5") -> str:
-    """Return a step function as a filled curve in SVG, averaged over as many intervals as there are pixels.
+    """Return a step function as a filled curve in SVG, averaged over each pixel.
 
     Parameters
     ----------
     steps
-        what to draw
+        the step function
     top
         the value at the upper edge
     label
-        what a reader hears or sees on it
+        the title, also for screen readers
 
     >>> from simmodel.records import Steps
     >>> sparkline(Steps([0, 5], [1, 0], end=10), top=1, label="use").startswith("<svg")

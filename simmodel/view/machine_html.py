@@ -1,4 +1,4 @@
-"""What notebooks show of a machine's run: its metrics as a table and its busy processors as a small picture."""
+"""Results of machines in notebooks: the metrics as a table and the busy processors as a sparkline."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def test_wrong_comparisons_are_refused() -> None:
         compare_brokers([4, 4], jobs, "random")
     with pytest.raises(InputError, match="brokers: must have at least one broker"):
         compare_brokers([4, 4], jobs, [])
-    with pytest.raises(InputError, match="at least one run expected"):
+    with pytest.raises(InputError, match="repeat: must be at least one run"):
         compare_brokers([4, 4], jobs, ["random"], repeat=[])
 
 

@@ -70,7 +70,7 @@ def test_the_table_has_means_and_intervals(found: Exploration) -> None:
     assert "<table>" in found._repr_html_()
     with pytest.raises(InputError, match="unknown metric 'slrr'; did you mean 'slr'"):
         found.summary(["slrr"])
-    with pytest.raises(KeyError, match="one combination expected"):
+    with pytest.raises(KeyError, match="must fit one combination"):
         found["slow"]
 
 
@@ -112,13 +112,13 @@ def test_jobs_on_clusters() -> None:
 
 
 def test_what_cannot_be_explored() -> None:
-    with pytest.raises(InputError, match="run jobs, or all run tasks, expected, found both"):
+    with pytest.raises(InputError, match="platforms: must all run jobs or all run tasks, got both"):
         explore(["hetsim-slow", 4], "probe-4", ["fcfs"])
     with pytest.raises(InputError, match="duplicate platform 'machine'"):
         explore([small_machine(), small_machine()], "random:tasks=3", ["hrr"])
     with pytest.raises(InputError, match="workloads: must have at least one workload"):
         explore("hetsim-slow", [], ["hrr"])
-    with pytest.raises(InputError, match="at least one seed"):
+    with pytest.raises(InputError, match="seeds: must be at least one"):
         explore("hetsim-slow", "random:tasks=3", ["hrr"], seeds=[])
 
 

@@ -36,7 +36,7 @@ def test_a_portfolio_beside_its_policies():
     assert " ".join(runs.summary().splitlines()[0].split()) == head
     assert len(runs.summary().splitlines()) == 5
     assert repr(runs) == "<PortfolioComparison: wfp, fcfs, sjf, portfolio>"
-    with pytest.raises(InputError, match="a portfolio expected, found 'easy'"):
+    with pytest.raises(InputError, match="portfolio: must be a portfolio, got 'easy'"):
         compare_portfolio(32, log, "easy")
 
 

@@ -104,7 +104,7 @@ def test_power_integrates_to_energy_and_nodes_add_up(rows):
 
 def test_wrong_models_and_places():
     result = on_nodes([(0, 10, 1, (0,))])
-    with pytest.raises(ValueError, match="expected, found 'cubic'"):
+    with pytest.raises(ValueError, match="model: must be 'node' or 'linear', got 'cubic'"):
         energy(result, model="cubic")
-    with pytest.raises(ValueError, match="identified nodes expected"):
+    with pytest.raises(ValueError, match="a place with identified nodes"):
         node_energy(Result(jobs=result.jobs, processors=4))
