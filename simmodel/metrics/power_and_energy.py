@@ -119,7 +119,7 @@ def _held_while_down(result: JobRecord, place: str) -> Table:
 
 
 def _node_runs(result: JobRecord, place: str) -> Table:
-    """Return one row per node of an execution or a claim: ``node, start, end, processors``, the cores held of the node."""
+    """Return one row per node of an execution or a claim: ``node, start, end, processors`` (cores held there)."""
     runs = result.held(place)
     runs = runs.with_columns(cores=_column(cores_of(runs)))
     known = np.array([nodes is not None and len(nodes) > 0 for nodes in runs["nodes"].tolist()], dtype=bool)

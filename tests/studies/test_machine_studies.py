@@ -28,7 +28,7 @@ def test_the_shape_of_sipht_is_that_of_its_file() -> None:
         graph.add_edges_from((edge.parent, edge.child) for edge in flow.edges)
         graphs.append(graph)
     assert nx.is_isomorphic(*graphs, node_match=lambda a, b: a["family"] == b["family"])
-    with pytest.raises(InputError, match="at least one scan"):
+    with pytest.raises(InputError, match="patsers: must be >= 1"):
         sipht(0)
 
 
