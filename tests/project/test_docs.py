@@ -12,6 +12,7 @@ import pytest
 
 import simmodel
 from simmodel import Broker, Cluster, Environment, Job, Machine, TaskSet, load_platform
+from simmodel.metrics import MACHINE_METRICS, METRICS
 from simmodel.scheduling import Estimate, Load, Place, View
 from simmodel.work import LiveData
 from tests.helpers.doc_pages import PAGES, Page
@@ -168,3 +169,10 @@ def test_the_source_distribution_has_the_pages_and_their_pictures() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     carried = settings["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
     assert {"docs", "images", "README.md", "CHANGELOG.md", "CONTRIBUTING.md"} <= {*carried}
+
+
+def test_every_metric_is_defined() -> None:
+    page = PAGES["docs/metrics.md"]
+    for title, known in (("Batch systems", METRICS), ("Machines", MACHINE_METRICS)):
+        cells = " ".join(line.split("|")[1] for line in page.section(title).splitlines() if line.startswith("| `"))
+        assert sorted(known.keys() - set(re.findall(r"`(\w+)`", cells))) == []
