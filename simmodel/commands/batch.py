@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import argparse
 
-from simmodel.commands.outputs import add_output, add_picture, check_outputs, label, write_and_say
+from simmodel.commands.outputs import (
+    add_database,
+    add_output,
+    add_picture,
+    check_outputs,
+    label,
+    picture,
+    write_and_say,
+)
 from simmodel.commands.shared import add_log, add_machine, add_policy, add_rules, chosen_policy, run_options
 from simmodel.commands.values import seconds
 
@@ -25,7 +33,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     files = parser.add_argument_group("output files")
     add_output(files, "schedule", "OUT.csv", "one line per job; times as in the log")
     add_output(files, "json", "OUT.json", "metrics, counts and the scenario, which repeats the run")
-    add_output(files, "db", "OUT.sqlite", "all tables, as an SQLite database")
+    add_database(files)
     files.add_argument("--events", action="store_true", help="record each state change too, for --db")
     add_output(files, "trace", "OUT.json", "a trace for ui.perfetto.dev")
     add_picture(files, "the run on one page")
@@ -64,9 +72,9 @@ def run(options: argparse.Namespace) -> None:
         {
             "schedule": result.schedule_csv,
             "json": result.to_json,
-            "db": result.to_sqlite,
+            "db": lambda path: result.to_sqlite(path, force=options.force),
             "trace": result.to_perfetto,
-            "plot": lambda path: result.plot.overview().savefig(path, dpi=120),
+            "plot": picture(result.plot.overview),
             "snapshot": lambda path: simulation.snapshot().to_json(path),
         },
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from simmodel.commands.outputs import add_output, add_picture, check_outputs, label, write_and_say
+from simmodel.commands.outputs import add_output, add_picture, check_outputs, label, picture, write_and_say
 from simmodel.commands.shared import (
     POLICIES,
     add_log,
@@ -54,6 +54,6 @@ def run(options: argparse.Namespace) -> None:
     write_and_say(
         [head, "", found.summary(), *first.report.lines()],
         options,
-        {"table": found.table.to_csv, "plot": lambda path: found.plot().savefig(path, dpi=120)},
+        {"table": found.table.to_csv, "plot": picture(found.plot)},
         indent="",
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 from simmodel.commands.machine import WORKLOAD, add_config
 from simmodel.commands.options import add_kind_options, kind_options, options_of
-from simmodel.commands.outputs import add_output, add_picture, check_outputs, write_and_say
+from simmodel.commands.outputs import add_output, add_picture, check_outputs, picture, write_and_say
 from simmodel.commands.progress import add_progress
 from simmodel.commands.shared import POLICIES, add_until, add_workers, process_pool, split_names
 from simmodel.commands.values import number
@@ -97,7 +97,7 @@ def run(options: argparse.Namespace) -> None:
         {
             "table": found.table.to_csv,
             "samples": found.samples.to_csv,
-            "plot": lambda path: found.plot(metrics).savefig(path, dpi=120),
+            "plot": picture(lambda: found.plot(metrics)),
         },
         indent="",
     )

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simmodel.commands.outputs import check_outputs
 from simmodel.commands.shared import add_seed
-from simmodel.commands.values import STDOUT, at_least_one, output, positive, seconds
+from simmodel.commands.values import at_least_one, output, positive, seconds
 from simmodel.errors import InputError, unknown
+from simmodel.writing import STDOUT
 
 if TYPE_CHECKING:
     from simmodel.work.workload import Workload
@@ -46,16 +45,10 @@ def run(options: argparse.Namespace) -> None:
 
     check_outputs(options, "output")
     log = _generated(options)
+    write_swf(log, options.output or STDOUT)
     if options.output is not None and options.output is not STDOUT:
-        write_swf(log, options.output)
         size = "" if log.processors is None else f" for {log.processors:,} processors"
         print(f"{len(log):,} jobs{size} written to {options.output}")
-        return
-    from tempfile import TemporaryDirectory
-
-    with TemporaryDirectory() as folder:
-        write_swf(log, Path(folder, "log.swf"))
-        sys.stdout.write(Path(folder, "log.swf").read_text(encoding="utf-8"))
 
 
 _OF_ALL = ("jobs", "processors", "load", "estimates")

@@ -7,7 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from simmodel.commands.options import TakesArguments, add_kind_options, kind_options, options_of, platform_for
-from simmodel.commands.outputs import add_output, add_picture, check_outputs, label, write_and_say
+from simmodel.commands.outputs import (
+    add_database,
+    add_output,
+    add_picture,
+    check_outputs,
+    label,
+    picture,
+    write_and_say,
+)
 from simmodel.commands.progress import add_progress
 from simmodel.commands.shared import add_seed, add_until, see_working_folder
 
@@ -39,7 +47,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     files = parser.add_argument_group("output files")
     add_output(files, "schedule", "OUT.csv", "one line per task, with the end of each phase")
     add_output(files, "json", "OUT.json", "metrics, counts and the scenario, which repeats the run")
-    add_output(files, "db", "OUT.sqlite", "all tables, as an SQLite database")
+    add_database(files)
     add_output(files, "trace", "OUT.json", "a trace for ui.perfetto.dev")
     add_picture(files, "the run on one page")
 
@@ -80,9 +88,9 @@ def run(options: argparse.Namespace) -> None:
         {
             "schedule": result.schedule_csv,
             "json": result.to_json,
-            "db": result.to_sqlite,
+            "db": lambda path: result.to_sqlite(path, force=options.force),
             "trace": result.to_perfetto,
-            "plot": lambda path: result.plot.overview().savefig(path, dpi=120),
+            "plot": picture(result.plot.overview),
         },
     )
 

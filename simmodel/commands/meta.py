@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from simmodel.commands.options import add_kind_options, kind_options
-from simmodel.commands.outputs import add_output, add_picture, check_outputs, label, write_and_say
+from simmodel.commands.outputs import add_output, add_picture, check_outputs, label, picture, write_and_say
 from simmodel.commands.shared import add_policy, add_rules, add_workers, chosen_policy, process_pool, split_names
 from simmodel.commands.values import at_least_one, one_of, seed
 from simmodel.errors import InputError
@@ -99,7 +99,7 @@ def run(options: argparse.Namespace) -> None:
         {
             "json": found.to_json,
             "schedule": last.schedule_csv,
-            "plot": lambda path: found.plot().savefig(path, dpi=120),
+            "plot": picture(found.plot),
         },
     )
 

@@ -3,27 +3,43 @@
 from __future__ import annotations
 
 import argparse
-import os
+import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from simmodel.commands.values import STDOUT, output
+from simmodel.commands.values import output
 from simmodel.errors import InputError, missing_extra
+from simmodel.writing import STDOUT, check_output, replacing
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from simmodel.commands.options import TakesArguments
 
-__all__ = ["add_output", "add_picture", "check_outputs", "label", "needs", "write_and_say"]
-
-_WRITTEN_AS = {"plot": ".png"}
+__all__ = ["add_database", "add_output", "add_picture", "check_outputs", "label", "needs", "picture", "write_and_say"]
 
 
 def add_output(parser: TakesArguments, name: str, metavar: str, text: str) -> None:
     """Add the option of a file to write."""
     parser.add_argument(f"--{name}", type=output, metavar=metavar, help=text)
+
+
+_INPUTS = frozenset(
+    {
+        *("log", "logs", "workload", "workloads", "platform", "platforms", "clusters", "snapshot", "config"),
+        *("arrivals", "model"),
+    }
+)
+"""The arguments that name files to read, in all commands."""
+
+
+def add_database(parser: TakesArguments) -> None:
+    """Add ``--db``, and ``--force``, which lets it replace any database."""
+    add_output(parser, "db", "OUT.sqlite", "all tables, as an SQLite database")
+    parser.add_argument("--force", action="store_true", help="let --db replace a database of another program")
 
 
 def add_picture(parser: TakesArguments, text: str, usual: str | None = None) -> None:
@@ -54,40 +70,44 @@ def write_and_say(
     chosen = {kind: path for kind in writers if (path := getattr(options, kind)) is not None}
     try:
         for kind, path in chosen.items():
-            if path is STDOUT:
-                _write_to_stdout(writers[kind], kind)
-            else:
-                writers[kind](path)
+            writers[kind](path)
+            if path is not STDOUT:
                 lines.append(f"{indent}{kind} written to {path}")
     finally:
         if not options.quiet:
             print("\n".join(lines), file=sys.stderr if any(path is STDOUT for path in chosen.values()) else sys.stdout)
 
 
-def _write_to_stdout(write: Callable[[Path], object], kind: str) -> None:
-    with TemporaryDirectory() as folder:
-        path = Path(folder, f"{kind}{_WRITTEN_AS.get(kind, '')}")
-        write(path)
-        content = path.read_bytes()
-    sys.stdout.flush()
-    if hasattr(sys.stdout, "buffer"):
-        sys.stdout.buffer.write(content)
-        sys.stdout.buffer.flush()
-    else:  # a text stream in its place
-        sys.stdout.write(content.decode())
+def picture(draw: Callable[[], Figure]) -> Callable[[Path], None]:
+    """Return a function that draws a figure and writes it to a path, in the format that the ending names."""
+
+    def write(path: Path) -> None:
+        figure = draw()
+        kind = "png" if path is STDOUT else path.suffix.lower().removeprefix(".")
+        with replacing(path) as part:
+            figure.savefig(part, format=kind, dpi=120)
+
+    return write
 
 
 def check_outputs(options: argparse.Namespace, *names: str) -> None:
-    """Refuse files that cannot be written, before the simulation starts."""
-    given = [(name, path) for name in names if (path := getattr(options, name)) is not None]
-    to_stdout = [name for name, path in given if path is STDOUT]
+    """Refuse files that cannot be written, or that the command reads, before the simulation starts."""
+    given = {name: path for name in names if (path := getattr(options, name)) is not None}
+    to_stdout = [name for name, path in given.items() if path is STDOUT]
     if len(to_stdout) > 1:
         raise InputError(f"--{to_stdout[0]} - and --{to_stdout[1]} - exclude each other")
     if "db" in to_stdout:
         raise InputError("must be a file, got standard output", place="--db")
-    for name, path in given:
-        if path is not STDOUT:
-            _check_file(path, replaced=name == "db")
+    inputs = [each for name in _INPUTS.difference(names) for each in _files(getattr(options, name, None))]
+    replaced: dict[Path, str] = {}
+    for name, path in given.items():
+        target = check_output(path, force=name == "db" and options.force)
+        if target is not None:
+            if target in replaced:
+                raise InputError(f"--{replaced[target]} and --{name} must be different files", source=str(path))
+            replaced[target] = name
+            if target.exists() and any(_holds(each, target) for each in inputs):
+                raise InputError(f"--{name} must be another file than an input", source=str(path))
         if name == "plot":
             needs("matplotlib", "--plot")
             if path is not STDOUT:
@@ -96,15 +116,22 @@ def check_outputs(options: argparse.Namespace, *names: str) -> None:
         needs("tqdm", "--progress")
 
 
-def _check_file(path: Path, replaced: bool) -> None:
-    """Check that a file can be written; a device cannot be ``replaced``."""
-    if path.is_dir() or (replaced and path.exists() and not path.is_file()):
-        raise InputError("must be a file to write, got a folder or a device", source=str(path))
-    folder = path.absolute().parent
-    if not folder.is_dir():
-        raise InputError(f"cannot be written: no folder {folder}", source=str(path))
-    if not os.access(path if path.exists() else folder, os.W_OK):
-        raise InputError("cannot be written: permission denied", source=str(path))
+def _files(value: object) -> Iterator[Path]:
+    """Yield the files and folders that the value of an argument names: a path, a list, or parts of a text."""
+    if isinstance(value, list):
+        for each in value:
+            yield from _files(each)
+    elif isinstance(value, str | Path):
+        text = str(value)
+        for part in {text, *re.split("[,=]", text)}:
+            with suppress(OSError, ValueError):  # a text that no file can be called
+                if part and (path := Path(part.strip())).exists():
+                    yield path
+
+
+def _holds(given: Path, file: Path) -> bool:
+    """Return whether an input is this file, or the folder that it is in."""
+    return given.samefile(file.parent if given.is_dir() else file)
 
 
 def _check_picture(path: Path) -> None:

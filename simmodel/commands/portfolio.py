@@ -7,7 +7,15 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from simmodel.commands.outputs import add_output, add_picture, check_outputs, label, write_and_say
+from simmodel.commands.outputs import (
+    add_database,
+    add_output,
+    add_picture,
+    check_outputs,
+    label,
+    picture,
+    write_and_say,
+)
 from simmodel.commands.shared import (
     add_backfill,
     add_log,
@@ -66,7 +74,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_output(files, "schedule", "OUT.csv", "one line per job, with the policy that started it")
     add_output(files, "choices", "OUT.csv", "each score, and the policy chosen at each decision")
     add_output(files, "json", "OUT.json", "all measures and the scenario, which repeats the run")
-    add_output(files, "db", "OUT.sqlite", "all tables of the run, as an SQLite database")
+    add_database(files)
     add_picture(files, "scores, starts and a radar chart")
 
 
@@ -114,14 +122,15 @@ def run(options: argparse.Namespace) -> None:
             "schedule": result.schedule_csv,
             "choices": result.choices.to_csv,
             "json": lambda path: _write_json(found, path),
-            "db": result.to_sqlite,
-            "plot": lambda path: found.plot().savefig(path, dpi=120),
+            "db": lambda path: result.to_sqlite(path, force=options.force),
+            "plot": picture(found.plot),
         },
     )
 
 
 def _write_json(found: PortfolioComparison, path: Path) -> None:
-    from simmodel.results.stores import plain, write_text
+    from simmodel.results.stores import plain
+    from simmodel.writing import write_text
 
     document = {**json.loads(found.portfolio.to_json()), "portfolio": plain(found.document())}
     write_text(path, json.dumps(document, indent=2) + "\n")

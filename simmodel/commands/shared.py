@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -130,17 +129,16 @@ def process_pool(workers: int, apart: bool = False, most: int | None = None) -> 
     """Yield an executor of processes, or ``None`` if one process is enough and need not be ``apart`` from this one.
 
     There are at most ``most`` processes, the number of simulations, since all of them start at once. An error or an
-    interrupt here ends them at once; they ignore interrupts themselves.
+    interrupt here ends them at once, as does the end of this process; they ignore interrupts themselves.
     """
     workers = workers if most is None else max(1, min(workers, most))
     if workers == 1 and not apart:
         yield None
         return
-    from concurrent.futures import ProcessPoolExecutor
-
     from simmodel.futures.executors import stop_workers
+    from simmodel.futures.workers import worker_pool
 
-    with ProcessPoolExecutor(workers, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN)) as pool:
+    with worker_pool(workers) as pool:
         try:
             yield pool
         except BaseException:

@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterable
 from math import inf, isfinite
 from pathlib import Path
+from stat import S_ISCHR
 
-__all__ = ["STDOUT", "at_least_one", "number", "one_of", "output", "positive", "seconds", "seed", "whole"]
+from simmodel.writing import STDOUT
 
-STDOUT = Path("-")
-"""The output that ``-`` names: standard output, compared by identity, so that ``./-`` is a file."""
+__all__ = ["at_least_one", "number", "one_of", "output", "positive", "seconds", "seed", "whole"]
 
 
 def output(text: str) -> Path:
-    """Read the path of a file to write.
+    """Read the path of a file to write; ``-``, and a path of the file that standard output is, are standard output.
 
     >>> output("-") is STDOUT, output("./-") is STDOUT
     (True, False)
     """
-    return STDOUT if text == "-" else Path(text)
+    return STDOUT if text == "-" or _is_stdout(text) else Path(text)
+
+
+def _is_stdout(path: str) -> bool:
+    """Return whether a path is the file or pipe that standard output goes to, such as ``/dev/stdout``."""
+    try:
+        found = os.stat(path)
+        return not S_ISCHR(found.st_mode) and os.path.samestat(found, os.fstat(sys.stdout.fileno()))
+    except (OSError, ValueError):  # no such file, or standard output is none
+        return False
 
 
 def seconds(text: str) -> float:

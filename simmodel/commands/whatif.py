@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from simmodel.commands.outputs import add_output, add_picture, check_outputs, write_and_say
+from simmodel.commands.outputs import add_output, add_picture, check_outputs, picture, write_and_say
 from simmodel.commands.progress import add_progress
 from simmodel.commands.shared import POLICIES, add_seed, add_workers, process_pool, split_names
 from simmodel.commands.values import at_least_one, seconds
@@ -83,7 +83,7 @@ def run(options: argparse.Namespace) -> None:
         {
             "json": found.to_json,
             "table": found.table.to_csv,
-            "plot": lambda path: found.plot().savefig(path, dpi=120),
+            "plot": picture(found.plot),
         },
         indent="",
     )

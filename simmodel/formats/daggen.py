@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from simmodel.errors import InputError
-from simmodel.formats.source import Source, decode, read_bytes, write_text
+from simmodel.formats.source import Source, decode, read_bytes
 from simmodel.work.task import Task
 from simmodel.work.workflow import Workflow
 from simmodel.work.workload import Report
+from simmodel.writing import write_text
 
 __all__ = ["read_daggen", "write_daggen"]
 

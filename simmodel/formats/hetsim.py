@@ -21,10 +21,11 @@ import attrs
 from simmodel.errors import InputError, unknown
 from simmodel.formats.documents import Element, read_xml
 from simmodel.formats.hetsim_config import HetSimConfig
-from simmodel.formats.source import Source, write_text
+from simmodel.formats.source import Source
 from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.platform.network import LinkSpec
 from simmodel.work.workload import Report
+from simmodel.writing import write_text
 
 __all__ = ["read_hetsim", "write_hetsim"]
 

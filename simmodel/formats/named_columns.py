@@ -14,7 +14,7 @@ import numpy as np
 from simmodel.errors import InputError, unknown
 from simmodel.formats.cells import duration, instant, names, whole, zone
 from simmodel.formats.source import Source, read_lines
-from simmodel.work.table import Columns, Table
+from simmodel.work.table import Columns, Table, cell_text
 from simmodel.work.workload import COLUMNS, Workload
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ def _cell_by_cell(
 ) -> NDArray[Any]:
     texts = ["" if _missing(cell) else str(cell).strip() for cell in cells]
     if column in _NAMES:
-        return names([text.removesuffix(".0") for text in texts])
+        return names([(text if lines is None else cell_text(text)).removesuffix(".0") for text in texts])
     found: list[float] = []
     for row, (cell, text) in enumerate(zip(cells, texts, strict=True)):
         try:

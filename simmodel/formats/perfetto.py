@@ -6,7 +6,6 @@ names, counters (``C``); times in microseconds.
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -16,6 +15,7 @@ import numpy as np
 
 from simmodel.errors import Plain
 from simmodel.metrics.packing import pack
+from simmodel.writing import text_file
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -69,8 +69,7 @@ def write_events(path: str | Path, events: Iterable[Mapping[str, Plain]], name: 
     name
         of the trace
     """
-    opener = gzip.open if str(path).endswith(".gz") else open
-    with opener(path, "wt", encoding="utf-8") as file:
+    with text_file(path) as file:
         _write(file, events, name)
 
 

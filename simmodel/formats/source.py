@@ -1,4 +1,4 @@
-"""Read and write files: plain or compressed paths and open files, with clear errors."""
+"""Read files: plain or compressed paths and open files, with clear errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import IO, Any
 
 from simmodel.errors import InputError
 
-__all__ = ["Source", "decode", "read_bytes", "read_lines", "write_text"]
+__all__ = ["Source", "decode", "read_bytes", "read_lines"]
 
 Source = str | Path | IO[Any]
 """A path, or a file open for reading (text or binary)."""
@@ -78,11 +78,3 @@ def read_lines(source: Source) -> tuple[Iterator[tuple[int, str]], str]:
     data, name = read_bytes(source)
     text = decode(data).replace("\r\n", "\n")
     return enumerate(text.removesuffix("\n").split("\n") if text else (), 1), name
-
-
-def write_text(path: str | Path, text: str) -> None:
-    """Write text as UTF-8, compressed if the path ends in ``.gz``; the same text gives the same bytes."""
-    data = text.encode()
-    if str(path).endswith(".gz"):
-        data = gzip.compress(data, mtime=0)
-    Path(path).write_bytes(data)

@@ -15,8 +15,9 @@ import numpy as np
 
 from simmodel.errors import InputError
 from simmodel.formats.numbers import parse, read_columns_of_numbers
-from simmodel.formats.source import Source, decode, read_bytes, write_text
+from simmodel.formats.source import Source, decode, read_bytes
 from simmodel.work.workload import Report, Workload
+from simmodel.writing import write_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

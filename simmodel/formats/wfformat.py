@@ -15,10 +15,11 @@ from typing import Any
 
 from simmodel.errors import InputError, Plain
 from simmodel.formats.documents import Value, read_json
-from simmodel.formats.source import Source, write_text
+from simmodel.formats.source import Source
 from simmodel.work.task import DataObject, RecordedMachine, Task
 from simmodel.work.workflow import TaskId, Workflow
 from simmodel.work.workload import Report
+from simmodel.writing import write_text
 
 __all__ = ["VERSIONS", "read_wfformat", "write_wfformat"]
 

@@ -3,3 +3,4 @@ from .executors import OutOfTime as OutOfTime
 from .outcomes import Outcome as Outcome, Sample as Sample, Starting as Starting
 from .what_if_result import WhatIf as WhatIf
 from .whatif import what_if as what_if
+from .workers import worker_pool as worker_pool

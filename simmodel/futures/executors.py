@@ -24,6 +24,7 @@ from uuid import uuid4
 import attrs
 
 from simmodel.errors import InputError, SimmodelError
+from simmodel.futures.workers import end_with_parent
 
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
@@ -85,7 +86,8 @@ def run_all(
     tasks
         one argument per call
     executor
-        runs the tasks; default: this process, one after the other
+        runs the tasks; default: this process, one after the other. The workers of a process pool end with this process,
+        however it ends, from their first task on; those of :func:`simmodel.futures.workers.worker_pool` always
     deadline
         wall-clock seconds from now; tasks still running then are ``unfinished``, and their processes continue until
         the task checks its time. Without an executor, a task starts only while time is left
@@ -203,6 +205,7 @@ def _remember(digest: str, material: Material) -> None:
 
 def _work(
     _name: str,
+    caller: int,
     function: Task[Material, Item],
     digest: str,
     packed: bytes | None,
@@ -210,7 +213,11 @@ def _work(
     left: float | None,
     overdue: str,
 ) -> Ended | None:
-    """Run one task in a worker; ``None`` requests the material. The unique name keeps calls from being merged."""
+    """Run one task in a worker; ``None`` requests the material. The unique name keeps calls from being merged.
+
+    A worker that the caller started ends with it.
+    """
+    end_with_parent(caller)
     material = _known(digest)
     if material is None:
         if packed is None:
@@ -228,6 +235,7 @@ def _work_alone(
     left: float | None,
     overdue: str,
 ) -> None:
+    end_with_parent()
     connection.send(_call(function, pickle.loads(packed), task, left, overdue))
 
 
@@ -279,7 +287,7 @@ class _Batch:
         left = _left(self.until)
         try:
             future = executor.submit(
-                _work, uuid4().hex, self.function, self.digest, packed, self.tasks[i], left, self.overdue
+                _work, uuid4().hex, os.getpid(), self.function, self.digest, packed, self.tasks[i], left, self.overdue
             )
         except BrokenExecutor:
             self.broken.append(i)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from simmodel.errors import InputError, Plain, unknown
 from simmodel.platform.kinds import KINDS, to_dict
 from simmodel.platform.units import parse_quantity
+from simmodel.writing import write_text
 
 if TYPE_CHECKING:
     from cattrs import Converter
@@ -133,13 +134,7 @@ def write_toml(spec: SystemSpec, path: str | Path) -> None:
     <BLANKLINE>
     """
     text = "\n".join(_lines(to_dict(spec), ""))
-    try:
-        Path(path).write_bytes(f"{text}\n".encode())
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror or error}", str(path)) from None
-    except UnicodeEncodeError as error:
-        found = error.object[error.start : error.end]
-        raise InputError(f"must be text that UTF-8 can encode, got {found!r}", str(path)) from None
+    write_text(path, f"{text}\n")
 
 
 @cache

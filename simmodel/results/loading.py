@@ -19,7 +19,7 @@ from simmodel.results.machine import MachineResult
 from simmodel.results.result import Result
 from simmodel.results.stored import Common
 from simmodel.results.stores import LISTS, pyarrow
-from simmodel.work.table import Table
+from simmodel.work.table import Table, cell_text
 from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def _read_sqlite(path: Path, names: Sequence[str]) -> dict[str, Table]:
 def _read_csv(path: Path) -> Table:
     with open(path, encoding="utf-8", newline="") as file:
         rows = list(csv.reader(file))
-    names, columns = rows[0], list(zip(*rows[1:], strict=True)) or [()] * len(rows[0])
+    names, columns = [cell_text(name) for name in rows[0]], list(zip(*rows[1:], strict=True)) or [()] * len(rows[0])
     return Table({name: _column(name, _numbers(list(c), name)) for name, c in zip(names, columns, strict=True)})
 
 
@@ -176,7 +176,7 @@ def _numbers(texts: list[str], name: str) -> list[Any]:
             return [kind(text) if text != "" else "" for text in texts]
         except ValueError:
             continue
-    return texts
+    return [cell_text(text) for text in texts]
 
 
 def _read_parquet(path: Path) -> Table:

@@ -104,11 +104,12 @@ class Stored:
 
         write_parquet(self.stored_tables(), self.meta(), folder)
 
-    def to_sqlite(self, path: str | Path) -> None:
-        """Write an SQLite database of the tables and a table ``meta`` of keys and JSON values, in one transaction.
+    def to_sqlite(self, path: str | Path, *, force: bool = False) -> None:
+        """Write an SQLite database of the tables and a table ``meta`` of keys and JSON values.
 
-        An existing file is replaced. Raises ``InputError`` if the path is a folder or a device.
+        An existing file is replaced as a whole. Raises ``InputError`` if it cannot be written (see
+        :func:`simmodel.writing.replacing`), or if it is a database of another program, unless ``force``.
         """
         from simmodel.results.stores import write_sqlite
 
-        write_sqlite(self.stored_tables(), self.meta(), path)
+        write_sqlite(self.stored_tables(), self.meta(), path, force=force)

@@ -1,10 +1,11 @@
-"""Writing of results: SQLite in one transaction, CSV, Parquet, JSON."""
+"""Stores of results: SQLite, CSV, Parquet, JSON; the files of one result replace those of another together."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -12,11 +13,14 @@ import numpy as np
 
 from simmodel.errors import InputError, optional_imports
 from simmodel.work.table import Table
+from simmodel.writing import replacing, write_text
 
 if TYPE_CHECKING:
+    from sqlite3 import Connection
+
     from numpy.typing import NDArray
 
-__all__ = ["LISTS", "json_text", "plain", "pyarrow", "write_csv", "write_parquet", "write_sqlite", "write_text"]
+__all__ = ["LISTS", "json_text", "plain", "pyarrow", "write_csv", "write_parquet", "write_sqlite"]
 
 LISTS = ("nodes", "down", "cores", "gpus", "memory")  # columns of tuples; stored as JSON text
 Tables: TypeAlias = Mapping[str, Table]
@@ -50,21 +54,20 @@ def plain(value: Any) -> Any:
 
 
 def write_csv(tables: Tables, meta: Meta, folder: str | Path) -> None:
-    """Write one CSV file per table, and ``meta.json``, into a folder."""
-    target = _folder(folder)
-    for name, table in _flat(tables).items():
-        table.to_csv(target / f"{name}.csv")
-    write_text(target / "meta.json", json.dumps(meta, indent=2) + "\n")
+    """Write one CSV file a table, and ``meta.json``, into a folder."""
+    with _folder_of(folder, meta) as part_of:
+        for name, table in _flat(tables).items():
+            with open(part_of(f"{name}.csv"), "w", encoding="utf-8", newline="") as file:
+                table.to_csv(file)
 
 
 def write_parquet(tables: Tables, meta: Meta, folder: str | Path) -> None:
     """Write one Parquet file per table, and ``meta.json``, into a folder."""
     arrow, parquet = pyarrow()
-    target = _folder(folder)
-    for name, table in _flat(tables).items():
-        columns = {key: arrow.array(_uniform(column)) for key, column in table.items()}
-        parquet.write_table(arrow.table(columns), target / f"{name}.parquet", compression="zstd")
-    write_text(target / "meta.json", json.dumps(meta, indent=2) + "\n")
+    with _folder_of(folder, meta) as part_of:
+        for name, table in _flat(tables).items():
+            columns = {key: arrow.array(_uniform(column)) for key, column in table.items()}
+            parquet.write_table(arrow.table(columns), part_of(f"{name}.parquet"), compression="zstd")
 
 
 def _flat(tables: Tables) -> dict[str, Table]:
@@ -72,10 +75,21 @@ def _flat(tables: Tables) -> dict[str, Table]:
     return {name: _with_texts(table) for name, table in tables.items()}
 
 
-def _folder(folder: str | Path) -> Path:
+@contextmanager
+def _folder_of(folder: str | Path, meta: Meta) -> Iterator[Callable[[str], Path]]:
+    """Make a folder; yield a function of file names that returns new files, which replace the old ones at the end.
+
+    ``meta.json`` is one of them.
+    """
     target = Path(folder)
-    target.mkdir(parents=True, exist_ok=True)
-    return target
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot be made: {error.strerror or error}", source=str(folder)) from None
+    with ExitStack() as files:
+        part = files.enter_context(replacing(target / "meta.json"))
+        part.write_text(json.dumps(meta, indent=2) + "\n", encoding="utf-8")
+        yield lambda name: files.enter_context(replacing(target / name))
 
 
 def _with_texts(table: Table) -> Table:
@@ -88,15 +102,6 @@ def _with_texts(table: Table) -> Table:
         else:
             columns[name] = column
     return Table(columns)
-
-
-def write_text(path: str | Path, text: str) -> None:
-    """Write text to a file, compressed if the path ends in ``.gz``."""
-    import gzip
-
-    opener = gzip.open if str(path).endswith(".gz") else open
-    with opener(path, "wt", encoding="utf-8") as file:
-        file.write(text)
 
 
 def json_text(document: Mapping[str, object], path: str | Path | None = None, *, compact: bool = False) -> str:
@@ -113,32 +118,35 @@ def json_text(document: Mapping[str, object], path: str | Path | None = None, *,
     return text
 
 
-def write_sqlite(tables: Tables, meta: Meta, path: str | Path) -> None:
-    """Write an SQLite database of the tables and a table ``meta``, in one transaction."""
-    target = Path(path)
-    if target.exists() and not target.is_file():
-        raise InputError("must be a file to write, got a folder or a device", source=str(path))
-    target.unlink(missing_ok=True)
+def write_sqlite(tables: Tables, meta: Meta, path: str | Path, *, force: bool = False) -> None:
+    """Write an SQLite database of the tables and a table ``meta``.
+
+    ``force``: replace a database of another program, too.
+    """
     import sqlite3
 
-    connection = sqlite3.connect(target)
-    try:
-        connection.execute("PRAGMA journal_mode = OFF")
-        connection.execute("PRAGMA synchronous = OFF")
-        with connection:
-            connection.execute("BEGIN")
-            for name, table in _flat(tables).items():
-                kinds = [_SQLITE_TYPES.get(column.dtype.kind, "") for column in table.values()]
-                columns = ", ".join(f'"{key}" {kind}'.rstrip() for key, kind in zip(table.names, kinds, strict=True))
-                connection.execute(f'CREATE TABLE "{name}" ({columns})')
-                marks = ", ".join("?" * len(kinds))
-                rows = zip(*(column.tolist() for column in table.values()), strict=True)
-                connection.executemany(f'INSERT INTO "{name}" VALUES ({marks})', rows)
-            connection.execute("CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT)")
-            pairs = [(key, json.dumps(value)) for key, value in meta.items()]
-            connection.executemany("INSERT INTO meta VALUES (?, ?)", pairs)
-    finally:
-        connection.close()
+    with replacing(path, force=force) as part, closing(sqlite3.connect(part)) as connection:
+        try:
+            _fill(connection, tables, meta)
+        except sqlite3.OperationalError as error:
+            raise InputError(f"cannot be written: {error}", source=str(path)) from None
+
+
+def _fill(connection: Connection, tables: Tables, meta: Meta) -> None:
+    connection.execute("PRAGMA journal_mode = OFF")
+    connection.execute("PRAGMA synchronous = OFF")
+    with connection:
+        connection.execute("BEGIN")
+        for name, table in _flat(tables).items():
+            kinds = [_SQLITE_TYPES.get(column.dtype.kind, "") for column in table.values()]
+            columns = ", ".join(f'"{key}" {kind}'.rstrip() for key, kind in zip(table.names, kinds, strict=True))
+            connection.execute(f'CREATE TABLE "{name}" ({columns})')
+            marks = ", ".join("?" * len(kinds))
+            rows = zip(*(column.tolist() for column in table.values()), strict=True)
+            connection.executemany(f'INSERT INTO "{name}" VALUES ({marks})', rows)
+        connection.execute("CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT)")
+        pairs = [(key, json.dumps(value)) for key, value in meta.items()]
+        connection.executemany("INSERT INTO meta VALUES (?, ?)", pairs)
 
 
 def _uniform(column: NDArray[np.generic]) -> NDArray[np.generic] | list[str | None]:

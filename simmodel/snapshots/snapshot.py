@@ -171,7 +171,7 @@ class Snapshot(Shown):
 
         text = json.dumps(self.document(), separators=(",", ":"), allow_nan=False, default=_of_numpy)
         if path is not None:
-            from simmodel.results.stores import write_text
+            from simmodel.writing import write_text
 
             write_text(path, text + "\n")
         return text

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import ItemsView, Iterator, KeysView, Mapping, ValuesView
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 import numpy as np
 
 from simmodel.display import counted, html_table, shown_rows, text_table
 from simmodel.errors import optional_imports
+from simmodel.writing import text_file
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-__all__ = ["Columns", "Rows", "Table", "distinct", "rows_of"]
+__all__ = ["Columns", "Rows", "Table", "cell_text", "distinct", "rows_of", "text_cell"]
 
 Rows: TypeAlias = "slice | NDArray[np.bool_] | NDArray[np.integer] | list[int]"
 """A selection of rows of a table: a slice, a mask, or row numbers."""
@@ -118,18 +120,26 @@ class Table:
 
         return pd.DataFrame(self._columns)
 
-    def to_csv(self, path: str | Path) -> None:
+    def to_csv(self, file: str | Path | TextIO) -> None:
         """Write comma-separated values with a header line; whole numbers without a decimal point, nan as empty.
 
-        A file whose name ends in ``.gz`` is compressed.
-        """
-        import gzip
+        Parameters
+        ----------
+        file
+            a path, or a file open for writing with ``newline=""``
 
-        opener = gzip.open if str(path).endswith(".gz") else open
-        with opener(path, "wt", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(self.names)
-            writer.writerows(zip(*(_texts(column) for column in self._columns.values()), strict=True))
+        A text that a spreadsheet would take for a formula is written with an apostrophe before it (see
+        :func:`text_cell`). A file whose name ends in ``.gz`` is compressed. The file is replaced as a whole.
+
+        Raises ``InputError`` if the file cannot be written (see :func:`simmodel.writing.replacing`).
+        """
+        if isinstance(file, str | Path):
+            with text_file(file) as opened:
+                self.to_csv(opened)
+            return
+        writer = csv.writer(file)
+        writer.writerow(map(text_cell, self.names))
+        writer.writerows(zip(*(_csv_cells(column) for column in self._columns.values()), strict=True))
 
     def _cells(self) -> tuple[list[list[str]], int]:
         """Return the head and the first and last rows as texts, and the number of rows left out between them."""
@@ -169,6 +179,39 @@ def _texts(column: NDArray[np.generic]) -> list[Any]:
         if np.isfinite(column).all()
         else [("" if v != v else int(v) if abs(v) < 2**53 and v == int(v) else v) for v in column.tolist()]
     )
+
+
+def _csv_cells(column: NDArray[np.generic]) -> list[Any]:
+    cells = _texts(column)
+    if column.dtype.kind not in "OU":
+        return cells
+    return [text_cell(cell) if isinstance(cell, str) and cell[:1] in _STARTS else cell for cell in cells]
+
+
+_STARTS = frozenset("'=+-@\t\r")
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+
+
+def text_cell(text: str) -> str:
+    """Return a text as a cell of a CSV file that no spreadsheet takes for a formula; :func:`cell_text` reads it back.
+
+    A text that begins with ``=``, ``+``, ``-``, ``@``, a tab or a carriage return, after any apostrophes, gets one more
+    apostrophe before it, which spreadsheets read as "this is text". Numbers stay as they are.
+
+    >>> [text_cell(text) for text in ("=1+2", "-5", "-x", "'=", "ann")]
+    ["'=1+2", '-5', "'-x", "''=", 'ann']
+    """
+    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
+
+
+def cell_text(cell: str) -> str:
+    """Return the text of a cell that :func:`text_cell` made.
+
+    >>> [cell_text(text_cell(text)) for text in ("=1+2", "-5", "'=", "'ann")]
+    ['=1+2', '-5', "'=", "'ann"]
+    """
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
 def distinct(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:

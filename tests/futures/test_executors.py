@@ -83,12 +83,12 @@ def test_a_worker_unpacks_the_material_once_however_many_tasks_it_does() -> None
 
 def test_a_worker_that_does_not_know_the_material_asks_for_it() -> None:
     packed = pickle.dumps(Material(5))
-    assert futures._work("a", work, "unheard of", None, 1, None, "") is None
-    assert futures._work("b", work, "unheard of", packed, 1, None, "").value == 6
-    assert futures._work("c", work, "unheard of", None, 2, None, "").value == 7
+    assert futures._work("a", 0, work, "unheard of", None, 1, None, "") is None
+    assert futures._work("b", 0, work, "unheard of", packed, 1, None, "").value == 6
+    assert futures._work("c", 0, work, "unheard of", None, 2, None, "").value == 7
     for i in range(futures._KEPT):
         futures._remember(f"other {i}", Material(i))
-    assert futures._work("d", work, "unheard of", None, 1, None, "") is None
+    assert futures._work("d", 0, work, "unheard of", None, 1, None, "") is None
 
 
 class Forgetful(Executor):

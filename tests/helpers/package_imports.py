@@ -24,6 +24,7 @@ ROWS = (
         "entries",
         "display",
         "errors",
+        "writing",
         "environment",
         "work",
         "platform",

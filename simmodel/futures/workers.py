@@ -1,0 +1,56 @@
+"""Worker processes that end with the process that started them, however it ends."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing.connection import wait
+from threading import Thread
+
+__all__ = ["end_with_parent", "worker_pool"]
+
+_CHECKED_EVERY = 1.0  # seconds
+_watching: list[int] = []  # the process that watches its parent; a process forked from it does not
+
+
+def worker_pool(workers: int) -> ProcessPoolExecutor:
+    """Return a pool of processes for simulations: they ignore interrupts, and end when this process ends.
+
+    >>> with worker_pool(2) as pool:
+    ...     list(pool.map(abs, [-1, 2]))
+    [1, 2]
+    """
+    return ProcessPoolExecutor(workers, initializer=_start)
+
+
+def _start() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with_parent()
+
+
+def end_with_parent(parent_id: int | None = None) -> None:
+    """End this process as soon as its parent ends, even if the parent is killed.
+
+    Nothing happens in a process that :mod:`multiprocessing` did not start.
+
+    Parameters
+    ----------
+    parent_id
+        the id of a process: do so only if it is the parent
+    """
+    parent = multiprocessing.parent_process()
+    if parent is None or parent_id not in (None, parent.pid) or os.getpid() in _watching:
+        return
+    _watching[:] = [os.getpid()]
+    Thread(target=_end_with, args=(parent.pid, parent.sentinel), name="simmodel-parent", daemon=True).start()
+
+
+def _end_with(parent: int | None, sentinel: int) -> None:
+    # The other end of the sentinel is open in workers forked later, too: they end first, or the parent's id changes.
+    direct = parent == os.getppid()
+    while not wait([sentinel], _CHECKED_EVERY):
+        if direct and os.getppid() != parent:
+            break
+    os._exit(1)
