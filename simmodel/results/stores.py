@@ -1,4 +1,4 @@
-"""Stores of results: SQLite, CSV, Parquet, JSON; the files of one result replace those of another together."""
+"""Writing of results: SQLite, CSV, Parquet, JSON; the files of a folder replace their predecessors together."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def plain(value: Any) -> Any:
 
 
 def write_csv(tables: Tables, meta: Meta, folder: str | Path) -> None:
-    """Write one CSV file a table, and ``meta.json``, into a folder."""
+    """Write one CSV file per table, and ``meta.json``, into a folder."""
     with _folder_of(folder, meta) as part_of:
         for name, table in _flat(tables).items():
             with open(part_of(f"{name}.csv"), "w", encoding="utf-8", newline="") as file:
