@@ -265,8 +265,8 @@ class Exploration(Shown):
 
     def title(self, metric: str) -> str:
         """Return the label of a metric in texts and plots."""
-        says = MACHINE_METRICS if any(self.units.values()) else METRICS
-        return _WORDS.get(metric) or (says[metric][1] if metric in says else metric)
+        known = MACHINE_METRICS if any(self.units.values()) else METRICS
+        return _WORDS.get(metric) or (known[metric][1] if metric in known else metric)
 
     def _text(self, metric: str, platform: str, found: Interval) -> str:
         unit = self.units.get(platform)

@@ -18,7 +18,7 @@ __all__ = ["discrimination", "jain", "unfairness", "users"]
 
 
 def jain(values: ArrayLike) -> float:
-    """Return Jain's index of values: 1 where all are equal, 1/n where one has everything; nan of nothing.
+    """Return Jain's index of values: 1 if all are equal, 1/n if one has everything; nan of no values.
 
     Source: R. Jain, D.-M. Chiu and W. Hawe, "A quantitative measure of fairness and discrimination for resource
     allocation in shared computer systems", DEC-TR-301, 1984.

@@ -69,7 +69,7 @@ def _own_seconds(result: TaskRecord) -> NDArray[np.float64]:
 def busy_seconds(result: TaskRecord) -> NDArray[np.float64]:
     """Return the time that each processor was busy: setup, reconfiguration, transfer, execution, work for others.
 
-    A CPU core that sets up another processor while a task of its own is fed is busy once.
+    A CPU core that sets up another processor while its own task receives data counts as busy once.
     """
     found = _own_seconds(result)
     table = result.cpu_phases

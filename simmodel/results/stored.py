@@ -50,7 +50,7 @@ class Stored:
         raise NotImplementedError
 
     def metric_text(self, name: str, value: float) -> str:
-        """Return one of the ``METRICS`` with its unit, for people."""
+        """Return one of the ``METRICS`` with its unit as text."""
         raise NotImplementedError
 
     def numbers(self) -> dict[str, float]:

@@ -57,7 +57,7 @@ def check_policy(given: PolicyLike) -> None:
     Raises
     ------
     AssertionError
-        a check fails; the message says which
+        a check fails; the message names it
 
     >>> check_policy("sjf+easy")
     """

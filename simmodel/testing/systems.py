@@ -51,7 +51,7 @@ def check_system(kind: str | Kind, spec: Any, work: GivenWork) -> None:
     Raises
     ------
     AssertionError
-        a check fails; the message says which
+        a check fails; the message names it
 
     >>> from simmodel.platform import ClusterSpec
     >>> check_system("cluster", ClusterSpec.simple(4), [Job(submit=i, processors=3, run=9) for i in range(5)])

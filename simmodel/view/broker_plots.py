@@ -156,7 +156,7 @@ def before_and_after(
     ax = axes(ax, figsize=figsize)
     places = np.arange(len(table))
     for shift, name, colour in ((-0.2, "before", COLOURS[0]), (0.2, "after", COLOURS[1])):
-        label = "at home" if name == "before" else "where they went"
+        label = "at home" if name == "before" else "at the destination"
         ax.bar(places + shift, table[name].astype(np.float64), 0.4, color=colour, label=label)
     labels = [
         f"{row['origin']} to {row['destination']}\n{row['jobs']:,} jobs"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["gantt", "pieces", "shares"]
 
-EXACT = 5000  # up to so many rectangles are drawn one by one; more are averaged in an image
+EXACT = 5000  # most rectangles drawn one by one; more are averaged in an image
 
 
 def pieces(result: JobRecord, place: str | None = None) -> tuple[Table, NDArray[np.int64], NDArray[Any]]:

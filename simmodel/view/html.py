@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from simmodel.display import counted, html_notes, html_table
 from simmodel.metrics.batch import summary
 from simmodel.metrics.report import duration, metric_rows
 
 if TYPE_CHECKING:
     from simmodel.records.job_record import JobRecord
     from simmodel.records.steps import Steps
+    from simmodel.work.workload import Report
 
-__all__ = ["result_html", "sparkline"]
+__all__ = ["result_html", "result_page", "sparkline"]
 
 _WIDTH, _HEIGHT = 480, 64
 
@@ -47,18 +50,18 @@ def sparkline(steps: Steps, top: float, label: str, colour: str = "#3b6ea5") -> 
     )
 
 
+def result_page(name: str, head: str, line: str, label: str, rows: Sequence[tuple[str, str]], report: Report) -> str:
+    """Return the HTML of a result: name and head, a sparkline with its label, the metrics, and the report."""
+    return (
+        f"<div><b>{html.escape(name)}</b>: {html.escape(head)}</div>"
+        f"<div>{line}</div><div><small>{html.escape(label)}</small></div>"
+        f"{html_table([('', 'value'), *rows], left=2, most=len(rows))}{html_notes(report.lines())}"
+    )
+
+
 def result_html(result: JobRecord) -> str:
     """Return a result as HTML: its name, the utilisation over time, and the metrics."""
-    metrics = summary(result)
-    rows = "".join(
-        f"<tr><td style='text-align:left'>{html.escape(label)}</td>"
-        f"<td style='text-align:left'>{html.escape(text)}</td></tr>"
-        for label, text in metric_rows(metrics)
-    )
     label = f"utilisation over {duration(result.ended - result.started)}, 0 to 100 %"
-    report = "".join(f"<div>{html.escape(line)}</div>" for line in result.report.lines())
-    return (
-        f"<div><b>{html.escape(result.name)}</b>: {len(result.jobs):,} jobs on {result.processors:,} processors</div>"
-        f"<div>{sparkline(result.utilisation(), 1.0, label)}</div><div><small>{html.escape(label)}</small></div>"
-        f"<table>{rows}</table>{report}"
-    )
+    head = f"{counted(len(result.jobs), 'job')} on {counted(result.processors, 'processor')}"
+    line = sparkline(result.utilisation(), 1.0, label)
+    return result_page(result.name, head, line, label, metric_rows(summary(result)), result.report)

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["LEGEND", "PHASE_COLOURS", "machine_gantt", "machine_time_axis", "rows_named", "used_processors"]
 
 _SHOWN = 24  # of more processors, idle ones are left out
-EXACT = 4000  # up to so many rectangles are drawn one by one; more are averaged in an image
-LABELLED = 120  # up to so many executions are labelled
+EXACT = 4000  # most rectangles drawn one by one; more are averaged in an image
+LABELLED = 120  # most executions that are labelled
 
 PHASE_COLOURS = {
     "waiting for setup": "#e4e6ea",

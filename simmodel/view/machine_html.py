@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import html
 from typing import TYPE_CHECKING
 
+from simmodel.display import counted
 from simmodel.metrics.workflow_report import machine_rows, time_text
-from simmodel.view.html import sparkline
+from simmodel.view.html import result_page, sparkline
 
 if TYPE_CHECKING:
     from simmodel.records.task_record import TaskRecord
@@ -22,16 +22,8 @@ def machine_html(result: TaskRecord) -> str:
     True
     """
     count = len(result.processors)
-    rows = "".join(
-        f"<tr><td style='text-align:left'>{html.escape(label)}</td>"
-        f"<td style='text-align:left'>{html.escape(text)}</td></tr>"
-        for label, text in machine_rows(result)
-    )
     span = time_text(result.ended - result.started, result.time_unit)
-    label = f"processors that execute, over {span}, 0 to {count}"
-    report = "".join(f"<div>{html.escape(line)}</div>" for line in result.report.lines())
-    return (
-        f"<div><b>{html.escape(result.name)}</b>: {len(result.tasks):,} tasks on {html.escape(result.spec.name)} "
-        f"({count} processors)</div><div>{sparkline(result.busy(), count, label)}</div>"
-        f"<div><small>{html.escape(label)}</small></div><table>{rows}</table>{report}"
-    )
+    label = f"busy processors over {span}, 0 to {count}"
+    head = f"{counted(len(result.tasks), 'task')} on {result.spec.name} ({counted(count, 'processor')})"
+    line = sparkline(result.busy(), count, label)
+    return result_page(result.name, head, line, label, machine_rows(result), result.report)

@@ -1,4 +1,4 @@
-"""Brokers side by side: which runs are repeated, the tables, and what is refused."""
+"""Comparison of brokers: repeated runs, tables and errors."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Comparisons and replications: the same on any executor, and intervals that hold the truth."""
+"""Comparisons and replications: the same on any executor, and intervals that cover the true mean."""
 
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
@@ -69,7 +69,7 @@ def test_looks_of_a_comparison() -> None:
     found = compare(4, JOBS, {"<fcfs>": "fcfs", "easy": "easy"})
     assert "&lt;fcfs&gt;" in found._repr_html_()
     lines = found.summary(["wait_mean", "fairness_users"]).splitlines()
-    assert lines[0].split() == ["mean", "wait"]  # what nobody has is left out
+    assert lines[0].split() == ["mean", "wait"]  # metrics without a value are left out
     assert lines[2].split() == ["easy", "3.33", "s"]
     figure = found.plot()
     assert len(figure.axes) == 4
@@ -109,7 +109,7 @@ def test_simulations_are_replicated_with_a_new_workload_for_each_seed() -> None:
     table = runs["fcfs"].table
     row = table["metric"].tolist().index("wait_mean")
     assert table["low"][row] < table["mean"][row] < table["high"][row]
-    assert "fairness_users" not in table["metric"]  # nobody is told who submits
+    assert "fairness_users" not in table["metric"]  # users are unknown
     same = runs["fcfs"].difference(runs["ljf"], "wait_mean")  # all jobs are as long: the orders agree
     assert same.mean == pytest.approx(0, abs=1e-9)
     assert "wait_mean" in runs["fcfs"].summary()

@@ -1,4 +1,4 @@
-"""A portfolio beside its policies: one run of each, and pairs over seeds."""
+"""Comparison of a portfolio with its policies: one run of each, and pairs over seeds."""
 
 from __future__ import annotations
 

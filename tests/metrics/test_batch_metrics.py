@@ -1,4 +1,4 @@
-"""Metrics worked out by hand, and what must hold for any schedule."""
+"""Metrics computed by hand, and properties of every schedule."""
 
 import math
 

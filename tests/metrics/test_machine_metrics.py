@@ -1,4 +1,4 @@
-"""Metrics of machines, by hand on the eight cases, and the critical path of what happened."""
+"""Metrics of machines, computed by hand on the eight cases, and critical paths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scores of whole runs beside each other, and the areas of Kiviat figures."""
+"""Scores of whole runs relative to each other, and the areas of Kiviat figures."""
 
 from __future__ import annotations
 

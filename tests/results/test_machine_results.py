@@ -1,4 +1,4 @@
-"""Results of machines: traces, stores and pictures, and what holds of every run."""
+"""Results of machines: traces, files and plots, and properties of every run."""
 
 from __future__ import annotations
 
@@ -243,7 +243,7 @@ def test_of_every_run(case: MachineCase) -> None:
         for at, work in case.work:
             machine.submit(work, at)
         env.run()
-    except (ImpossibleWork, Stalled):  # what stalls rightly, others test
+    except (ImpossibleWork, Stalled):  # other tests check which runs stall
         assume(False)
     found = machine.result()
     found.scenario = {"options": {"contention": case.options["contention"]}}

@@ -1,4 +1,4 @@
-"""What is stored comes back, and what is not a stored result says so."""
+"""Stored results are read back equal; other files get an error."""
 
 import gzip
 import json

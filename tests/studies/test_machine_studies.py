@@ -1,4 +1,4 @@
-"""The two experiments on machines: what setup costs do to policies, and what the shape of graphs does."""
+"""The two studies of machines: the effect of setup costs, and of the shape of graphs, on policies."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_setup_turns_the_order_of_the_policies_round() -> None:
     assert len(table) == 16
     assert np.isfinite(table["low"]).all()
     assert study.summary().splitlines()[0].split() == ["SLR", "slow", "fast", "slow,", "setup", "fast,", "setup"]
-    # Every run has all tasks done, and so a makespan.
+    # All tasks of every run are done, so each has a makespan.
     assert np.isfinite(study.exploration.samples["makespan"]).all()
 
 

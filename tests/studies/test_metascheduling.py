@@ -43,6 +43,6 @@ def test_the_slower_cluster_gives_each_figure_of_the_paper_for_sgs_t() -> None:
 
 
 def test_equal_clusters_come_within_a_hundredth_of_the_paper() -> None:
-    """Ties between equal clusters go to the first here; what the paper's broker does there is not said."""
+    """Ties between equal clusters go to the first here; the paper does not state its rule."""
     wait = compare_brokers([2180, 2180], theta(), ["sgs-t"], edges=1000, **CQSIM).waits("sgs-t")[0]
     assert wait == pytest.approx(PAPER["equal"]["all"][1], rel=0.01)

@@ -1,4 +1,4 @@
-"""What authors of plug-ins run on what they write; every policy of the package passes."""
+"""The checks for authors of plug-ins: every policy of the package passes; broken ones fail."""
 
 import attrs
 import pytest
@@ -57,7 +57,7 @@ class Forgetful(Policy):
 
 
 class Leaky(Policy):
-    used: list = []  # noqa: RUF012 - what is wrong with it
+    used: list = []  # noqa: RUF012 - the error to find
 
     def decide(self, view):
         self.used.append(view.now)
@@ -81,7 +81,7 @@ class Meddling(Policy):
 
 
 class Forgets(Policy):
-    """Every third job goes last, and state() does not say which."""
+    """Every third job goes last, and state() forgets which."""
 
     def __init__(self):
         self.started = 0
@@ -164,7 +164,7 @@ def test_no_actual_run_time_can_be_reached_from_the_view_of_a_cluster():
     cluster.replay(Workload(columns))
     env.run(until=10)
     asked = [path for path, value in reachable(cluster.view) if value == 2000 and path.endswith(".requested")]
-    assert len(asked) > 4  # what runs and waits, and what was submitted
+    assert len(asked) > 4  # running, waiting and submitted work
     assert leaks(cluster.view, RUNS) == []
 
 
@@ -196,7 +196,7 @@ def test_places_are_checked():
 
 
 class Shelf:
-    """What a place must have, and nothing else."""
+    """Only what a place must have."""
 
     queues = True
     backlog = 0.0

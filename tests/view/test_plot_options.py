@@ -1,4 +1,4 @@
-"""Plots share their options, and refuse a wrong one in one sentence before they draw."""
+"""Plots share their options and refuse invalid ones in one sentence before they draw."""
 
 import inspect
 import sys

@@ -1,4 +1,4 @@
-"""Every picture is drawn, on its own figure and on axes handed in; what it says is checked where it says numbers."""
+"""Every plot is drawn, on a new figure and on given axes; numbers in it are checked."""
 
 import matplotlib as mpl
 

@@ -1,4 +1,4 @@
-"""Pictures of runs under a portfolio."""
+"""Plots of runs under a portfolio."""
 
 from __future__ import annotations
 
