@@ -237,8 +237,8 @@ _PLAIN_LINK = LinkSpec(name="plain", bandwidth=1)
 def write_hetsim(spec: MachineSpec, path: str | Path, *, root: bool = True) -> Report:
     """Write a machine as a HetSim platform, and report the properties that the XML lacks.
 
-    Reading the file gives the same machine except for these: each processor of a group is written by itself, a
-    bidirectional link as two, and links are named by their ends.
+    Reading the file gives the machine without these. Each processor of a group is written by itself, a bidirectional
+    link as two, and links are named by their ends.
 
     Parameters
     ----------

@@ -66,8 +66,8 @@ class HetSimConfig(Fields):
         whether a task that no processor can run ends the simulation; otherwise the task and its descendants are left
         out and counted as rejected. Default: true
     seed_uniform, seed_task_runtime, seed_data_size
-        seeds of the three random streams: everything else, run times, and data sizes; a stream without a seed is
-        derived from the seed of the run
+        seeds of the three random streams: for everything else, for run times, and for data sizes; a stream without a
+        seed is derived from the seed of the run
 
     Raises
     ------

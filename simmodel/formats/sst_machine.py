@@ -11,9 +11,6 @@ A file holds a workflow, the resources of the machine, and two scheduling keys:
     the priorities of single tasks, and within the workflow tasks of higher priority stop those of lower priority. A
     workflow without preemption is never stopped: if others allow it, all its tasks get the highest priority among the
     workflows that arrive later
-    tasks have among themselves; and within the workflow tasks of higher priority stop those of lower. A workflow that
-    does not allow it is never stopped: where others allow it, all its tasks have the highest priority of those that
-    arrive later
 """
 
 from __future__ import annotations

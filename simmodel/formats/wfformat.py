@@ -226,7 +226,7 @@ def write_wfformat(workflow: Workflow, path: str | Path, *, version: str = "1.5"
 
     Reading the file gives the same tasks, edges, files, recorded times and machines. The execution is written only if
     every task has a run time. Characters that the format does not allow in ids (other than letters, digits and
-    ``_ . # : / -``) become ``_``, and the report counts the names changed.
+    ``_ . # : / -``) become ``_``, and the report counts the changed names.
 
     Parameters
     ----------

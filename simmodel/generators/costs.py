@@ -40,7 +40,7 @@ def with_costs(
     size
         size of each data object, bytes
     rng
-        the random streams
+        the random stream, or one each for run times, data sizes and everything else
 
     Raises
     ------
@@ -91,7 +91,7 @@ def layered_with_costs(
     run, objects, size
         as for :func:`with_costs`
     rng
-        the random streams
+        the random stream, or one each for run times, data sizes and everything else
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """The Lublin-Feitelson model: sizes, run times and arrivals of rigid jobs on parallel machines.
 
 Source: Lublin, Feitelson, "The workload on parallel supercomputers: modeling the characteristics of rigid jobs",
-Journal of Parallel and Distributed Computing 63(11), 2003. It has no requested times: see
+Journal of Parallel and Distributed Computing 63(11), 2003. The model has no requested times: see
 :mod:`simmodel.generators.estimates`.
 """
 

@@ -46,7 +46,7 @@ def random_tasks(
     memory
         memory of a task in addition to its data, bytes
     rng
-        the random streams
+        the random stream, or one each for run times, data sizes and everything else
 
     Raises
     ------
@@ -108,7 +108,7 @@ def database(
         number of kinds of queries: families ``query``, or ``query0``, ``query1`` ... drawn uniformly; gathering tasks
         have the family ``gather``
     rng
-        the random streams
+        the random stream, or one each for run times, data sizes and everything else
 
     Raises
     ------
@@ -126,7 +126,7 @@ def database(
     other, running, _ = streams(rng)
     gathering = -(-(n - 1) // arity)
     asking = n - gathering
-    # A heap of n nodes has its root first; in reverse order that is the last task. Node h reads what nodes
+    # A heap of n nodes has its root first; in reverse order that is the last task. Node h reads the results of nodes
     # arity * h + 1 to arity * h + arity write, those tasks n - 1 - (arity * h + arity) to n - 1 - (arity * h + 1).
     parents = [tuple(range(max(n - 1 - arity * (h + 1), 0), n - 1 - arity * h)) for h in reversed(range(gathering))]
     names = [f"query{i}" for i in range(kinds)] if kinds > 1 else ["query"]

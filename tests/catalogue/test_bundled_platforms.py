@@ -54,7 +54,7 @@ def test_ready_platforms_have_their_processors(name):
 
 @pytest.mark.parametrize("name", LOGS)
 def test_ready_platforms_agree_with_their_logs(name, tmp_path):
-    # The header alone says it; the jobs of the largest would take seconds to read.
+    # The header suffices; reading the jobs of the largest log would take seconds.
     with gzip.open(data_file(f"swf/{LOGS[name]}.swf.gz"), "rt", encoding="latin-1") as log:
         header = [line for _, line in zip(range(60), log, strict=False) if line.startswith(";")]
     (tmp_path / "header.swf").write_text("".join(header) + "1 0 0 1 1 -1 -1 1 1 -1 1 1 1 -1 1 -1 -1 -1\n")

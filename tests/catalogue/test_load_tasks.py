@@ -43,7 +43,7 @@ def drawn(work) -> list:
     ]
 
 
-# ---------------------------------------------------------------------- ready works
+# ---------------------------------------------------------------------- bundled works
 
 
 def test_every_ready_work_and_every_kind_is_tested() -> None:
@@ -139,7 +139,7 @@ def test_a_workflow_of_pegasus_dressed() -> None:
     work = load_tasks(f"dressed:workflow={path}", seed=1)
     assert (len(work), len(work.edges)) == (29, 33)
     assert sorted(task.family for task in work) == sorted(task.family for task in load_tasks(path))
-    assert work.files != with_costs(load_tasks(path), rng=np.random.default_rng(1)).files  # a stream of its own
+    assert work.files != with_costs(load_tasks(path), rng=np.random.default_rng(1)).files  # an independent stream
 
 
 def test_settings_in_python() -> None:
@@ -177,7 +177,7 @@ def test_a_configuration_gives_what_the_text_does_not_say() -> None:
     some = load_tasks("random:families=30", config=HetSimConfig(partial_task_families=True))
     assert len({*some.implementations}) == 4
     graph = load_tasks("fork-join", config=config)
-    assert (graph.run[0], len(graph.submit)) == (40, 6)  # listed, so not drawn; but arriving
+    assert (graph.run[0], len(graph.submit)) == (40, 6)  # listed, so run times are not drawn; arrivals are
 
 
 @pytest.mark.parametrize("text", ["random:tasks=20,objects=1-5,families=3,rate=1", "layered:n=20", "database:tasks=20"])

@@ -34,7 +34,7 @@ def load(name: str) -> Workflow:
 
 
 def server(most: float = inf) -> MachineSpec:
-    """Return a machine of cores, a wide processor, GPUs and an FPGA; but for the disk its pools hold ``most`` bytes."""
+    """Return a machine of cores, a wide processor, GPUs and an FPGA; its pools except the disk hold ``most`` bytes."""
     return MachineSpec(
         pools=[
             MemoryPoolSpec(name="disk"),
@@ -69,7 +69,7 @@ def run(spec: MachineSpec, work: Workflow | TaskSet, policy: str, **options: boo
     witness = Witness(machine)
     submission = machine.submit(work)
     machine.env.run(submission)
-    machine.env.run()  # what still moves
+    machine.env.run()  # transfers still in flight
     check(witness)
     return machine
 

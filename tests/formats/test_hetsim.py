@@ -81,7 +81,7 @@ def test_what_the_xml_can_say_comes_back_exactly(tmp_path_factory, spec, root) -
     back = read_hetsim(path)
     if root:
         assert not report.repaired
-        assert set(report.skipped) <= {"name of a link: no place for it in HetSim's XML"}  # where ids have arrows
+        assert set(report.skipped) <= {"name of a link: no place for it in HetSim's XML"}  # for ids that contain arrows
         assert back == spec
     else:
         for part in ("pools", "architectures", "processors", "links"):

@@ -79,7 +79,7 @@ def test_a_log_is_the_same_after_writing_and_reading(name, tmp_path):
     assert not report
     assert not copy.report
     header = dict(workload.header)
-    if name in ("hpc2n-first3170", "theta_1000"):  # promises too much, and nothing
+    if name in ("hpc2n-first3170", "theta_1000"):  # their headers count too many jobs, and none
         header["MaxRecords"] = str(len(workload))
     assert list(copy.header.items()) == list(header.items())
 

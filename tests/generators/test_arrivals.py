@@ -45,7 +45,7 @@ def test_a_poisson_process_counts_as_poisson():
 
 
 def test_renewal_counts_vary_with_the_gaps():
-    # In the long run the variance of counts by their mean is the gaps' cv squared.
+    # In the long run the variance / mean of counts is the squared cv of the gaps.
     for cv in (0.5, 2.0):
         times = renewal_arrivals(N, d.gamma(1.0, cv), seed=4)
         counts = np.bincount((times // 100).astype(int))[:-1]
@@ -83,7 +83,7 @@ def test_synthetic_jobs():
     assert sorted(set(log["user"].tolist())) == [1, 2, 3, 4, 5]
     assert (np.diff(log["submit"]) >= 0).all()
     again = synthetic(5000, gap=d.exponential(10), run=d.gamma(60, 2), seed=0)
-    assert (again["submit"] == log["submit"]).all()  # each quantity has a stream of its own
+    assert (again["submit"] == log["submit"]).all()  # each quantity has its own stream
     assert (again["run"] == log["run"]).all()
     with pytest.raises(ValueError, match="jobs: must be >= 1"):
         synthetic(0, gap=1, run=1)

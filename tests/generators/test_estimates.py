@@ -70,7 +70,7 @@ def test_estimates_of_a_workload():
     # the most popular estimates hold 89 % of the jobs, the largest is the most popular
     assert np.sort(counts)[-20:].sum() / len(log) == pytest.approx(0.89, abs=0.03)
     assert values[counts.argmax()] == requested.max()
-    # as in real logs, run times use a small part of what is asked for
+    # as in real logs, run times are a small part of the requested times
     assert np.median(run / requested) < 0.3
 
 

@@ -22,8 +22,8 @@ WEIGHTS = {
         0.6238 0.5637""",
 }
 
-# The middle of what 200,000 jobs of the authors' program give, and how far ours may be from it (its own seeds differ by
-# up to 3 % in the mean gap, whose distribution has a long tail; the median run falls between two modes).
+# Central values over samples of 200,000 jobs of the authors' program, and tolerances (its seeds differ by up to 3 % in
+# the mean gap, whose distribution has a long tail; the median run falls between two modes).
 FIGURES = {
     "batch": {"gap": 3558, "size": 13.88, "serial": 0.2935, "powers": 0.9675, "run": 9517, "median": 849, "ln": 6.957,
               "sd": 2.75, "correlation": 0.116, "load": 0.363},
@@ -85,7 +85,7 @@ def test_two_classes_are_merged_in_the_order_of_arrival():
 
 
 def test_all_classes_are_drawn_to_the_end():
-    # Two streams of one kind are a stream of twice the rate: no stretch at the end lacks one of them.
+    # Two streams of one kind equal one of twice the rate, up to the end: neither stops early.
     log = lublin(50_000, 128, (BATCH, attrs.evolve(BATCH, queue=5)), seed=4)
     last = log["queue"][-5000:]
     assert (last == 5).mean() == pytest.approx(0.5, abs=0.04)

@@ -116,7 +116,7 @@ def test_the_results_of_all_queries_are_gathered_into_one(tasks, fan_in, queries
     children = work.children or [()] * tasks
     for i in range(tasks):
         assert work.outputs[i] == (i + 1,)
-        assert len(children[i]) == (i < tasks - 1)  # each result is read once, that of the last task by none
+        assert len(children[i]) == (i < tasks - 1)  # each result is read once, except that of the last task
         if i in gathering:
             assert 1 <= len(parents[i]) <= fan_in
             assert work.inputs[i] == tuple(parent + 1 for parent in parents[i])
