@@ -103,7 +103,7 @@ def trace_events(result: JobRecord, *, limit: int = 500_000, points: int = 20_00
 def _slices(
     result: JobRecord, runs: Table, row: NDArray[np.intp], pid: int, size: int, limit: int
 ) -> Iterator[dict[str, Any]]:
-    """Yield the executions and claims of one place; ``row`` has the rows of its jobs in the table of jobs, -1 for claims."""
+    """Yield the executions and claims of one place; ``row`` has the rows of their jobs, -1 for claims."""
     place = str(result.places["place"][pid - 1])
     start, end = runs["start"], np.where(np.isnan(runs["end"]), result.ended, runs["end"])
     index, thread = _rows(runs, start, end, size)

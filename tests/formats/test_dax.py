@@ -10,8 +10,8 @@ from simmodel.formats.dax import read_dax
 from simmodel.work.workflow import Edge, Workflow
 from tests.helpers.data_files import data_file
 
-# name: tasks, edges, levels, families, files, s of work, s of the critical path, roots, sinks, reads of files written by
-# another task without an edge, files written by several tasks
+# name: tasks, edges, levels, families, files, s of work, s of the critical path, roots, sinks, reads of files
+# written by another task without an edge, files written by several tasks
 DAX = {
     "CyberShake_30": (30, 52, 4, 5, 49, 761, 221.8, 2, 2, 0, 0),
     "CyberShake_1000": (1000, 1988, 4, 5, 1509, 22752, 255.1, 4, 2, 0, 0),
