@@ -27,7 +27,7 @@ def add_output(parser: TakesArguments, name: str, metavar: str, text: str) -> No
     parser.add_argument(f"--{name}", type=output, metavar=metavar, help=text)
 
 
-_INPUTS = frozenset(
+INPUTS = frozenset(
     {
         *("log", "logs", "workload", "workloads", "platform", "platforms", "clusters", "snapshot", "config"),
         *("arrivals", "model"),
@@ -98,7 +98,7 @@ def check_outputs(options: argparse.Namespace, *names: str) -> None:
         raise InputError(f"--{to_stdout[0]} - and --{to_stdout[1]} - exclude each other")
     if "db" in to_stdout:
         raise InputError("must be a file, got standard output", place="--db")
-    inputs = [each for name in _INPUTS.difference(names) for each in _files(getattr(options, name, None))]
+    inputs = [each for name in INPUTS.difference(names) for each in _files(getattr(options, name, None))]
     replaced: dict[Path, str] = {}
     for name, path in given.items():
         target = check_output(path, force=name == "db" and options.force)

@@ -117,7 +117,12 @@ def map_calls(
     function: Callable[[Item], Found], items: Sequence[Item], executor: Executor | None, progress: bool
 ) -> Iterator[Found]:
     """Call the function with each item, here or on the executor, and yield the results in the order of the items."""
-    results: Iterable[Found] = map(function, items) if executor is None else executor.map(function, items)
+    if executor is None:
+        results: Iterator[Found] = map(function, items)
+    else:
+        from simmodel.futures.workers import map_on
+
+        results = map_on(executor, function, items)
     with progress_bar(len(items), "run", progress) as bar:
         for each in results:
             bar.update(1)

@@ -5,11 +5,17 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor
+from functools import partial
 from multiprocessing.connection import wait
 from threading import Thread
+from typing import TypeVar
 
-__all__ = ["end_with_parent", "worker_pool"]
+__all__ = ["end_with_parent", "map_on", "worker_pool"]
+
+Item = TypeVar("Item")
+Found = TypeVar("Found")
 
 _CHECKED_EVERY = 1.0  # seconds
 _watching: list[int] = []  # the process that watches its parent; a process forked from it does not
@@ -28,6 +34,16 @@ def worker_pool(workers: int) -> ProcessPoolExecutor:
 def _start() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_parent()
+
+
+def map_on(executor: Executor, function: Callable[[Item], Found], items: Iterable[Item]) -> Iterator[Found]:
+    """Call a function with each item on an executor, as its ``map`` does; workers of this process end with it."""
+    return executor.map(partial(_call, os.getpid(), function), items)
+
+
+def _call(caller: int, function: Callable[[Item], Found], item: Item) -> Found:
+    end_with_parent(caller)
+    return function(item)
 
 
 def end_with_parent(parent_id: int | None = None) -> None:
