@@ -62,7 +62,7 @@ def _area(ax: Axes, steps: Steps, colour: str) -> str:
     times, values = steps.curve()
     ax.fill_between(times, values, step="post", color=colour, alpha=0.25, linewidth=0)
     ax.plot(times, values, drawstyle="steps-post", color=colour, linewidth=0.9)
-    ax.set_ylim(0, 1.05 * max(steps.max(), 1e-9))
+    ax.set_ylim(0, 1.05 * steps.max() if steps.max() > 0 else 1.0)
     return note
 
 
@@ -210,7 +210,8 @@ def value_by_bin(
     ax.set_xticks(np.arange(len(labels)), labels)
     ax.set_xlabel(f"{_NAMES.get(by, by)}{' (' + names.strip() + ')' if names else ''}")
     ax.set_ylabel(f"{statistic} {_NAMES.get(value, value)}")
-    ax.set_ylim(0, 1.15 * max(float(heights.max(initial=0.0)), 1e-9))
+    highest = float(heights.max(initial=0.0))
+    ax.set_ylim(0, 1.15 * highest if highest > 0 else 1.0)
     if value in _TIMES:
         duration_axis(ax.yaxis, float(heights.max(initial=0.0)), log=False)
     own = f"{_NAMES.get(value, value)} by {_NAMES.get(by, by)}, with the number of jobs"

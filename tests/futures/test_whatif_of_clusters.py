@@ -304,7 +304,7 @@ def test_means_come_with_intervals_and_differences_are_paired() -> None:
     assert gain.mean == pytest.approx(found["fcfs"].score - found["easy"].score)
     assert "means of 20 samples" in found.summary()
     assert found.table["samples"].tolist() == [20, 20]
-    with pytest.raises(ValueError, match="2"):
+    with pytest.raises(ValueError, match="two or more"):
         what_if(small(*QUEUE), ["fcfs"])["fcfs"].interval()
 
 
