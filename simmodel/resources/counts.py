@@ -67,9 +67,17 @@ class CountPool(Pool):
             return True
         return bool(self.profile().fits(job, job.requested) is not None)
 
+    def accepts(self, job: LiveJob, allocation: object) -> bool:
+        """Whether the job could start now; the allocation must be a grant of counted processors."""
+        return isinstance(allocation, Grant) and self.fits(job)
+
     def take(self, job: LiveJob, allocation: Allocation | None = None) -> Grant:
         """Allocate the job's processors and consumables."""
-        self.free -= job.processors
+        free = self.free
+        processors = job._processors
+        if free != self._free or job.processors != processors or job.requested != job._requested:
+            raise self.tampered(job)
+        self.free = self._free = free - processors
         self.version += 1
         if job.request is not None:
             self.consumables.take(job.request.consumables)
@@ -77,7 +85,9 @@ class CountPool(Pool):
 
     def give_back(self, job: LiveJob, grant: Grant) -> None:
         """Release the job's grant."""
-        self.free += job.processors
+        if job.processors != job._processors:
+            raise self.tampered(job)
+        self.free = self._free = self._free + job._processors
         self.version += 1
         if job.request is not None:
             self.consumables.give_back(job.request.consumables)
@@ -153,7 +163,7 @@ class CountPool(Pool):
     def _set_down(self, down: int) -> None:
         self._down = down
         up = max(0, self.capacity - down)
-        self.free += up - self.up
+        self.free = self._free = self._free + up - self.up
         self.up = up
         self.version += 1
 

@@ -191,6 +191,8 @@ class NodePool(Pool):
         ValueError
             the job does not fit
         """
+        if self.free != self._free or job.altered() is not None:
+            raise self.tampered(job)
         if allocation is None:
             allocation = self._clear(self._ahead(job)).allocate(self.need_of(job))
             if allocation is None:
@@ -211,7 +213,7 @@ class NodePool(Pool):
     def altered(self) -> None:
         """Invalidate cached answers after a change."""
         self.version += 1
-        self.free = self.table.cores
+        self.free = self._free = self.table.cores
         self._fitting.clear()
         self._kept_clear.clear()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from simmodel.errors import InputError, PolicyError
 from simmodel.resources.claims import Claims, Grant
 from simmodel.resources.consumables import Consumables
 from simmodel.resources.profile import CountProfile, Profile
@@ -48,8 +49,8 @@ class Pool(Claims, Windows):
     def __init__(self, env: Environment, name: str, capacity: int, consumables: Consumables | None = None) -> None:
         self.env = env
         self.name = name
-        self.capacity = capacity
-        self.free = capacity
+        self._capacity = capacity
+        self.free = self._free = capacity  # a copy for the comparison at each take
         self.up = capacity
         self.version = 0
         self.priority = 0.0  # added to that of the jobs that wait for it
@@ -67,6 +68,22 @@ class Pool(Claims, Windows):
         self.claims_waiting = []
         self.claims_held = []
         env.register_waits(self)
+
+    @property
+    def capacity(self) -> int:
+        """Processors in total; read-only."""
+        return self._capacity
+
+    @capacity.setter
+    def capacity(self, value: int) -> None:
+        raise InputError(
+            f"cannot change capacity from {self._capacity} to {value!r}: places are read-only", place=self.name
+        )
+
+    def tampered(self, job: LiveJob) -> PolicyError:
+        """Return the error for a job or a pool that other code, such as a policy, has changed."""
+        reason = job.altered() or f"cannot change free from {self._free} to {self.free!r}: places are read-only"
+        return PolicyError(reason, work=f"job {job.id}", place=self.name, instant=float(self.env.now))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}: {self.free} of {self.capacity} processors free>"

@@ -5,11 +5,23 @@ Decisions can also come from outside (:attr:`Scheduler.external`): from a learni
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 
 from simmodel.errors import InputError, PolicyError
+from simmodel.scheduling.checks import (
+    NOT_STARTED,
+    label_of,
+    misreturned,
+    not_here,
+    place_of,
+    why_not_at,
+    why_not_known,
+    why_not_preempt,
+    why_not_reserve,
+    why_not_start,
+)
 from simmodel.scheduling.policy_base import Decides, Policy
 from simmodel.scheduling.protocol import Decision, Preempt, Reserve, Start, View, WakeAt
 from simmodel.scheduling.registry import PolicyLike, policy as policy_of
@@ -21,8 +33,6 @@ if TYPE_CHECKING:
     from simmodel.work.livetask import LiveTask
 
 __all__ = ["Executive", "Handler", "Preempts", "Scheduler", "handle_preempt"]
-
-_NOT_STARTED = ("waiting", "blocked")  # a place with a queue also takes blocked work
 
 Work = TypeVar("Work", bound="LiveJob | LiveTask", contravariant=True)
 At = TypeVar("At", bound="Place", contravariant=True)
@@ -64,8 +74,6 @@ class Preempts(Protocol[Work]):
 def handle_preempt(system: Preempts[Work], decision: Preempt) -> str | None:
     """Preempt running work, or return why this is impossible: the handler of ``Preempt``."""
     job = decision.work
-    if getattr(job, "state", None) != "running":
-        return f"cannot preempt {job!r}: it is not running"
     reason = system.why_not_preempt(job, decision.mode)
     if reason is None:
         system.preempt(job, decision.mode)
@@ -99,6 +107,12 @@ def check_decides(policy: Policy, asked: tuple[Decides, ...], name: str) -> None
         raise InputError(
             f"policy {policy.name!r} decides {_DECIDES[policy.decides]}; {name} asks {_DECIDES[asked[-1]]}"
         )
+
+
+def _close(decisions: object) -> None:
+    """Close a generator of decisions, so that its ``finally`` blocks run now."""
+    if isinstance(decisions, Generator):
+        decisions.close()
 
 
 class Scheduler:
@@ -255,21 +269,25 @@ class Scheduler:
                     if type(decision) is Start:
                         # _carry_start, inlined: nearly all decisions are starts.
                         job, place, _, allocation = decision
-                        if (
-                            job.state == "waiting"
-                            and job.place is place
-                            and (place.fits(job) if allocation is None else place.accepts(job, allocation))
-                        ) or (place in self._queueing and job.state in _NOT_STARTED and place.can_run(job)):
-                            start(job, place, allocation)
-                        else:
-                            raise self._error(self._why_not_start(job, place), job, place)
+                        try:
+                            startable = (
+                                job.state == "waiting"
+                                and job.place is place
+                                and (place.fits(job) if allocation is None else place.accepts(job, allocation))
+                            ) or (place in self._queueing and job.state in NOT_STARTED and place.can_run(job))
+                        except (AttributeError, TypeError) as error:
+                            self._check_types(decision, error)
+                        if not startable:
+                            raise self._error(why_not_start(decision, self.view.waiting, self.view.places), job, place)
+                        start(job, place, allocation)
                     else:
-                        self._carry(decision)
+                        self._carry(decision, decisions)
                     begin = clock()
-        except PolicyError:
-            close = getattr(decisions, "close", None)
-            if close is not None:
-                close()
+        except PolicyError as error:
+            _close(decisions)
+            raise self._signed(error) from error.__cause__
+        except TypeError:
+            self._check_returned(decisions)
             raise
         finally:
             self._deciding = False
@@ -343,13 +361,14 @@ class Scheduler:
         try:
             for decision in decisions or ():
                 spent += clock() - begin
-                self._carry(decision)
+                self._carry(decision, decisions)
                 count += 1
                 begin = clock()
-        except PolicyError:
-            close = getattr(decisions, "close", None)
-            if close is not None:
-                close()
+        except PolicyError as error:
+            _close(decisions)
+            raise self._signed(error) from error.__cause__
+        except TypeError:
+            self._check_returned(decisions)
             raise
         finally:
             self._deciding = False
@@ -389,61 +408,73 @@ class Scheduler:
 
     # ------------------------------------------------------------------ checks
 
-    def _error(self, message: str, job: LiveJob | LiveTask | None = None, place: Place | None = None) -> PolicyError:
-        work = "" if job is None else f"job {getattr(job, 'id', job)}"
+    def _error(self, message: str, work: object = None, place: object = None) -> PolicyError:
+        label = "" if work is None else label_of(work)
         where = "" if place is None else str(getattr(place, "name", place))
-        return PolicyError(message, self.policy_name, work, where, float(self.env.now))
+        return PolicyError(message, self.policy_name, label, where, float(self.env.now))
 
-    def _carry(self, decision: Any) -> None:
-        """Apply a decision, or raise the reason why this is impossible."""
+    def _signed(self, error: PolicyError) -> PolicyError:
+        """Return an error with the name of the policy, which a place that raises one does not know."""
+        if error.policy:
+            return error
+        return PolicyError(error.message, self.policy_name, error.work, error.place, float(self.env.now))
+
+    def _check_returned(self, decisions: object) -> None:
+        """Raise the reason why the answer of the policy is no collection of decisions, if it is not."""
+        reason = misreturned(decisions, self.handlers)
+        if reason is not None:
+            raise self._error(reason) from None
+
+    def _check_types(self, decision: Start, error: Exception) -> NoReturn:
+        """Raise the reason why a start has work or a place of the wrong type, else the error that it led to."""
+        job, place = decision.work, decision.place
+        reason = why_not_known(job, place, self.view.places)
+        if reason is None and all(job is not each for each in self.view.waiting):
+            reason = not_here(job)
+        if reason is None:
+            raise error
+        raise self._error(reason, job, place) from None
+
+    def _carry(self, decision: Any, decisions: object) -> None:
+        """Apply one of the decisions, or raise the reason why this is impossible."""
         carry = self.handlers.get(type(decision))
         if carry is None:
+            self._check_returned(decisions)
             names = ", ".join(each.__name__ for each in self.handlers)
             raise self._error(f"decisions must be {names}, got {decision!r}")
-        reason = carry(decision)
+        reason = why_not_preempt(decision, self.view.places) if isinstance(decision, Preempt) else None
+        reason = reason or carry(decision)
         if reason is not None:
-            work = getattr(decision, "work", None)
-            raise self._error(reason, work, getattr(decision, "place", None) or getattr(work, "place", None))
+            raise self._error(reason, getattr(decision, "work", None), place_of(decision))
 
     def _carry_start(self, decision: Start) -> str | None:
         job, place, _, allocation = decision
+        reason = why_not_known(job, place, self.view.places)
+        if reason is not None:
+            return reason
         if (
-            getattr(job, "state", None) == "waiting"
+            job.state == "waiting"
             and job.place is place
             and (place.fits(job) if allocation is None else place.accepts(job, allocation))
-        ) or (place in self._queueing and job.state in _NOT_STARTED and place.can_run(job)):
+        ) or (place in self._queueing and job.state in NOT_STARTED and place.can_run(job)):
             self._executive.start(job, place, allocation)
             return None
-        return self._why_not_start(job, place)
-
-    def _why_not_start(self, job: LiveJob, place: Place) -> str:
-        if place not in self.view.places:
-            return f"the place must be one of this scheduler ({', '.join(each.name for each in self.view.places)})"
-        expected = _NOT_STARTED if place.queues else _NOT_STARTED[:1]
-        if getattr(job, "state", None) not in expected:
-            return f"cannot start {job!r}: it is not {' or '.join(expected)}"
-        reason = place.why_not(job)
-        if reason is not None:
-            return f"the place can never run it: {reason}"
-        if job.place is not place:
-            return f"the job waits for {job.place.name}"
-        return (
-            f"does not fit: {job.processors} processors and {job.requested:g} s requested, "
-            f"{place.free} of {place.capacity} are free"
-        )
+        return why_not_start(decision, self.view.waiting, self.view.places)
 
     def _carry_reserve(self, decision: Reserve) -> str | None:
-        job, place, at, _ = decision
-        if at < self.env.now:
-            return f"a promised start must be >= {self.env.now:g} s, got {at:g}"
-        for hook in self._promised:
-            hook(job, place, at)
-        self.wake_at(at)
-        return None
+        reason = why_not_reserve(decision, self.env.now, self.view.places)
+        if reason is None:
+            job, place, at, _ = decision
+            for hook in self._promised:
+                hook(job, place, at)
+            self.wake_at(at)
+        return reason
 
     def _carry_wake(self, decision: WakeAt) -> str | None:
-        self.wake_at(decision.at)
-        return None
+        reason = why_not_at(decision.at, self.env.now)
+        if reason is None:
+            self.wake_at(decision.at)
+        return reason
 
     # ------------------------------------------------------------------ waking
 

@@ -218,9 +218,10 @@ class JobSystem(System[LiveJob]):
 
     def begin(self, job: LiveJob, place: Pool, allocation: Allocation | None = None) -> Run:
         """Take a job out of the queue and its request from the place; return its execution."""
+        grant = place.take(job, allocation)  # raises a PolicyError if a policy has changed the job or the place
         self._leave(job)
         now = float(self.env.now)
-        run = Run(job, place, now, now + job.expected, place.take(job, allocation))
+        run = Run(job, place, now, now + job.expected, grant)
         place.running.add(run, job.processors)
         job.state, job.run, job.started = "running", run, now
         job.attempts += 1

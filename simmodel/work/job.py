@@ -290,6 +290,8 @@ class LiveJob(LiveWork):
         "_duration",
         "_job",
         "_outcome",
+        "_processors",
+        "_requested",
         "_seen",
         "_spec",
         "_work",
@@ -330,8 +332,8 @@ class LiveJob(LiveWork):
         self.index = index
         self.seq = index
         self.submit = submit
-        self.processors = processors
-        self.requested = requested
+        self.processors = self._processors = processors
+        self.requested = self._requested = requested
         self.expected = expected
         self.user: int | str | None = None
         self.priority: float = 0.0
@@ -344,8 +346,8 @@ class LiveJob(LiveWork):
         self.started: float | None = None
         self.past: History | None = None
         self.watched = False
-        # Hidden from policies: seconds it will run; its final state unless it is interrupted; the Job that was
-        # submitted, if that holds more than the fields above.
+        # Not for policies: seconds it will run; its final state unless it is interrupted; the Job that was submitted,
+        # if that holds more than the fields above. _processors and _requested are compared with the fields at a start.
         self._duration = duration
         self._outcome = "completed"
         self._job: Job | None = None
@@ -398,6 +400,19 @@ class LiveJob(LiveWork):
     def plan(self, requested: float, expected: float, duration: float) -> None:
         """Set the seconds with which it is planned while it waits and while it runs, and its actual run time (s)."""
         self.requested, self.expected, self._duration = requested, expected, duration
+        self._requested = requested
+
+    def widen(self, processors: int) -> None:
+        """Set the number of processors that it requests."""
+        self.processors = self._processors = processors
+
+    def altered(self) -> str | None:
+        """Return how other code, such as a policy, has changed its request, or ``None``."""
+        if self.processors != self._processors:
+            return f"cannot change processors from {self._processors} to {self.processors!r}: jobs are read-only"
+        if self.requested != self._requested:
+            return f"cannot change requested from {self._requested:g} to {self.requested!r} s: jobs are read-only"
+        return None
 
     def adopt(self, other: LiveJob) -> None:
         """Take over the planned times, place, request, rules and priority of another job."""

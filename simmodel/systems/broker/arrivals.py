@@ -108,7 +108,7 @@ class Source(Occurrence):
             row, _, processors, limit, length, name, user, home, spec = jobs[i]
             if spec is not None:
                 job = broker.live(spec, row, home, family)
-                job.processors = processors
+                job.widen(processors)
                 if isinstance(job, BrokeredSet):
                     broker.ledger.alone.append(job)
             else:

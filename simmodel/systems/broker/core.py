@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from simmodel.environment import Environment
-from simmodel.errors import ImpossibleWork, InputError, unknown
+from simmodel.errors import ImpossibleWork, InputError, PolicyError, unknown
 from simmodel.platform.broker import Slowdowns, read_slowdowns
+from simmodel.scheduling.checks import not_here
 from simmodel.scheduling.protocol import Estimate, View
 from simmodel.scheduling.registry import PolicyLike
 from simmodel.scheduling.scheduler import Scheduler
@@ -230,6 +231,10 @@ class BrokerCore(System[BrokeredJob]):
         """Hand a job to a system."""
         if work.state == "blocked":
             return
+        ours = isinstance(work, BrokeredJob) and work.family.owner is self
+        reason = work.altered() if ours else not_here(work)
+        if reason is not None:
+            raise PolicyError(reason, work=f"job {work.id}", place=place.name)
         self.queue.remove(work)
         timer = self._cancellations.pop(work, None)
         if timer is not None and timer.callbacks is not None:

@@ -142,7 +142,7 @@ class _Restored:
         home, family = broker.home(each.home or None), broker.families[each.family]
         if each.spec is not None or each.tasks is not None:
             job = broker.live(each.spec or set_of_columns(each.tasks or {}), row, home, family)
-            job.processors = each.processors
+            job.widen(each.processors)
         else:
             length = each.limit if each.length is None else each.length
             job = BrokeredJob(each.id, row, each.submit, each.processors, each.limit, length, family)

@@ -80,8 +80,8 @@ class JobExecution:
         """Start a waiting job; the scheduler has checked that it fits."""
         job, env = work, self.env
         now = env._now
+        grant = place.take(job, allocation)  # raises a PolicyError if a policy has changed the job or the place
         self._queues[place].remove(job)
-        grant = place.take(job, allocation)
         run = Run(job, place, now, now + job.expected, grant)
         place.running.add(run, job.processors)
         job.state = "running"

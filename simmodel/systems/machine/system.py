@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from simmodel.environment import Environment
-from simmodel.errors import InputError
+from simmodel.errors import InputError, PolicyError
 from simmodel.platform.machine import MachineSpec
 from simmodel.platform.network import NetworkSpec
 from simmodel.platform.options import MachineOptions
@@ -16,6 +16,7 @@ from simmodel.resources.cores import Core
 from simmodel.resources.memory import MemoryPool
 from simmodel.resources.network import Network
 from simmodel.resources.processor import Processor
+from simmodel.scheduling.checks import not_here
 from simmodel.scheduling.protocol import Estimate, Load, Preempt, View
 from simmodel.scheduling.ready_tasks import ReadyTasks
 from simmodel.scheduling.registry import PolicyLike
@@ -228,6 +229,8 @@ class Machine(MachineState):
 
     def start(self, task: LiveTask, place: Processor, allocation: Any = None) -> None:
         """Put a task into the queue of the processor that the policy chose."""
+        if task.submission.machine is not self:
+            raise PolicyError(not_here(task), work=f"task {task.id}", place=place.name)
         task.place = place
         task.assigned = self.env._now
         self.waiting.placed()

@@ -244,10 +244,10 @@ def test_decisions_that_cannot_be():
     assert "job 1 on batch: cannot start <job 1: 3 processors, 10 s requested, running>: it is not waiting" in wrong(
         twice
     )
-    assert "the place must be one of this scheduler (batch)" in wrong(elsewhere)
+    assert "must name a place of this scheduler (batch), got 'the moon'" in wrong(elsewhere)
     assert "decisions must be Start, Reserve, WakeAt, Preempt, got 'start something'" in wrong(nonsense)
     assert "it is not running" in wrong(not_running)
-    assert "a promised start must be >= 0 s, got -1" in wrong(past)
+    assert "must name an instant >= 0 s, got -1" in wrong(past)
 
 
 def test_decisions_before_an_error_stay_applied_and_the_policy_is_closed():
