@@ -39,6 +39,10 @@ def load_workload(name_or_path: str | Path, *, format: str | None = None, **opti
     array([1000.,  500.,  100.,  400.])
     """
     check_format(format, FORMATS)
+    given: Any = name_or_path
+    if not isinstance(given, (str, Path)):
+        kind = type(given).__name__
+        raise InputError(f"must be a name or a path (Workload(...) takes columns), got a {kind}", place="name_or_path")
     name = str(name_or_path)
     if name_or_path == "":
         raise InputError("must be the name of a workload or a path, got ''", place="name_or_path")

@@ -40,7 +40,7 @@ def seconds(text: str) -> float:
     (600.0, 5400.0, 172800.0)
     """
     from simmodel.errors import InputError
-    from simmodel.platform.units import parse_quantity
+    from simmodel.units import parse_quantity
 
     try:
         value = parse_quantity(text, "s")

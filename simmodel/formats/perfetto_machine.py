@@ -213,7 +213,7 @@ class _Slices:
 
 
 def _link_slices(result: TaskRecord, limit: int) -> Iterator[dict[str, Any]]:
-    from simmodel.platform.units import show_quantity
+    from simmodel.units import show_quantity
 
     table = result.transfers
     numbers = {link.name: i for i, link in enumerate(result.spec.links)}

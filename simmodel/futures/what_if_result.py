@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from math import inf, isfinite
+from math import inf, isfinite, isnan
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -94,11 +94,11 @@ class WhatIf(Shown):
 
     @property
     def best(self) -> Outcome | None:
-        """The outcome with the lowest score, ties going to the first; ``None`` if none is finished.
+        """The outcome with the lowest score, ties going to the first; ``None`` if no finished one has a score.
 
         Without a horizon, outcomes with fewer unstarted jobs come first.
         """
-        able = [each for each in self.outcomes if each.counted]
+        able = [each for each in self.outcomes if each.counted and not isnan(each.score)]
         return min(able, key=self._rank) if able else None
 
     def _rank(self, outcome: Outcome) -> tuple[float, float]:
@@ -233,7 +233,7 @@ def _cells(found: WhatIf) -> list[list[str]]:
             rows.append(
                 [
                     each.name,
-                    f"{each.score:.4g}",
+                    "-" if isnan(each.score) else f"{each.score:.4g}",
                     str(len(each.now)),
                     *(_text(name, measures[name]) for name in _SHOWN),
                 ]
@@ -249,6 +249,8 @@ def _notes(found: WhatIf) -> list[str]:
         notes += [f"{each.name}: {each.unstarted:g} jobs never start" for each in found.outcomes if each.unstarted > 0]
     best = found.best
     if best is None:
+        if any(each.counted for each in found.outcomes):
+            return [*notes, f"no job waits or arrives, so that no policy has a {found.objective}: nothing to decide"]
         return [*notes, "no policy is finished: nothing to decide"]
     jobs: dict[str, list[str]] = {}
     for each in best.now[:_NAMED]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from simmodel.errors import InputError, Plain
 from simmodel.generators.distributions import Distribution, distribution
-from simmodel.platform.units import parse_quantity
+from simmodel.units import parse_quantity
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -15,7 +15,7 @@ from simmodel.generators.draws import Amount, Count, Streams
 from simmodel.generators.layers import layered
 from simmodel.generators.mixing import mix, mixture
 from simmodel.generators.tasksets import changed, database, random_tasks
-from simmodel.platform.units import parse_quantity
+from simmodel.units import parse_quantity
 from simmodel.work.task import DataObject, Task
 from simmodel.work.taskset import TaskSet
 from simmodel.work.workflow import GivenEdge, Workflow

@@ -9,7 +9,7 @@ from simmodel.display import text_table
 from simmodel.metrics.critical import critical_shares
 from simmodel.metrics.report import duration
 from simmodel.metrics.workflow import MACHINE_METRICS, by_set, summary
-from simmodel.platform.units import show_quantity
+from simmodel.units import show_quantity
 
 if TYPE_CHECKING:
     from simmodel.records.task_record import TaskRecord

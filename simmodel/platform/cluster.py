@@ -14,6 +14,7 @@ import attrs
 
 from simmodel.display import Fields
 from simmodel.errors import InputError, unknown
+from simmodel.units import in_bytes, in_seconds, in_watts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,11 +37,19 @@ Placement = Literal["first-fit", "best-fit", "packed"]
 
 
 def _positive(instance: attrs.AttrsInstance, attribute: attrs.Attribute[_Number], value: _Number) -> None:
+    if isinstance(value, str):
+        raise InputError(
+            f"must be a number > 0 or a quantity such as '2h' or '16GB', got {value!r}", place=attribute.name
+        )
     if value is not None and not value > 0:
         raise InputError(f"must be > 0, got {value!r}", place=attribute.name)
 
 
 def _not_negative(instance: attrs.AttrsInstance, attribute: attrs.Attribute[_Number], value: _Number) -> None:
+    if isinstance(value, str):
+        raise InputError(
+            f"must be a number >= 0 or a quantity such as '2h' or '16GB', got {value!r}", place=attribute.name
+        )
     if value is not None and not value >= 0:
         raise InputError(f"must be >= 0, got {value!r}", place=attribute.name)
 
@@ -84,9 +93,9 @@ class NodeSpec(Fields):
     count: int = attrs.field(default=1, validator=_positive)
     cores: int = attrs.field(default=1, validator=_positive)
     gpus: int = attrs.field(default=0, validator=_not_negative)
-    memory: float = attrs.field(default=0.0, validator=_not_negative)
-    idle_power: float = attrs.field(default=0.0, validator=_not_negative)
-    load_power: float = attrs.field(default=0.0, validator=_not_negative)
+    memory: float = attrs.field(default=0.0, converter=in_bytes, validator=_not_negative)
+    idle_power: float = attrs.field(default=0.0, converter=in_watts, validator=_not_negative)
+    load_power: float = attrs.field(default=0.0, converter=in_watts, validator=_not_negative)
 
 
 @attrs.frozen(kw_only=True, repr=False)
@@ -118,10 +127,10 @@ class PartitionSpec(Fields):
     placement: Placement = attrs.field(default="first-fit", validator=_one_of("first-fit", "best-fit", "packed"))
     exclusive: bool = False
     max_processors: int | None = attrs.field(default=None, validator=_positive)
-    max_requested: float | None = attrs.field(default=None, validator=_positive)
+    max_requested: float | None = attrs.field(default=None, converter=in_seconds, validator=_positive)
     priority: float = 0.0
-    idle_power: float = attrs.field(default=0.0, validator=_not_negative)
-    load_power: float = attrs.field(default=0.0, validator=_not_negative)
+    idle_power: float = attrs.field(default=0.0, converter=in_watts, validator=_not_negative)
+    load_power: float = attrs.field(default=0.0, converter=in_watts, validator=_not_negative)
 
     def __attrs_post_init__(self) -> None:
         if (self.processors is None) == (not self.nodes):
@@ -188,7 +197,7 @@ class QueueSpec(Fields):
     partition: str | None = None
     priority: float = 0.0
     max_processors: int | None = attrs.field(default=None, validator=_positive)
-    max_requested: float | None = attrs.field(default=None, validator=_positive)
+    max_requested: float | None = attrs.field(default=None, converter=in_seconds, validator=_positive)
     max_running: int | None = attrs.field(default=None, validator=_positive)
     max_running_per_user: int | None = attrs.field(default=None, validator=_positive)
     max_waiting_per_user: int | None = attrs.field(default=None, validator=_positive)
@@ -237,8 +246,8 @@ class OutageSpec(_Part):
         overlap it; ``"drain"`` lets running jobs end
     """
 
-    at: float = attrs.field(validator=_not_negative)
-    until: float = inf
+    at: float = attrs.field(converter=in_seconds, validator=_not_negative)
+    until: float = attrs.field(default=inf, converter=in_seconds)
     kind: Literal["failure", "maintenance", "drain"] = attrs.field(
         default="failure", validator=_one_of("failure", "maintenance", "drain")
     )
@@ -259,8 +268,8 @@ class ReservationSpec(_Part):
     """
 
     name: str
-    start: float = attrs.field(validator=_not_negative)
-    end: float
+    start: float = attrs.field(converter=in_seconds, validator=_not_negative)
+    end: float = attrs.field(converter=in_seconds)
     users: tuple[int | str, ...] = attrs.field(default=(), converter=_tuple)
     queues: tuple[str, ...] = attrs.field(default=(), converter=_tuple)
 
@@ -292,8 +301,8 @@ class FailureModel(Fields):
     """
 
     partition: str | None = None
-    mean_time_between_failures: float = attrs.field(validator=_positive)
-    mean_time_to_repair: float = attrs.field(default=3600.0, validator=_positive)
+    mean_time_between_failures: float = attrs.field(converter=in_seconds, validator=_positive)
+    mean_time_to_repair: float = attrs.field(default=3600.0, converter=in_seconds, validator=_positive)
     distribution: Literal["exponential", "weibull"] = attrs.field(
         default="exponential", validator=_one_of("exponential", "weibull")
     )

@@ -15,6 +15,7 @@ from simmodel.display import Fields
 from simmodel.errors import InputError, unknown
 from simmodel.platform.cluster import _not_negative, _one_of, _positive, _tuple
 from simmodel.platform.network import LinkSpec
+from simmodel.units import in_bytes, in_seconds, in_watts
 
 __all__ = ["CPU_CORES", "ArchitectureSpec", "MachineSpec", "MemoryPoolSpec", "ProcessorSpec"]
 
@@ -65,7 +66,7 @@ class MemoryPoolSpec(Fields):
     """
 
     name: str
-    size: float = attrs.field(default=inf, validator=_positive)
+    size: float = attrs.field(default=inf, converter=in_bytes, validator=_positive)
     spill: str | None = None
 
 
@@ -139,7 +140,7 @@ class ProcessorSpec(Fields):
     pool: str
     count: int = attrs.field(default=1, validator=_positive)
     cores: int = attrs.field(default=1, validator=_positive)
-    setup: float = attrs.field(default=0.0, validator=_not_negative)
+    setup: float = attrs.field(default=0.0, converter=in_seconds, validator=_not_negative)
     setup_on: tuple[str, ...] = attrs.field(default=(), converter=_names)
     reconfiguration: tuple[float, float] = attrs.field(default=(0.0, 0.0), converter=_interval, validator=_rising)
     dma: bool = True
@@ -149,8 +150,8 @@ class ProcessorSpec(Fields):
     preemption: Literal["no", "requeue", "suspend"] = attrs.field(
         default="no", validator=_one_of("no", "requeue", "suspend")
     )
-    idle_power: float = attrs.field(default=0.0, validator=_not_negative)
-    load_power: float = attrs.field(default=0.0, validator=_not_negative)
+    idle_power: float = attrs.field(default=0.0, converter=in_watts, validator=_not_negative)
+    load_power: float = attrs.field(default=0.0, converter=in_watts, validator=_not_negative)
     model: str | None = None
     options: Mapping[str, Any] = attrs.field(factory=dict, hash=False)
 

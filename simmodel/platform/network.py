@@ -11,7 +11,7 @@ import attrs
 
 from simmodel.display import Fields
 from simmodel.errors import InputError, unknown
-from simmodel.platform.units import parse_quantity
+from simmodel.units import parse_quantity
 
 __all__ = ["MODELS", "LinkSpec", "NetworkSpec", "RouteSpec", "SharingModel", "duplex"]
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from simmodel.errors import InputError, Plain, unknown
 from simmodel.platform.kinds import KINDS, to_dict
-from simmodel.platform.units import parse_quantity
+from simmodel.units import parse_quantity
 from simmodel.writing import write_text
 
 if TYPE_CHECKING:

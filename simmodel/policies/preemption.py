@@ -46,6 +46,13 @@ class Preemptive(Policy):
         self.order = getattr(self.policy, "order", self.policy)
         self.name = f"preemptive {self.policy.name}"
 
+    def notes(self, system: Any, /) -> tuple[str, ...]:
+        """Return a sentence if no queue of the system may preempt another."""
+        if any(queue.preempts for queue in system.spec.queues):
+            return self.policy.notes(system)
+        text = f"policy {self.name} preempts nothing: no queue of the platform may preempt another"
+        return (text, *self.policy.notes(system))
+
     def forget(self) -> None:
         """Reset the other policy: yet another one has decided since."""
         self.policy.forget()

@@ -199,6 +199,10 @@ class Claims:
         self.serve_claims()
         return claim
 
+    def release(self, claim: Claim) -> None:
+        """Release a claim of the pool, as ``claim.release()`` does."""
+        claim.release()
+
     def serve_claims(self) -> None:
         """Grant claims in order, up to the first that does not fit."""
         while self.claims_waiting:

@@ -15,13 +15,13 @@ from simmodel.display import counted
 from simmodel.environment import Environment
 from simmodel.errors import InputError, unknown
 from simmodel.platform.network import LinkSpec, NetworkSpec, RouteSpec, SharingModel, check_route
-from simmodel.platform.units import parse_quantity
 from simmodel.resources.alarm import Alarm
 from simmodel.resources.flow import Bundle, Flow
 from simmodel.resources.fluid import Fluid
 from simmodel.resources.links import Link, Route, profile_at
 from simmodel.resources.routing import Router
 from simmodel.resources.transfer import Delivery, Transfer
+from simmodel.units import parse_quantity
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -83,6 +83,8 @@ class Network(Fluid):
         routes: Iterable[RouteSpec] | Mapping[tuple[str, str], Sequence[str]] = (),
         graph: nx.Graph[_Node] | None = None,
     ) -> None:
+        if not isinstance(env, Environment):
+            raise InputError(f"env: must be a simmodel Environment, got {type(env).__module__}.{type(env).__name__}")
         if isinstance(links, NetworkSpec):
             spec = links
         else:

@@ -13,9 +13,9 @@ from typing import Any
 from simpy.events import Timeout
 
 from simmodel.errors import InputError, unknown
-from simmodel.platform.units import parse_quantity
 from simmodel.resources.cores import CoreTicket, take_core
 from simmodel.resources.processor import Data, Phase, Processor
+from simmodel.units import parse_quantity
 from simmodel.work.livetask import LiveTask
 
 __all__ = ["PIMRank"]

@@ -67,7 +67,8 @@ def load_result(path: str | Path) -> Result | MachineResult:
     if main not in tables:
         raise InputError(f"missing table of {main}", source=str(path))
     counts = document.get("report", {})
-    report = Report(**{kind: Counter(counts.get(kind, {})) for kind in ("skipped", "repaired", "rejected")})
+    skipped, repaired, rejected = (Counter(counts.get(kind, {})) for kind in ("skipped", "repaired", "rejected"))
+    report = Report(skipped, repaired, rejected, tuple(counts.get("notes", ())))
     common = Common(
         name=document["name"],
         started=document["started"],

@@ -82,6 +82,7 @@ class Stored:
                     "skipped": self.report.skipped,
                     "repaired": self.report.repaired,
                     "rejected": self.report.rejected,
+                    **({"notes": list(self.report.notes)} if self.report.notes else {}),
                 },
                 "decisions": self.decisions,
                 "scenario": self.scenario,

@@ -87,6 +87,10 @@ class Policy:
         for part in self.parts():
             part.attach(system)
 
+    def notes(self, system: Any, /) -> tuple[str, ...]:
+        """Return sentences about parameters or traits without effect on this system, for the report of the run."""
+        return tuple(note for part in self.parts() for note in part.notes(system))
+
     def forget(self) -> None:
         """Discard what was cached at the last decision: another policy has decided since."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
 import attrs
 
@@ -34,6 +34,17 @@ GivenTasks: TypeAlias = (
 GivenJobs = Workload | Job | str | Path | Iterable[Job] | Iterable[Workload | str | Path] | Mapping[str | None, Any]
 GivenWork: TypeAlias = "GivenJobs | GivenTasks"
 """Accepted workloads: see :func:`~simmodel.runs.simulating.simulate`."""
+
+
+@runtime_checkable
+class Frame(Protocol):
+    """A table such as a ``pandas.DataFrame``, whose columns are those of a workload."""
+
+    columns: Any
+
+    def items(self) -> Iterable[tuple[Any, Any]]:
+        """Return the columns with their names."""
+        ...
 
 
 class Submissions:
@@ -128,6 +139,9 @@ def workload_of(given: GivenWork) -> Log:
         from simmodel.catalogue import load_workload
 
         return Log(load_workload(given), source=str(given))
+    frame: Any = given
+    if isinstance(frame, Frame):
+        return Log(Workload(dict(frame.items())))
     found: list[object] = list(given) if isinstance(given, Iterable) else [given]
     jobs = [job for job in found if isinstance(job, Job)]
     if len(jobs) < len(found):

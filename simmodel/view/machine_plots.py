@@ -11,8 +11,8 @@ from simmodel.errors import InputError, unknown
 from simmodel.metrics.processors import link_load, load
 from simmodel.metrics.workflow import planned, summary
 from simmodel.metrics.workflow_report import machine_text
-from simmodel.platform.units import show_quantity
 from simmodel.records.task_moments import positions
+from simmodel.units import show_quantity
 from simmodel.view.machine_gantt import LABELLED, LEGEND, machine_gantt, machine_time_axis, used_processors
 from simmodel.view.menu import PlotMenu
 from simmodel.view.style import BLUE, COLOURS, GREY, INK, Size, axes, figure, tidy

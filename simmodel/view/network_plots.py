@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from simmodel.platform.units import show_quantity
+from simmodel.units import show_quantity
 from simmodel.view.style import BLUE, COLOURS, GREY, ORANGE, Size, axes, duration_axis, span_axis, tidy
 
 if TYPE_CHECKING:

@@ -100,7 +100,8 @@ def _bars(ax: Axes, found: Futures, name: str) -> None:
     for y, outcome in enumerate(found):
         values = outcome.values(name) if outcome.counted else np.array([])
         if not np.isfinite(values).all() or not len(values):
-            ax.annotate(outcome.status, (0, y), (4, 0), textcoords="offset points", va="center", fontsize=8, color=GREY)
+            text = "no value" if outcome.counted else outcome.status
+            ax.annotate(text, (0, y), (4, 0), textcoords="offset points", va="center", fontsize=8, color=GREY)
             continue
         mean = float(values.mean())
         error: dict[str, Any] = {}
@@ -111,7 +112,9 @@ def _bars(ax: Axes, found: Futures, name: str) -> None:
         longest = max(longest, mean)
         ax.barh(y, mean, height=0.66, color=BLUE, alpha=0.95 if outcome is best else 0.45, **error)
     unit, title = MEASURES.get(name, ("", name))
-    if unit == "s":
+    if not longest:
+        ax.set_xticks([0], ["0"])
+    elif unit == "s":
         ax.set_xlabel("")
         duration_axis(ax.xaxis, longest, log=False)
     elif name == "utilisation":

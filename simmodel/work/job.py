@@ -9,6 +9,7 @@ import attrs
 
 from simmodel.display import Fields
 from simmodel.environment import Occurrence
+from simmodel.units import in_bytes, in_seconds
 from simmodel.work.live import LiveWork
 
 if TYPE_CHECKING:
@@ -30,12 +31,16 @@ Body = Callable[[Any, "LiveJob", Any], Generator["Event", Any, Any]]
 
 
 def _positive(_instance: Job | Dependency, attribute: attrs.Attribute[_Number], value: _Number) -> None:
-    if isinstance(value, str) or (value is not None and not value > 0):
+    if isinstance(value, str):
+        raise ValueError(f"{attribute.name}: must be a number > 0 or a quantity such as '2h' or '16GB', got {value!r}")
+    if value is not None and not value > 0:
         raise ValueError(f"{attribute.name}: must be > 0, got {value!r}")
 
 
 def _not_negative(_instance: Job | Dependency, attribute: attrs.Attribute[_Number], value: _Number) -> None:
-    if isinstance(value, str) or (value is not None and not value >= 0):
+    if isinstance(value, str):
+        raise ValueError(f"{attribute.name}: must be a number >= 0 or a quantity such as '2h' or '16GB', got {value!r}")
+    if value is not None and not value >= 0:
         raise ValueError(f"{attribute.name}: must be >= 0, got {value!r}")
 
 
@@ -61,7 +66,7 @@ class Dependency(Fields):
     after: Literal["end", "start", "success"] = attrs.field(
         default="end", validator=attrs.validators.in_(("end", "start", "success"))
     )
-    think_time: float = attrs.field(default=0.0, validator=_not_negative)
+    think_time: float = attrs.field(default=0.0, converter=in_seconds, validator=_not_negative)
 
 
 def _whole(_instance: Job, attribute: attrs.Attribute[_Number], value: _Number) -> None:
@@ -70,7 +75,7 @@ def _whole(_instance: Job, attribute: attrs.Attribute[_Number], value: _Number) 
 
 
 def _number(_instance: Job, attribute: attrs.Attribute[_Number], value: _Number) -> None:
-    if value is not None and value != value:
+    if isinstance(value, str) or (value is not None and value != value):
         raise ValueError(f"{attribute.name}: must be a number, got {value!r}")
 
 
@@ -83,6 +88,8 @@ def _dependencies(value: Iterable[Dependency | int | str]) -> tuple[Dependency, 
 @attrs.frozen(kw_only=True, repr=False)
 class Job(Fields):
     """A request to a batch system, immutable: one job can run in many simulations.
+
+    Times and sizes may be texts with units, such as ``requested="2h"`` and ``memory_per_node="16GB"``.
 
     Parameters
     ----------
@@ -121,17 +128,19 @@ class Job(Fields):
     4
     >>> Job(nodes=2, cores_per_node=8, run=10).processors
     16
+    >>> Job(run="90min", requested="2h").requested
+    7200.0
     """
 
     id: int | str | None = None
-    submit: float = attrs.field(default=0.0, validator=_not_negative)
+    submit: float = attrs.field(default=0.0, converter=in_seconds, validator=_not_negative)
     processors: int = attrs.field(validator=_whole)
-    run: float | None = attrs.field(default=None, validator=_not_negative)
-    requested: float | None = attrs.field(default=None, validator=_positive)
+    run: float | None = attrs.field(default=None, converter=in_seconds, validator=_not_negative)
+    requested: float | None = attrs.field(default=None, converter=in_seconds, validator=_positive)
     nodes: int | None = attrs.field(default=None, validator=_positive)
     cores_per_node: int = attrs.field(default=1, validator=_not_negative)
     gpus_per_node: int = attrs.field(default=0, validator=_not_negative)
-    memory_per_node: float = attrs.field(default=0.0, validator=_not_negative)
+    memory_per_node: float = attrs.field(default=0.0, converter=in_bytes, validator=_not_negative)
     consumables: Mapping[str, float] = attrs.field(factory=dict)
     user: int | str | None = None
     group: int | str | None = None
@@ -139,7 +148,7 @@ class Job(Fields):
     partition: int | str | None = None
     priority: float = attrs.field(default=0.0, validator=_number)
     dependencies: tuple[Dependency, ...] = attrs.field(default=(), converter=_dependencies)
-    cancel: float | None = attrs.field(default=None, validator=_number)
+    cancel: float | None = attrs.field(default=None, converter=in_seconds, validator=_number)
     on_preempt: Literal["requeue", "suspend", "no"] = attrs.field(
         default="requeue", validator=attrs.validators.in_(("requeue", "suspend", "no"))
     )

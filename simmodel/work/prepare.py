@@ -13,7 +13,7 @@ from simmodel.work.workload import Report, Workload
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Estimates", "Overrun", "Prepared", "planned_seconds", "prepare"]
+__all__ = ["REPEATED", "Estimates", "Overrun", "Prepared", "distinct_jobs", "planned_seconds", "prepare"]
 
 Estimates = Literal["requested", "exact", "cqsim"]
 Overrun = Literal["stop", "continue"]
@@ -119,7 +119,8 @@ def prepare(
         given = workload["requested"]
         missing = ~(given > 0)
         requested = np.where(missing, run, given)
-        _count(report.repaired, "requested time missing: run time used", missing & ~bad)
+        if workload.specs is None:  # a Job without one requests its run time
+            _count(report.repaired, "requested time missing: run time used", missing & ~bad)
     waiting, expected, duration = planned_seconds(run, requested, estimates, overrun)
     rows = np.flatnonzero(~bad)
     ordered = submit[rows]
@@ -127,20 +128,89 @@ def prepare(
     if late.any():
         _count(report.repaired, "submissions out of order: sorted", late)
         rows = rows[np.argsort(ordered, kind="stable")]
-    return Prepared(
-        rows,
-        submit,
-        waiting,
-        expected,
-        duration,
-        processors,
-        run > requested if overrun == "stop" else np.zeros(len(run), bool),
-        rejected,
-        report,
-    )
+    cut = run > requested if overrun == "stop" else np.zeros(len(run), bool)
+    _note_cut(report, rows[cut[rows]], rows, run * processors, (run - duration) * processors)
+    return Prepared(rows, submit, waiting, expected, duration, processors, cut, rejected, report)
+
+
+def _note_cut(
+    report: Report,
+    cut: NDArray[np.intp],
+    rows: NDArray[np.intp],
+    work: NDArray[np.float64],
+    lost: NDArray[np.float64],
+) -> None:
+    """Note the number of jobs that are stopped at their requested time, and their work that is never done."""
+    cut = cut[np.isfinite(work[cut])]
+    if len(cut):
+        share = float(lost[cut].sum() / work[rows][np.isfinite(work[rows])].sum())
+        report.note(
+            f"{len(cut):,} of {len(rows):,} jobs run longer than they request: stopped at their requested time, "
+            f"without {share:.1%} of all work (overrun='continue' lets them end)"
+        )
 
 
 def _count(counts: Counter[str], reason: str, mask: NDArray[np.bool_]) -> None:
     number = int(mask.sum())
     if number:
         counts[reason] += number
+
+
+_CHUNK = 1 << 20
+REPEATED = "duplicate job id: a new one assigned"
+
+
+def distinct_jobs(workload: Workload) -> tuple[Workload, int]:
+    """Return a workload in which no job id occurs twice, and the number of jobs of a log that got a new one.
+
+    >>> log = Workload({"job": [7, 8, 7], "submit": [0, 0, 0], "run": [1, 1, 1], "processors": [1, 1, 1]})
+    >>> distinct, repaired = distinct_jobs(log)
+    >>> distinct["job"], repaired
+    (array([7, 8, 9]), 1)
+    """
+    ids = workload["job"]
+    again = _repeated(ids)
+    count = len(again)
+    if workload.specs is not None or not count:
+        return workload, 0
+    renamed = ids.copy()
+    if ids.dtype.kind in "iu":
+        renamed[again] = int(ids.max()) + 1 + np.arange(count)
+    else:
+        taken = set(ids.tolist())
+        renamed = renamed.astype(object)
+        for row in again.tolist():
+            number = 2
+            while (name := f"{ids[row]}.{number}") in taken:
+                number += 1
+            taken.add(name)
+            renamed[row] = name
+    return workload.replace(job=renamed), count
+
+
+def _repeated(ids: NDArray[np.generic]) -> NDArray[np.intp]:
+    """Return the rows whose id occurred in an earlier row."""
+    if ids.dtype.kind not in "iu":
+        seen: set[object] = set()
+        found_again = []
+        for row, name in enumerate(ids.tolist()):
+            if name in seen:
+                found_again.append(row)
+            seen.add(name)
+        return np.array(found_again, dtype=np.intp)
+    if len(ids) < 2 or bool((ids[1:] > ids[:-1]).all()):  # type: ignore[operator]
+        return np.zeros(0, dtype=np.intp)
+    least, most = int(ids.min()), int(ids.max())
+    if most - least > 64 * len(ids) + 1024:  # too sparse for a bit per number
+        _, first = np.unique(ids, return_index=True)
+        return np.setdiff1d(np.arange(len(ids)), first)
+    met = np.zeros(most - least + 1, dtype=bool)
+    found = []
+    for begin in range(0, len(ids), _CHUNK):
+        part = ids[begin : begin + _CHUNK].astype(np.int64) - least
+        _, first = np.unique(part, return_index=True)
+        new = np.zeros(len(part), dtype=bool)
+        new[first] = ~met[part[first]]
+        met[part] = True
+        found.append(np.flatnonzero(~new) + begin)
+    return np.concatenate(found)

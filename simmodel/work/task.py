@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import attrs
 
 from simmodel.display import Fields
+from simmodel.units import in_bytes, in_seconds
 
 __all__ = ["DataObject", "File", "RecordedMachine", "Task"]
 
@@ -60,7 +61,7 @@ class DataObject(Fields):
     """
 
     name: str
-    size: float = attrs.field(default=0.0, validator=_amount)
+    size: float = attrs.field(default=0.0, converter=in_bytes, validator=_amount)
 
 
 File = DataObject
@@ -116,13 +117,13 @@ class Task(Fields):
 
     id: int | str
     name: str | None = None
-    run: float | None = attrs.field(default=None, validator=_amount)
+    run: float | None = attrs.field(default=None, converter=in_seconds, validator=_amount)
     flop: float | None = attrs.field(default=None, validator=_amount)
     run_on: Mapping[str, float] = attrs.field(factory=dict, hash=False)
     implementations: tuple[str, ...] | None = attrs.field(default=None, converter=_maybe_texts)
     family: str | None = None
     cores: float = attrs.field(default=1, validator=_above_zero)
-    memory: float = attrs.field(default=0.0, validator=_amount)
+    memory: float = attrs.field(default=0.0, converter=in_bytes, validator=_amount)
     serial: float | None = attrs.field(default=None, validator=_share)
     inputs: tuple[str, ...] = attrs.field(default=(), converter=_texts)
     outputs: tuple[str, ...] = attrs.field(default=(), converter=_texts)

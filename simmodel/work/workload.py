@@ -53,7 +53,9 @@ COLUMNS: Mapping[str, str] = {
 
 @attrs.define(repr=False)
 class Report(Fields):
-    """Counts by reason of items that a reader, a generator or a run skipped, repaired or rejected.
+    """Counts by reason of items that a reader, a generator or a run skipped, repaired or rejected, and notes.
+
+    A note is a sentence about something that changes the meaning of the results, such as jobs that are cut short.
 
     >>> report = Report(); report.repaired["requested time missing: run time used"] += 2
     >>> print(report)
@@ -63,25 +65,32 @@ class Report(Fields):
     skipped: Counter[str] = attrs.field(factory=Counter)
     repaired: Counter[str] = attrs.field(factory=Counter)
     rejected: Counter[str] = attrs.field(factory=Counter)
+    notes: tuple[str, ...] = ()
 
     def __add__(self, other: Report) -> Report:
-        return Report(self.skipped + other.skipped, self.repaired + other.repaired, self.rejected + other.rejected)
+        counts = (self.skipped + other.skipped, self.repaired + other.repaired, self.rejected + other.rejected)
+        return Report(*counts, tuple(dict.fromkeys((*self.notes, *other.notes))))
 
     def __bool__(self) -> bool:
-        return bool(self.skipped or self.repaired or self.rejected)
+        return bool(self.skipped or self.repaired or self.rejected or self.notes)
+
+    def note(self, sentence: str) -> None:
+        """Add a note, unless it is there already."""
+        self.notes = tuple(dict.fromkeys((*self.notes, sentence)))
 
     def lines(self) -> list[str]:
-        """Return one line for each kind (skipped, repaired, rejected) that occurred."""
+        """Return one line for each kind (skipped, repaired, rejected) that occurred, and one for each note."""
         kinds = (("skipped", self.skipped), ("repaired", self.repaired), ("rejected", self.rejected))
         return [
             f"{kind} {sum(counts.values())} ({', '.join(f'{reason} {n}' for reason, n in sorted(counts.items()))})"
             for kind, counts in kinds
             if counts
-        ]
+        ] + list(self.notes)
 
     def _cells(self) -> Cells:
         kinds = (("skipped", self.skipped), ("repaired", self.repaired), ("rejected", self.rejected))
         rows = [[kind, reason, f"{count:,}"] for kind, counts in kinds for reason, count in sorted(counts.items())]
+        rows += [["note", sentence, ""] for sentence in self.notes]
         return [["", "reason", "count"], *rows]
 
     def __repr__(self) -> str:
@@ -154,7 +163,7 @@ class Workload:
         """
         specs = list(jobs)
         nan = float("nan")
-        names = [job.id if job.id is not None else job.name or i for i, job in enumerate(specs, 1)]
+        specs, names = _named(specs)
         columns = {
             "job": np.array(names, dtype=object if any(isinstance(name, str) for name in names) else None),
             "submit": [job.submit for job in specs],
@@ -223,3 +232,17 @@ class Workload:
 
     def _repr_html_(self) -> str:
         return html_page(repr(self)[1:-1], ()) + self.table._repr_html_()
+
+
+def _named(specs: list[Job]) -> tuple[list[Job], list[int | str]]:
+    """Return jobs and their names; a job without an id gets its position, or the next number that is no id."""
+    names = [job.id if job.id is not None else job.name or i for i, job in enumerate(specs, 1)]
+    given = {job.id for job in specs if job.id is not None}
+    later = len(specs)
+    for row, job in enumerate(specs if given else ()):
+        if job.id is None and names[row] in given:
+            while (later := later + 1) in given:
+                pass
+            names[row] = later
+            specs[row] = attrs.evolve(job, id=later)
+    return specs, names

@@ -24,6 +24,7 @@ ROWS = (
         "entries",
         "display",
         "errors",
+        "units",
         "writing",
         "environment",
         "work",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from simmodel.systems.broker.arrivals import Coming
 from simmodel.systems.cluster.replay import known_here, needs_specs, note_left_out, specs
 from simmodel.systems.dependencies import Dependencies
-from simmodel.work.prepare import prepare
+from simmodel.work.prepare import REPEATED, distinct_jobs, prepare
 
 if TYPE_CHECKING:
     from simmodel.systems.broker.core import BrokerCore
@@ -24,7 +24,10 @@ __all__ = ["replay_workload"]
 def replay_workload(broker: BrokerCore, workload: Workload, home: Destination | None) -> Prepared:
     """Schedule the jobs of a workload, all of one home, on a broker: see :meth:`Broker.replay`."""
     largest = max(place.system.largest for place in broker.allowed(home))
+    workload, repeated = distinct_jobs(workload)
     prepared = prepare(workload, largest, "requested", "continue")
+    if repeated:
+        prepared.report.repaired[REPEATED] += repeated
     offers = broker.offers
     note_left_out(workload, offers, prepared.report)
     first, family = broker.submitted, Dependencies(broker)

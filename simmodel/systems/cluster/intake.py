@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from simmodel.errors import InputError, unknown
 from simmodel.systems.cluster.arrivals import Arrivals, PlainJobs, chunks_of
-from simmodel.systems.cluster.replay import known_here, needs_specs, note_left_out, specs
+from simmodel.systems.cluster.replay import check_specs, known_here, needs_specs, note_left_out, specs
 from simmodel.work.job import Job, LiveJob
 from simmodel.work.prepare import planned_seconds, prepare
 
@@ -88,7 +88,7 @@ class Intake:
         )
         if spec.body is not None:
             requested, expected, duration = limit, limit, float("inf")
-        name = spec.id if spec.id is not None else spec.name or number + 1
+        name = spec.id if spec.id is not None else spec.name or self._free_number(number + 1)
         job = LiveJob(name, index, core.env.now, spec.processors, requested, expected, duration)
         job.seq = number
         job._job = spec
@@ -109,7 +109,23 @@ class Intake:
         reason = pool.why_not(job) or pool.limits_why_not(job)
         return job, reason or (job.rules.why_not(job) if job.rules is not None else None)
 
+    def _free_number(self, number: int) -> int:
+        """Return the number, or the next one that is no id of a submitted job."""
+        while number in self._dependencies.known:
+            number += 1
+        return number
+
     # ------------------------------------------------------------------ submission
+
+    def check(self, jobs: Sequence[Job]) -> None:
+        """Check the ids, queues and partitions of jobs that are about to be submitted.
+
+        Raises
+        ------
+        InputError
+            if an id is in use, or a queue or partition is unknown
+        """
+        check_specs(jobs, self._dependencies.known, self._queueing.rules, self._core.pools)
 
     def take_in(self, job: LiveJob) -> None:
         """Submit a live job, which joins the queue, is held by a limit, or is blocked by dependencies."""
@@ -128,6 +144,8 @@ class Intake:
     def prepare(self, workload: Workload) -> Prepared:
         """Return the jobs of a workload as simulated here, with a report of repairs and rejects."""
         core = self._core
+        if workload.specs is not None:
+            self.check(workload.specs)
         largest = max(pool.capacity for pool in core.places)
         prepared = prepare(workload, largest, core.estimates, core.overrun)
         note_left_out(workload, core.offers, prepared.report)

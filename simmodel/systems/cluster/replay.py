@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
+from simmodel.errors import InputError, unknown
 from simmodel.work.job import Dependency, Job
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Container, Iterable, Iterator, Sequence
 
     from simmodel.systems.system import Offers
     from simmodel.work.prepare import Prepared
     from simmodel.work.workload import Report, Workload
 
-__all__ = ["known_here", "needs_specs", "note_left_out", "specs"]
+__all__ = ["check_names", "check_specs", "known_here", "needs_specs", "note_left_out", "specs"]
 
 _DETAILS = ("preceding", "priority", "cancel")
 _OF_NODES = ("gpus_per_node", "memory_per_node")
@@ -88,8 +89,18 @@ def specs(workload: Workload, prepared: Prepared, on_nodes: bool = True) -> Iter
 
 
 def note_left_out(workload: Workload, offers: Offers, report: Report) -> None:
-    """Count the jobs whose requests for GPUs or memory are ignored because the platform has processors only."""
-    if workload.specs is not None or offers.nodes:
+    """Count or note requests of a log that the platform ignores: GPUs, memory, partitions."""
+    if workload.specs is not None:
+        return
+    if "partition" in workload and not offers.partitions:
+        names = {value for value in set(workload["partition"].tolist()) if value not in (None, "", -1)}
+        if len(names) > 1:
+            report.note(f"the log's {len(names)} partitions are simulated as one machine")
+    if "requested_memory" in workload:
+        asking = int((np.nan_to_num(np.asarray(workload["requested_memory"], dtype=np.float64)) > 0).sum())
+        if asking:
+            report.note(f"{asking:,} jobs request memory per processor, which is not simulated")
+    if offers.nodes:
         return
     asked = np.zeros(len(workload), dtype=bool)
     for name in _OF_NODES:
@@ -108,3 +119,39 @@ def known_here(offers: Offers, spec: Job, report: Report) -> Job:
         report.repaired["partition not on the platform: ignored"] += 1
         spec = attrs.evolve(spec, partition=None)
     return spec
+
+
+def check_names(spec: Job, queues: Iterable[str], partitions: Iterable[str]) -> None:
+    """Check the queue and the partition that a job of a script names; those of logs are ignored if unknown.
+
+    Raises
+    ------
+    InputError
+        if one of them is unknown
+    """
+    for kind, name, known in (("queue", spec.queue, tuple(queues)), ("partition", spec.partition, tuple(partitions))):
+        if name is not None and str(name) not in known:
+            called = spec.name if spec.id is None else spec.id
+            label = "" if called is None else f"job {called}: "
+            raise InputError(f"{label}{unknown(kind, str(name), known).message}")
+
+
+def check_specs(
+    jobs: Sequence[Job], known: Container[object], queues: Iterable[str], partitions: Iterable[str]
+) -> None:
+    """Check the ids, queues and partitions of the jobs of a script; ``known`` has the ids of earlier jobs.
+
+    Raises
+    ------
+    InputError
+        if an id occurs twice, or a queue or partition is unknown
+    """
+    queues, partitions = tuple(queues), tuple(partitions)
+    seen: set[object] = set()
+    for job in jobs:
+        if job.id is not None:
+            if job.id in seen or job.id in known:
+                raise InputError(f"duplicate job id {job.id!r}")
+            seen.add(job.id)
+        if job.queue is not None or job.partition is not None:
+            check_names(job, queues, partitions)

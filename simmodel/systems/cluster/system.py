@@ -22,8 +22,8 @@ from simmodel.systems.cluster.queueing import Queueing
 from simmodel.systems.dependencies import Dependencies
 from simmodel.systems.system import Offers, System, Timing
 from simmodel.work.job import OVER, Job, LiveJob
-from simmodel.work.prepare import Estimates, Overrun, Prepared
-from simmodel.work.workload import Report
+from simmodel.work.prepare import REPEATED, Estimates, Overrun, Prepared, distinct_jobs
+from simmodel.work.workload import Report, Workload
 
 if TYPE_CHECKING:
     from simmodel.environment import Call
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from simmodel.systems.cluster.calendar import Calendar
     from simmodel.systems.cluster.forecast import Forecast
     from simmodel.systems.system import EstimateBasis
-    from simmodel.work.workload import Workload
 
 __all__ = ["Cluster"]
 
@@ -213,10 +212,11 @@ class Cluster(System[LiveJob]):
         ImpossibleWork
             if no place of the cluster can ever run it
         InputError
-            if it names an unknown queue or partition
+            if its id is in use, or it names an unknown queue or partition
         """
         if not isinstance(work, Job):
             raise InputError(f"must be a Job, got {work!r}", place="work")
+        self.intake.check((work,))
         job, reason = self.intake.live(work)
         if reason is not None:
             raise ImpossibleWork(f"{self.name}: job {job.id}: {reason}")
@@ -257,7 +257,14 @@ class Cluster(System[LiveJob]):
         """
         if home is not None:
             raise InputError(f"must be None for a cluster, whose jobs have no home, got {home!r}", place="home")
+        given: Any = workload
+        if not isinstance(given, Workload):
+            message = f"must be a Workload (Workload.from_jobs(jobs) makes one), got {workload!r}"
+            raise InputError(message, place="workload")
+        workload, repeated = distinct_jobs(workload)
         prepared = self.intake.prepare(workload)
+        if repeated:
+            prepared.report.repaired[REPEATED] += repeated
         self._reports += [workload.report, prepared.report]
         self._begin_record(_columns_of(workload, prepared))
         self._active += len(prepared.rows)
@@ -438,7 +445,7 @@ class Cluster(System[LiveJob]):
         return self._recorder.record(
             Result,
             name=name or scheduler.policy_name,
-            report=sum(self._reports, Report()) + self.report,
+            report=sum(self._reports, Report()) + self.report + Report(notes=scheduler.policy.notes(self)),
             decisions=scheduler.timing(),
             policy=scheduler.policy,
             started=self._since,

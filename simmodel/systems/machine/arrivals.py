@@ -12,8 +12,8 @@ import numpy as np
 from simpy.events import Event
 
 from simmodel.errors import ImpossibleWork
-from simmodel.platform.units import show_quantity
 from simmodel.resources.memory import MemoryPool
+from simmodel.units import show_quantity
 from simmodel.work.live import LiveWork
 from simmodel.work.livetask import LiveData, LiveTask
 from simmodel.work.taskset import TaskSet

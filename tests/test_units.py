@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from simmodel.errors import InputError
-from simmodel.platform.units import UNITS, parse_quantity, show_quantity
+from simmodel.units import UNITS, parse_quantity, show_quantity
 
 READ = [
     ("40Gbps", "B/s", 5e9),
