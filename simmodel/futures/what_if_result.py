@@ -249,9 +249,11 @@ def _notes(found: WhatIf) -> list[str]:
         notes += [f"{each.name}: {each.unstarted:g} jobs never start" for each in found.outcomes if each.unstarted > 0]
     best = found.best
     if best is None:
-        if any(each.counted for each in found.outcomes):
-            return [*notes, f"no job waits or arrives, so that no policy has a {found.objective}: nothing to decide"]
-        return [*notes, "no policy is finished: nothing to decide"]
+        counted = [each for each in found.outcomes if each.counted]
+        why = "no policy has a score" if counted else "no policy is finished"
+        if counted and not any(each.starts or each.unstarted for each in counted):
+            why = "no job waits or arrives"
+        return [*notes, f"{why}: nothing to decide"]
     jobs: dict[str, list[str]] = {}
     for each in best.now[:_NAMED]:
         jobs.setdefault(each.place, []).append(str(each.job))

@@ -230,6 +230,8 @@ def summary(
     low, high = window(result, warmup, cooldown)
     submit = jobs["submit"]
     inside = (submit >= low) & (submit <= high)
+    if warmup is None and cooldown is None:
+        inside |= jobs["start"] >= low  # in a run that continues from a snapshot: the jobs that waited there
     counted = result.counted & inside
     names, counts = np.unique(jobs["status"], return_counts=True)
     found: dict[str, Any] = {
