@@ -55,8 +55,11 @@ FLOW = Workflow([Task(id="a", run=10)])
         (lambda: Machine(Environment(), NODE).submit(FLOW, at=nan), "at: must be an instant >= 0 s, got nan"),
         (lambda: Job(run=1, processors=1.5), "processors: must be a whole number >= 1, got 1.5"),
         (lambda: Job(run=1, processors="4"), "processors: must be a whole number >= 1, got '4'"),
-        (lambda: Job(run="5"), "run: must be >= 0, got '5'"),
-        (lambda: Job(run=1, memory_per_node="4GB"), "memory_per_node: must be >= 0, got '4GB'"),
+        (lambda: Job(run="-5"), "run: must be a number >= 0 or a quantity such as '2h' or '16GB', got '-5'"),
+        (
+            lambda: Job(run=1, memory_per_node="4h"),
+            "memory_per_node: must be a number >= 0 or a quantity such as '2h' or '16GB', got '4h'",
+        ),
         (lambda: Job(run=1, priority=nan), "priority: must be a number, got nan"),
         (lambda: Job(run=1, cancel=nan), "cancel: must be a number, got nan"),
         (lambda: Job(run=1, body=3), "body: must be a generator function body(env, job, grant), got 3"),

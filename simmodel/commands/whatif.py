@@ -87,7 +87,7 @@ def run(options: argparse.Namespace) -> None:
         },
         indent="",
     )
-    if found.best is None:
+    if not any(each.counted for each in found.outcomes):
         raise SimmodelError("no policy finished")
 
 

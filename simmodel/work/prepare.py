@@ -129,23 +129,24 @@ def prepare(
         _count(report.repaired, "submissions out of order: sorted", late)
         rows = rows[np.argsort(ordered, kind="stable")]
     cut = run > requested if overrun == "stop" else np.zeros(len(run), bool)
-    _note_cut(report, rows[cut[rows]], rows, run * processors, (run - duration) * processors)
+    _note_cut(report, run[rows], duration[rows], processors[rows])
     return Prepared(rows, submit, waiting, expected, duration, processors, cut, rejected, report)
 
 
 def _note_cut(
     report: Report,
-    cut: NDArray[np.intp],
-    rows: NDArray[np.intp],
-    work: NDArray[np.float64],
-    lost: NDArray[np.float64],
+    run: NDArray[np.float64],
+    duration: NDArray[np.float64],
+    processors: NDArray[np.int64],
 ) -> None:
-    """Note the number of jobs that are stopped at their requested time, and their work that is never done."""
-    cut = cut[np.isfinite(work[cut])]
-    if len(cut):
-        share = float(lost[cut].sum() / work[rows][np.isfinite(work[rows])].sum())
+    """Note the number of jobs that are stopped at their requested time, and the share of work that is never done."""
+    cut = (duration < run) & np.isfinite(run)
+    if cut.any():
+        lost = float(((run[cut] - duration[cut]) * processors[cut]).sum())
+        finite = np.isfinite(run)
+        share = lost / float((run[finite] * processors[finite]).sum())
         report.note(
-            f"{len(cut):,} of {len(rows):,} jobs run longer than they request: stopped at their requested time, "
+            f"{int(cut.sum()):,} of {len(run):,} jobs run longer than they request: stopped at their requested time, "
             f"without {share:.1%} of all work (overrun='continue' lets them end)"
         )
 

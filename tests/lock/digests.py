@@ -216,7 +216,7 @@ def of_whatif(found: Any) -> Figure:
                 lines += columns(sample.jobs, [*JOBS, "task", "processor", "waiting"])
     return {
         "outcomes": digest(lines),
-        "best": found.best.name,
+        "best": None if found.best is None else found.best.name,
         "scores": {outcome.name: rounded(outcome.score) for outcome in found},
     }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from simmodel.errors import InputError, unknown
@@ -88,7 +88,7 @@ class Intake:
         )
         if spec.body is not None:
             requested, expected, duration = limit, limit, float("inf")
-        name = spec.id if spec.id is not None else spec.name or self._free_number(number + 1)
+        name = self._name_of(spec, number)
         job = LiveJob(name, index, core.env.now, spec.processors, requested, expected, duration)
         job.seq = number
         job._job = spec
@@ -109,16 +109,23 @@ class Intake:
         reason = pool.why_not(job) or pool.limits_why_not(job)
         return job, reason or (job.rules.why_not(job) if job.rules is not None else None)
 
-    def _free_number(self, number: int) -> int:
-        """Return the number, or the next one that is no id of a submitted job."""
+    def _name_of(self, spec: Job, number: int) -> int | str:
+        """Return the name of a job: its id, its own name, or the next number that is no id of a submitted job."""
+        if spec.id is not None or spec.name:
+            return spec.id if spec.id is not None else str(spec.name)
+        number += 1
         while number in self._dependencies.known:
             number += 1
         return number
 
+    def check_one(self, spec: Job) -> None:
+        """Check a job that is submitted now (see :meth:`check`)."""
+        self.check(((self._name_of(spec, self.submitted), spec),))
+
     # ------------------------------------------------------------------ submission
 
-    def check(self, jobs: Sequence[Job]) -> None:
-        """Check the ids, queues and partitions of jobs that are about to be submitted.
+    def check(self, jobs: Iterable[tuple[object, Job]]) -> None:
+        """Check the ids, queues and partitions of jobs that are about to be submitted, given with their names.
 
         Raises
         ------
@@ -145,7 +152,7 @@ class Intake:
         """Return the jobs of a workload as simulated here, with a report of repairs and rejects."""
         core = self._core
         if workload.specs is not None:
-            self.check(workload.specs)
+            self.check(zip(workload["job"].tolist(), workload.specs, strict=True))
         largest = max(pool.capacity for pool in core.places)
         prepared = prepare(workload, largest, core.estimates, core.overrun)
         note_left_out(workload, core.offers, prepared.report)

@@ -11,13 +11,13 @@ from simmodel.errors import InputError, unknown
 from simmodel.work.job import Dependency, Job
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Sequence
+    from collections.abc import Container, Iterable, Iterator
 
     from simmodel.systems.system import Offers
     from simmodel.work.prepare import Prepared
     from simmodel.work.workload import Report, Workload
 
-__all__ = ["check_names", "check_specs", "known_here", "needs_specs", "note_left_out", "specs"]
+__all__ = ["check_specs", "known_here", "needs_specs", "note_left_out", "specs"]
 
 _DETAILS = ("preceding", "priority", "cancel")
 _OF_NODES = ("gpus_per_node", "memory_per_node")
@@ -121,37 +121,30 @@ def known_here(offers: Offers, spec: Job, report: Report) -> Job:
     return spec
 
 
-def check_names(spec: Job, queues: Iterable[str], partitions: Iterable[str]) -> None:
-    """Check the queue and the partition that a job of a script names; those of logs are ignored if unknown.
-
-    Raises
-    ------
-    InputError
-        if one of them is unknown
-    """
-    for kind, name, known in (("queue", spec.queue, tuple(queues)), ("partition", spec.partition, tuple(partitions))):
-        if name is not None and str(name) not in known:
-            called = spec.name if spec.id is None else spec.id
-            label = "" if called is None else f"job {called}: "
-            raise InputError(f"{label}{unknown(kind, str(name), known).message}")
-
-
 def check_specs(
-    jobs: Sequence[Job], known: Container[object], queues: Iterable[str], partitions: Iterable[str]
+    jobs: Iterable[tuple[object, Job]], known: Container[object], queues: Iterable[str], partitions: Iterable[str]
 ) -> None:
-    """Check the ids, queues and partitions of the jobs of a script; ``known`` has the ids of earlier jobs.
+    """Check the ids, queues and partitions of the jobs of a script; unknown ones of logs are ignored.
+
+    Parameters
+    ----------
+    jobs
+        the jobs with their names in errors
+    known
+        the ids of earlier jobs
 
     Raises
     ------
     InputError
         if an id occurs twice, or a queue or partition is unknown
     """
-    queues, partitions = tuple(queues), tuple(partitions)
+    names = {"queue": tuple(queues), "partition": tuple(partitions)}
     seen: set[object] = set()
-    for job in jobs:
+    for label, job in jobs:
         if job.id is not None:
             if job.id in seen or job.id in known:
                 raise InputError(f"duplicate job id {job.id!r}")
             seen.add(job.id)
-        if job.queue is not None or job.partition is not None:
-            check_names(job, queues, partitions)
+        for kind, name in (("queue", job.queue), ("partition", job.partition)):
+            if name is not None and str(name) not in names[kind]:
+                raise InputError(f"job {label}: {unknown(kind, str(name), names[kind]).message}")

@@ -216,7 +216,7 @@ class Cluster(System[LiveJob]):
         """
         if not isinstance(work, Job):
             raise InputError(f"must be a Job, got {work!r}", place="work")
-        self.intake.check((work,))
+        self.intake.check_one(work)
         job, reason = self.intake.live(work)
         if reason is not None:
             raise ImpossibleWork(f"{self.name}: job {job.id}: {reason}")
