@@ -147,7 +147,7 @@ def _note_cut(
         share = lost / float((run[finite] * processors[finite]).sum())
         report.note(
             f"{int(cut.sum()):,} of {len(run):,} jobs run longer than they request: stopped at their requested time, "
-            f"without {share:.1%} of all work (overrun='continue' lets them end)"
+            f"without {100 * share:.1f} % of all work (overrun='continue' lets them end)"
         )
 
 

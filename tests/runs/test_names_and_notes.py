@@ -73,7 +73,7 @@ def test_unknown_partitions_and_queues_are_errors_in_scripts_only(platform, name
 
 def test_jobs_cut_at_their_request_are_noted_with_their_share_of_work():
     result = simulate(4, log(requested=[5, 20, 10, 10]))
-    text = "1 of 4 jobs run longer than they request: stopped at their requested time, without 12.5% of all work"
+    text = "1 of 4 jobs run longer than they request: stopped at their requested time, without 12.5 % of all work"
     assert any(line.startswith(text) for line in result.report.lines())
     assert text in result.summary()
     assert not simulate(4, log(requested=[5, 20, 10, 10]), overrun="continue").report.notes
