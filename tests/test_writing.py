@@ -269,13 +269,13 @@ def test_checking_writes_nothing(tmp_path: Path) -> None:
 
 def test_texts_that_look_like_formulas_come_back(tmp_path: Path) -> None:
     users = ["=1+2", "+x", "-x", "@x", "\tx", "'=x", "''@", "'ann", "-5", "+1e3", "ann", "", "it's"]
-    table = Table({"user": users, "wait": [-1.5] * len(users)})
+    table = Table({"user": users, "wait": [-1.5] * len(users), "run": [1.5] * len(users)})
     table.to_csv(tmp_path / "t.csv")
     lines = (tmp_path / "t.csv").read_text().splitlines()
-    assert lines[1:4] == ["'=1+2,-1.5", "'+x,-1.5", "'-x,-1.5"]
-    assert lines[9:11] == ["-5,-1.5", "+1e3,-1.5"]
-    log = read_columns(tmp_path / "t.csv", {"submit": "wait", "run": "wait"})
-    assert log["user"].tolist() == [user.strip() for user in users]
+    assert lines[1:4] == ["'=1+2,-1.5,1.5", "'+x,-1.5,1.5", "'-x,-1.5,1.5"]
+    assert lines[9:11] == ["-5,-1.5,1.5", "+1e3,-1.5,1.5"]
+    log = read_columns(tmp_path / "t.csv", {"submit": "wait"})
+    assert log["user"].tolist() == users
     found = result(0)
     found.to_csv(tmp_path / "run")
     assert b"'=cmd()" in content(tmp_path / "run")["jobs.csv"]
