@@ -133,7 +133,7 @@ ONE = ["--platforms", "mine.toml", "--workloads", "random:tasks=3", "--policies"
         (["machine", "mine.toml", "random:tasks=3", "--config", "none.cfg"], "none.cfg"),
         (["machine", "mine.toml", "random:tasks=3", "--plot", "p.doc"], "a picture"),
         (["machine", "mine.toml", "random:tasks=3", "--trace", "no/t.json"], "no folder"),
-        (["explore", "--platforms", "mine.toml,kth-sp2", "--workloads", "x", "--policies", "hrr"], "found both"),
+        (["explore", "--platforms", "mine.toml,kth-sp2", "--workloads", "x", "--policies", "hrr"], "got both"),
         (["explore", *ONE, "hrr,hrr"], "duplicate policy 'hrr'"),
         (["explore", *ONE, "hrr", "--metrics", "sl"], "unknown metric 'sl'; did you mean 'slr'?"),
         (["explore", "--platforms", "kth-sp2", "--workloads", "probe-4", "--policies", "easy", "--overlap"],
