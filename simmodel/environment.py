@@ -529,6 +529,8 @@ class Environment(simpy.Environment):
             if not event._ok and not hasattr(event, "_defused"):
                 exc = type(event._value)(*event._value.args)
                 exc.__cause__ = event._value
+                for note in getattr(event._value, "__notes__", ()):
+                    exc.add_note(note)
                 raise exc
         raise EmptySchedule
 

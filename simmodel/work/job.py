@@ -118,6 +118,8 @@ class Job(Fields):
         whether a requeued job keeps the work done so far (it writes checkpoints)
     body
         a generator function ``body(env, job, grant)`` that executes the job: the job ends when the body ends
+    grace
+        seconds that a body has to clean up after the interrupt that stops it (Slurm's ``KillWait``); then it is killed
 
     Raises
     ------
@@ -154,6 +156,7 @@ class Job(Fields):
     )
     keeps_work: bool = False
     body: Body | None = None
+    grace: float = attrs.field(default=30.0, validator=_not_negative)
     name: str | None = None
 
     @processors.default
@@ -186,6 +189,7 @@ class JobRequest:
         "cores_per_node",
         "dependencies",
         "gpus_per_node",
+        "grace",
         "group",
         "has_body",
         "id",
@@ -222,6 +226,7 @@ class JobRequest:
         self.dependencies = job.dependencies
         self.on_preempt = job.on_preempt
         self.keeps_work = job.keeps_work
+        self.grace = job.grace
         self.has_body = job.body is not None
 
     def __repr__(self) -> str:

@@ -6,19 +6,15 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from simpy.events import Event, Process
-from simpy.exceptions import Interrupt
-
-from simmodel.errors import JobFailed
-from simmodel.resources.claims import Claim, Grant
+from simmodel.resources.claims import Claim
 from simmodel.scheduling.protocol import Preempt
 from simmodel.scheduling.scheduler import handle_preempt
-from simmodel.work.job import Job, LiveJob, Run
+from simmodel.systems.cluster.bodies import Bodies
+from simmodel.work.job import LiveJob, Run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from simmodel.environment import Call
     from simmodel.resources.pool import Pool
     from simmodel.scheduling.scheduler import Handler
     from simmodel.systems.cluster.core import ClusterCore
@@ -72,6 +68,7 @@ class JobExecution:
         self._changed = changed
         self._priority = core.end_priority
         self._ends = (self.finish,)
+        self._bodies = Bodies(core, self.finish)
         self._released: dict[Run, None] = {}  # holding nothing any more, with their end events pending
 
     # ------------------------------------------------------------------ starts
@@ -89,7 +86,7 @@ class JobExecution:
         job.started = now
         spec = job._job
         if spec is not None and spec.body is not None:
-            self._begin_body(run, spec)
+            self._bodies.begin(run, spec)
         elif self.plans:
             run.callbacks = self._ends
             run._end = end = now + job._duration
@@ -122,37 +119,6 @@ class JobExecution:
             usage.change(job.user, job.processors, self.env._now)
         self._queueing.started(job)
         self._dependencies.happened(job, "start")
-
-    # ------------------------------------------------------------------ bodies
-
-    def _begin_body(self, run: Run, spec: Job) -> None:
-        assert spec.body is not None
-        job = run.job
-        grant = run.grant if run.grant.nodes is not None else Grant(job.processors)
-        run.process = Process(self.env, spec.body(self.env, job, grant))
-        limit = None
-        if self._core.overrun == "stop" and spec.requested is not None:
-            limit = self.env.call_at(self.env.now + spec.requested, lambda: self._out_of_time(run), self._priority)
-        run.process.callbacks.append(lambda event: self._body_over(run, event, limit))
-
-    def _out_of_time(self, run: Run) -> None:
-        if run.stopping is None:
-            self.stop(run, "timeout")
-
-    def _body_over(self, run: Run, event: Event, limit: Call | None) -> None:
-        if limit is not None and limit.pending:
-            self.env.withdraw(limit)
-        if event._ok:
-            status = run.stopping or "completed"
-        elif run.stopping is not None and isinstance(event._value, (Interrupt, JobFailed)):
-            event._defused = True
-            status = run.stopping
-        elif isinstance(event._value, JobFailed):
-            event._defused = True
-            status = "failed"
-        else:
-            return  # an error in the user's code, which the environment raises
-        self.finish(run, status)
 
     # ------------------------------------------------------------------ ends
 
@@ -257,16 +223,14 @@ class JobExecution:
         self._core.wake()
 
     def stop(self, run: Run, status: str) -> None:
-        """Stop a run: a body is interrupted and may clean up; any other run ends now."""
+        """Stop a run: a body is interrupted and may clean up for its grace time; any other run ends now."""
         if run.job.run is not run:
             return
         if run.stopping is not None:
             if run.stopping in _COMES_BACK and status not in _COMES_BACK:
                 run.stopping = status  # cleaning up for a restart, which is now called off
         elif run.process is not None:
-            if run.process.is_alive:  # else it ended at this instant
-                run.stopping = status
-                run.process.interrupt(status)
+            self._bodies.stop(run, status)
         else:
             self.finish(run, status)
 

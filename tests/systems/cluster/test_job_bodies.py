@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 import simpy
 
@@ -105,3 +107,121 @@ def test_an_error_in_the_clean_up_of_a_body_is_not_hidden():
     cluster.submit(Job(body=body, cancel=5))
     with pytest.raises(RuntimeError, match="a bug"):
         env.run()
+
+
+def deaf(env, job, grant):
+    """A body that ignores interrupts for 600 s."""
+    for _ in range(6):
+        with suppress(simpy.Interrupt):
+            yield env.timeout(100)
+
+
+def ignores_even_its_closing(env, job, grant):
+    for _ in range(5):
+        with suppress(BaseException):
+            yield env.timeout(1000)
+
+
+@pytest.mark.parametrize("body", [deaf, ignores_even_its_closing])
+@pytest.mark.parametrize(("given", "end"), [({}, 130), ({"grace": 5}, 105), ({"grace": 0}, 100)])
+def test_a_body_that_does_not_end_at_its_limit_is_killed_after_its_grace_time(body, given, end):
+    env = Environment()
+    cluster = Cluster(env, 4)
+    heard = []
+    job = cluster.submit(Job(processors=4, requested=100, body=body, **given))
+    after = cluster.submit(Job(run=1))
+
+    def waits():
+        yield job
+        heard.append(env.now)
+
+    env.process(waits())
+    env.run()
+    assert (job.state, after.started, heard) == ("timeout", end, [end])
+    assert cluster.result().jobs["end"].tolist() == [end, end + 1]
+    assert cluster.places[0].free == 4
+
+
+def test_without_a_limit_to_its_grace_time_a_body_ends_when_it_will():
+    env = Environment()
+    cluster = Cluster(env, 1)
+    job = cluster.submit(Job(requested=50, body=deaf, grace=float("inf")))
+    env.run(job)
+    assert (job.state, env.now) == ("timeout", 550)
+
+
+def test_a_killed_body_releases_its_claims_and_what_it_waited_for_resumes_nothing():
+    env = Environment()
+    cluster, other = Cluster(env, 1), Cluster(env, 2, name="other")
+    seen = []
+
+    def body(env, job, grant):
+        with other.places[0].claim(processors=2) as claim:
+            yield claim
+            while True:
+                try:
+                    yield env.timeout(70)
+                    seen.append(env.now)
+                except simpy.Interrupt:
+                    seen.append("interrupt")
+
+    job = cluster.submit(Job(requested=100, body=body, grace=60))
+    env.run()
+    assert seen == [70, "interrupt"]
+    assert (job.state, env.now, other.places[0].free) == ("timeout", 170, 2)
+
+
+def test_an_error_in_the_closing_of_a_killed_body_is_not_hidden():
+    def body(env, job, grant):
+        try:
+            while True:
+                with suppress(simpy.Interrupt):
+                    yield env.timeout(10)
+        finally:
+            raise ValueError("a bug")
+
+    env = Environment()
+    Cluster(env, 1).submit(Job(id="x", requested=5, body=body))
+    with pytest.raises(ValueError, match="a bug") as caught:
+        env.run()
+    assert caught.value.__notes__ == ["in the body of job x"]
+
+
+@pytest.mark.parametrize("then", [[1.0], []])
+def test_a_body_may_cancel_its_own_job(then):
+    env = Environment()
+    cluster = Cluster(env, 1)
+    heard = []
+
+    def body(env, job, grant):
+        yield env.timeout(5)
+        cluster.cancel(job)
+        heard.append("continues")
+        for seconds in then:
+            try:
+                yield env.timeout(seconds)
+            except simpy.Interrupt as interrupt:
+                heard.append((env.now, interrupt.cause))
+                raise
+
+    job = cluster.submit(Job(body=body))
+    env.run(job)
+    assert (job.state, env.now) == ("cancelled", 5)
+    assert heard == ["continues", (5, "cancelled")][: 1 + len(then)]
+
+
+def test_an_error_in_a_body_names_its_job():
+    def at_once(env, job, grant):
+        raise KeyError("a bug")
+        yield
+
+    def later(env, job, grant):
+        yield env.timeout(5)
+        raise KeyError("a bug")
+
+    for body in (at_once, later, lambda env, job, grant: [][0]):
+        env = Environment()
+        Cluster(env, 1).submit(Job(id=7, body=body))
+        with pytest.raises((KeyError, IndexError)) as caught:
+            env.run()
+        assert caught.value.__notes__ == ["in the body of job 7"]
