@@ -24,6 +24,7 @@ from simmodel.errors import InputError, Stalled
 __all__ = [
     "END",
     "SUBMIT",
+    "WAKE_UP",
     "Call",
     "Environment",
     "Occurrence",
@@ -40,6 +41,8 @@ __all__ = [
 # user processes act before simmodel's ends, then come submissions and, last, the decisions of the schedulers.
 END = EventPriority(2)
 SUBMIT = EventPriority(3)
+WAKE_UP = ("wake-up",)
+"""``what`` of a planned call that only wakes a scheduler: it does not keep a simulation going whose work has ended."""
 _BOUND = ("process", "timeout", "event", "all_of", "any_of", "schedule", "plan")
 
 
@@ -354,6 +357,12 @@ class Environment(simpy.Environment):
         """Return the time of the next event (s), infinity if there are no events."""
         self._skip_withdrawn()
         return self._now if self._at_end else super().peek()
+
+    @property
+    def only_wake_ups(self) -> bool:
+        """Whether wake-ups of schedulers are the only events left; costs O(events)."""
+        pending: list[Any] = [entry[3] for entry in self._queue]
+        return all(each.callbacks is None or (type(each) is Call and each.what is WAKE_UP) for each in pending)
 
     def step(self) -> None:
         """Process the next event; raises ``simpy.core.EmptySchedule`` if there are no events."""

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from simmodel.environment import quiet_garbage_collector
 from simmodel.errors import InputError
 
 if TYPE_CHECKING:
-    from simpy.events import Event
-
     from simmodel.environment import Environment
     from simmodel.records.observers import EventRecorder, Progress
     from simmodel.scheduling.protocol import Decision, View
@@ -19,6 +17,8 @@ if TYPE_CHECKING:
     from simmodel.systems.system import Live, System
 
 __all__ = ["Simulation"]
+
+_LAST = 1_000_000  # rank at the end of an instant: after all schedulers
 
 
 class Simulation:
@@ -67,6 +67,7 @@ class Simulation:
         self.until = until
         self.name = name
         self.scenario: dict[str, Any] = {}
+        self._check: Callable[[], None] | None = None  # whether to leave, at the end of the instant
         self._bar: Progress | None = None
         self._wants_bar = progress
         self._events: EventRecorder | None = None
@@ -106,6 +107,8 @@ class Simulation:
     def run(self, until: float | None = None) -> Self:
         """Run until an instant (s); default: that of the simulation, else until all work has ended.
 
+        Wake-ups that policies have planned for later do not prolong it; other processes of the environment do.
+
         Raises
         ------
         Stalled
@@ -117,15 +120,38 @@ class Simulation:
             scheduler.wake()
         try:
             with quiet_garbage_collector():
-                self.env.run(until=self._end(until))
+                self._advance(until)
         finally:
             if self._bar is not None:
                 self._bar.close()
         return self
 
-    def _end(self, until: float | None) -> float | Event | None:
+    def _advance(self, until: float | None) -> None:
         end = self.until if until is None else until
-        return self.system.idle() if end is None and self.system.endless else end
+        if end is not None or self.system.endless:
+            self.env.run(until=self.system.idle() if end is None else end)
+            return
+        schedulers = [system.scheduler for system in self.system.all_below()]
+        for scheduler in schedulers:
+            scheduler.over = self._over
+        if self._check is None:
+            self._check = check = self.env.at_instant_end(self._leave_if_over, rank=_LAST)
+            idle = self.system.idle()
+            if idle.callbacks is not None:
+                idle.callbacks.append(lambda _: check())
+        try:
+            self.env.run()
+        finally:
+            for scheduler in schedulers:
+                scheduler.over = None
+
+    def _over(self) -> bool:
+        """Whether all work has ended and nothing is left but wake-ups, which policies may plan for ever."""
+        return not self.system.unfinished and self.env.only_wake_ups
+
+    def _leave_if_over(self) -> None:
+        if self.system.scheduler.over is not None and self._over():
+            self.env.leave()
 
     # ------------------------------------------------------------------ decisions from outside
 
@@ -155,7 +181,7 @@ class Simulation:
         scheduler.external = True
         scheduler.close()
         if self.until is None or self.env.now < self.until:
-            self.env.run(until=self._end(None))
+            self._advance(None)
         if scheduler.question is None and self._bar is not None:
             self._bar.close()
         return scheduler.question

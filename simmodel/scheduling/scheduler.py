@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 
+from simmodel.environment import WAKE_UP
 from simmodel.errors import InputError, PolicyError
 from simmodel.scheduling.checks import (
     NOT_STARTED,
@@ -145,6 +146,9 @@ class Scheduler:
         the view while a decision is awaited from outside, else ``None``
     asked_for
         whether to ask the policy even if nothing waits
+    over
+        set by a simulation that ends with its work: whether all work has ended and only wake-ups are left; then
+        ``env.run()`` returns instead of asking the policy
     alarms
         the planned wake-ups, by instant (s)
     seconds, calls, slowest, decisions
@@ -204,6 +208,7 @@ class Scheduler:
         self._answered = (0.0, 0)  # of the open question: seconds and decisions so far
         self._nothing_waited = False  # when the question was opened
         self.asked_for = False
+        self.over: Callable[[], bool] | None = None
         self._deciding = False
         self.alarms: dict[float, Call] = {}
         self.seconds = 0.0
@@ -248,6 +253,10 @@ class Scheduler:
         if not waiting:
             if not self.asked_for:
                 waiting.forget_new()
+                return
+            if self.over is not None and self.over():
+                self.asked_for = False
+                self.env.leave()
                 return
             self.asked_for = self._external  # an open question may still be copied into a snapshot
         if self._external:
@@ -492,7 +501,7 @@ class Scheduler:
 
     def plan_alarm(self, at: float) -> None:
         """Decide at an instant (s), which may be this one."""
-        self.alarms[at] = self.env.call_at(at, lambda: self._alarm(at))
+        self.alarms[at] = self.env.call_at(at, lambda: self._alarm(at), what=WAKE_UP)
 
     def to_come(self) -> list[ToCome]:
         """List the planned wake-ups."""

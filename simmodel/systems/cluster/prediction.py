@@ -145,6 +145,8 @@ def _run(cluster: Cluster, until: float | None, endless: bool) -> None:
     end = cluster.idle() if until is None and cluster.calendar.endless else until
     if until is None and endless:
         end = _NEVER  # so that endless jobs do not end at infinity
+    if end is None:  # a policy may plan wake-ups for ever
+        cluster.scheduler.over = lambda: not cluster.unfinished and env.only_wake_ups
     try:
         if end is not None:
             env.run(end)
