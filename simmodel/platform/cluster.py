@@ -14,6 +14,7 @@ import attrs
 
 from simmodel.display import Fields
 from simmodel.errors import InputError, unknown
+from simmodel.platform.overlaps import check_overlaps
 from simmodel.units import in_bytes, in_seconds, in_watts
 
 if TYPE_CHECKING:
@@ -157,6 +158,26 @@ class PartitionSpec(Fields):
             counts[kind.name] = first + kind.count
         return tuple(names)
 
+    def node_number(self, node: int | str) -> int:
+        """Return the number of a node that it has, given by number or name.
+
+        >>> part = PartitionSpec(nodes=[NodeSpec(count=2), NodeSpec(name="gpu"), NodeSpec()])
+        >>> [part.node_number(node) for node in (3, "node1", "gpu0", "node2")]
+        [3, 1, 2, 3]
+        """
+        if not isinstance(node, str):
+            return node
+        counts: dict[str, int] = {}
+        before = 0
+        for kind in self.nodes:
+            first = counts.get(kind.name, 0)
+            counts[kind.name] = first + kind.count
+            text = node.removeprefix(kind.name)
+            if node.startswith(kind.name) and text.isdecimal() and first <= int(text) < first + kind.count:
+                return before + int(text) - first
+            before += kind.count
+        raise InputError(f"unknown node {node!r} of {self.name}")
+
     def has_node(self, node: int | str) -> bool:
         """Whether it has a node with this number (from 0) or this name.
 
@@ -264,7 +285,8 @@ class ReservationSpec(_Part):
     """An advance reservation: part of a partition that is a separate place from ``start`` to ``end`` (s).
 
     Jobs that name it as their partition run there; if ``users`` or ``queues`` are given, only their jobs may. Other
-    jobs do not start if they would overlap it. Jobs that still run there at its end are stopped.
+    jobs do not start if they would overlap it. Jobs that still run there at its end are stopped. Reservations must not
+    overlap on a node, nor have more processors together than their partition.
     """
 
     name: str
@@ -383,6 +405,7 @@ class ClusterSpec(Fields):
         for group in ("outages", "reservations"):
             for i, part in enumerate(getattr(self, group)):
                 self._check_part(part, f"{group}[{i}]")
+        check_overlaps(self)
 
     def _check_queues(self) -> None:
         queues = {queue.name: queue for queue in self.queues}

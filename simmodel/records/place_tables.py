@@ -18,8 +18,10 @@ Change = tuple[float, str, str, float, tuple[int, ...]]
 """Instant (s), place, cause, processors from then on, nodes that are down."""
 
 
-def place_table(places: Sequence[Place]) -> Table:
+def place_table(places: Sequence[Place], sizes: Sequence[int] | None = None) -> Table:
     """Return one row per place: ``place, processors, nodes, idle_power, load_power`` (W per processor or node).
+
+    ``sizes``: the processors of each place; default: the present ones.
 
     >>> from types import SimpleNamespace as Some
     >>> place_table([Some(name="pool", capacity=4)])["processors"]
@@ -27,12 +29,13 @@ def place_table(places: Sequence[Place]) -> Table:
     """
     nodes = node_table(places)
     rows = []
-    for place in places:
+    for i, place in enumerate(places):
+        size = int(place.capacity) if sizes is None else sizes[i]
         spec = getattr(place, "spec", None)
         count, idle, load = 0, getattr(spec, "idle_power", 0.0), getattr(spec, "load_power", 0.0)
         if nodes is not None and (here := nodes["place"] == place.name).any():
             count, idle, load = int(here.sum()), nodes["idle_power"][here].mean(), nodes["load_power"][here].mean()
-        rows.append((place.name, int(place.capacity), count, float(idle), float(load)))
+        rows.append((place.name, size, count, float(idle), float(load)))
     names = ("place", "processors", "nodes", "idle_power", "load_power")
     return Table(dict(zip(names, zip(*rows, strict=True), strict=True)))
 

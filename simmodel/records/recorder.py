@@ -117,6 +117,7 @@ class JobRecorder(Observer):
         self._columns: Mapping[str, Column] = {}
         self._hears = False
         self._places = tuple(places)
+        self._sizes = [int(place.capacity) for place in places]  # when the record begins: pools may be resized
         self._start = array("d", [NAN]) * expected
         self._end = array("d", [NAN]) * expected
         self._code = bytearray(expected)
@@ -511,7 +512,7 @@ class JobRecorder(Observer):
             by = dict(zip(started_by["job"].tolist(), started_by["policy"].tolist(), strict=True))
             jobs = jobs.with_columns(started_by=np.array([by.get(job, "") for job in jobs["job"].tolist()], dtype=str))
         if places is None and self._places:
-            places = place_table(self._places)
+            places = place_table(self._places, self._sizes)
         if processors is None and places is not None:
             # A reservation is a separate place, but its processors belong to a partition.
             inside = [place.name for place in self._places if getattr(place, "part_of", None) is not None]

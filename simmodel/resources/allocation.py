@@ -243,6 +243,13 @@ class NodeTable:
         """Return the table with nothing taken and all nodes up."""
         return self._with(self.capacity.copy())
 
+    def without(self, nodes: Iterable[int]) -> NodeTable:
+        """Return the table of the other nodes, with nothing taken; they are numbered anew."""
+        kept = np.setdiff1d(np.arange(len(self)), list(nodes))
+        table = NodeTable(self.capacity[:, kept])
+        table._place = self._place
+        return table
+
     def minimum(self, others: Sequence[NodeTable]) -> NodeTable:
         """Return the capacity that is free in this table and all others, node by node."""
         return self._with(np.minimum.reduce([self.free, *[other.free for other in others]]))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from heapq import merge
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
+from simmodel.errors import InputError
 from simmodel.resources.claims import Grant
 from simmodel.resources.pool import Pool
 from simmodel.resources.profile import CountProfile, earliest_from, ends_of
@@ -36,6 +38,7 @@ class CountPool(Pool):
     """
 
     _down = 0  # the sum of the processors taken down
+    _resized = False
 
     @property
     def simple(self) -> bool:
@@ -44,8 +47,8 @@ class CountPool(Pool):
 
     def why_not(self, job: LiveJob) -> str | None:
         """Return why the pool can never run the job, or ``None``."""
-        if job.processors > self.capacity:
-            return f"{job.processors} processors requested, {self.name} has {self.capacity}"
+        if job.processors > self._capacity:
+            return f"{job.processors} processors requested, {self.name} has {self._capacity}"
         request = job.request
         if request is not None:
             if request.gpus_per_node or request.memory_per_node:
@@ -132,7 +135,7 @@ class CountPool(Pool):
     @property
     def units(self) -> range:
         """The numbers of the processors."""
-        return range(self.capacity)
+        return range(self._capacity)
 
     def unit(self, number: int) -> int:
         """Return the number of processors in a unit: 1."""
@@ -151,18 +154,66 @@ class CountPool(Pool):
         """Set the processors that are down."""
         self._set_down(away)
 
-    def take_down(self, what: int) -> None:
-        """Take processors down; those in use go as soon as they come free."""
+    def resize(self, processors: int, cause: str = "resize") -> None:
+        """Change the number of processors; if there are fewer, running work continues and ``free`` may be negative.
+
+        Parameters
+        ----------
+        processors
+            the new number, at least 0; processors that are down count
+        cause
+            the cause in the record
+
+        Raises
+        ------
+        InputError
+            not a whole number >= 0
+
+        >>> from simmodel import Environment
+        >>> pool = CountPool(Environment(), "pool", 4)
+        >>> claim = pool.claim(3)
+        >>> pool.resize(2); pool.free, pool.capacity
+        (-1, 2)
+        >>> pool.resize(8); pool
+        <CountPool pool: 5 of 8 processors free>
+        """
+        self._resize(_whole(processors, 0))
+        self.tell("place_changed", self, cause)
+        self.came_free()
+
+    def _resize(self, processors: int) -> None:
+        self._resized = True
+        self._capacity = processors
+        self._set_down(self._down)
+
+    @property
+    def size(self) -> int | None:
+        """The number of processors, if the pool was resized."""
+        return self._capacity if self._resized else None
+
+    def take_size(self, size: int | None) -> None:
+        """Take over the number of processors of a pool that was resized."""
+        if size is not None:
+            self._resize(size)
+
+    def part(self, what: int) -> int:
+        """Return a number of processors, checked."""
+        return _whole(what, 1)
+
+    def lower(self, what: int) -> None:
+        """Take processors down without a record; those in use go as soon as they come free."""
         self._set_down(self._down + what)
 
-    def bring_up(self, what: int) -> None:
-        """Bring processors up."""
+    def lift(self, what: int) -> None:
+        """Bring processors up without a record."""
+        if what > self._down:
+            down = f"the processors of {self.name} that are down"
+            raise InputError(f"must be <= {self._down}, {down}, got {what}", place="processors")
         self._set_down(self._down - what)
-        self.came_free()
 
     def _set_down(self, down: int) -> None:
         self._down = down
-        up = max(0, self.capacity - down)
+        up = max(0, self._capacity - down)
         self.free = self._free = self._free + up - self.up
         self.up = up
         self.version += 1
@@ -194,6 +245,12 @@ class CountPool(Pool):
             hit.append(run)
             missing -= processors
         return hit
+
+
+def _whole(value: Any, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise InputError(f"must be a whole number >= {least}, got {value!r}", place="processors")
+    return int(value)
 
 
 class PoolProfile:

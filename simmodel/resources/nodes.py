@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from simmodel.errors import InputError
 from simmodel.resources.allocation import Allocation, Need, NodeTable, Request
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from simmodel.work.job import Job, LiveJob, Run
 
 __all__ = ["NodePool"]
+
+Nodes: TypeAlias = int | str | Iterable[int | str]
+"""Nodes by number or name."""
 
 
 class NodePool(Pool):
@@ -58,6 +62,8 @@ class NodePool(Pool):
     ((2,), 22, ['node0', 'node1', 'gpu0'])
     """
 
+    _resized_by = "leave(nodes) or join(nodes)"
+
     def __init__(
         self,
         env: Environment,
@@ -71,6 +77,7 @@ class NodePool(Pool):
         self.nodes = list(partition.node_names if nodes is None else nodes)
         self.table = NodeTable.of(partition.nodes, partition.placement)
         self._times_down = [0] * len(self.nodes)
+        self._gone: set[int] = set()  # nodes that left
         self._plain: dict[int, Request] = {}
         # Cached answers for the current state:
         self._fitting: dict[tuple[Any, int], bool] = {}
@@ -117,7 +124,8 @@ class NodePool(Pool):
     def why_not(self, job: LiveJob) -> str | None:
         """Return why the pool can never run the job, or ``None``."""
         request = self.request_for(job)
-        return self.table.why_not(request, self.name) or self.consumables.why_not(request.consumables)
+        table = self.table.without(self._gone) if self._gone else self.table
+        return table.why_not(request, self.name) or self.consumables.why_not(request.consumables)
 
     def _ahead(self, job: LiveJob) -> int:
         """Return the number of future windows that begin before the job would end."""
@@ -236,12 +244,16 @@ class NodePool(Pool):
         InputError
             an unknown or duplicate node
         """
-        numbers = {name: number for number, name in enumerate(self.nodes)}
-        found = [self.number_of(node, numbers) for node in part.nodes]
-        for number in found:
-            if found.count(number) > 1:
+        return self._numbers_of(part.nodes)
+
+    def _numbers_of(self, nodes: Sequence[int | str]) -> tuple[int, ...]:
+        named = any(isinstance(node, str) for node in nodes)
+        numbers = {name: number for number, name in enumerate(self.nodes)} if named else {}
+        found = sorted(self.number_of(node, numbers) for node in nodes)
+        for number, after in pairwise(found):
+            if number == after:
                 raise InputError(f"duplicate node {self.nodes[number]!r} of {self.name}")
-        return tuple(sorted(found))
+        return tuple(found)
 
     def number_of(self, node: int | str, numbers: dict[str, int]) -> int:
         """Return the number of a node given by name or number; ``numbers`` maps all names to numbers."""
@@ -261,20 +273,98 @@ class NodePool(Pool):
     def take_away(self, away: Sequence[tuple[int, int]]) -> None:
         """Take the nodes down, each for its number of reasons."""
         for reason in range(max((times for _, times in away), default=0)):
-            self.take_down([node for node, times in away if times > reason])
+            self.lower([node for node, times in away if times > reason])
 
-    def take_down(self, what: Sequence[int]) -> None:
-        """Take nodes down: they get no new work, running work continues."""
+    def leave(self, nodes: Nodes, cause: str = "leave") -> None:
+        """Let nodes leave: they no longer count in the capacity, and get no new work; running work continues.
+
+        A partition names all nodes that it may ever have: those that are not there from the beginning leave first.
+
+        Parameters
+        ----------
+        nodes
+            by number or name
+        cause
+            the cause in the record
+
+        Raises
+        ------
+        InputError
+            an unknown or duplicate node, or one that has left
+
+        >>> from simmodel import Environment
+        >>> from simmodel.platform import NodeSpec, PartitionSpec
+        >>> pool = NodePool(Environment(), "batch", PartitionSpec(nodes=[NodeSpec(count=4, cores=8)]))
+        >>> pool.leave(["node2", "node3"]); pool
+        <NodePool batch: 16 of 16 processors free>
+        >>> pool.join([2]); pool
+        <NodePool batch: 24 of 24 processors free>
+        """
+        part = self.part(nodes)
+        self._refuse(part, [node for node in part if node in self._gone], "nodes that have not left")
+        self._go(part)
+        self.go_down(part, cause)
+        self.wake_all()
+
+    def join(self, nodes: Nodes, cause: str = "join") -> None:
+        """Let nodes that left come back.
+
+        Parameters
+        ----------
+        nodes, cause
+            as for :meth:`leave`
+
+        Raises
+        ------
+        InputError
+            an unknown or duplicate node, or one that has not left
+        """
+        part = self.part(nodes)
+        self._refuse(part, [node for node in part if node not in self._gone], "nodes that have left")
+        self._gone.difference_update(part)
+        self._capacity += self._cores(part)
+        self.lift(part)
+        self.tell("place_changed", self, cause)
+        self.came_free()
+
+    def _go(self, part: Sequence[int]) -> None:
+        self._gone.update(part)
+        self._capacity -= self._cores(part)
+
+    def _cores(self, part: Sequence[int]) -> int:
+        return int(self.table.capacity[0, list(part)].sum())
+
+    def _refuse(self, part: Sequence[int], wrong: Sequence[int], accepted: str) -> None:
+        if wrong:
+            raise InputError(f"must be {accepted}, got {self.nodes[wrong[0]]!r} of {self.name}", place="nodes")
+
+    @property
+    def size(self) -> tuple[int, ...] | None:
+        """The nodes that left, ascending; ``None`` if none did."""
+        return tuple(sorted(self._gone)) or None
+
+    def take_size(self, size: Sequence[int] | None) -> None:
+        """Let the nodes leave that left another pool; they are down by :meth:`take_away`."""
+        if size:
+            self._go(size)
+
+    def part(self, what: Nodes) -> tuple[int, ...]:
+        """Return the numbers of nodes given by number or name, ascending."""
+        return self._numbers_of((what,) if isinstance(what, (int, str)) else tuple(what))
+
+    def lower(self, what: Sequence[int]) -> None:
+        """Take nodes down without a record."""
         self._count_down(what, 1)
         self.table.take(Allocation.away(what))
         self.altered()
 
-    def bring_up(self, what: Sequence[int]) -> None:
-        """Bring nodes up; a node that is down for several reasons comes up when the last of them ends."""
+    def lift(self, what: Sequence[int]) -> None:
+        """Bring nodes up without a record; one that is down for several reasons comes up when the last of them ends."""
+        least = {node: 1 + (node in self._gone) for node in what}
+        self._refuse(what, [node for node in what if self._times_down[node] < least[node]], "nodes that are down")
         self._count_down(what, -1)
         self.table.release(Allocation.away(what))
         self.altered()
-        self.came_free()
 
     def _count_down(self, nodes: Sequence[int], more: int) -> None:
         for node in nodes:

@@ -26,12 +26,17 @@ __all__ = ["Pool"]
 class Pool(Claims, Windows):
     """The base class of pools: claims, running executions, and windows in which a part of the pool is away.
 
+    Its capacity changes through :meth:`take_down` and :meth:`bring_up`, ``resize`` of counted processors, and ``leave``
+    and ``join`` of identified nodes. Each call is recorded (hook ``place_changed``) and wakes the claims, the scheduler
+    and the systems above; running work continues. A waiting job that no longer fits into the pool keeps waiting.
+
     Attributes
     ----------
     name
         its name in reports
     capacity, free, up
-        processors in total, free now, and not down (``free`` is negative while down processors are still in use)
+        processors in total, free now, and not down (``free`` is negative while down processors are still in use);
+        read-only for users
     version
         incremented by each take and give_back
     running
@@ -45,6 +50,7 @@ class Pool(Claims, Windows):
     """
 
     queues = False
+    _resized_by = "resize(processors)"
 
     def __init__(self, env: Environment, name: str, capacity: int, consumables: Consumables | None = None) -> None:
         self.env = env
@@ -61,23 +67,22 @@ class Pool(Claims, Windows):
         self.spec: Any = None  # its partition
         self.part_of: Pool | None = None  # of the pool of a reservation: the pool that it belongs to
         self.consumables = consumables or Consumables({})
-        self.changed: list[Any] = []  # called when capacity comes free or goes: the schedulers that use the pool
-        self.tell: Callable[..., object] = (
-            self._tell_observers
-        )  # a cluster puts its own in place: its recorder hears too
+        self.changed: list[Callable[[], object]] = []  # called when capacity comes free or goes: to wake schedulers
+        self.tell: Callable[..., object] = self._tell_observers  # a cluster replaces it, to tell its recorder too
         self.claims_waiting = []
         self.claims_held = []
         env.register_waits(self)
 
     @property
     def capacity(self) -> int:
-        """Processors in total; read-only."""
+        """Processors in total, including those that are down; read-only."""
         return self._capacity
 
     @capacity.setter
     def capacity(self, value: int) -> None:
         raise InputError(
-            f"cannot change capacity from {self._capacity} to {value!r}: places are read-only", place=self.name
+            f"cannot change capacity from {self._capacity} to {value!r}: places are read-only; call {self._resized_by}",
+            place=self.name,
         )
 
     def tampered(self, job: LiveJob) -> PolicyError:
@@ -169,12 +174,87 @@ class Pool(Claims, Windows):
         """
         raise NotImplementedError
 
-    def take_down(self, what: Any) -> None:
-        """Take a part down: it gets no new work, running work continues; each take_down needs its own bring_up."""
+    def take_down(self, what: Any, cause: str = "drain") -> None:
+        """Take a part down: it gets no new work, running work continues; each take_down needs its own bring_up.
+
+        Parameters
+        ----------
+        what
+            a number of processors, or nodes by number or name if nodes are identified
+        cause
+            the cause in the record
+
+        Raises
+        ------
+        InputError
+            no such part
+
+        >>> from simmodel import Environment
+        >>> from simmodel.resources import CountPool
+        >>> pool = CountPool(Environment(), "pool", 4)
+        >>> pool.take_down(3); pool.free, pool.up, pool.capacity
+        (1, 1, 4)
+        >>> pool.bring_up(4)
+        Traceback (most recent call last):
+        ...
+        simmodel.errors.InputError: processors: must be <= 3, the processors of pool that are down, got 4
+        """
+        self.go_down(self.part(what), cause)
+        self.wake_all()
+
+    def go_down(self, what: Any, cause: str) -> None:
+        """Take a part down and record it, without waking the schedulers: for callers that first stop work there."""
+        self.lower(what)
+        self.tell("place_changed", self, cause)
+
+    def bring_up(self, what: Any, cause: str = "resume") -> None:
+        """Bring a part back up.
+
+        Parameters
+        ----------
+        what, cause
+            as for :meth:`take_down`
+
+        Raises
+        ------
+        InputError
+            the part is not down
+        """
+        self.lift(self.part(what))
+        self.tell("place_changed", self, cause)
+        self.came_free()
+
+    def part(self, what: Any) -> Any:
+        """Return a part as the argument of :meth:`lower` and :meth:`lift`.
+
+        Raises
+        ------
+        InputError
+            no such part
+        """
         raise NotImplementedError
 
-    def bring_up(self, what: Any) -> None:
-        """Bring a part back up."""
+    def lower(self, what: Any) -> None:
+        """Take a part down without a record: the first step of :meth:`take_down`."""
+        raise NotImplementedError
+
+    def lift(self, what: Any) -> None:
+        """Bring a part up without a record: the first step of :meth:`bring_up`.
+
+        Raises
+        ------
+        InputError
+            the part is not down
+        """
+        raise NotImplementedError
+
+    @property
+    def size(self) -> Any:
+        """The change of the capacity since the pool was built, as a value: ``None`` if there is none."""
+        raise NotImplementedError
+
+    def take_size(self, size: Any) -> None:
+        """Take over the :attr:`size` of another pool of the same spec, without its parts that are down."""
         raise NotImplementedError
 
     def hit_by(self, what: Any, rng: np.random.Generator) -> list[Run]:
@@ -247,5 +327,9 @@ class Pool(Claims, Windows):
         """Serve the waiting claims and wake the schedulers, after capacity came free."""
         if self.claims_waiting:
             self.serve_claims()
+        self.wake_all()
+
+    def wake_all(self) -> None:
+        """Wake the schedulers that use the pool."""
         for call in self.changed:
             call()

@@ -4,36 +4,53 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from simmodel.environment import END
 
 if TYPE_CHECKING:
     from simmodel.environment import Call, Environment, ToCome
 
-__all__ = ["CALENDAR", "CapacityWindow", "Windows"]
+__all__ = ["CALENDAR", "CapacityWindow", "Purpose", "Windows"]
 
 CALENDAR = END + 0.5  # within an instant: after its ends, before its submissions
+
+
+class Purpose(NamedTuple):
+    """The purpose of a window.
+
+    ``why``: its name, by which a snapshot finds it again; ``begins`` and ``ends``: the causes in the record; ``tell``:
+    called with ``True`` once the part is away, and with ``False`` once the window has ended; ``may_return``: whether
+    the part comes back at the end of the window, instead of later.
+    """
+
+    why: str = ""
+    begins: str = "drain"
+    ends: str = "resume"
+    tell: Callable[[bool], object] | None = None
+    may_return: Callable[[], bool] | None = None
 
 
 class CapacityWindow:
     """An absence of a part of a pool from ``start`` to ``end`` (s): ``what`` is processors, or a tuple of nodes.
 
-    ``begun``: whether the part is already away; ``tell`` and ``why``: see :meth:`Windows.announce`.
+    ``begun``: whether the part is already away; ``purpose``: see :meth:`Windows.announce`.
     """
 
-    __slots__ = ("begun", "calls", "end", "start", "tell", "what", "why")
+    __slots__ = ("begun", "calls", "end", "purpose", "start", "what")
 
-    def __init__(
-        self, start: float, end: float, what: Any, tell: Callable[[bool], object] | None = None, why: str = ""
-    ) -> None:
+    def __init__(self, start: float, end: float, what: Any, purpose: Purpose) -> None:
         self.start = start
         self.end = end
         self.what = what
-        self.tell = tell
-        self.why = why
+        self.purpose = purpose
         self.begun = False
         self.calls: dict[str, Call] = {}  # its planned calls, by kind
+
+    @property
+    def why(self) -> str:
+        """The name of its purpose."""
+        return self.purpose.why
 
     def __lt__(self, other: CapacityWindow) -> bool:
         return (self.start, self.end) < (other.start, other.end)
@@ -47,10 +64,13 @@ class _Owner(Protocol):
     name: str
     windows: list[CapacityWindow]
     calendar_priority: float
+    tell: Callable[..., object]
 
-    def take_down(self, what: Any) -> None: ...
+    def go_down(self, what: Any, cause: str) -> None: ...
 
-    def bring_up(self, what: Any) -> None: ...
+    def bring_up(self, what: Any, cause: str = ...) -> None: ...
+
+    def lower(self, what: Any) -> None: ...
 
     def altered(self) -> None: ...
 
@@ -71,7 +91,8 @@ class Windows:
         end: float,
         what: Any,
         tell: Callable[[bool], object] | None = None,
-        why: str = "",
+        *,
+        purpose: Purpose | None = None,
     ) -> CapacityWindow | None:
         """Announce that part of the pool will be away from ``start`` to ``end`` (s).
 
@@ -85,9 +106,9 @@ class Windows:
         what
             a number of processors, or a tuple of nodes if nodes are identified (see ``units_of``)
         tell
-            called with ``True`` once the part is away, and with ``False`` once it is back
-        why
-            its purpose; a snapshot finds ``tell`` again by this name
+            called with ``True`` once the part is away, and with ``False`` once the window has ended
+        purpose
+            its purpose, instead of ``tell``: a snapshot finds it again by its name
 
         >>> from simmodel import Environment
         >>> from simmodel.resources import CountPool
@@ -101,39 +122,43 @@ class Windows:
         env = self.env
         if end <= env.now:
             return None
-        window = CapacityWindow(start, end, what, tell, why)
+        window = CapacityWindow(start, end, what, Purpose(tell=tell) if purpose is None else purpose)
         insort(self.windows, window)
         self.altered()
         if start > env.now:
             self.plan_window(window, "begin", start)
-        else:
+        else:  # a system is built: its observers are told by the first event
             window.begun = True
-            self.take_down(what)
-            if tell is not None:
-                self.plan_window(window, "told", env.now)
+            self.lower(what)
+            self.plan_window(window, "told", env.now)
         if end < float("inf"):
             self.plan_window(window, "over", end)
         return window
 
     def plan_window(self: _Owner, window: CapacityWindow, what: str, at: float) -> None:
         """Plan the ``begin``, ``over`` or ``told`` call of a window at an instant (s)."""
+        _, begins, ends, tell, may_return = window.purpose
 
         def begin() -> None:
             window.begun = True
-            self.take_down(window.what)
-            if window.tell is not None:
-                window.tell(True)
+            self.go_down(window.what, begins)
+            if tell is not None:
+                tell(True)
             self.came_free()
 
         def over() -> None:
             self.windows.remove(window)
-            self.bring_up(window.what)
-            if window.tell is not None:
-                window.tell(False)
+            if may_return is None or may_return():
+                self.bring_up(window.what, ends)
+            else:
+                self.altered()
+            if tell is not None:
+                tell(False)
 
         def told() -> None:
-            if window.tell is not None:
-                window.tell(True)
+            self.tell("place_changed", self, begins)
+            if tell is not None:
+                tell(True)
 
         call = {"begin": begin, "over": over, "told": told}[what]
         window.calls[what] = self.env.call_at(at, call, self.calendar_priority)

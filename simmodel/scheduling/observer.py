@@ -129,7 +129,7 @@ class Observer:
 
     @hook
     def place_changed(self, place: Place, cause: str, /) -> None:
-        """The capacity of a place changed: an outage or a reservation began or ended."""
+        """The capacity of a place changed: an outage or a reservation began or ended, or it was resized."""
 
     @hook
     def job_handed(self, job: LiveJob, place: Place, /) -> None:

@@ -134,6 +134,7 @@ class _Check:
                 self.capacity[each.name] = sum(kinds[node].cores for node in numbers)
             else:
                 self.capacity[each.name] = each.processors or 0
+        self.resized = {state.name for state in snapshot.places if isinstance(state.size, int)}
         self.known: dict[int, WorkState] = {}
 
     def error(self, message: str, place: str) -> InputError:
@@ -195,7 +196,7 @@ class _Check:
                     self._node(node, place, f"running.held[{i}]")
             if not run.released:
                 used[place] += run.work.processors
-                if used[place] > self.capacity[place]:
+                if used[place] > self.capacity[place] and place not in self.resized:
                     raise self.error(
                         f"must be at most {self.capacity[place]} in total on {place}, got {used[place]}",
                         f"running.processors[{i}]",
@@ -219,6 +220,11 @@ class _Check:
                 )
             for node, _ in () if isinstance(state.down, int) else state.down:
                 self._node(node, state.name, f"{where}.down")
+            if state.size is not None and isinstance(state.size, int) == identified:
+                found = f"must be {'nodes' if identified else 'processors'}, got {state.size}"
+                raise self.error(found, f"{where}.size")
+            for node in () if state.size is None or isinstance(state.size, int) else state.size:
+                self._node(node, state.name, f"{where}.size")
             for j, (_, _, what, _, why) in enumerate(state.windows):
                 if isinstance(what, int) == identified:
                     found = f"must be {'nodes' if identified else 'processors'}, got {what}"

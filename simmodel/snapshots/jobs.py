@@ -128,13 +128,17 @@ class WindowState(NamedTuple):
 class PlaceState(Fields):
     """The unavailable parts of a place: ``down`` processors or ((node, number of reasons), ...), and its windows.
 
-    ``open``: for a reservation, whether failures of its partition affect it too.
+    ``open``: for a reservation, whether failures of its partition affect it too; ``pending``: whether bodies still hold
+    the part that it gets (``"open"``) or gives back (``"return"``). ``size``: the number of processors after a resize,
+    or the nodes that left.
     """
 
     name: str
     down: Count | tuple[tuple[Count, Size], ...] = 0
     windows: tuple[WindowState, ...] = ()
     open: bool = False
+    pending: Annotated[str, one_of("", "open", "return")] = ""
+    size: Count | tuple[Count, ...] | None = None
 
 
 class Wait(NamedTuple):

@@ -102,7 +102,8 @@ class System(Generic[Live]):
     view, scheduler
         the view that its policy gets; the process that asks the policy
     changed
-        functions without arguments, called when work has started or ended, so that a system above may decide again
+        functions without arguments, called when work has started or ended or capacity has changed, so that a system
+        above may decide again
     submitted
         number of the next submission
     """

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import attrs
 import simpy
 from hypothesis import strategies as st
 
-from simmodel.errors import JobFailed
+from simmodel.errors import InputError, JobFailed
 from simmodel.platform.cluster import (
     ClusterSpec,
     ConsumableSpec,
@@ -17,6 +18,7 @@ from simmodel.platform.cluster import (
     OutageSpec,
     PartitionSpec,
     QueueSpec,
+    ReservationSpec,
 )
 from simmodel.policies import Easy
 from simmodel.scheduling.protocol import Preempt, WakeAt
@@ -150,6 +152,22 @@ def queues(draw: st.DrawFn, parts: list[PartitionSpec]) -> list[QueueSpec]:
 
 
 @st.composite
+def with_reservations(draw: st.DrawFn, spec: ClusterSpec, starts: st.SearchStrategy[float], most: int) -> ClusterSpec:
+    """Add several reservations to a cluster, without those that would overlap."""
+    for number in range(draw(st.integers(0, most))):
+        part = draw(st.sampled_from(spec.partitions))
+        what: dict[str, Any] = {"processors": draw(st.integers(1, part.capacity))}
+        if part.nodes:
+            what = {"nodes": sorted(draw(st.sets(st.sampled_from(range(len(part.node_names))), min_size=1)))}
+        start = draw(starts)
+        end = start + draw(st.sampled_from([1, 3, 7, 20, 50]))
+        reservation = ReservationSpec(name=f"r{number}", partition=part.name, start=start, end=end, **what)
+        with suppress(InputError):
+            spec = attrs.evolve(spec, reservations=[*spec.reservations, reservation])
+    return spec
+
+
+@st.composite
 def jobs(draw: st.DrawFn, number: int, count: int, spec: ClusterSpec) -> Job:
     run = float(draw(TIMES))
     requested = draw(st.sampled_from([None, max(1.0, run), run + 1, run + 10, max(1.0, run / 2)]))
@@ -164,14 +182,16 @@ def jobs(draw: st.DrawFn, number: int, count: int, spec: ClusterSpec) -> Job:
         }
     if spec.queues:
         asked["queue"] = draw(st.sampled_from(["a", "b"]))
-    if len(spec.partitions) > 1:
-        asked["partition"] = draw(st.sampled_from([None, None, *(part.name for part in spec.partitions)]))
+    if len(spec.partitions) > 1 or spec.reservations:
+        places = [*spec.partitions, *spec.reservations]
+        asked["partition"] = draw(st.sampled_from([None, None, *(place.name for place in places)]))
     if spec.consumables and draw(st.booleans()):
         asked["consumables"] = {"licence": draw(st.sampled_from([0.1, 0.2, 0.7, 1.0]))}
     if draw(st.integers(0, 2)) == 0:
         asked["body"] = Body(
             run, draw(st.booleans()), draw(st.sampled_from([None, 0.0, 1.0, CLEAN_UP])), draw(st.booleans())
         )
+        asked["grace"] = draw(st.sampled_from([30.0, 30.0, 0.0, 2.0]))
     if draw(st.integers(0, 2)) == 0:
         names = st.sampled_from([*range(1, number), *range(1, count + 1), count + 1])
         asked["dependencies"] = [
@@ -207,6 +227,7 @@ def cases(draw: st.DrawFn) -> Case:
         else [],
         on_failure=draw(st.sampled_from(["resubmit", "lose"])),
     )
+    spec = draw(with_reservations(spec, TIMES, 3))
     count = draw(st.integers(1, 9))
     options = {
         "decide_on": draw(st.sampled_from(["instant", "event"])),
@@ -217,7 +238,7 @@ def cases(draw: st.DrawFn) -> Case:
     drawn = [draw(jobs(number, count, spec)) for number in range(1, count + 1)]
     way = draw(st.sampled_from(["script", "jobs", "log"]))
     if way == "log":
-        spec = attrs.evolve(spec, queues=[])
+        spec = attrs.evolve(spec, queues=[], reservations=[])
         drawn = [_plain(job) for job in drawn]
     return Case(spec, drawn, options, way, draw(st.integers(0, 3)))
 

@@ -114,13 +114,13 @@ def clusters(draw):
     reservations = [
         ReservationSpec(
             name=f"reserved {name}",
-            start=draw(starts),
-            end=draw(st.floats(2e9, 1e12)),
+            start=1e10 * i + draw(starts),  # one after the other: they must not overlap
+            end=1e10 * i + draw(st.floats(2e9, 1e10)),
             users=draw(st.lists(st.integers() | NAMES, max_size=2)),
             queues=draw(some_queues),
             **draw(parts(parts_of)),
         )
-        for name in unlike()
+        for i, name in enumerate(unlike())
     ]
     failures = st.builds(
         FailureModel,

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from simmodel.environment import Environment
-from simmodel.platform.cluster import ReservationSpec
 from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Job
@@ -40,24 +39,6 @@ def without_body(job: Job) -> Job:
     return attrs.evolve(job, body=None, run=4.0 if job.run is None else job.run)
 
 
-@st.composite
-def reserved(draw: st.DrawFn, case: Case) -> Case:
-    """Add a reservation that some jobs request."""
-    if case.way == "log" or draw(st.booleans()):
-        return case
-    part = draw(st.sampled_from(case.spec.partitions))
-    what: dict[str, Any] = {}
-    if part.nodes:
-        what["nodes"] = sorted(draw(st.sets(st.sampled_from(range(len(part.node_names))), min_size=1)))
-    else:
-        what["processors"] = draw(st.integers(1, part.capacity))
-    start = draw(st.sampled_from([0.0, 3.0, 8.0]))
-    end = start + draw(st.sampled_from([2.0, 10.0, 30.0]))
-    spec = ReservationSpec(name="r", partition=part.name, start=start, end=end, **what)
-    jobs = [attrs.evolve(job, partition="r") if draw(st.integers(0, 2)) == 0 else job for job in case.jobs]
-    return case._replace(spec=attrs.evolve(case.spec, reservations=[spec]), jobs=jobs)
-
-
 def _workload(case: Case) -> Workload:
     if case.way == "log":
         return plain_workload([without_body(job) for job in case.jobs])
@@ -69,7 +50,7 @@ def cuts(draw: st.DrawFn) -> tuple[Case, list[float]]:
     case = draw(cases())
     if case.way == "script":
         case = case._replace(way="jobs")
-    case = draw(reserved(case._replace(jobs=list(map(without_body, case.jobs)))))
+    case = case._replace(jobs=list(map(without_body, case.jobs)))
     at = st.one_of(st.sampled_from([1, 2, 3, 5, 8, 10, 13, 15, 20, 30, 33]), st.floats(0.5, 60))
     return case, sorted(set(map(float, draw(st.lists(at, min_size=1, max_size=3)))))
 

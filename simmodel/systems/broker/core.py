@@ -336,6 +336,11 @@ class BrokerCore(System[BrokeredJob]):
         if self.queue:
             self.scheduler.wake()
 
+    def place_changed(self, _place: object, _cause: str) -> None:
+        """Wake the scheduler: its policy may have waited for capacity."""
+        if self.queue:
+            self.scheduler.wake()
+
     def job_cancelled(self, job: LiveJob) -> None:
         """See :meth:`job_ended`."""
         mine = self._mine(job)

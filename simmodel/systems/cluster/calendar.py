@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from simmodel.resources.windows import Purpose
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -32,8 +34,10 @@ class Calendar:
     counted processors, the failed ones are drawn from all that are up, busy or not.
 
     Jobs that overran into a reservation are stopped as by a failure when it begins. When it ends, jobs that still run
-    there end with ``timeout``, and jobs that wait for it are cancelled. A node that fails is down in its partition and
-    in its reservation; counted processors that are reserved do not fail.
+    there end with ``timeout``, and jobs that wait for it are cancelled. Nodes change hands once no body that cleans up
+    holds any of them: until then neither the partition nor the reservation has them. A node that fails is down in its
+    partition and in its reservation; counted processors that are reserved do not fail, and neither do processors that a
+    resize adds.
 
     Within an instant, changes follow the ends of jobs and precede submissions.
 
@@ -58,6 +62,7 @@ class Calendar:
         self._priority = core.calendar_priority
         self.endless = bool(core.spec.failures)
         self._reserved: dict[Pool, list[Any]] = {}
+        self._pending: dict[Reserved, str] = {}  # reservations whose part still has to change hands: open or return
         self._coming: dict[Call, tuple[str, tuple[Any, ...]]] = {}
         self._acts: dict[str, Callable[..., None]] = {
             "told": self._told,
@@ -82,9 +87,6 @@ class Calendar:
 
     def _pool(self, name: int | str | None) -> Pool:
         return self._core.places[0] if name is None else self._core.pools[str(name)]
-
-    def _tell(self, pool: Pool, cause: str) -> None:
-        self._core.tell("place_changed", pool, cause)
 
     def plan(self, at: float, what: str, *about: Any) -> None:
         """Plan an action of the calendar, by name, for an instant (s)."""
@@ -120,31 +122,36 @@ class Calendar:
         parts = self._outage_parts(number)
         if kind == "maintenance":
             for place, what in parts:
-                place.announce(outage.at, outage.until, what, self.teller(place, kind), kind)
+                place.announce(outage.at, outage.until, what, purpose=self.purpose(place, kind))
             return
         if outage.at > now:
             self.plan(outage.at, "down", number)
         else:  # nothing runs yet, and observers are told by the first event
             for place, what in parts:
-                place.take_down(what)
+                place.lower(what)
             self.plan(now, "told", kind, *(place.name for place, _ in parts))
         if outage.until < float("inf"):
             self.plan(outage.until, "up", number)
 
-    def teller(self, pool: Any, why: str) -> Callable[[bool], None]:
-        """Return the function that a capacity window of a pool calls, by its purpose."""
+    def purpose(self, pool: Any, why: str) -> Purpose:
+        """Return the purpose of a capacity window of a pool, by its name."""
         if why == "maintenance":
-            return lambda away: self._tell(pool, why if away else BACK[why])
+            return Purpose(why, why, BACK[why])
         if why == "not yet open":
-            return lambda _: self._tell(pool, "reservation")
+            return Purpose(why, "reservation", "reservation", may_return=lambda: self._hands_over(pool, "open"))
         if why == "closed":
-            return lambda _: self._close(pool)
+            return Purpose(why, "resume", tell=lambda _: self._close(pool))
         place: Any = self._core.pools[why.removeprefix("reservation ")]
-        return lambda away: self._hand_over(place, away)
+        return Purpose(
+            why,
+            "reservation",
+            tell=lambda away: self._empty(place) if away else None,
+            may_return=lambda: self._hands_over(place, "return"),
+        )
 
     def _told(self, cause: str, *names: str) -> None:
         for name in names:
-            self._tell(self._core.pools[name], cause)
+            self._core.tell("place_changed", self._core.pools[name], cause)
 
     def _down(self, number: int) -> None:
         self._take(self._outage_parts(number), self._core.spec.outages[number].kind)
@@ -154,16 +161,14 @@ class Calendar:
 
     def _take(self, parts: list[tuple[Pool, Part]], kind: str) -> None:
         for place, what in parts:
-            place.take_down(what)
-            self._tell(place, kind)
+            place.go_down(what, kind)
             if kind == "failure":
                 self._execution.fail(place.hit_by(what, self._env.rng(f"{self._core.name}.hits")))
         self._core.wake()
 
     def _bring(self, parts: list[tuple[Pool, Part]], cause: str) -> None:
         for place, what in parts:
-            place.bring_up(what)
-            self._tell(place, cause)
+            place.bring_up(what, cause)
 
     def _unit(self, number: int, unit: int) -> list[tuple[Pool, Part]]:
         pool = self._pool(self._core.spec.failures[number].partition)
@@ -177,6 +182,9 @@ class Calendar:
         self.plan(self._env.now + model.draw_time_to_failure(self._rng(number)), "fail", number, unit)
 
     def _fail(self, number: int, unit: int) -> None:
+        if unit not in self._pool(self._core.spec.failures[number].partition).units:
+            self._wait(number, unit)  # taken away by a resize
+            return
         self._take(self._unit(number, unit), "failure")
         model = self._core.spec.failures[number]
         self.plan(self._env.now + model.draw_time_to_repair(self._rng(number)), "repair", number, unit)
@@ -194,35 +202,71 @@ class Calendar:
     def _reserve(self, place: Reserved) -> None:
         spec, parent, now = place.reservation, place.part_of, self._env.now
         if spec.end <= now:
-            place.take_down(place.own_all)
+            place.lower(place.own_all)
             self.plan(now, "told", "reservation", place.name)
             return
         self.open(place)
         # Jobs leave before others enter: at the start those of the partition, at the end those of the reservation.
         self._announce(place, spec.end, float("inf"), place.own_all, "closed")
         self._announce(parent, spec.start, spec.end, place.taken, f"reservation {place.name}")
-        if spec.start > now:
+        place.holds = spec.start <= now
+        if not place.holds:
             self._announce(place, now, spec.start, place.own_all, "not yet open")
 
     def _announce(self, pool: Pool, start: float, end: float, what: Part, why: str) -> None:
-        pool.announce(start, end, what, self.teller(pool, why), why)
+        pool.announce(start, end, what, purpose=self.purpose(pool, why))
 
     def open(self, place: Reserved) -> None:
         """Let failures in the partition of a reservation also affect the reservation."""
+        if not self._reserved:
+            self._execution.after_each(self._hand_over)
         self._reserved.setdefault(place.part_of, []).append(place)
 
     def is_open(self, place: Reserved) -> bool:
         """Whether failures in the partition of a reservation also affect the reservation."""
         return place in self._reserved.get(place.part_of, ())
 
-    def _hand_over(self, place: Reserved, away: bool) -> None:
-        parent = place.part_of
-        self._tell(parent, "reservation" if away else "resume")
-        if away:
-            self._execution.fail(parent.in_the_way(place.taken))
+    def resume(self, place: Reserved, pending: str) -> None:
+        """Continue a reservation of a snapshot; ``pending``: as in :meth:`pending`."""
+        waits = {window.why for window in place.windows}
+        reserved = {window.why for window in place.part_of.windows if window.begun}
+        self.open(place)
+        if pending:
+            self._pending[place] = pending
+        if pending != "open" and "not yet open" not in waits:
+            place.holds = pending == "return" or f"reservation {place.name}" in reserved
+
+    def pending(self, place: Pool) -> str:
+        """Return whether the part of a reservation still has to change hands: ``"open"``, ``"return"`` or ``""``."""
+        return self._pending.get(place, "")  # type: ignore[call-overload, no-any-return]
+
+    def _empty(self, place: Reserved) -> None:
+        """Stop the work of the partition that is in the way of a reservation."""
+        self._execution.fail(place.part_of.in_the_way(place.taken))
+
+    def _hands_over(self, place: Reserved, what: str) -> bool:
+        """Whether the part of a reservation changes hands now; otherwise it does once the last body has left."""
+        ready = not len(place.running) if what == "return" else place.vacant(self._reserved[place.part_of])
+        if ready:
+            place.holds = what == "open"
+            self._pending.pop(place, None)
+        else:
+            self._pending[place] = what
+        return ready
+
+    def _hand_over(self) -> None:
+        """Hand over the parts that wait for it and that the last body has left."""
+        for what in ("return", "open"):
+            for place in [place for place, pending in self._pending.items() if pending == what]:
+                if self.pending(place) == what and self._hands_over(place, what):
+                    if what == "return":
+                        place.part_of.bring_up(place.taken)
+                    else:
+                        place.bring_up(place.own_all, "reservation")
 
     def _close(self, place: Reserved) -> None:
-        self._tell(place, "resume")
+        if self.pending(place):
+            del self._pending[place]  # it never opened
         self._execution.stop_all(list(place.running), "timeout")
         for job in list(self._dependencies.known.values()):
             if job.place is place and job.run is None:

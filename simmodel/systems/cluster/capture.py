@@ -231,8 +231,11 @@ def _over(cluster: Cluster, arrivals: Iterable[WorkState]) -> tuple[tuple[Any, s
 def _place(cluster: Cluster, pool: Any, actual: bool) -> PlaceState:
     windows = []
     for window in pool.windows:
-        if actual and window.tell is not None and not window.why:
+        if actual and window.purpose.tell is not None and not window.why:
             raise SnapshotError(f"{window!r} of {pool.name} cannot be copied: it calls a function but has no reason")
         what = window.what if isinstance(window.what, int) else tuple(map(int, window.what))
         windows.append(WindowState(float(window.start), float(window.end), what, window.begun, window.why))
-    return PlaceState(pool.name, pool.away, tuple(windows), pool.part_of is not None and cluster.calendar.is_open(pool))
+    reserved = pool.part_of is not None
+    is_open = reserved and cluster.calendar.is_open(pool)
+    pending = cluster.calendar.pending(pool) if reserved else ""
+    return PlaceState(pool.name, pool.away, tuple(windows), is_open, pending, pool.size)

@@ -57,7 +57,7 @@ class JobExecution:
         queueing: Queueing,
         dependencies: Dependencies,
         over: Callable[[LiveJob], object],
-        changed: Sequence[Callable[[], object]],
+        changed: list[Callable[[], object]],
     ) -> None:
         self.env = core.env
         self._core = core
@@ -102,6 +102,10 @@ class JobExecution:
             self._started_watched(job)
         if self._changed:
             self._tell_above()
+
+    def after_each(self, call: Callable[[], object]) -> None:
+        """Call a function after each start and each end, as the systems above are."""
+        self._changed.append(call)
 
     def _tell_above(self) -> None:
         for call in self._changed:

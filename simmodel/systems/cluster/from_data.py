@@ -274,7 +274,7 @@ class _Builder:
             try:
                 nodes: Any = what
                 numbers = {node: number for number, node in enumerate(pool.nodes)}
-                pool.take_down(sorted({pool.number_of(node, numbers) for node in nodes}))
+                pool.lower(sorted({pool.number_of(node, numbers) for node in nodes}))
             except InputError as error:
                 raise InputError(error.message, None, place) from None
             except TypeError:
@@ -282,7 +282,7 @@ class _Builder:
         elif type(what) is not int or not 0 <= what <= pool.capacity:
             raise InputError(f"must be a number of processors from 0 to {pool.capacity}, got {what!r}", None, place)
         else:
-            pool.take_down(what)
+            pool.lower(what)
 
     def queue(self) -> None:
         """Put the waiting jobs into the queue, or let them be held by a limit or blocked by dependencies."""

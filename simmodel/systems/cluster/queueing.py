@@ -156,9 +156,10 @@ class Queueing:
         """Yield one sentence per waiting or held job."""
         for pool, queue in self.queues.items():
             for job in queue:
+                never = pool.why_not(job)  # its capacity has changed
                 yield (
                     f"job {job.id} has waited for {job.processors} processors of {pool.name} since {job.submit:g} s; "
-                    f"{pool.free} of {pool.capacity} are free"
+                    f"{pool.free} of {pool.capacity} are free" + (f": {never}" if never is not None else "")
                 )
         for rules in self.rules.values():
             for job in rules.held:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from simmodel.errors import InputError
 from simmodel.resources.counts import CountPool
-from simmodel.resources.nodes import NodePool
+from simmodel.resources.nodes import NodePool, Nodes
 from simmodel.resources.pool import Pool
 
 if TYPE_CHECKING:
@@ -20,11 +21,26 @@ __all__ = ["Reserved", "ReservedNodes", "ReservedProcessors", "reserve"]
 
 
 class Reserved(Pool):
-    """The base of reserved pools: who may use them, and when."""
+    """The base of reserved pools: who may use them, and when.
+
+    Attributes
+    ----------
+    reservation, part_of
+        its spec and its partition
+    taken
+        the reserved part of the partition
+    holds
+        whether it has that part: from the last body of the partition on it until its own last body has left
+    """
 
     reservation: ReservationSpec
     part_of: Pool
-    taken: Any  # the reserved part of the partition
+    taken: Any
+    holds = False
+
+    def vacant(self, others: Iterable[Reserved]) -> bool:
+        """Whether no work of the partition and none of its reservations is on the part."""
+        raise NotImplementedError
 
     def limits_why_not(self, job: LiveJob) -> str | None:
         """Return why the job may not use the reservation, or ``None``."""
@@ -53,9 +69,28 @@ class Reserved(Pool):
 class ReservedProcessors(Reserved, CountPool):
     """Reserved processors, known by number only."""
 
+    def vacant(self, others: Iterable[Reserved]) -> bool:
+        """Whether so many processors are in use neither by the partition nor by its reservations."""
+        parent = self.part_of
+        used = parent.up - parent.free + sum(other.taken for other in others if other.holds)
+        return bool(used + self.taken <= parent.capacity)
+
+    def resize(self, processors: int, cause: str = "resize") -> None:
+        """Raise ``InputError``: its spec sets the size of a reservation."""
+        raise InputError(f"cannot resize {self.name}: it is a reservation")
+
 
 class ReservedNodes(Reserved, NodePool):
     """Reserved nodes, numbered from 0, with their names in the partition."""
+
+    def vacant(self, others: Iterable[Reserved]) -> bool:
+        """Whether none of the nodes is in use by the partition or held by another reservation."""
+        held = set().union(*(other.taken for other in others if other.holds))
+        return held.isdisjoint(self.taken) and not self.part_of.in_the_way(self.taken)
+
+    def leave(self, nodes: Nodes, cause: str = "leave") -> None:
+        """Raise ``InputError``: its spec sets the nodes of a reservation."""
+        raise InputError(f"cannot let nodes leave {self.name}: it is a reservation")
 
     @property
     def own_all(self) -> tuple[int, ...]:

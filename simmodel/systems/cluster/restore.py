@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from simmodel.records.recorder import JobRecorder
 from simmodel.resources.claims import Grant
 from simmodel.resources.counts import COUNTED
-from simmodel.resources.windows import CapacityWindow
+from simmodel.resources.windows import CapacityWindow, Purpose
 from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.snapshots.jobs import Past, WorkState, expected_end
 from simmodel.systems.cluster.arrivals import PlainJobs
@@ -157,17 +157,17 @@ class Restored:
         cluster = self.cluster
         for state in self.snapshot.places:
             pool = cluster.pools[state.name]
+            pool.take_size(state.size)
             if state.down:
                 pool.take_away(state.down)
             for start, end, what, begun, why in state.windows:
-                tell = cluster.calendar.teller(pool, why) if why else None
-                window = CapacityWindow(start, end, what, tell, why)
+                window = CapacityWindow(start, end, what, cluster.calendar.purpose(pool, why) if why else Purpose())
                 window.begun = begun
                 insort(pool.windows, window)
             if state.windows:
                 pool.altered()
             if state.open and isinstance(pool, Reserved):
-                cluster.calendar.open(pool)
+                cluster.calendar.resume(pool, state.pending)
 
     def _running(self) -> None:
         cluster = self.cluster

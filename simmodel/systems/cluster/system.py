@@ -171,6 +171,8 @@ class Cluster(System[LiveJob]):
         core, scheduler = self.core, self.scheduler
         self.queueing.settle = self.execution.settle
         self.queueing.tries_every_submission = scheduler.policy.tries_every_submission
+        for pool in self.places:
+            pool.changed.append(self._tell_above)
         if not self.execution.plans:
             core.wake = core.decide = _nothing
             return
@@ -178,6 +180,10 @@ class Cluster(System[LiveJob]):
         core.wake = self._decide_now if core.by_event else scheduler.wake
         for pool in self.places:
             pool.changed.append(core.wake)
+
+    def _tell_above(self) -> None:
+        for call in self.changed:
+            call()
 
     def _decide_now(self) -> None:
         if self.core.submits_first:

@@ -13,12 +13,12 @@ from simmodel.platform.cluster import (
     NodeSpec,
     OutageSpec,
     PartitionSpec,
-    ReservationSpec,
 )
 from simmodel.runs.simulating import simulate
 from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Job
 from tests.helpers.batch_cases import cases, to_workload
+from tests.helpers.cluster_cases import Body, with_reservations
 from tests.helpers.cluster_watch import Watch
 
 POLICIES = ["fcfs", "easy", "conservative", "conservative-keep", "best-fit", "window", "sjf+easy", "easy-sjbf"]
@@ -56,7 +56,10 @@ class Ledger:
         assert not set(run.grant.nodes or ()) & set(getattr(place, "down_nodes", ()))
         assert sum(self.used[place]) <= place.up or place.part_of is None
         for other in self.used:  # a reservation shares the nodes of its partition
-            if other.part_of is not None and run.grant.nodes is not None:
+            if other.part_of is not None and run.grant.nodes is None:
+                inside = sum(sum(used) for each, used in self.used.items() if each.part_of is other.part_of)
+                assert inside + sum(self.used[other.part_of]) <= other.part_of.capacity
+            elif other.part_of is not None:
                 assert not any(
                     self.used[other][own] and self.used[other.part_of][node] for own, node in enumerate(other.taken)
                 )
@@ -93,10 +96,6 @@ def calendars(draw, case, nodes):
         at = draw(st.integers(0, 60))
         kind = draw(st.sampled_from(["failure", "maintenance", "drain"]))
         outages.append(OutageSpec(at=at, until=at + draw(st.integers(1, 50)), kind=kind, **part()))
-    reservations = []
-    if draw(st.booleans()):
-        start = draw(st.integers(0, 60))
-        reservations.append(ReservationSpec(name="r", start=start, end=start + draw(st.integers(1, 60)), **part()))
     if nodes:
         partition = PartitionSpec(
             nodes=[NodeSpec(name=f"kind{i}x", cores=size) for i, size in enumerate(sizes)],
@@ -109,7 +108,11 @@ def calendars(draw, case, nodes):
     if draw(st.booleans()):  # about one in three executions of the largest and longest job fails
         mean = 3.0 * processors * max(1, *(row.run for row in case.jobs))
         failures.append(FailureModel(mean_time_between_failures=mean, mean_time_to_repair=10))
-    return ClusterSpec(partitions=[partition], outages=outages, reservations=reservations, failures=failures)
+    spec = ClusterSpec(partitions=[partition], outages=outages, failures=failures)
+    return draw(with_reservations(spec, st.integers(0, 60), 4))
+
+
+BODY = Body(run=40.0, fails=False, clean_up=12.0, raises=False)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -136,12 +139,15 @@ def test_never_more_than_there_is_and_no_job_forgotten(policy, data):
             for row in case.jobs:
                 yield env.timeout(row.submit - env.now)
                 try:
-                    partition = "r" if spec.reservations and row.user == 1 else None
+                    names = [None, *(each.name for each in spec.reservations)]
+                    partition = names[len(jobs) % len(names)]
                     requested = row.requested if row.requested and row.requested > 0 else None
                     jobs.append(
                         cluster.submit(
                             Job(
                                 run=row.run,
+                                body=BODY if row.user == 1 else None,
+                                grace=[0, 5, 30][len(jobs) % 3],
                                 requested=requested,
                                 processors=row.processors,
                                 partition=partition,

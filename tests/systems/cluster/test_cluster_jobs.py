@@ -335,7 +335,9 @@ def test_the_scheduler_does_not_wake_for_nothing_unless_asked():
         if view.now < 5:
             yield WakeAt(7.0)
 
-    simulate(1, [Job(run=3)], policy)
+    env = Environment()
+    Cluster(env, 1, policy).submit(Job(run=3))
+    env.run()
     assert asked == [0, 7]
 
 
