@@ -405,7 +405,10 @@ class ClusterSpec(Fields):
         for group in ("outages", "reservations"):
             for i, part in enumerate(getattr(self, group)):
                 self._check_part(part, f"{group}[{i}]")
-        check_overlaps(self)
+        for partition in self.partitions if self.reservations else ():
+            reservations = enumerate(self.reservations)
+            here = [(i, each) for i, each in reservations if self.partition(each.partition) is partition]
+            check_overlaps(partition, here, bool(partition.nodes))
 
     def _check_queues(self) -> None:
         queues = {queue.name: queue for queue in self.queues}

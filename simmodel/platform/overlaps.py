@@ -4,35 +4,55 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Protocol, TypeAlias
 
 from simmodel.errors import InputError
-
-if TYPE_CHECKING:
-    from simmodel.platform.cluster import ClusterSpec, PartitionSpec, ReservationSpec
-
-    Numbered: TypeAlias = Iterable[tuple[int, ReservationSpec]]
 
 __all__ = ["check_overlaps"]
 
 
-def check_overlaps(spec: ClusterSpec) -> None:
-    """Check the reservations of a cluster, partition by partition.
+class Partition(Protocol):
+    """The part of a partition's spec that the checks read."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def capacity(self) -> int: ...
+    def node_number(self, node: int | str) -> int: ...
+
+
+class Reservation(Protocol):
+    """The part of a reservation's spec that the checks read."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def start(self) -> float: ...
+    @property
+    def end(self) -> float: ...
+    @property
+    def processors(self) -> int | None: ...
+    @property
+    def nodes(self) -> tuple[int | str, ...]: ...
+
+
+Numbered: TypeAlias = Iterable[tuple[int, Reservation]]
+
+
+def check_overlaps(partition: Partition, reservations: Numbered, identified: bool) -> None:
+    """Check the reservations of a partition, each with its number; ``identified``: whether its nodes are.
 
     Raises
     ------
     InputError
         two reservations overlap on a node, or several have more processors together than their partition
     """
-    for partition in spec.partitions:
-        reservations = enumerate(spec.reservations)
-        here = [(i, each) for i, each in reservations if spec.partition(each.partition) is partition]
-        (_check_nodes if partition.nodes else _check_processors)(partition, here)
+    (_check_nodes if identified else _check_processors)(partition, reservations)
 
 
-def _check_nodes(partition: PartitionSpec, reservations: Numbered) -> None:
+def _check_nodes(partition: Partition, reservations: Numbered) -> None:
     """Refuse reservations that overlap on a node."""
-    last: dict[int, ReservationSpec] = {}
+    last: dict[int, Reservation] = {}
     for i, each in sorted(reservations, key=lambda pair: pair[1].start):
         for node in each.nodes:
             number = partition.node_number(node)
@@ -46,7 +66,7 @@ def _check_nodes(partition: PartitionSpec, reservations: Numbered) -> None:
             last[number] = each
 
 
-def _check_processors(partition: PartitionSpec, reservations: Numbered) -> None:
+def _check_processors(partition: Partition, reservations: Numbered) -> None:
     """Refuse reservations that together have more processors than the partition at any instant."""
     free = partition.capacity
     ends: list[tuple[float, int]] = []
