@@ -90,9 +90,9 @@ def forgets_arrivals(cls, env, snapshot, policy=None):
     ("name", "wrong", "sentence"),
     [
         ("estimate", counts_questions, "a question changes the bag at"),
-        ("why_not", lambda self, work: None, "finds no reason against .* yet estimate"),
-        ("withdraw", lambda self, work: self.cancel(work), "which runs"),
-        ("_one_over", lambda self: None, "are not over"),
+        ("why_not", lambda self, work: None, "no reason against .*, but estimate"),
+        ("withdraw", lambda self, work: self.cancel(work), "withdraws running work"),
+        ("_one_over", lambda self: None, "unfinished must be 0"),
         ("from_snapshot", classmethod(forgets_arrivals), "are recorded"),
     ],
 )
@@ -239,7 +239,7 @@ def test_its_policies_are_compared_and_explored() -> None:
     assert found["ljf"].jobs["start"].tolist() == simulate(BagSpec(slots=2), JOBS, "ljf").jobs["start"].tolist()
     spread = explore([BagSpec(slots=1), 4], [JOBS], ["fcfs", "sjf"], seeds=[0, 1])
     assert spread.labels("platform") == ["bag", "4"]
-    with pytest.raises(InputError, match="run jobs, or all run tasks"):
+    with pytest.raises(InputError, match="run jobs or all run tasks"):
         explore([BagSpec(slots=1), "hetsim-slow"], [JOBS], ["fcfs"])
     again = replicate(simulate, 2, platform=BagSpec(slots=2), workload=JOBS, policy="sjf")
     assert again["wait_mean"].mean > 0
