@@ -6,8 +6,10 @@ the exception of a failed event as ``type(exc)(*exc.args)``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from reprlib import Repr
 from typing import TypeAlias, TypeVar, dataclass_transform
 
 import attrs
@@ -62,7 +64,38 @@ class InputError(SimmodelError, ValueError):
 
     def __str__(self) -> str:
         where = ", ".join(part for part in (self.source, self.place) if part)
-        return f"{where}: {self.message}" if where else self.message
+        return _one_line(f"{where}: {self.message}" if where else self.message)
+
+
+def shown(value: object, width: int = 60) -> str:
+    """Return the representation of a value for a message, clipped to a width.
+
+    >>> shown("a" * 5000, 20), shown([1, 2]), shown(10**5000)
+    ("'aaaaaaa...aaaaaaaa'", '[1, 2]', 'an int of many digits')
+    """
+    short = Repr()
+    short.maxstring = short.maxother = short.maxlong = width
+    short.maxlist = short.maxtuple = short.maxset = short.maxdict = 20
+    short.maxlevel = 4
+    try:
+        text = short.repr(value)
+    except ValueError:  # Python writes no whole number of more than 4,300 digits
+        return "an int of many digits"
+    most = 3 * width
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def _one_line(text: str) -> str:
+    """Return a message without control characters and without words of hundreds of characters."""
+    if not text.isprintable():
+        text = "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
+    if len(text) > _WORD:
+        text = _LONG_WORD.sub(lambda found: f"{found[0][:57]}...", text)
+    return text
+
+
+_WORD = 240
+_LONG_WORD = re.compile(rf"\S{{{_WORD + 1},}}")
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
@@ -73,13 +106,28 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
     >>> print(unknown("policy", "esay", ["easy", "fcfs"]))
     unknown policy 'esay'; did you mean 'easy'? Known policies: easy, fcfs
     """
-    names = list(known)
+    names = [clipped(each) for each in known]
     from difflib import get_close_matches
 
-    close = get_close_matches(name, names, 1)
+    close = get_close_matches(clipped(name), names[:_NAMES], 1)
     kinds = f"{kind[:-1]}ies" if kind.endswith("cy") else f"{kind}s"
     hint = f"; did you mean {close[0]!r}? Known" if close else "; known"
-    return InputError(f"unknown {kind} {name!r}{hint} {kinds}: {', '.join(names) or 'none'}")
+    listed = ", ".join(names[:_NAMES]) or "none"
+    more = f" and {len(names) - _NAMES:,} more" if len(names) > _NAMES else ""
+    return InputError(f"unknown {kind} {shown(name)}{hint} {kinds}: {listed}{more}")
+
+
+def clipped(name: object, width: int = 60) -> str:
+    """Return a name for a list of names in a message, clipped to a width.
+
+    >>> clipped("a" * 5000, 10)
+    'aaaaaaa...'
+    """
+    text = str(name)
+    return text if len(text) <= width else f"{text[: width - 3]}..."
+
+
+_NAMES = 200  # names that a message lists
 
 
 @_error
@@ -104,6 +152,9 @@ class PolicyError(SimmodelError):
 @_error
 class ImpossibleWork(SimmodelError, ValueError):
     """The submitted work can never run on any place: it is too large, or no processor supports it."""
+
+    def __str__(self) -> str:
+        return _one_line(self.message)
 
 
 @_error

@@ -12,7 +12,7 @@ from math import isfinite
 from numbers import Real
 from typing import Any
 
-from simmodel.errors import InputError, unknown
+from simmodel.errors import InputError, shown, unknown
 
 __all__ = ["UNITS", "in_bytes", "in_seconds", "in_watts", "parse_quantity", "show_quantity"]
 
@@ -90,10 +90,10 @@ def parse_quantity(quantity: str | float, unit: str, *, source: str | None = Non
     elif not isinstance(found, bool) and isinstance(found, Real):
         value = float(found)
     if value is None:
-        message = f"must be a quantity in {unit} such as {_EXAMPLES[unit]!r}, got {quantity!r}"
+        message = f"must be a quantity in {unit} such as {_EXAMPLES[unit]!r}, got {shown(quantity)}"
         raise InputError(message, source=source, place=place)
     if not isfinite(value) or value < 0:
-        message = f"must be a finite quantity in {unit} >= 0, got {quantity!r}"
+        message = f"must be a finite quantity in {unit} >= 0, got {shown(quantity)}"
         raise InputError(message, source=source, place=place)
     return value
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import gzip
 import re
-import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import attrs
 
@@ -19,14 +17,14 @@ from simmodel.formats.gwf import read_gwf
 from simmodel.formats.named_columns import read_columns
 from simmodel.formats.pbs import read_pbs
 from simmodel.formats.sacct import read_sacct
-from simmodel.formats.source import decode
 from simmodel.formats.sst import read_sst
 from simmodel.formats.swf import read_swf
 from simmodel.formats.wfformat import read_wfformat
 from simmodel.generators.settings import read_settings
+from simmodel.loading import decode, one_sentence, peek, source_name
 from simmodel.work.workload import COLUMNS
 
-__all__ = ["FORMATS", "WORKFLOW_FORMATS", "Format", "check_format", "read_file"]
+__all__ = ["FORMATS", "WORKFLOW_FORMATS", "Format", "check_format", "looks_like_settings", "read_file"]
 
 
 @attrs.frozen(repr=False)
@@ -98,14 +96,14 @@ WORKFLOW_FORMATS: Mapping[str, Format] = {
 
 
 def read_file(
-    path: Path, kind: str, formats: Mapping[str, Format], format: str | None, options: Mapping[str, Any]
+    file: Path | IO[bytes], kind: str, formats: Mapping[str, Format], format: str | None, options: Mapping[str, Any]
 ) -> Any:
     """Return the contents of a file, read in a named format or in the one detected from its ending or content.
 
     Parameters
     ----------
-    path
-        the file
+    file
+        the file: a path, or the contents of a pipe (see :func:`~simmodel.loading.held`)
     kind
         "workload" or "workflow", for errors
     formats
@@ -120,15 +118,21 @@ def read_file(
     InputError
         the file is missing, the format is unknown, or the reader rejects the file or an option
     """
-    if not path.exists():
-        raise InputError("no such file", source=str(path))
-    chosen = formats[format] if format else _format_of(path, kind, formats)
+    if isinstance(file, Path) and not file.exists():
+        raise InputError("no such file", source=str(file))
+    chosen = formats[format] if format else _format_of(file, kind, formats)
     try:
-        return chosen.read(path, **options)
+        with one_sentence(source_name(file)):
+            return chosen.read(file, **options)
     except TypeError as error:
         if options and "unexpected keyword" in str(error):
-            raise InputError(f"unknown option of the reader: {error}", source=str(path)) from None
+            raise InputError(f"unknown option of the reader: {error}", source=source_name(file)) from None
         raise
+
+
+def looks_like_settings(file: Path | IO[bytes]) -> bool:
+    """Return whether a file begins as the settings of a generator."""
+    return _is_settings(_first_lines(file))
 
 
 def check_format(format: str | None, formats: Mapping[str, Format]) -> None:
@@ -140,22 +144,23 @@ def check_format(format: str | None, formats: Mapping[str, Format]) -> None:
         raise unknown("format", format, formats)
 
 
-def _format_of(path: Path, kind: str, formats: Mapping[str, Format]) -> Format:
-    if path.is_dir():
-        if kind == "workload" and any(_begins_as_pbs(each) for each in sorted(path.iterdir())[:10]):
+def _format_of(file: Path | IO[bytes], kind: str, formats: Mapping[str, Format]) -> Format:
+    name = source_name(file)
+    if isinstance(file, Path) and file.is_dir():
+        if kind == "workload" and any(_begins_as_pbs(each) for each in sorted(file.iterdir())[:10]):
             return FORMATS["pbs"]
         accepted = " or a folder of PBS accounting logs" if kind == "workload" else ""
-        raise InputError(f"must be a file{accepted}, got {'another' if accepted else 'a'} folder", source=str(path))
-    plain = path.name.lower().removesuffix(".gz")
+        raise InputError(f"must be a file{accepted}, got {'another' if accepted else 'a'} folder", source=name)
+    plain = name.lower().removesuffix(".gz")
     for each in formats.values():
         if each.endings and plain.endswith(each.endings):
             return each
-    lines = _first_lines(path)
+    lines = _first_lines(file)
     for each in formats.values():
         if each.is_this(lines):
             return each
     found = repr(lines[0][:60]) if lines else "an empty file"
-    raise InputError(f"must be a {kind} in one of the formats {', '.join(formats)}, got {found}", source=str(path))
+    raise InputError(f"must be a {kind} in one of the formats {', '.join(formats)}, got {found}", source=name)
 
 
 def _begins_as_pbs(path: Path) -> bool:
@@ -165,15 +170,11 @@ def _begins_as_pbs(path: Path) -> bool:
         return False
 
 
-def _first_lines(path: Path) -> list[str]:
+def _first_lines(file: Path | IO[bytes]) -> list[str]:
     """Return the first non-blank lines of a file."""
-    try:
-        with path.open("rb") as file:
-            packed = file.read(2) == b"\x1f\x8b"
-        with gzip.open(path, "rb") if packed else path.open("rb") as opened:
-            data = opened.read(1 << 16)
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"cannot be read: {error}", source=str(path)) from None
+    data = peek(file)
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        data = data.decode("utf-16", "ignore").encode()
     if b"\0" in data:
-        raise InputError("must be text, got binary data", source=str(path))
+        raise InputError("must be text, got binary data", source=source_name(file))
     return [line for line in decode(data).splitlines() if line.strip()]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from simmodel.catalogue.bundled import bundled_file, bundled_names
 from simmodel.errors import unknown
 from simmodel.formats.hetsim import read_hetsim
+from simmodel.loading import held, peek, source_name
 from simmodel.platform.toml import read_toml
 
 __all__ = ["load_platform", "platform_names"]
@@ -48,12 +49,13 @@ def load_platform(name_or_path: str | Path) -> Any:
     if bundled is not None:
         return _read(bundled)
     path = Path(name_or_path)
-    if isinstance(name_or_path, str) and not re.search(r"[/\\.]", name_or_path) and not path.is_file():
+    if isinstance(name_or_path, str) and not re.search(r"[/\\.]|^-$", name_or_path) and not path.is_file():
         raise unknown("platform", name_or_path, platform_names())
-    return _read(path)
+    return _read(held(path))
 
 
-def _read(path: Path) -> Any:
-    if path.name.lower().endswith((".xml", ".xml.gz")):
-        return read_hetsim(path)
-    return read_toml(path)
+def _read(file: Path | IO[bytes]) -> Any:
+    named = source_name(file).lower()
+    if named.endswith((".xml", ".xml.gz")) or (not isinstance(file, Path) and peek(file).lstrip()[:1] == b"<"):
+        return read_hetsim(file)
+    return read_toml(file)

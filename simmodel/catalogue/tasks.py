@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import inspect
 import re
-import tomllib
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -30,14 +29,16 @@ import attrs
 import numpy as np
 
 from simmodel.catalogue.bundled import bundled_file, bundled_names
+from simmodel.catalogue.formats import looks_like_settings
 from simmodel.catalogue.workflows import load_workflow
-from simmodel.errors import InputError, Plain, unknown
+from simmodel.errors import InputError, Plain, shown, unknown
 from simmodel.formats.hetsim_config import HetSimConfig
 from simmodel.generators.draws import Streams
 from simmodel.generators.families import only_possible, with_families
 from simmodel.generators.settings import GENERATORS
 from simmodel.generators.task_arrivals import arrive, works_over_time
 from simmodel.generators.task_kinds import TASK_KINDS, Work
+from simmodel.loading import held, parse_toml, read_bytes, source_name
 from simmodel.platform.machine import MachineSpec
 from simmodel.work.taskset import TaskSet
 from simmodel.work.workflow import Workflow
@@ -58,7 +59,7 @@ def task_names() -> list[str]:
     found = []
     for name in bundled_names("workloads"):
         path = bundled_file("workloads", name)
-        if path is not None and path.suffix == ".toml" and _toml(path).get("generator") in TASK_KINDS:
+        if path is not None and path.suffix == ".toml" and parse_toml(*read_bytes(path)).get("generator") in TASK_KINDS:
             found.append(name)
     return found
 
@@ -147,16 +148,17 @@ class _Reader:
         if bundled is None and isinstance(text, str) and name in TASK_KINDS and not Path(name).exists():
             return inner.made(name, {}, rng or np.random.default_rng(seed or 0), name)
         path = bundled or Path(text)
-        if not path.exists():
+        if not path.exists() and name != "-":
             if isinstance(text, str) and not re.search(r"[/\\.]", text):
                 raise unknown("machine workload", text, [*task_names(), *TASK_KINDS])
             raise InputError("no such file", source=name)
-        if path.suffix.lower() == ".toml":
-            work = inner.settings(_toml(path), rng, seed, str(path))
+        file = held(path)
+        if path.suffix.lower() == ".toml" or (not isinstance(file, Path) and looks_like_settings(file)):
+            work = inner.settings(parse_toml(*read_bytes(file)), rng, seed, source_name(file))
             for _, each in work if isinstance(work, list) else [(0, work)]:
                 each.name = path.name.removesuffix(".toml")
             return work
-        return load_workflow(path, **self.options)
+        return load_workflow(file, **self.options)
 
     def settings(
         self, settings: Mapping[str, Plain], rng: np.random.Generator | None, seed: int | None, source: str | None
@@ -170,18 +172,18 @@ class _Reader:
             if "generator" not in settings:
                 raise InputError("missing key 'generator'", source)
             if kind in GENERATORS:
-                raise InputError(f"{kind!r} generates jobs for a cluster, not tasks", source, "generator")
+                raise InputError(f"{shown(kind)} generates jobs for a cluster, not tasks", source, "generator")
             raise InputError(unknown("task generator", str(kind), TASK_KINDS).message, source, "generator")
         parameters: Any = settings.get("parameters", {})
         if not isinstance(parameters, Mapping):
-            raise InputError(f"must be a table, got {parameters!r}", source, "parameters")
+            raise InputError(f"must be a table, got {shown(parameters)}", source, "parameters")
         if source is not None and isinstance(parameters.get("workflow"), str):
             beside = Path(source).parent / parameters["workflow"]
             if beside.is_file():
                 parameters = {**parameters, "workflow": str(beside)}
         start = seed if seed is not None else settings.get("seed", 0)
         if isinstance(start, bool) or not isinstance(start, int) or start < 0:
-            raise InputError(f"must be a whole number >= 0, got {start!r}", source, "seed")
+            raise InputError(f"must be a whole number >= 0, got {shown(start)}", source, "seed")
         return self.made(str(kind), parameters, rng or np.random.default_rng(start), source)
 
     def made(self, name: str, given: Mapping[str, Plain], rng: np.random.Generator, source: str | None) -> Work:
@@ -241,17 +243,6 @@ class _Reader:
         return Streams(other, self.stream("seed_task_runtime", running), self.stream("seed_data_size", sizing))
 
 
-def _toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text("utf-8-sig"))
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", str(path)) from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"must be UTF-8 text, got byte {error.object[error.start]:#x}", str(path)) from None
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"invalid TOML: {error}", str(path)) from None
-
-
 _QUANTITY = r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?[A-Za-z]*"
 
 
@@ -261,9 +252,9 @@ def _parsed(text: str, source: str) -> dict[str, Any]:
     for part in text.split(",") if text.strip() else ():
         key, sign, value = (each.strip() for each in part.partition("="))
         if not sign or not key or not value:
-            raise InputError(f"must be key=value, got {part.strip()!r}", source)
+            raise InputError(f"must be key=value, got {shown(part.strip())}", source)
         if key in found:
-            raise InputError(f"duplicate key {key!r}", source)
+            raise InputError(f"duplicate key {shown(key)}", source)
         ends = re.fullmatch(rf"({_QUANTITY})(?:-|\.\.)({_QUANTITY})", value)
         number = _plain(value)
         found[key] = (_plain(ends[1]), _plain(ends[2])) if ends and isinstance(number, str) else number

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simmodel.catalogue.formats import WORKFLOW_FORMATS, check_format, read_file
 from simmodel.errors import InputError
+from simmodel.loading import Source, held
 
 if TYPE_CHECKING:
     from simmodel.work.workflow import Workflow
@@ -14,13 +14,14 @@ if TYPE_CHECKING:
 __all__ = ["load_workflow"]
 
 
-def load_workflow(path: str | Path, *, format: str | None = None, **options: Any) -> Workflow:
+def load_workflow(path: Source, *, format: str | None = None, **options: Any) -> Workflow:
     """Read a workflow from a file.
 
     Parameters
     ----------
     path
-        the file; its format is detected from its ending (``.dax``, ``.dot``, ``.xml.gz`` and so on), else its content
+        the file, ``-`` (standard input) or an open file; its format is detected from its ending (``.dax``, ``.dot``,
+        ``.xml.gz`` and so on), else its content
     format
         a name of :data:`WORKFLOW_FORMATS`, if it cannot be detected
     options
@@ -39,7 +40,7 @@ def load_workflow(path: str | Path, *, format: str | None = None, **options: Any
     <Workflow two: 2 tasks, 1 edges, 1 data objects>
     """
     check_format(format, WORKFLOW_FORMATS)
-    if path == "":
+    if str(path) == "":
         raise InputError("must be the path of a workflow, got ''", place="path")
-    workflow: Workflow = read_file(Path(path), "workflow", WORKFLOW_FORMATS, format, options)
+    workflow: Workflow = read_file(held(path), "workflow", WORKFLOW_FORMATS, format, options)
     return workflow

@@ -10,6 +10,7 @@ from simmodel.catalogue.bundled import bundled_file, bundled_names
 from simmodel.catalogue.formats import FORMATS, check_format, read_file
 from simmodel.catalogue.tasks import task_names
 from simmodel.errors import InputError, unknown
+from simmodel.loading import held
 
 if TYPE_CHECKING:
     from simmodel.work.workload import Workload
@@ -48,10 +49,10 @@ def load_workload(name_or_path: str | Path, *, format: str | None = None, **opti
         raise InputError("must be the name of a workload or a path, got ''", place="name_or_path")
     bundled = bundled_file("workloads", name) if isinstance(name_or_path, str) else None
     path = bundled or Path(name_or_path)
-    if isinstance(name_or_path, str) and not path.exists() and not re.search(r"[/\\.]", name):
+    if isinstance(name_or_path, str) and not path.exists() and not re.search(r"[/\\.]|^-$", name):
         tasks = task_names()  # workloads of machines
         raise unknown("workload", name, [each for each in bundled_names("workloads") if each not in tasks])
-    workload: Workload = read_file(path, "workload", FORMATS, format, options)
+    workload: Workload = read_file(held(path), "workload", FORMATS, format, options)
     if bundled:
         workload.name = name
     return workload

@@ -27,6 +27,7 @@ __all__ = [
     "add_policy",
     "add_rules",
     "add_seed",
+    "add_trust",
     "add_until",
     "add_workers",
     "chosen_policy",
@@ -106,6 +107,13 @@ def add_workers(parser: TakesArguments) -> None:
     """Add the number of processes, as :func:`process_pool` takes it."""
     parser.add_argument(
         "--workers", type=at_least_one, default=1, metavar="N", help="processes to run simulations on (default: 1)"
+    )
+
+
+def add_trust(parser: TakesArguments) -> None:
+    """Add the option that lets a file name policies that import code."""
+    parser.add_argument(
+        "--trust", action="store_true", help="let the file name policies as module:name, which imports code"
     )
 
 

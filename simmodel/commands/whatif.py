@@ -8,7 +8,7 @@ from typing import Any
 
 from simmodel.commands.outputs import add_output, add_picture, check_outputs, picture, write_and_say
 from simmodel.commands.progress import add_progress
-from simmodel.commands.shared import POLICIES, add_seed, add_workers, process_pool, split_names
+from simmodel.commands.shared import POLICIES, add_seed, add_trust, add_workers, process_pool, split_names
 from simmodel.commands.values import at_least_one, seconds
 
 __all__ = ["EXAMPLES", "add", "run"]
@@ -42,6 +42,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     add_seed(parser, "seed of the drawn arrivals")
     add_workers(parser)
+    add_trust(parser)
     add_progress(parser)
     files = parser.add_argument_group("output files")
     add_output(files, "json", "OUT.json", "outcomes, and the jobs that each policy starts now")
@@ -74,6 +75,7 @@ def run(options: argparse.Namespace) -> None:
             seed=options.seed,
             objective=options.objective,
             progress=options.progress,
+            trust=options.trust,
         )
         if executor is not None and any(each.status == "unfinished" for each in found):
             stop_workers(executor)

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 
-from simmodel.errors import InputError
+from simmodel.errors import InputError, shown
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -78,7 +78,7 @@ def zone(name: str | None) -> tzinfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError):
-        raise InputError(f"must be a time zone such as 'Europe/Paris', got {name!r}", place="timezone") from None
+        raise InputError(f"must be a time zone such as 'Europe/Paris', got {shown(name)}", place="timezone") from None
 
 
 def instant(text: str, local: tzinfo = UTC) -> float:

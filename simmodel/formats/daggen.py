@@ -13,8 +13,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from simmodel.errors import InputError
-from simmodel.formats.source import Source, decode, read_bytes
+from simmodel.errors import InputError, shown
+from simmodel.loading import Source, decode, read_bytes, reader
 from simmodel.work.task import Task
 from simmodel.work.workflow import Workflow
 from simmodel.work.workload import Report
@@ -25,6 +25,7 @@ __all__ = ["read_daggen", "write_daggen"]
 _TYPES = ("ROOT", "COMPUTATION", "TRANSFER", "END")
 
 
+@reader
 def read_daggen(source: Source) -> Workflow:
     """Read a DAGGEN task graph, in its text form or in DOT (also as SimGrid and DSLab write it).
 
@@ -91,7 +92,7 @@ def _number(text: str, name: str, line: int, what: str, most: float = math.inf) 
         found = math.nan
     if not 0 <= found <= most or math.isinf(found):
         limits = f"a number >= 0 and <= {most:g}" if most < math.inf else "a number >= 0"
-        raise InputError(f"{what}: must be {limits}, got {text!r}", source=name, place=f"line {line}")
+        raise InputError(f"{what}: must be {limits}, got {shown(text)}", source=name, place=f"line {line}")
     return int(found) if found == int(found) and abs(found) < 2**53 else found
 
 
@@ -119,10 +120,10 @@ def _from_text(text: str, name: str) -> tuple[dict[_Key, Task], _Edges]:
                 raise InputError(f"a TRANSFER must have one child, got {fields[2]}", source=name, place=place)
             nodes[fields[1]] = _Node(line, children, fields[3], cost, alpha)
         else:
-            shown = content.strip() if len(content) <= 60 else content.strip()[:57] + "..."
+            excerpt = content.strip() if len(content) <= 60 else content.strip()[:57] + "..."
             accepted = f"'NODE id children TYPE cost alpha' with a TYPE of {', '.join(_TYPES)} (or NODE_COUNT)"
             kind = "" if nodes or promised else "not a DAGGEN task graph: "
-            raise InputError(f"{kind}must be {accepted}, got {shown!r}", source=name, place=place)
+            raise InputError(f"{kind}must be {accepted}, got {excerpt!r}", source=name, place=place)
     if promised is not None and promised != len(nodes):
         raise InputError(f"NODE_COUNT: must be the number of nodes ({len(nodes)}), got {promised}", source=name)
     work = {id_: node for id_, node in nodes.items() if node.type == "COMPUTATION"}
@@ -148,7 +149,7 @@ def _from_text(text: str, name: str) -> tuple[dict[_Key, Task], _Edges]:
 
 def _child(nodes: dict[str, _Node], parent: _Node, child: str, name: str) -> _Node:
     if child not in nodes:
-        raise InputError(f"unknown node {child!r} as child", source=name, place=f"line {parent.line}")
+        raise InputError(f"unknown node {shown(child)} as child", source=name, place=f"line {parent.line}")
     return nodes[child]
 
 
@@ -172,7 +173,7 @@ class _Dot:
         while at < len(text):
             found = _TOKEN.match(text, at)
             if found is None:
-                raise InputError(f"invalid DOT: {text[at : at + 20]!r}", source=self.name, place=f"line {line}")
+                raise InputError(f"invalid DOT: {shown(text[at : at + 20])}", source=self.name, place=f"line {line}")
             kind, word = str(found.lastgroup), found[0]
             if kind != "skip":
                 yield kind, re.sub(r"\\(.)", r"\1", word[1:-1]) if kind == "quoted" else word, line
@@ -264,7 +265,7 @@ def _from_dot(text: str, name: str, report: Report) -> tuple[dict[_Key, Task], _
             named.setdefault(pair[1], line)
     for end, first in named.items():
         if end not in tasks:
-            raise InputError(f"unknown node {end!r} in an edge", source=name, place=f"line {first}")
+            raise InputError(f"unknown node {shown(end)} in an edge", source=name, place=f"line {first}")
     if dot.at < len(dot.tokens):
         raise dot.wrong("the end of the file after '}'")
     if not tasks:
@@ -309,12 +310,12 @@ def write_daggen(
     """
     form = form or ("dot" if str(path).removesuffix(".gz").endswith(".dot") else "text")
     if form not in ("text", "dot"):
-        raise ValueError(f"form: must be 'text' or 'dot', got {form!r}")
+        raise ValueError(f"form: must be 'text' or 'dot', got {shown(form)}")
     flop: dict[_Key, float] = {}
     for task in workflow:
         known = task.flop if task.flop is not None or task.run is None or speed is None else task.run * speed
         if known is None:
-            raise ValueError(f"task {task.id!r}: cannot derive its flop: pass a speed in flop/s")
+            raise ValueError(f"task {shown(task.id)}: cannot derive its flop: pass a speed in flop/s")
         flop[task.id] = known
     write_text(path, (_to_dot if form == "dot" else _to_text)(workflow, flop))
     return _left_out(workflow)

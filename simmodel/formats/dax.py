@@ -10,9 +10,9 @@ import math
 import re
 from pathlib import Path
 
-from simmodel.errors import InputError
+from simmodel.errors import InputError, shown
 from simmodel.formats.documents import Element, read_xml
-from simmodel.formats.source import Source
+from simmodel.loading import Source, reader
 from simmodel.work.task import DataObject, Task
 from simmodel.work.workflow import Workflow
 from simmodel.work.workload import Report
@@ -22,6 +22,7 @@ __all__ = ["read_dax"]
 _HEADER = ("name", "version", "jobCount", "fileCount", "childCount")
 
 
+@reader
 def read_dax(source: Source, *, repair: bool = False) -> Workflow:
     """Read a Pegasus workflow.
 
@@ -82,7 +83,7 @@ class _Reader:
             if each.tag == "job":
                 task = self.job(each)
                 if task.id in tasks:
-                    raise self.wrong(each, f"duplicate job id {task.id!r}")
+                    raise self.wrong(each, f"duplicate job id {shown(task.id)}")
                 tasks[str(task.id)] = task
             elif each.tag == "child":
                 relations.append(each)
@@ -133,7 +134,7 @@ class _Reader:
     def known(self, element: Element, tasks: dict[str, Task]) -> str:
         ref = element.get("ref", "")
         if ref not in tasks:
-            raise self.wrong(element, f"ref of <{element.tag}>: unknown job {ref!r}")
+            raise self.wrong(element, f"ref of <{element.tag}>: unknown job {shown(ref)}")
         return ref
 
     def job(self, job: Element) -> Task:
@@ -159,7 +160,7 @@ class _Reader:
                 outputs[file] = None
         cores = self.number(job, given, "cores")
         if cores is not None and cores <= 0:
-            raise self.wrong(job, f"cores of job {id_!r}: must be a number > 0, got {given['cores']!r}")
+            raise self.wrong(job, f"cores of job {shown(id_)}: must be a number > 0, got {shown(given['cores'])}")
         return Task(
             id=id_,
             name=given.get("node-label") or given.get("name"),
@@ -183,7 +184,7 @@ class _Reader:
             return None
         found = _number(given[key])
         if found is None or found < 0:
-            raise self.wrong(job, f"{key} of job {given['id']!r}: must be a number >= 0, got {given[key]!r}")
+            raise self.wrong(job, f"{key} of job {shown(given['id'])}: must be a number >= 0, got {shown(given[key])}")
         return int(found) if key == "cores" and found == int(found) else found
 
     def size_of(self, uses: Element, written: bool) -> str:
@@ -199,7 +200,7 @@ class _Reader:
             return file
         size = _number(text)
         if size is None:
-            raise self.wrong(uses, f"size of file {file!r}: must be a number of bytes, got {text!r}")
+            raise self.wrong(uses, f"size of file {shown(file)}: must be a number of bytes, got {shown(text)}")
         if size < 0:
             self.negative.setdefault(file, (uses, size))
             size += 2.0**32
@@ -220,11 +221,11 @@ class _Reader:
             file = uses.get("file") or uses.get("name")
             others = _others(len(self.negative), "file", "size")
             hint = "" if beyond else "; repair=True adds 2**32, for an overflow of 32 bits"
-            raise self.wrong(uses, f"size of file {file!r}: must be >= 0, got {size:.0f}{others}{hint}")
+            raise self.wrong(uses, f"size of file {shown(file)}: must be >= 0, got {size:.0f}{others}{hint}")
         if self.before_zero and not self.repair:
             job, run = self.before_zero[0]
             others = _others(len(self.before_zero), "job", "run time")
-            message = f"runtime of job {job.get('id')!r}: must be a number >= 0, got {run:g}{others}"
+            message = f"runtime of job {shown(job.get('id'))}: must be a number >= 0, got {run:g}{others}"
             raise self.wrong(job, f"{message}; repair=True sets it to 0")
         if self.negative:
             self.report.repaired["negative size of a file: 2**32 bytes added"] = len(self.negative)

@@ -10,8 +10,8 @@ from typing import Any
 from xml.etree import ElementTree
 from xml.parsers import expat
 
-from simmodel.errors import InputError, Plain, unknown
-from simmodel.formats.source import Source, decode, read_bytes
+from simmodel.errors import InputError, Plain, clipped, shown, unknown
+from simmodel.loading import Source, current_limits, decode, parse_json, read_bytes
 
 __all__ = ["Element", "Value", "read_json", "read_xml"]
 
@@ -65,17 +65,29 @@ def _parse(data: bytes, name: str) -> Element:
     builder = ElementTree.TreeBuilder(element_factory=Element)
     parser = expat.ParserCreate(namespace_separator="}")
     parser.buffer_text = True
+    most = current_limits().depth
+    depth = 0
 
     def start(tag: str, fields: dict[str, str]) -> None:
+        nonlocal depth
+        depth += 1
+        if depth > most + 1:
+            message = f"must not be nested deeper than {most:g} levels (limit depth)"
+            raise InputError(message, source=name, place=f"line {parser.CurrentLineNumber}")
         element = builder.start(tag.rpartition("}")[2], fields)
         element.line = parser.CurrentLineNumber  # type: ignore[attr-defined]
 
     def entity(entity: str, *_rest: Any) -> None:
-        message = f"entity declarations are not accepted, got {entity!r}"
+        message = f"entity declarations are not accepted, got {shown(entity)}"
         raise InputError(message, source=name, place=f"line {parser.CurrentLineNumber}")
 
+    def end(tag: str) -> None:
+        nonlocal depth
+        depth -= 1
+        builder.end(tag.rpartition("}")[2])
+
     parser.StartElementHandler = start
-    parser.EndElementHandler = lambda tag: builder.end(tag.rpartition("}")[2])
+    parser.EndElementHandler = end
     parser.CharacterDataHandler = builder.data
     parser.EntityDeclHandler = entity
     try:
@@ -115,8 +127,11 @@ class Value:
         return InputError(message, source=self.source, place=self.place or None)
 
     def _must_be(self, accepted: str) -> InputError:
-        shown = json.dumps(self.data)
-        return self.wrong(f"must be {accepted}, got {shown if len(shown) <= 60 else shown[:57] + '...'}")
+        try:
+            found = json.dumps(self.data)
+        except ValueError:  # a whole number of very many digits
+            found = shown(self.data)
+        return self.wrong(f"must be {accepted}, got {clipped(found)}")
 
     def __contains__(self, key: str) -> bool:
         return self.table().get(key) is not None
@@ -124,7 +139,7 @@ class Value:
     def __getitem__(self, key: str) -> Value:
         found = self.table()
         if key not in found:
-            raise self.wrong(f"missing key {key!r}")
+            raise self.wrong(f"missing key {shown(key)}")
         return Value(found[key], self.source, self, key)
 
     def get(self, key: str) -> Value | None:
@@ -184,7 +199,7 @@ def read_json(source: Source) -> Value:
     Raises
     ------
     InputError
-        the source cannot be read, is not valid JSON, or has a duplicate key
+        the source cannot be read, is not valid JSON, has a duplicate key, or exceeds a limit
 
     >>> import io
     >>> document = read_json(io.StringIO('{"tasks": [{"id": 1}, {"id": 2.5}]}'))
@@ -194,25 +209,4 @@ def read_json(source: Source) -> Value:
     simmodel.errors.InputError: an open file, tasks[1].id: must be an id (text or a whole number), got 2.5
     """
     data, name = read_bytes(source)
-
-    def table(pairs: list[tuple[str, Plain]]) -> dict[str, Plain]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            twice = next(key for i, (key, _) in enumerate(pairs) if any(key == each for each, _ in pairs[:i]))
-            raise InputError(f"duplicate key {twice!r}", source=name)
-        return found
-
-    def constant(text: str) -> float:
-        raise InputError(f"must be a finite number, got {text}", source=name)
-
-    try:
-        return Value(json.loads(decode(data), object_pairs_hook=table, parse_constant=constant), name)
-    except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}"
-        raise InputError(f"invalid JSON: {error.msg}", source=name, place=place) from None
-    except RecursionError:
-        raise InputError("invalid JSON: tables or lists are nested too deeply", source=name) from None
-    except ValueError as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"invalid JSON: {error}", source=name) from None  # a whole number with too many digits
+    return Value(parse_json(data, name), name)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simmodel.errors import InputError
+from simmodel.errors import InputError, shown
 from simmodel.formats.cells import names
 from simmodel.formats.numbers import parse
-from simmodel.formats.source import Source, read_lines
+from simmodel.loading import Source, read_lines, reader
 from simmodel.work.workload import Report, Workload
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ _NAMES = ("job", "user", "group", "executable", "queue", "partition", "submit_si
 _KEY = re.compile(r"([A-Z]\w*)\s*:(?:\s+|$)(.*)")
 
 
+@reader
 def read_gwf(source: Source, *, strict: bool = True) -> Workload:
     """Read a log in the Grid Workloads Format.
 
@@ -145,10 +146,10 @@ def _error_in(fields: list[str]) -> str | None:
             try:
                 number = parse(field)
             except ValueError:
-                return f"column {position} ({name}): must be a number, got {field!r}"
+                return f"column {position} ({name}): must be a number, got {shown(field)}"
             if not np.isfinite(number) or (name in _COUNTS and number != int(number)):
                 kind = "whole" if name in _COUNTS else "finite"
-                return f"column {position} ({name}): must be a {kind} number, got {field!r}"
+                return f"column {position} ({name}): must be a {kind} number, got {shown(field)}"
     return None
 
 

@@ -18,10 +18,10 @@ from xml.sax.saxutils import quoteattr
 
 import attrs
 
-from simmodel.errors import InputError, unknown
+from simmodel.errors import InputError, shown, unknown
 from simmodel.formats.documents import Element, read_xml
 from simmodel.formats.hetsim_config import HetSimConfig
-from simmodel.formats.source import Source
+from simmodel.loading import Source, reader
 from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.platform.network import LinkSpec
 from simmodel.work.workload import Report
@@ -46,6 +46,7 @@ _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?\s*", re.ASCI
 _MB = 6  # a MB is 10**6 bytes
 
 
+@reader
 def read_hetsim(source: Source, *, config: HetSimConfig | None = None) -> MachineSpec:
     """Read a platform of HetSim as a machine.
 
@@ -131,7 +132,7 @@ class _Reader:
         self.keys(element, (*needed, *optional))
         for key in needed:
             if not element.get(key):
-                raise self.wrong(element, f"<{element.tag}>: missing {key!r}")
+                raise self.wrong(element, f"<{element.tag}>: missing {shown(key)}")
         for each in element:
             assert isinstance(each, Element)
             raise self.wrong(each, f"<{element.tag}>: must be empty, got <{each.tag}>")
@@ -145,14 +146,14 @@ class _Reader:
 
     def no_text(self, element: Element, text: str | None) -> None:
         if text and text.strip():
-            raise self.wrong(element, f"must have elements only, got the text {text.strip()[:40]!r}")
+            raise self.wrong(element, f"must have elements only, got the text {shown(text.strip()[:40])}")
 
     def by_id(self, tag: str) -> dict[str, Element]:
         found: dict[str, Element] = {}
         for each in self.parts[tag]:
             id_ = each.attrib["id"]
             if id_ in found:
-                raise self.wrong(each, f"duplicate <{tag}> id {id_!r}")
+                raise self.wrong(each, f"duplicate <{tag}> id {shown(id_)}")
             found[id_] = each
         return found
 
@@ -164,7 +165,7 @@ class _Reader:
             limits = f"{'> 0' if above else '>= 0'}{f' and <= {most:g}' if most < 1e300 else ''}"
             whose = element.get("id") or f"{element.get('src')}->{element.get('dst')}"
             raise self.wrong(
-                element, f"{key} of <{element.tag}> {whose!r}: must be a number {limits}, got {text[:40]!r}"
+                element, f"{key} of <{element.tag}> {shown(whose)}: must be a number {limits}, got {shown(text[:40])}"
             )
         return value
 
@@ -174,7 +175,7 @@ class _Reader:
     def architecture(self, element: Element) -> ArchitectureSpec:
         least, most = (self.number(element, key, above=True) for key in ("perf_min", "perf_max"))
         if least > most:
-            whose = f"perf_min of <Architecture> {element.get('id')!r}"
+            whose = f"perf_min of <Architecture> {shown(element.get('id'))}"
             raise self.wrong(element, f"{whose}: must be <= perf_max, got {least:g} and {most:g}")
         return ArchitectureSpec(name=element.attrib["id"], performance=(least, most))
 
@@ -186,7 +187,9 @@ class _Reader:
                 raise self.wrong(element, unknown(kind, element.attrib[key], known).message)
         dma = element.get("dma", "true").strip().lower()
         if dma not in _TRUTH:
-            raise self.wrong(element, f"dma of <Accelerator> {element.get('id')!r}: must be true or false, got {dma!r}")
+            raise self.wrong(
+                element, f"dma of <Accelerator> {shown(element.get('id'))}: must be true or false, got {shown(dma)}"
+            )
         spec = ProcessorSpec(
             name=element.attrib["id"],
             type=element.attrib["type"],
@@ -208,9 +211,9 @@ class _Reader:
                 if end not in pools:
                     raise self.wrong(each, unknown("memory pool", end, pools).message)
             if ends[0] == ends[1]:
-                raise self.wrong(each, f"a link must connect two memory pools, got one from {ends[0]!r} to itself")
+                raise self.wrong(each, f"a link must connect two memory pools, got one from {shown(ends[0])} to itself")
             if ends in found:
-                raise self.wrong(each, f"duplicate link from {ends[0]!r} to {ends[1]!r}")
+                raise self.wrong(each, f"duplicate link from {shown(ends[0])} to {shown(ends[1])}")
             bandwidth = self.number(each, "speed", above=True, power=_MB)
             found[ends] = LinkSpec(name="->".join(ends), bandwidth=bandwidth, between=ends, one_way=True)
         names = [link.name for link in found.values()]
@@ -332,9 +335,9 @@ def _parts(spec: MachineSpec, report: Report) -> Iterator[tuple[str, dict[str, s
             lost("name of a link")
         for src, dst in ((a, b),) if link.one_way else ((a, b), (b, a)):
             if src == dst:
-                raise InputError(f"a link must connect two memory pools, got one from {src!r} to itself")
+                raise InputError(f"a link must connect two memory pools, got one from {shown(src)} to itself")
             if (src, dst) in ways:
-                raise InputError(f"duplicate link from {src!r} to {dst!r}")
+                raise InputError(f"duplicate link from {shown(src)} to {shown(dst)}")
             ways[src, dst] = None
             yield "Link", {"src": src, "dst": dst, "speed": _shown(link.bandwidth, f"bandwidth of {link.name}", -_MB)}
 
@@ -342,7 +345,7 @@ def _parts(spec: MachineSpec, report: Report) -> Iterator[tuple[str, dict[str, s
 def _shown(value: float, what: str, power: int = 0) -> str:
     """Return a number times a power of ten as text that reads back exactly."""
     if not isfinite(value):
-        raise InputError(f"{what}: must be a finite number for HetSim's XML, got {value!r}")
+        raise InputError(f"{what}: must be a finite number for HetSim's XML, got {shown(value)}")
     exact = Decimal(repr(value) if isinstance(value, float) else str(value)).scaleb(power, Context(prec=60)).normalize()
     return f"{exact:f}" if -7 < exact.adjusted() < 17 else str(exact)
 
@@ -352,5 +355,5 @@ def _element(tag: str, **values: str) -> str:
         if (not value and key != "description" and key != "source") or re.search(
             "[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", value
         ):
-            raise InputError(f"{key} of <{tag}>: must be text valid in XML, got {value!r}")
+            raise InputError(f"{key} of <{tag}>: must be text valid in XML, got {shown(value)}")
     return f"<{' '.join([tag, *(f'{key}={quoteattr(value)}' for key, value in values.items())])}/>"

@@ -14,9 +14,9 @@ from typing import Any
 import attrs
 
 from simmodel.display import Fields
-from simmodel.errors import InputError, Plain, unknown
+from simmodel.errors import InputError, Plain, shown, unknown
 from simmodel.formats.documents import Element, read_json, read_xml
-from simmodel.formats.source import Source, decode, read_bytes
+from simmodel.loading import Source, decode, read_bytes, reader
 from simmodel.platform.machine import MachineSpec, ProcessorSpec
 
 __all__ = ["SECTION_5", "HetSimConfig", "read_hetsim_config"]
@@ -99,7 +99,7 @@ class HetSimConfig(Fields):
             value = getattr(self, field.name)
             if value is not None and not _possible(value, field.metadata["kind"]):
                 what = _KINDS[field.metadata["kind"]]
-                raise InputError(f"must be {what}, got {value!r}", place=field.name)
+                raise InputError(f"must be {what}, got {shown(value)}", place=field.name)
         for what in ("task_runtime", "data_objects", "data_size", "fpga_reconf_time"):
             self._interval(what)
 
@@ -179,6 +179,7 @@ def _possible(value: Plain, kind: str) -> bool:
     return value <= 1 if kind == "share" else kind != "count" or isinstance(value, int)
 
 
+@reader
 def read_hetsim_config(source: Source) -> HetSimConfig:
     """Read a configuration of HetSim.
 
@@ -200,7 +201,7 @@ def read_hetsim_config(source: Source) -> HetSimConfig:
         if key not in keys:
             raise InputError(unknown("key", key, keys).message, source=name, place=place)
         if key in values:
-            raise InputError(f"duplicate key {key!r}", source=name, place=place)
+            raise InputError(f"duplicate key {shown(key)}", source=name, place=place)
         values[key] = _value(key, value, name, place)
     try:
         return HetSimConfig(**values)
@@ -215,7 +216,9 @@ def _lines(text: str, name: str) -> Iterable[tuple[str, Any, str]]:
             continue
         found = re.fullmatch(r"([^=:]+)[=:](.+)", plain)
         if found is None:
-            raise InputError(f"must be key = value, got {line.strip()[:60]!r}", source=name, place=f"line {number}")
+            raise InputError(
+                f"must be key = value, got {shown(line.strip()[:60])}", source=name, place=f"line {number}"
+            )
         key, value = found[1].strip(), found[2].strip()
         yield key, value, f"line {number}"
 
@@ -261,5 +264,5 @@ def _value(key: str, value: Plain, name: str, place: str) -> Plain:
     if kind == "count" and isinstance(found, float) and found.is_integer():
         found = int(found)
     if not _possible(found, kind):
-        raise InputError(f"{key}: must be {_KINDS[kind]}, got {value!r}", source=name, place=place)
+        raise InputError(f"{key}: must be {_KINDS[kind]}, got {shown(value)}", source=name, place=place)
     return found

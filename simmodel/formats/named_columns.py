@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simmodel.errors import InputError, unknown
+from simmodel.errors import InputError, shown, unknown
 from simmodel.formats.cells import duration, instant, names, whole, zone
-from simmodel.formats.source import Source, read_lines
+from simmodel.loading import Source, read_lines, reader
 from simmodel.work.table import Columns, Table, cell_text
 from simmodel.work.workload import COLUMNS, Workload
 
@@ -34,6 +34,7 @@ _STATUS = {"completed": "1", "failed": "0", "timeout": "0", "lost": "0", "cancel
 _KNOWN = (*COLUMNS, "start", "end")
 
 
+@reader
 def read_columns(
     source: pd.DataFrame | Columns | Source,
     names: Mapping[str, str] | None = None,
@@ -113,7 +114,7 @@ def _choose(table: Collection[str], names: Mapping[str, str], origin: str) -> di
             raise InputError(unknown("column", ours, _KNOWN).message, place="names")
         if theirs not in table:
             raise InputError(
-                f"missing column {theirs!r} (for {ours}){_close(theirs, table)}; columns: {', '.join(table)}",
+                f"missing column {shown(theirs)} (for {ours}){_close(theirs, table)}; columns: {', '.join(table)}",
                 source=origin,
             )
     chosen = {ours: ours for ours in _KNOWN if ours in table and ours not in names.values()}
@@ -125,7 +126,7 @@ def _choose(table: Collection[str], names: Mapping[str, str], origin: str) -> di
 
 def _close(word: str, words: Iterable[str]) -> str:
     found = difflib.get_close_matches(word, list(words), 1)
-    return f"; did you mean {found[0]!r}?" if found else ""
+    return f"; did you mean {shown(found[0])}?" if found else ""
 
 
 def _read_csv(source: Source, delimiter: str | None) -> tuple[dict[str, list[str]], list[int], str]:
@@ -215,7 +216,7 @@ def _cell_by_cell(
                 else "a whole number"
             )
             place = f"line {lines[row]}" if lines else f"row {row + 1}"
-            raise InputError(f"column {theirs!r}: must be {kind}, got {text!r}", origin, place) from None
+            raise InputError(f"column {shown(theirs)}: must be {kind}, got {shown(text)}", origin, place) from None
     floats = column in _INSTANTS or column in _DURATIONS or column in _BYTES
     return np.array(found, dtype=np.float64 if floats else np.int64)
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import attrs
 
-from simmodel.errors import InputError
+from simmodel.errors import InputError, shown
 from simmodel.formats.cells import columns_of, duration, memory, whole, zone
-from simmodel.formats.source import Source, read_lines
+from simmodel.loading import Source, read_lines, reader
 from simmodel.work.workload import Report, Workload
 
 __all__ = ["read_pbs"]
@@ -37,6 +37,7 @@ class _Life:
     lines: dict[str, int] = attrs.field(factory=dict)
 
 
+@reader
 def read_pbs(source: Source, *, strict: bool = True, timezone: str | None = None) -> Workload:
     """Read the jobs of PBS accounting logs: ``05/01/2024 12:00:00;E;17.server;user=ann group=physics ...``.
 
@@ -120,7 +121,7 @@ def _take(
         return
     found = _LINE.fullmatch(line)
     if not found:
-        raise ValueError(f"must be 'MM/DD/YYYY HH:MM:SS;kind;job;key=value ...', got {line[:60]!r}")
+        raise ValueError(f"must be 'MM/DD/YYYY HH:MM:SS;kind;job;key=value ...', got {shown(line[:60])}")
     clock, kind, job, text = found.groups()
     if kind not in _KINDS:
         report.skipped[f"records {kind}"] += 1
@@ -129,7 +130,7 @@ def _take(
         month, day, year, hour, minute, second = map(int, re.split("[/ :]", clock))
         when = datetime(year, month, day, hour, minute, second, tzinfo=local or _UTC)
     except ValueError:
-        raise ValueError(f"must start with an instant, got {clock!r}") from None
+        raise ValueError(f"must start with an instant, got {shown(clock)}") from None
     words = _words(text)
     life = lives.setdefault(job, _Life())
     if kind == "R":  # back in the queue: its earlier execution is discarded
@@ -169,7 +170,7 @@ def _job(job: str, life: _Life, offset: float) -> dict[str, Any]:
                 try:
                     return float(convert(text))
                 except ValueError:
-                    raise ValueError(f"{key}: cannot read {text!r}") from None
+                    raise ValueError(f"{key}: cannot read {shown(text)}") from None
         return math.nan
 
     submit = read(float, "ctime", "qtime", "etime")
@@ -220,7 +221,7 @@ def _size(words: dict[str, str]) -> tuple[int, int, int]:
         try:
             return whole(words.get(key, ""))
         except ValueError:
-            raise ValueError(f"{key}: must be a whole number, got {words[key]!r}") from None
+            raise ValueError(f"{key}: must be a whole number, got {shown(words[key])}") from None
 
     chunks, cores, gpus = _chunks(words.get("Resource_List.select") or words.get("Resource_List.nodes", ""))
     listed = number("Resource_List.ncpus")

@@ -15,9 +15,9 @@ from datetime import tzinfo
 from pathlib import Path
 from typing import Any, TypeVar
 
-from simmodel.errors import InputError
+from simmodel.errors import InputError, shown
 from simmodel.formats.cells import columns_of, duration, instant, memory, whole, zone
-from simmodel.formats.source import Source, read_lines
+from simmodel.loading import Source, read_lines, reader
 from simmodel.work.workload import Report, Workload
 
 __all__ = ["read_sacct"]
@@ -31,6 +31,7 @@ _ALWAYS = ("job", "submit", "wait", "run", "processors", "requested", "status", 
 _STATUS = {"COMPLETED": 1, "CANCELLED": 5, "REVOKED": 5, "PREEMPTED": 5, **dict.fromkeys(_UNFINISHED, -1)}
 
 
+@reader
 def read_sacct(source: Source, *, strict: bool = True, delimiter: str = "|", timezone: str | None = None) -> Workload:
     """Read the jobs of ``sacct --parsable2`` output; the first line names the fields, in any order.
 
@@ -109,8 +110,8 @@ def read_sacct(source: Source, *, strict: bool = True, delimiter: str = "|", tim
 def _check_fields(fields: list[str], name: str, number: int) -> None:
     place = f"line {number}"
     if "jobid" not in fields:
-        shown = "|".join(fields)[:80]
-        raise InputError(f"must be sacct field names (JobID|Submit|...), got {shown!r}", name, place)
+        excerpt = "|".join(fields)[:80]
+        raise InputError(f"must be sacct field names (JobID|Submit|...), got {excerpt!r}", name, place)
     if "submit" not in fields:
         raise InputError("missing field Submit", name, place)
     if not {"alloccpus", "ncpus", "reqcpus"} & set(fields):
@@ -127,7 +128,7 @@ def _cell(record: Mapping[str, str], fields: str, convert: Callable[[str], _T]) 
             try:
                 return convert(text)
             except ValueError:
-                raise ValueError(f"field {field}: cannot read {text!r}") from None
+                raise ValueError(f"field {field}: cannot read {shown(text)}") from None
     return None
 
 

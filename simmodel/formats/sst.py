@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from simmodel.errors import InputError, Plain
+from simmodel.errors import InputError, Plain, shown
 from simmodel.formats.documents import Value, read_json
-from simmodel.formats.source import Source
+from simmodel.loading import Source, reader
 from simmodel.work.task import Task
 from simmodel.work.workflow import Workflow
 
 __all__ = ["read_sst"]
 
 
+@reader
 def read_sst(source: Source, *, memory_unit: float = 2**20) -> Workflow:
     """Read a workflow of SST's job scheduler: tasks with dependencies that request cores and memory.
 
@@ -49,7 +50,7 @@ def read_sst(source: Source, *, memory_unit: float = 2**20) -> Workflow:
         value.only("id", "name", "execution_time", "resources", "dependencies", "priority")
         id_ = value["id"].key()
         if id_ in tasks:
-            raise value["id"].wrong(f"duplicate task id {id_!r}")
+            raise value["id"].wrong(f"duplicate task id {shown(id_)}")
         cores, memory = _resources(value.get("resources"), memory_unit)
         tasks[id_] = Task(
             id=id_,
@@ -67,9 +68,9 @@ def read_sst(source: Source, *, memory_unit: float = 2**20) -> Workflow:
         for each in value["dependencies"].list() if "dependencies" in value else ():
             parent = each.key()
             if parent not in tasks:
-                raise each.wrong(f"unknown task {parent!r}")
+                raise each.wrong(f"unknown task {shown(parent)}")
             if (parent, id_) in edges:
-                raise each.wrong(f"duplicate dependency {parent!r}")
+                raise each.wrong(f"duplicate dependency {shown(parent)}")
             edges[parent, id_] = None
     try:
         return Workflow(tasks.values(), edges, name=_name(document), header=_header(document, memory_unit))
@@ -105,6 +106,6 @@ def _header(document: Value, memory_unit: float) -> dict[str, Plain]:
     if "preemption" in document:
         value = document["preemption"]
         if not isinstance(value.data, bool):
-            raise value.wrong(f"must be true or false, got {value.data!r}")
+            raise value.wrong(f"must be true or false, got {shown(value.data)}")
         header["preemption"] = value.data
     return header

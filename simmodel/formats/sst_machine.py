@@ -23,9 +23,9 @@ from typing import Any, Literal
 import attrs
 
 from simmodel.display import Fields
-from simmodel.errors import InputError
-from simmodel.formats.source import Source
+from simmodel.errors import InputError, shown
 from simmodel.formats.sst import read_sst
+from simmodel.loading import Source, reader
 from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.work.task import Task
 from simmodel.work.workflow import Workflow
@@ -114,6 +114,7 @@ def machine_for(
     )
 
 
+@reader
 def read_sst_scenario(
     files: Source | Workflow | Sequence[Source | Workflow],
     at: Sequence[float] | None = None,
@@ -197,7 +198,7 @@ def _policy(flows: list[Workflow]) -> str:
     name = next(iter(found))
     if name.lower() not in SST_POLICIES:
         known = "Static, FCFS, SJF or LJF"
-        raise InputError(f"must be {known}, got {name!r}", source=flows[0].name, place="scheduling_policy")
+        raise InputError(f"must be {known}, got {shown(name)}", source=flows[0].name, place="scheduling_policy")
     return name.lower()
 
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simmodel.errors import InputError
+from simmodel.errors import InputError, shown
 from simmodel.formats.numbers import parse, read_columns_of_numbers
-from simmodel.formats.source import Source, decode, read_bytes
+from simmodel.loading import Source, decode, read_bytes, reader
 from simmodel.work.workload import Report, Workload
 from simmodel.writing import write_text
 
@@ -54,6 +54,7 @@ _KEY = re.compile(r"\s*([A-Z]\w*)\s*:(?:\s+|$)(.*)")
 _NAMES = {"queue": "Queue", "partition": "Partition", "user": "User", "group": "Group"}
 
 
+@reader
 def read_swf(source: Source, *, strict: bool = True) -> Workload:
     """Read a log in the Standard Workload Format.
 
@@ -156,11 +157,11 @@ def _line_by_line(data: bytes, name: str, strict: bool, report: Report) -> list[
         elif rows and number == len(lines) and _is_cut_off(fields):
             report.skipped["last line, cut off"] += 1
         elif strict:
-            shown = decode(line).strip()
-            shown = shown if len(shown) <= 80 else shown[:77] + "..."
+            excerpt = decode(line).strip()
+            excerpt = excerpt if len(excerpt) <= 80 else excerpt[:77] + "..."
             if not rows:
                 wrong = f"not a log in the Standard Workload Format: {wrong}"
-            raise InputError(f"{wrong}: {shown!r}", source=name, place=f"line {number}")
+            raise InputError(f"{wrong}: {excerpt!r}", source=name, place=f"line {number}")
         else:
             report.skipped["lines that are not 18 numbers"] += 1
     return [np.array(column) for column in zip(*rows, strict=True)] if rows else [np.empty(0)] * 18
@@ -182,11 +183,11 @@ def _wrong_field(fields: list[bytes]) -> str | None:
         try:
             number = parse(field)
         except ValueError:
-            return f"column {position} ({name}): must be a number, got {decode(field)!r}"
+            return f"column {position} ({name}): must be a number, got {shown(decode(field))}"
         if not np.isfinite(number):
-            return f"column {position} ({name}): must be a finite number, got {decode(field)!r}"
+            return f"column {position} ({name}): must be a finite number, got {shown(decode(field))}"
         if name in _WHOLE and number != int(number):
-            return f"column {position} ({name}): must be a whole number, got {decode(field)!r}"
+            return f"column {position} ({name}): must be a whole number, got {shown(decode(field))}"
     return None
 
 

@@ -13,9 +13,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from simmodel.errors import InputError, Plain
+from simmodel.errors import InputError, Plain, shown
 from simmodel.formats.documents import Value, read_json
-from simmodel.formats.source import Source
+from simmodel.loading import Source, reader
 from simmodel.work.task import DataObject, RecordedMachine, Task
 from simmodel.work.workflow import TaskId, Workflow
 from simmodel.work.workload import Report
@@ -29,6 +29,7 @@ VERSIONS = ("1.5", "1.6")
 _TASK = ("id", "runtimeInSeconds", "executedAt", "coreCount", "memoryInBytes", "priority", "machines")
 
 
+@reader
 def read_wfformat(source: Source) -> Workflow:
     """Read a WfFormat workflow with its recorded run times, machines and makespan.
 
@@ -54,7 +55,7 @@ def read_wfformat(source: Source) -> Workflow:
     if version is None or "workflow" not in document.table():
         raise document.wrong("must be a WfFormat document with 'schemaVersion' and 'workflow'")
     if version.data not in VERSIONS:
-        raise version.wrong(f"must be {' or '.join(VERSIONS)}, got {version.data!r}")
+        raise version.wrong(f"must be {' or '.join(VERSIONS)}, got {shown(version.data)}")
     flow = document["workflow"]
     specification, execution = flow["specification"], flow.get("execution")
     report = Report()
@@ -64,13 +65,13 @@ def read_wfformat(source: Source) -> Workflow:
     for value in specification["tasks"].list():
         task = _task(value, recorded.get(value["id"].text()))
         if task.id in tasks:
-            raise value["id"].wrong(f"duplicate task id {task.id!r}")
+            raise value["id"].wrong(f"duplicate task id {shown(task.id)}")
         tasks[str(task.id)], places[str(task.id)] = task, value
     if not tasks:
         raise specification["tasks"].wrong("must not be empty")
     for id_, (value, _) in recorded.items():
         if id_ not in tasks:
-            raise value["id"].wrong(f"unknown task {id_!r}")
+            raise value["id"].wrong(f"unknown task {shown(id_)}")
     unknown = sum(task.run is None for task in tasks.values())
     if unknown:
         report.skipped["run time of a task, not in the file"] = unknown
@@ -128,7 +129,7 @@ def _recorded(execution: Value, report: Report) -> dict[str, tuple[Value, float 
     for value in execution["tasks"].list():
         id_ = value["id"].text()
         if id_ in found:
-            raise value["id"].wrong(f"duplicate task id {id_!r}")
+            raise value["id"].wrong(f"duplicate task id {shown(id_)}")
         found[id_] = value
         if "executedAt" in value:
             at = _date(value["executedAt"].text())
@@ -160,7 +161,7 @@ def _edges(places: Mapping[str, Value], report: Report) -> list[tuple[str, str]]
             for other in value[key].list() if key in value else ():
                 end = other.text()
                 if end not in places:
-                    raise other.wrong(f"unknown task {end!r}")
+                    raise other.wrong(f"unknown task {shown(end)}")
                 pair = (end, id_) if key == "parents" else (id_, end)
                 known = listed.setdefault(pair, set())
                 if key in known:
@@ -177,7 +178,7 @@ def _files(specification: Value, tasks: Mapping[str, Task], report: Report) -> l
     for value in specification["files"].list() if "files" in specification else ():
         file = DataObject(value["id"].text(), value["sizeInBytes"].number())
         if found.setdefault(file.name, file) != file:
-            raise value["id"].wrong(f"duplicate file {file.name!r}, of different size")
+            raise value["id"].wrong(f"duplicate file {shown(file.name)}, of different size")
     for task in tasks.values():
         for name in (*task.inputs, *task.outputs):
             if name not in found:
@@ -250,7 +251,7 @@ def write_wfformat(workflow: Workflow, path: str | Path, *, version: str = "1.5"
     ('node-1',)
     """
     if version not in VERSIONS:
-        raise ValueError(f"version: must be {' or '.join(VERSIONS)}, got {version!r}")
+        raise ValueError(f"version: must be {' or '.join(VERSIONS)}, got {shown(version)}")
     if not len(workflow):
         raise ValueError("workflow: must have at least one task, got none")
     report = Report()

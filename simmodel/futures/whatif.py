@@ -60,6 +60,7 @@ def what_if(
     actual: bool = False,
     results: bool = False,
     progress: bool = False,
+    trust: bool = False,
 ) -> WhatIf:
     """Simulate the future of a snapshot under each policy, and return the outcomes side by side.
 
@@ -97,6 +98,8 @@ def what_if(
         whether each sample keeps its complete result
     progress
         whether to show a progress bar, one step per simulation
+    trust
+        whether the policies of a snapshot file may be ``module:name``, which imports code
 
     Raises
     ------
@@ -124,7 +127,7 @@ def what_if(
     ('easy', (Starting(job=3, place='batch', at=1.0),))
     """
     if isinstance(snapshot, (str, Path)):
-        snapshot = Snapshot.from_json(snapshot)
+        snapshot = Snapshot.from_json(snapshot, trust=trust)
     kind = kind_of_snapshot(snapshot)
     now = float(snapshot.now)
     for what, seconds in (("horizon", horizon), ("deadline", deadline)):

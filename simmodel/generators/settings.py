@@ -22,7 +22,6 @@
 from __future__ import annotations
 
 import inspect
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,11 +29,12 @@ from typing import Any
 import attrs
 import numpy as np
 
-from simmodel.errors import InputError, Plain, unknown
+from simmodel.errors import InputError, Plain, shown, unknown
 from simmodel.generators.arrivals import synthetic
 from simmodel.generators.estimates import with_estimates
 from simmodel.generators.lublin_feitelson import BATCH, INTERACTIVE, TYPELESS, LublinClass, lublin
 from simmodel.generators.phased import schedtwin
+from simmodel.loading import Source, parse_toml, read_bytes, reader, source_name
 from simmodel.work.transformations import scale_load
 from simmodel.work.workload import COLUMNS, Workload
 
@@ -53,7 +53,7 @@ def _lublin_class(given: str | Mapping[str, Plain]) -> LublinClass:
     changes = dict(given) if isinstance(given, Mapping) else {"base": given}
     base = changes.pop("base", "typeless")
     if base not in _CLASSES:
-        raise ValueError(f"classes: must be one of {', '.join(_CLASSES)}, got {base!r}")
+        raise ValueError(f"classes: must be one of {', '.join(_CLASSES)}, got {shown(base)}")
     return attrs.evolve(_CLASSES[base], **changes)
 
 
@@ -106,7 +106,7 @@ def generate(settings: Mapping[str, Plain], *, seed: int | None = None, source: 
         from simmodel.generators.task_kinds import TASK_KINDS
 
         if name in TASK_KINDS:
-            raise InputError(f"{name!r} generates tasks for a machine, not jobs", source, "generator")
+            raise InputError(f"{shown(name)} generates tasks for a machine, not jobs", source, "generator")
         raise InputError(unknown("generator", name, GENERATORS).message, source, "generator")
     make, signature, _ = GENERATORS[name]
     parameters = given.get("parameters", {})
@@ -149,13 +149,14 @@ def _summary(settings: Mapping[str, Mapping[str, Plain]]) -> str:
 
 def _known_keys(table: Mapping[str, Plain], keys: Sequence[str], place: str, source: str | None) -> None:
     if not isinstance(table, Mapping):
-        raise InputError(f"must be a table, got {table!r}", source, place.rstrip("."))
+        raise InputError(f"must be a table, got {shown(table)}", source, place.rstrip("."))
     for key in table:
         if key not in keys:
             raise InputError(unknown("key", key, keys).message, source, f"{place}{key}")
 
 
-def read_settings(path: str | Path, *, seed: int | None = None) -> Workload:
+@reader
+def read_settings(path: Source, *, seed: int | None = None) -> Workload:
     """Return the workload that a TOML file of generator settings describes, named after the file.
 
     Raises
@@ -163,12 +164,13 @@ def read_settings(path: str | Path, *, seed: int | None = None) -> Workload:
     InputError
         the file is missing or is not such TOML, or as for :func:`generate`
     """
-    workload = generate(settings_of(path), seed=seed, source=str(path))
-    workload.name = Path(path).name.removesuffix(".toml")
+    workload = generate(settings_of(path), seed=seed, source=source_name(path))
+    workload.name = Path(source_name(path)).name.removesuffix(".toml")
     return workload
 
 
-def settings_of(path: str | Path) -> dict[str, Any]:
+@reader
+def settings_of(path: Source) -> dict[str, Any]:
     """Return the generator settings in a TOML file, unchanged.
 
     Raises
@@ -176,11 +178,4 @@ def settings_of(path: str | Path) -> dict[str, Any]:
     InputError
         the file is missing or is not TOML
     """
-    try:
-        return tomllib.loads(Path(path).read_text("utf-8"))
-    except FileNotFoundError:
-        raise InputError("no such file", source=str(path)) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot be read: {error}", source=str(path)) from None
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"invalid TOML: {error}", source=str(path)) from None
+    return parse_toml(*read_bytes(path))

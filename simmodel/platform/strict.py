@@ -14,7 +14,7 @@ import attrs
 from cattrs import AttributeValidationNote, ClassValidationError, Converter, ForbiddenExtraKeysError
 from cattrs.gen import make_dict_structure_fn, override
 
-from simmodel.errors import InputError, Plain, unknown
+from simmodel.errors import InputError, Plain, shown, unknown
 
 __all__ = ["inside", "made_from", "strict_converter"]
 
@@ -70,7 +70,7 @@ def _object_of(
 
     def read(value: Plain, _type: type) -> Any:
         if not isinstance(value, Mapping):
-            raise InputError(f"must be a mapping, got {value!r}")
+            raise InputError(f"must be a mapping, got {shown(value)}")
         if prepare is not None:
             value = {key: prepare(key, each) for key, each in value.items()}
         try:
@@ -86,7 +86,7 @@ def _list_of(cls: type[tuple[object, ...]], converter: Converter) -> Callable[[P
 
     def read(value: Plain, _type: type) -> tuple[Any, ...]:
         if not isinstance(value, (list, tuple)):
-            raise InputError(f"must be a list, got {value!r}")
+            raise InputError(f"must be a list, got {shown(value)}")
         found = []
         for position, each in enumerate(value):
             try:
@@ -114,43 +114,43 @@ def _first_error(error: ClassValidationError, keys: list[str]) -> Exception:
 
 def _keys(value: Plain, _type: type) -> dict[str, Plain]:
     if not isinstance(value, Mapping):
-        raise InputError(f"must be a mapping, got {value!r}")
+        raise InputError(f"must be a mapping, got {shown(value)}")
     return dict(value)
 
 
 def _text(value: Plain, _type: type) -> str:
     if not isinstance(value, str):
-        raise InputError(f"must be a text, got {value!r}")
+        raise InputError(f"must be a text, got {shown(value)}")
     return value
 
 
 def _truth(value: Plain, _type: type) -> bool:
     if not isinstance(value, bool):
-        raise InputError(f"must be true or false, got {value!r}")
+        raise InputError(f"must be true or false, got {shown(value)}")
     return value
 
 
 def _whole(value: Plain | Integral, _type: type) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise InputError(f"must be a whole number, got {value!r}")
+        raise InputError(f"must be a whole number, got {shown(value)}")
     return int(value)
 
 
 def _number(value: Plain | Real, _type: type) -> float:
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise InputError(f"must be a number, got {value!r}")
+        raise InputError(f"must be a number, got {shown(value)}")
     try:
         number = float(value)
     except OverflowError:
         raise InputError("must be a number that fits in 64 bits, got a larger one") from None
     if isnan(number):
-        raise InputError(f"must be a number, got {value!r}")
+        raise InputError(f"must be a number, got {shown(value)}")
     return number
 
 
 def _label(value: Plain | Integral, _type: type) -> int | str:
     if isinstance(value, bool) or not isinstance(value, (str, Integral)):
-        raise InputError(f"must be a name or a number, got {value!r}")
+        raise InputError(f"must be a name or a number, got {shown(value)}")
     return value if isinstance(value, str) else int(value)
 
 

@@ -7,14 +7,13 @@ it. Quantities may have units (``memory = "256GB"``, ``max_requested = "24h"``).
 from __future__ import annotations
 
 import json
-import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from simmodel.errors import InputError, Plain, unknown
+from simmodel.errors import InputError, Plain, shown, unknown
+from simmodel.loading import Source, parse_toml, read_bytes, reader, source_name
 from simmodel.platform.kinds import KINDS, to_dict
 from simmodel.units import parse_quantity
 from simmodel.writing import write_text
@@ -72,7 +71,7 @@ def from_dict(mapping: Mapping[str, Plain], *, source: str | None = None) -> Any
     Known keys: name, count, cores, gpus, memory, idle_power, load_power
     """
     if not isinstance(mapping, Mapping):
-        raise InputError(f"must be a mapping, got {mapping!r}", source)
+        raise InputError(f"must be a mapping, got {shown(mapping)}", source)
     values = dict(mapping)
     kind = values.pop("kind", None)
     if kind is None:
@@ -85,7 +84,8 @@ def from_dict(mapping: Mapping[str, Plain], *, source: str | None = None) -> Any
         raise InputError(error.message, source, error.place) from None
 
 
-def read_toml(path: str | Path) -> Any:
+@reader
+def read_toml(path: Source) -> Any:
     """Return the spec that a TOML file describes.
 
     Raises
@@ -97,21 +97,8 @@ def read_toml(path: str | Path) -> Any:
     >>> read_toml(bundled_folder("platforms") / "kth-sp2.toml").processors
     100
     """
-    source = str(path)
-    try:
-        return from_dict(tomllib.loads(Path(path).read_text(encoding="utf-8-sig")), source=source)
-    except FileNotFoundError:
-        raise InputError("no such file", source) from None
-    except IsADirectoryError:
-        raise InputError("must be a file, got a folder", source) from None
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", source) from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"must be UTF-8 text, got byte {error.object[error.start]:#x}", source) from None
-    except tomllib.TOMLDecodeError as error:
-        match = re.fullmatch(r"(.*) \(at (?:(line \d+), column \d+|end of document)\)", str(error), re.DOTALL)
-        message, place = (match[1], match[2] or "end") if match else (str(error), None)
-        raise InputError(f"invalid TOML: {message}", source, place) from None
+    source = source_name(path)
+    return from_dict(parse_toml(*read_bytes(path)), source=source)
 
 
 def write_toml(spec: SystemSpec, path: str | Path) -> None:
@@ -153,7 +140,7 @@ def _broker(value: Plain, converter: Converter) -> BrokerSpec:
     from simmodel.platform.strict import inside
 
     if not isinstance(value, Mapping):
-        raise InputError(f"must be a mapping, got {value!r}")
+        raise InputError(f"must be a mapping, got {shown(value)}")
     values: dict[str, Any] = dict(value)
     for key in values:
         if key not in ("name", "places", "slowdowns"):
@@ -161,7 +148,7 @@ def _broker(value: Plain, converter: Converter) -> BrokerSpec:
     if "name" in values:
         values["name"] = converter.structure(values["name"], str)
     if not isinstance(values.get("places"), Mapping):
-        raise InputError(f"must be a mapping of names to specs, got {values.get('places')!r}", place="places")
+        raise InputError(f"must be a mapping of names to specs, got {shown(values.get('places'))}", place="places")
     places = {}
     for name, each in values["places"].items():
         try:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import csv
-import gzip
+import io
 import json
 import math
 import sqlite3
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simmodel.errors import InputError, Plain
+from simmodel.errors import InputError, Plain, clipped, shown
+from simmodel.formats.documents import Value
+from simmodel.loading import decode, one_sentence, parse_json, read_bytes
 from simmodel.results.machine import MachineResult
 from simmodel.results.result import Result
 from simmodel.results.stored import Common
@@ -59,25 +62,67 @@ def load_result(path: str | Path) -> Result | MachineResult:
     InputError
         if the path is none of these, or has no table of jobs or tasks
     """
-    source = Path(path)
-    document = _read_meta(source)
+    with one_sentence(str(path)):
+        return _load(Path(path))
+
+
+def _load(path: Path) -> Result | MachineResult:
+    source = str(path)
+    document = _read_meta(path)
     kind: type[Result] | type[MachineResult] = MachineResult if document.get("kind") == "machine" else Result
-    tables = _read_tables(source, document, kind.TABLES)
+    common = _common(Value(document, source))
+    tables = _read_tables(path, document, kind.TABLES)
     main = kind.TABLES[0]
     if main not in tables:
-        raise InputError(f"missing table of {main}", source=str(path))
-    counts = document.get("report", {})
-    skipped, repaired, rejected = (Counter(counts.get(kind, {})) for kind in ("skipped", "repaired", "rejected"))
-    report = Report(skipped, repaired, rejected, tuple(counts.get("notes", ())))
-    common = Common(
-        name=document["name"],
-        started=document["started"],
-        ended=document["ended"],
+        raise InputError(f"missing table of {main}", source=source)
+    for name, table in tables.items():
+        _check_numbers(name, table, source)
+    try:
+        result = kind.from_stored(tables, document, common)
+    except InputError as error:
+        raise InputError(error.message, error.source or source, error.place) from None
+    except KeyError as error:
+        raise InputError(f"missing {clipped(error.args[0])}", source) from None
+    except (TypeError, ValueError, IndexError, AttributeError) as error:
+        raise InputError(f"must be a complete stored result: {clipped(error, 200)}", source) from None
+    return result
+
+
+def _common(document: Value) -> Common:
+    """Return the fields that all results have, each checked."""
+    counts = document.get("report")
+    found = {}
+    for name in ("skipped", "repaired", "rejected"):
+        each = counts.get(name) if counts is not None else None
+        found[name] = Counter() if each is None else Counter({key: int(each[key].number()) for key in each.table()})
+    notes = counts.get("notes") if counts is not None else None
+    report = Report(found["skipped"], found["repaired"], found["rejected"], notes.texts() if notes is not None else ())
+    decisions = document["decisions"]
+    return Common(
+        name=document["name"].text(),
+        started=_instant(document["started"]),
+        ended=_instant(document["ended"]),
         report=report,
-        decisions=document["decisions"],
-        scenario=document["scenario"],
+        decisions={key: _instant(decisions[key]) for key in decisions.table()},
+        scenario=document["scenario"].table(),
     )
-    return kind.from_stored(tables, document, common)
+
+
+def _instant(value: Value) -> float:
+    """Return a number of s; null is nan, as in the results of runs without events."""
+    return math.nan if value.data is None else value.number(least=None)
+
+
+_INSTANTS = ("submit", "start", "end", "wait", "run", "requested", "processors")
+
+
+def _check_numbers(name: str, table: Table, source: str) -> None:
+    """Raise ``InputError`` if a column of times or processors has text."""
+    for column in _INSTANTS:
+        if column in table.names and table[column].dtype.kind not in "iufb":
+            for each in table[column].tolist():
+                if each not in ("", None) and not isinstance(each, int | float):
+                    raise InputError(f"must be numbers, got {shown(each)}", source, f"{name}.{column}")
 
 
 def _read_tables(source: Path, document: Mapping[str, Plain], names: Sequence[str]) -> dict[str, Table]:
@@ -91,16 +136,22 @@ def _read_tables(source: Path, document: Mapping[str, Plain], names: Sequence[st
                 tables[name] = _read_csv(file)
     elif "jobs" in document or "tables" in document:
         stored: Any = document["tables"] if "tables" in document else {"jobs": document["jobs"]}
-        for name, columns in stored.items():
-            tables[name] = Table({key: _column(key, values) for key, values in columns.items()})
+        for name, columns in Value(stored, str(source)).table().items():
+            if not isinstance(columns, dict) or not all(isinstance(values, list) for values in columns.values()):
+                raise InputError("must be a mapping of columns", str(source), f"tables.{clipped(name)}")
+            if name in names:
+                tables[name] = _table(columns, str(source), name)
     elif _is_sqlite(source):
         tables = _read_sqlite(source, names)
     return tables
 
 
 def _is_sqlite(path: Path) -> bool:
-    with open(path, "rb") as file:
-        return file.read(16) == b"SQLite format 3\x00"
+    try:
+        with open(path, "rb") as file:
+            return file.read(16) == b"SQLite format 3\x00"
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", source=str(path)) from None
 
 
 def _read_meta(path: Path) -> dict[str, Any]:
@@ -111,23 +162,49 @@ def _read_meta(path: Path) -> dict[str, Any]:
         if not (path / "meta.json").exists():
             raise InputError("missing meta.json in the folder", source=source)
         path = path / "meta.json"
-    elif _is_sqlite(path):
-        connection = sqlite3.connect(path)
-        try:
-            return {key: json.loads(value) for key, value in connection.execute("SELECT key, value FROM meta")}
-        except sqlite3.DatabaseError as error:
-            raise InputError(f"must be a stored result, got another database ({error})", source=source) from None
-        finally:
-            connection.close()
-    opener = gzip.open if source.endswith(".gz") else open
-    try:
-        with opener(path, "rt", encoding="utf-8") as file:
-            document = json.load(file)
-    except (ValueError, OSError) as error:
-        raise InputError(f"must be SQLite, JSON or a folder of tables: {error}", source=source) from None
+    document: Plain = _database_meta(path) if _is_sqlite(path) else parse_json(*read_bytes(path))
     if not isinstance(document, dict) or "simmodel" not in document:
         raise InputError("must be a stored result, got other JSON", source=source)
     return document
+
+
+def _database_meta(path: Path) -> Plain:
+    with _database(path) as connection:
+        rows = connection.execute("SELECT key, value FROM meta").fetchall()
+    if not all(isinstance(key, str) and isinstance(value, str) for key, value in rows):
+        raise InputError("must be texts", str(path), "table meta")
+    return {key: parse_json(value, str(path)) for key, value in rows}
+
+
+@contextmanager
+def _database(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open a database for reading; its errors are one sentence."""
+    connection = None
+    try:
+        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+        yield connection
+    except (sqlite3.Error, sqlite3.Warning, UnicodeDecodeError) as error:
+        raise InputError(f"must be a database with a stored result: {clipped(error, 200)}", source=str(path)) from None
+    finally:
+        if connection is not None:
+            connection.close()
+
+
+def _table(columns: Mapping[str, Sequence[Any]], source: str, name: str) -> Table:
+    """Return a table of stored columns."""
+    lengths = {key: len(values) for key, values in columns.items()}
+    if len(set(lengths.values())) > 1:
+        short = min(lengths, key=lengths.__getitem__)
+        message = f"must have {max(lengths.values())} rows as other columns, got {lengths[short]}"
+        raise InputError(message, source, f"{name}.{clipped(short)}")
+    found = {}
+    for key, values in columns.items():
+        try:
+            found[key] = _column(key, values)
+        except (InputError, TypeError, ValueError) as error:
+            reason = error.message if isinstance(error, InputError) else clipped(error)
+            raise InputError(f"must be a column of a result: {reason}", source, f"{name}.{clipped(key)}") from None
+    return Table(found)
 
 
 def _column(name: str, values: Sequence[Plain]) -> NDArray[Any]:
@@ -135,7 +212,7 @@ def _column(name: str, values: Sequence[Plain]) -> NDArray[Any]:
     column: NDArray[np.object_]
     if name in LISTS and not all(isinstance(value, (int, float)) for value in values):
         column = np.empty(len(values), dtype=object)
-        column[:] = [None if value in (None, "") else tuple(json.loads(str(value))) for value in values]
+        column[:] = [_listed(value) for value in values]
         return column
     known = [value for value in values if value is not None and value != ""]
     if all(isinstance(value, (int, float)) for value in known) and known:
@@ -145,27 +222,48 @@ def _column(name: str, values: Sequence[Plain]) -> NDArray[Any]:
     )
 
 
+def _listed(value: Any) -> tuple[Any, ...] | None:
+    """Return the list in a cell."""
+    if value is None or value == "":
+        return None
+    found = value if isinstance(value, list) else json.loads(str(value))
+    if not isinstance(found, list):
+        raise ValueError(f"must be a list, got {shown(found)}")
+    return tuple(found)
+
+
 def _read_sqlite(path: Path, names: Sequence[str]) -> dict[str, Table]:
-    connection = sqlite3.connect(path)
     tables = {}
-    try:
+    with _database(path) as connection:
         present = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         for name in names:
             if name in present:
                 cursor = connection.execute(f'SELECT * FROM "{name}"')
                 keys = [entry[0] for entry in cursor.description]
                 columns = list(zip(*cursor, strict=True)) or [()] * len(keys)
-                tables[name] = Table({key: _column(key, list(c)) for key, c in zip(keys, columns, strict=True)})
-    finally:
-        connection.close()
+                tables[name] = _table({key: list(c) for key, c in zip(keys, columns, strict=True)}, str(path), name)
     return tables
 
 
 def _read_csv(path: Path) -> Table:
-    with open(path, encoding="utf-8", newline="") as file:
-        rows = list(csv.reader(file))
-    names, columns = [cell_text(name) for name in rows[0]], list(zip(*rows[1:], strict=True)) or [()] * len(rows[0])
-    return Table({name: _column(name, _numbers(list(c), name)) for name, c in zip(names, columns, strict=True)})
+    source = str(path)
+    data, _ = read_bytes(path)
+    reader = csv.reader(io.StringIO(decode(data), newline=""))
+    try:
+        rows = list(reader)
+    except csv.Error as error:
+        raise InputError(f"invalid CSV: {error}", source, f"line {reader.line_num}") from None
+    if not rows:
+        raise InputError("must start with a line of column names, got an empty file", source)
+    names = [cell_text(name) for name in rows[0]]
+    if len(set(names)) < len(names):
+        raise InputError(f"duplicate column {shown(max(names, key=names.count))}", source, "line 1")
+    for number, row in enumerate(rows, 1):
+        if len(row) != len(names):
+            raise InputError(f"must have {len(names)} cells, got {len(row)}", source, f"line {number}")
+    columns = list(zip(*rows[1:], strict=True)) or [()] * len(names)
+    cells = {name: _numbers(list(column), name) for name, column in zip(names, columns, strict=True)}
+    return _table(cells, source, path.stem)
 
 
 def _numbers(texts: list[str], name: str) -> list[Any]:
@@ -181,6 +279,11 @@ def _numbers(texts: list[str], name: str) -> list[Any]:
 
 
 def _read_parquet(path: Path) -> Table:
-    _, parquet = pyarrow()
-    table = parquet.read_table(path)
-    return Table({name: _column(name, table.column(name).to_pylist()) for name in table.column_names})
+    arrow, parquet = pyarrow()
+    try:
+        table = parquet.read_table(path)
+        columns = {name: table.column(name).to_pylist() for name in table.column_names}
+    except (arrow.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(f"invalid Parquet: {clipped(reason, 120)}", source=str(path)) from None
+    return _table(columns, str(path), path.stem)

@@ -11,13 +11,14 @@ import attrs
 
 from simmodel.display import Cells, Fields, Shown, short
 from simmodel.environment import Environment
-from simmodel.errors import InputError
+from simmodel.errors import InputError, clipped
+from simmodel.formats.documents import Value
 from simmodel.platform.options import NoOptions, Options
 from simmodel.records.versions import versions
 from simmodel.runs.platforms import GivenPlatform, platform_of
 from simmodel.runs.simulation import Simulation
 from simmodel.scheduling.registry import PolicyLike, unused
-from simmodel.snapshots.snapshot import Snapshot, snapshot_of_document
+from simmodel.snapshots.snapshot import Snapshot, check_policy_name, snapshot_of_document
 from simmodel.systems.kinds import Kind, kind_named, kind_of_platform, kind_of_snapshot, snapshot_in
 from simmodel.systems.submissions import INLINE, GivenWork, Submissions, read_submissions, submissions_of_document
 from simmodel.systems.system import Live, System
@@ -248,8 +249,10 @@ class Scenario(Shown):
     # ------------------------------------------------------------------ documents
 
     @classmethod
-    def from_document(cls, document: Mapping[str, Any]) -> Self:
+    def from_document(cls, document: Mapping[str, Any], *, source: str | None = None, trust: bool = False) -> Self:
         """Return the scenario of a document, which a result stores as ``scenario``.
+
+        With ``trust``, its policies may be ``module:name``, which imports code. ``source`` names the file in errors.
 
         Parts that are not stored (objects, large workloads) become :class:`Missing` and must be passed to :meth:`run`.
 
@@ -258,18 +261,29 @@ class Scenario(Shown):
         >>> Scenario.from_document(Scenario(platform=2, workload=log).run().scenario).run().jobs["end"]
         array([ 5., 10.])
         """
-        kind = kind_named(document["kind"])
-        platform, options = _platform_of_document(document, kind)
-        seed = document["seed"]
-        return cls(
-            platform=platform,
-            workload=_workload_of_document(document),
-            policy=_policy_of_document(document),
-            policies=_policies_of_document(document),
-            options=options,
-            seed=... if seed is None else seed,
-            until=document["until"],
-        )
+        found = Value(dict(document), source or "scenario")
+        for key in ("kind", "workload", "policy", "options", "seed", "until"):
+            _ = found[key]
+        try:
+            kind = kind_named(found["kind"].text())
+            _check_policies(document, trust=trust)
+            platform, options = _platform_of_document(found, kind, trust=trust)
+            seed = document["seed"]
+            return cls(
+                platform=platform,
+                workload=_workload_of_document(found),
+                policy=_policy_of_document(document),
+                policies=_policies_of_document(document),
+                options=options,
+                seed=... if seed is None else seed,
+                until=None if document["until"] is None else found["until"].number(least=None),
+            )
+        except InputError as error:
+            raise InputError(error.message, error.source or source, error.place) from None
+        except KeyError as error:
+            raise InputError(f"missing key {error}", source, "scenario") from None
+        except (TypeError, ValueError, IndexError, AttributeError) as error:
+            raise InputError(f"must be a stored scenario: {clipped(error, 200)}", source, "scenario") from None
 
 
 _FIELDS = tuple(field.name for field in attrs.fields(Scenario))
@@ -280,22 +294,30 @@ def _snapshot_document(snapshot: Snapshot) -> dict[str, Any]:
     return {"snapshot": snapshot.document() if snapshot.unfinished <= INLINE else {"digest": snapshot.digest}}
 
 
-def _platform_of_document(document: Mapping[str, Any], kind: Kind) -> tuple[Any, Options]:
+def _check_policies(document: Mapping[str, Any], *, trust: bool) -> None:
+    check_policy_name(document["policy"], "policy", trust=trust)
+    below = document.get("policies")
+    for name, each in below.items() if isinstance(below, Mapping) else ():
+        check_policy_name(each, f"policies.{name}", trust=trust)
+
+
+def _platform_of_document(document: Value, kind: Kind, *, trust: bool) -> tuple[Any, Options]:
     if "snapshot" not in document:
         from simmodel.platform.toml import from_dict
 
-        return from_dict(document["platform"]), kind.options.of(document["options"])
+        return from_dict(document["platform"].table()), kind.options.of(document["options"].table())
     if "format" in document["snapshot"]:
-        return snapshot_of_document(document["snapshot"]), NoOptions()
+        return snapshot_of_document(document["snapshot"].table(), trust=trust), NoOptions()
     message = "the snapshot is too large to be stored in the scenario: repeat the run by simulate(snapshot, ...)"
     return Missing(message), NoOptions()
 
 
-def _workload_of_document(document: Mapping[str, Any]) -> Any:
-    if document["workload"] is None:
+def _workload_of_document(document: Value) -> Any:
+    parts = document.get("workload")
+    if parts is None:
         return None
     try:
-        return submissions_of_document(document["work"], document["workload"])
+        return submissions_of_document(document["work"].text(), [each.table() for each in parts.list()])
     except InputError as error:
         return Missing(error.message)
 
@@ -316,8 +338,10 @@ def _policies_of_document(document: Mapping[str, Any]) -> Any:
     return dict(document["policies"])
 
 
-def load_scenario(path: str | Path) -> Scenario:
+def load_scenario(path: str | Path, *, trust: bool = False) -> Scenario:
     """Return the scenario of a stored result (SQLite, JSON, or a folder of CSV or Parquet files).
+
+    With ``trust``, its policies may be ``module:name``, which imports code.
 
     Raises
     ------
@@ -326,4 +350,4 @@ def load_scenario(path: str | Path) -> Scenario:
     """
     from simmodel.results.loading import read_scenario
 
-    return Scenario.from_document(read_scenario(path))
+    return Scenario.from_document(read_scenario(path), source=str(path), trust=trust)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
-from simmodel.errors import InputError, unknown
+from simmodel.errors import InputError, shown, unknown
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.platform.options import ClusterOptions
 from simmodel.snapshots.jobs import (
@@ -233,7 +233,7 @@ class _Check:
                     name = why.removeprefix("reservation ")
                     if name not in {each.name for each in self.snapshot.platform.reservations}:
                         expected = "'maintenance', 'not yet open', 'closed' or 'reservation NAME'"
-                        raise self.error(f"must be {expected}, got {why!r}", f"{where}.windows[{j}]")
+                        raise self.error(f"must be {expected}, got {shown(why)}", f"{where}.windows[{j}]")
         names = {each.name for each in self.snapshot.platform.consumables}
         for i, (name, _) in enumerate(self.snapshot.consumables):
             if name not in names:
@@ -256,7 +256,7 @@ class _Check:
                 raise self.error(f"must be a dependency below {len(spec.dependencies)}, got {which}", f"waits[{i}]")
         for name, state in snapshot.streams:
             if not isinstance(state, dict) or state.get("bit_generator") != "PCG64":
-                raise self.error(f"must be the state of a PCG64 generator, got {state!r}", f"streams.{name}")
+                raise self.error(f"must be the state of a PCG64 generator, got {shown(state)}", f"streams.{name}")
 
     def _planned(self) -> None:
         """Check planned events: their references exist, ends match the running jobs, each arrival is planned once."""
@@ -273,7 +273,7 @@ class _Check:
             except (TypeError, ValueError, IndexError, KeyError):
                 fine = False
             if not fine:
-                raise self.error(f"must be valid arguments of {each.what!r}, got {list(each.about)}", where)
+                raise self.error(f"must be valid arguments of {shown(each.what)}, got {list(each.about)}", where)
             if each.what == "end":
                 ending[each.about[0]] = each.at
             elif each.what == "arrivals":

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 import attrs
 from cattrs import Converter
 
-from simmodel.errors import InputError, Plain, SnapshotError
+from simmodel.errors import InputError, Plain, SnapshotError, shown
 from simmodel.platform.broker import SystemSpec
 from simmodel.platform.kinds import KINDS, to_dict
 from simmodel.platform.strict import inside, made_from, strict_converter
@@ -168,14 +168,14 @@ def _read_float(value: Plain, _kind: Form) -> float:
     if value == "inf":
         return inf
     if type(value) is not int:
-        raise InputError(f"must be a number, got {value!r}")
+        raise InputError(f"must be a number, got {shown(value)}")
     return float(value)
 
 
 def _read_literal(value: Plain, kind: Form) -> Any:
     allowed = get_args(kind)
     if value not in allowed or type(value) not in map(type, allowed):
-        raise InputError(f"must be {' or '.join(map(repr, allowed))}, got {value!r}")
+        raise InputError(f"must be {' or '.join(map(repr, allowed))}, got {shown(value)}")
     return value
 
 
@@ -219,7 +219,7 @@ def _row_reader(kind: type) -> Read:
     def read(value: Plain, _kind: Form) -> Any:
         given = items(value)
         if len(given) < len(plain) or (len(given) > len(plain) and not rest):
-            raise InputError(f"must be [{', '.join(each.name for each in fields)}], got {value!r}")
+            raise InputError(f"must be [{', '.join(each.name for each in fields)}], got {shown(value)}")
         found = []
         for field, each, (one, of) in zip(plain, given, readers, strict=False):
             try:
@@ -237,7 +237,7 @@ def _mapping_reader(kind: Form) -> Read:
 
     def read(value: Plain, _kind: Form) -> dict[str, Any]:
         if not isinstance(value, Mapping):
-            raise InputError(f"must be a mapping, got {value!r}")
+            raise InputError(f"must be a mapping, got {shown(value)}")
         found = {}
         for key, each in value.items():
             try:
@@ -285,7 +285,7 @@ def _annotated_reader(kind: Form) -> Read:
         except InputError:
             found = None
         if found is None or not test(found):
-            raise InputError(f"must be {expected}, got {value!r}")
+            raise InputError(f"must be {expected}, got {shown(value)}")
         return found
 
     return read

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, get_origin
 
 import attrs
 
-from simmodel.errors import InputError, Plain, unknown
+from simmodel.errors import InputError, Plain, shown, unknown
 from simmodel.platform.strict import inside
 from simmodel.snapshots.types import Check, Field, Form, Like, base_of, fields_of, is_row, not_none
 
@@ -27,7 +27,7 @@ Writer = Callable[[Form], Write | None]
 def items(value: Plain) -> list[Plain]:
     """Return a value after checking that it is a list."""
     if not isinstance(value, list):
-        raise InputError(f"must be a list, got {value!r}")
+        raise InputError(f"must be a list, got {shown(value)}")
     return value
 
 
@@ -122,7 +122,7 @@ class RowTable:
     def read(self, value: Plain) -> tuple[Any, ...]:
         """Return the rows from an object of columns."""
         if not isinstance(value, Mapping):
-            raise InputError(f"must be a mapping of columns, got {value!r}")
+            raise InputError(f"must be a mapping of columns, got {shown(value)}")
         if not value:
             return ()
         names = self.names()
@@ -131,9 +131,9 @@ class RowTable:
                 raise inside(name, unknown("column", name, names))
         first = value.get(names[0])
         if first is None:
-            raise InputError(f"missing column {names[0]!r}")
+            raise InputError(f"missing column {shown(names[0])}")
         if not isinstance(first, list):
-            raise inside(names[0], InputError(f"must be a list, got {first!r}"))
+            raise inside(names[0], InputError(f"must be a list, got {shown(first)}"))
         return tuple(self._rows(value, len(first)))
 
     def _rows(self, given: Mapping[str, Plain], count: int) -> list[Any]:
@@ -146,7 +146,7 @@ class RowTable:
             elif each.like is not None:
                 columns[each.name] = columns[each.like]
             elif each.default is attrs.NOTHING:
-                raise InputError(f"missing column {each.name!r}")
+                raise InputError(f"missing column {shown(each.name)}")
             else:
                 columns[each.name] = [each.default] * count
         return list(map(self.kind._make, zip(*columns.values(), strict=True)))

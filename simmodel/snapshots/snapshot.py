@@ -12,13 +12,14 @@ import numpy as np
 
 from simmodel.display import Cells, Fields, Shown
 from simmodel.entries import Entries
-from simmodel.errors import InputError, Plain, unknown
+from simmodel.errors import InputError, Plain, shown, unknown
+from simmodel.loading import decode, one_sentence, parse_json, read_bytes
 from simmodel.snapshots.types import Count, Instant, Keyed
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ["PolicyState", "Snapshot", "read_document", "snapshot_of_document"]
+__all__ = ["PolicyState", "Snapshot", "check_policy_name", "read_document", "snapshot_of_document"]
 
 FORMAT = "simmodel snapshot"
 
@@ -177,8 +178,10 @@ class Snapshot(Shown):
         return text
 
     @classmethod
-    def from_json(cls, given: str | Path) -> Self:
-        """Return the snapshot from JSON text or a JSON file.
+    def from_json(cls, given: str | Path, *, trust: bool = False) -> Self:
+        """Return the snapshot from JSON text or a JSON file (``-``: standard input).
+
+        With ``trust``, its policies may be ``module:name``, which imports code.
 
         Raises
         ------
@@ -186,7 +189,7 @@ class Snapshot(Shown):
             if it is not a snapshot of this kind and schema, or a value in it is invalid
         """
         document, source = read_document(given)
-        found = snapshot_of_document(document, source)
+        found = snapshot_of_document(document, source, trust=trust)
         if not isinstance(found, cls):
             raise InputError(f"must be a snapshot of a {cls.system}, got one of a {found.system}", source, "system")
         return found
@@ -195,7 +198,7 @@ class Snapshot(Shown):
 def _of_numpy(value: Any) -> Any:
     """Return a NumPy number, such as a job id, as a Python number."""
     if not isinstance(value, np.generic):
-        raise TypeError(f"must be a plain value, got {value!r}")
+        raise TypeError(f"must be a plain value, got {shown(value)}")
     return value.item()
 
 
@@ -214,7 +217,7 @@ def _contents(snapshot: Snapshot) -> dict[str, Any]:
 def _read_inside(values: Plain) -> Snapshot:
     """Return a nested snapshot; without a ``system`` it is that of a cluster."""
     if not isinstance(values, Mapping):
-        raise InputError(f"must be a mapping, got {values!r}")
+        raise InputError(f"must be a mapping, got {shown(values)}")
     return _of_values(dict(values), values.get("system", "cluster"))
 
 
@@ -250,30 +253,40 @@ def read_document(given: str | Path) -> tuple[dict[str, Any], str | None]:
     InputError
         if the file does not exist, or the text is not JSON
     """
-    import gzip
-    import json
-
-    content, source = str(given), None
-    if isinstance(given, Path) or not content.lstrip().startswith("{"):
-        source = content
-        try:
-            data = Path(given).read_bytes()
-            content = (gzip.decompress(data) if source.endswith(".gz") else data).decode("utf-8")
-        except FileNotFoundError:
-            raise InputError("no such file", source) from None
-        except (OSError, EOFError, UnicodeDecodeError) as error:
-            raise InputError(f"cannot be read: {error}", source) from None
-    try:
-        document = json.loads(content)
-    except ValueError as error:
-        raise InputError(f"invalid JSON: {error}", source) from None
+    text, source = str(given), None
+    if isinstance(given, Path) or not text.lstrip().startswith("{"):
+        data, source = read_bytes(given)
+        text = decode(data)
+    document = parse_json(text, source)
     if not isinstance(document, dict):
-        raise InputError(f"must be a JSON object, got {type(document).__name__}", source)
+        raise InputError(f"must be a JSON object, got {shown(document)}", source)
     return document, source
 
 
-def snapshot_of_document(document: Mapping[str, Plain], source: str | None = None) -> Snapshot:
+def check_policy_name(name: Plain, place: str, *, trust: bool) -> None:
+    """Raise ``InputError`` for the name of a policy from data that would import code, unless the data is trusted.
+
+    >>> check_policy_name("portfolio(easy, mine:Policy)", "policy", trust=False)
+    Traceback (most recent call last):
+    ...
+    simmodel.errors.InputError: policy: must be a known policy, got 'portfolio(easy, mine:Policy)', which imports code:
+    pass trust=True (--trust) if you trust the file
+    """
+    if isinstance(name, str) and ":" in name and not trust:
+        hint = "which imports code: pass trust=True (--trust) if you trust the file"
+        raise InputError(f"must be a known policy, got {shown(name)}, {hint}", place=place)
+
+
+def _check_trust(snapshot: Snapshot) -> None:
+    check_policy_name(snapshot.policy.known_as, "policy.known_as", trust=False)
+    for each in snapshot.below:
+        _check_trust(each)
+
+
+def snapshot_of_document(document: Mapping[str, Plain], source: str | None = None, *, trust: bool = False) -> Snapshot:
     """Return the snapshot from a document, of any kind of system.
+
+    With ``trust``, its policies may be ``module:name``, which imports code.
 
     Raises
     ------
@@ -284,11 +297,15 @@ def snapshot_of_document(document: Mapping[str, Plain], source: str | None = Non
     form, schema, system = (values.pop(name, None) for name in ("format", "schema", "system"))
     try:
         if form != FORMAT:
-            raise InputError(f"must be {FORMAT!r}, got {form!r}", place="format")
+            raise InputError(f"must be {FORMAT!r}, got {shown(form)}", place="format")
         kind = _kind_of(system)
         if schema != kind.schema or type(schema) is not int:
             older = ", an older version" if isinstance(schema, int) and schema < kind.schema else ""
-            raise InputError(f"must be {kind.schema}, got {schema!r}{older}", place="schema")
-        return _of_values(values, system)
+            raise InputError(f"must be {kind.schema}, got {shown(schema)}{older}", place="schema")
+        with one_sentence(source):
+            snapshot = _of_values(values, system)
+        if not trust:
+            _check_trust(snapshot)
+        return snapshot
     except InputError as error:
         raise InputError(error.message, source, error.place) from None

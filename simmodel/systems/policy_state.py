@@ -66,7 +66,13 @@ def remember(scheduler: Scheduler, given: PolicyState) -> bool:
         scheduler.wake()
         return False
     if given.state is not None:
-        scheduler.policy.restore(given.state)
+        try:
+            scheduler.policy.restore(given.state)
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+            if isinstance(error, InputError):
+                raise
+            message = f"must be the state of policy {given.name}: {type(error).__name__} {error}"
+            raise InputError(message, place="policy.state") from None
     scheduler.asked_for = given.asked
     if given.due:
         scheduler.wake()

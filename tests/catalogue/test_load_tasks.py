@@ -333,7 +333,7 @@ def test_wrong_settings_get_one_sentence(kind, parameters, said) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("generator = \n", "x.toml: invalid TOML"),
+        ("generator = \n", "x.toml, line 1: invalid TOML"),
         ("colour = 1\n", "x.toml, colour: unknown key 'colour'"),
         ("description = 'x'\n", "x.toml: missing key 'generator'"),
         ("generator = 'random'\nseed = -1\n", "x.toml, seed: must be a whole number >= 0, got -1"),

@@ -118,7 +118,7 @@ def test_what_is_not_there(given, sentence):
         (b"", "in one of the formats swf, gwf, sacct, pbs, toml, csv, got an empty file"),
         (b"# Read me\n\ntext\n", "got '# Read me'"),
         (b"\x7fELF\0", "must be text, got binary data"),
-        (b"\x1f\x8b\x08garbage", "cannot be read"),
+        (b"\x1f\x8b\x08garbage", "corrupt gzip file"),
     ],
     ids=["empty", "markdown", "binary", "false gzip"],
 )
@@ -171,5 +171,5 @@ def test_settings_that_change_a_class():
 
 def test_a_settings_file_that_is_no_toml(tmp_path):
     (tmp_path / "x.toml").write_text("generator = \n")
-    with pytest.raises(InputError, match=r"x\.toml: invalid TOML"):
+    with pytest.raises(InputError, match=r"x\.toml, line 1: invalid TOML"):
         load_workload(tmp_path / "x.toml")

@@ -26,6 +26,7 @@ ROWS = (
         "errors",
         "units",
         "writing",
+        "loading",
         "environment",
         "work",
         "platform",
