@@ -43,6 +43,7 @@ __all__ = [
     "read_lines",
     "reader",
     "source_name",
+    "within_count",
 ]
 
 Source = str | Path | IO[Any]
@@ -133,6 +134,11 @@ def check_count(name: str, count: float) -> None:
     most = current_limits().count
     if count > most:
         raise InputError(f"must be at most {most:,.0f} (limit count), got {shown(count)}", place=name)
+
+
+def within_count(_instance: object, attribute: attrs.Attribute[int], value: int) -> None:
+    """Check a field of a spec by :func:`check_count`; a validator of ``attrs``."""
+    check_count(attribute.name, value)
 
 
 # ---------------------------------------------------------------------- bytes

@@ -27,3 +27,8 @@ def _no_figure_is_left() -> Iterator[None]:
     yield
     if pyplot := sys.modules.get("matplotlib.pyplot"):
         pyplot.close("all")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let a longer search take more mutations of each file."""
+    parser.addoption("--mutations", type=int, default=200, help="mutations of each file (default: 200)")

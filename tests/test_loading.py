@@ -83,7 +83,7 @@ def test_large_numbers_are_refused(digits, tmp_path) -> None:
     (tmp_path / "log.swf").write_text(SWF.replace(" 5 ", f" {number} ", 1))
     (tmp_path / "log.csv").write_text(f"submit,run,processors\n0,10,{number}\n")
     for name, load in (("p.toml", load_platform), ("log.swf", load_workload), ("log.csv", load_workload)):
-        with pytest.raises(InputError, match="line 1|line 2|line 3|partitions") as caught:
+        with pytest.raises(InputError, match=r"line [123]|partitions") as caught:
             load(tmp_path / name)
         assert len(str(caught.value)) < 500
 

@@ -38,7 +38,7 @@ from simmodel.generators.families import only_possible, with_families
 from simmodel.generators.settings import GENERATORS
 from simmodel.generators.task_arrivals import arrive, works_over_time
 from simmodel.generators.task_kinds import TASK_KINDS, Work
-from simmodel.loading import held, parse_toml, read_bytes, source_name
+from simmodel.loading import check_count, held, one_sentence, parse_toml, read_bytes, source_name
 from simmodel.platform.machine import MachineSpec
 from simmodel.work.taskset import TaskSet
 from simmodel.work.workflow import Workflow
@@ -47,6 +47,7 @@ __all__ = ["load_tasks", "make_work", "task_names"]
 
 _FAMILIES = ("families", "types", "partial", "reconfiguration")
 _ARRIVALS = ("rate", "gap", "max_delay", "start")
+_COUNTS = frozenset({"tasks", "n", "copies", "layers", "levels", "width", "jump", "stages", "families"})
 _SETTINGS = ("generator", "description", "source", "seed", "parameters")
 
 
@@ -196,6 +197,9 @@ class _Reader:
             if key not in allowed:
                 raise InputError(unknown("key", key, allowed).message, source, key)
         parameters = {**self.defaults(own, given), **given}
+        for key in _COUNTS.intersection(parameters):
+            if isinstance(parameters[key], int | float):
+                check_count(f"parameters.{key}", parameters[key])
         making, arriving = self.stream("seed_uniform", rng).spawn(2)
         copies = parameters.get("copies")
         over_time = {key: parameters[key] for key in _ARRIVALS if key in parameters}
@@ -219,7 +223,8 @@ class _Reader:
                 raise InputError(f"missing {', '.join(map(repr, missing))}")
             if copies is not None:
                 return works_over_time(one, copies, **over_time, rng=arriving)
-            work = one(making)
+            with one_sentence(source):
+                work = one(making)
             return arrive(work, **over_time, rng=arriving) if over_time else work
         except InputError as error:
             raise InputError(error.message, error.source or source, error.place) from None

@@ -43,7 +43,7 @@ def whole(text: str) -> int:
     if not text:
         return -1
     number = float(text)
-    if number != int(number):
+    if not abs(number) < 2**63 or number != int(number):
         raise ValueError(text)
     return int(number)
 
@@ -113,7 +113,7 @@ def duration(text: str) -> float:
         return float("nan")
     days, dash, clock = text.rpartition("-")
     parts = [float(part) for part in clock.split(":")]
-    if len(parts) > 3 or (dash and not days.isdigit()) or any(part < 0 for part in parts):
+    if len(parts) > 3 or (dash and not re.fullmatch(r"\d{1,9}", days)) or any(part < 0 for part in parts):
         raise ValueError(text)
     if dash:  # D-HH, D-HH:MM, D-HH:MM:SS
         parts += [0.0] * (3 - len(parts))

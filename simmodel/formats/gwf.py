@@ -147,7 +147,7 @@ def _error_in(fields: list[str]) -> str | None:
                 number = parse(field)
             except ValueError:
                 return f"column {position} ({name}): must be a number, got {shown(field)}"
-            if not np.isfinite(number) or (name in _COUNTS and number != int(number)):
+            if not np.isfinite(number) or (name in _COUNTS and (number != int(number) or abs(number) >= 2**63)):
                 kind = "whole" if name in _COUNTS else "finite"
                 return f"column {position} ({name}): must be a {kind} number, got {shown(field)}"
     return None

@@ -144,6 +144,10 @@ def _read_csv(source: Source, delimiter: str | None) -> tuple[dict[str, list[str
                 continue
             if not header:
                 header = [cell.strip() for cell in row]
+                twice = next((name for name in header if name and header.count(name) > 1), None)
+                if twice is not None:
+                    place = f"line {reader.line_num}"
+                    raise InputError(f"duplicate column {shown(twice)}", source=origin, place=place)
             elif len(row) != len(header):
                 place = f"line {reader.line_num}"
                 raise InputError(f"must have {len(header)} cells, got {len(row)}", source=origin, place=place)

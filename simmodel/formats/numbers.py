@@ -7,6 +7,7 @@ digits in each. Fields that are not whole numbers are rare in logs and are parse
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -169,4 +170,9 @@ def parse(field: bytes | str) -> int | float:
         number = int(field)
     except ValueError:
         return float(field)
-    return number if abs(number) < 2**63 else float(number)
+    if abs(number) < 2**63:
+        return number
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf

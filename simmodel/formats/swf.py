@@ -137,7 +137,7 @@ def _as_column(field: str, values: NDArray[np.number]) -> NDArray[np.number]:
 def _all_whole(columns: list[NDArray[np.number]]) -> bool:
     """Return whether all columns of whole numbers have only such values."""
     return all(
-        values.dtype == np.int64 or bool((values == np.floor(values)).all())
+        values.dtype == np.int64 or bool(((values == np.floor(values)) & (np.abs(values) < 2**63)).all())
         for field, values in zip(FIELDS, columns, strict=True)
         if field in _WHOLE
     )
@@ -186,7 +186,7 @@ def _wrong_field(fields: list[bytes]) -> str | None:
             return f"column {position} ({name}): must be a number, got {shown(decode(field))}"
         if not np.isfinite(number):
             return f"column {position} ({name}): must be a finite number, got {shown(decode(field))}"
-        if name in _WHOLE and number != int(number):
+        if name in _WHOLE and (number != int(number) or abs(number) >= 2**63):
             return f"column {position} ({name}): must be a whole number, got {shown(decode(field))}"
     return None
 

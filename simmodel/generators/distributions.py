@@ -66,7 +66,7 @@ def deterministic(value: float) -> Distribution:
 
 def uniform(low: float, high: float) -> Distribution:
     """Uniform between ``low`` and ``high``."""
-    if not 0 <= low <= high:
+    if not 0 <= low <= high < np.inf:
         raise ValueError(f"low and high: must be 0 <= low <= high, got {low!r} and {high!r}")
     return Distribution("uniform", (low + high) / 2, lambda rng, n: rng.uniform(low, high, n))
 

@@ -34,13 +34,14 @@ from simmodel.generators.arrivals import synthetic
 from simmodel.generators.estimates import with_estimates
 from simmodel.generators.lublin_feitelson import BATCH, INTERACTIVE, TYPELESS, LublinClass, lublin
 from simmodel.generators.phased import schedtwin
-from simmodel.loading import Source, parse_toml, read_bytes, reader, source_name
+from simmodel.loading import Source, check_count, one_sentence, parse_toml, read_bytes, reader, source_name
 from simmodel.work.transformations import scale_load
 from simmodel.work.workload import COLUMNS, Workload
 
 __all__ = ["GENERATORS", "generate", "read_settings", "settings_of"]
 
 _CLASSES = {each.name: each for each in (BATCH, INTERACTIVE, TYPELESS)}
+_COUNTS = frozenset({"jobs", "users"})
 _KEYS = ("generator", "description", "source", "seed", "parameters", "load", "estimates")
 
 
@@ -113,10 +114,16 @@ def generate(settings: Mapping[str, Plain], *, seed: int | None = None, source: 
     allowed = [key for key in inspect.signature(signature).parameters if key not in ("rng", "seed")]
     _known_keys(parameters, allowed, "parameters.", source)
     seed = seed if seed is not None else given.get("seed", 0)
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise InputError(f"must be a whole number >= 0, got {shown(seed)}", source, "seed")
+    for key in _COUNTS.intersection(parameters):
+        if isinstance(parameters[key], int | float):
+            check_count(f"parameters.{key}", parameters[key])
     making, estimating = np.random.default_rng(seed).spawn(2)
     place = "parameters"
     try:
-        workload = make(rng=making, **parameters)
+        with one_sentence(source):
+            workload = make(rng=making, **parameters)
         place = "load"
         if "load" in given:
             _known_keys(given["load"], ("factor", "to"), "load.", source)

@@ -15,6 +15,7 @@ import attrs
 from simmodel.display import Fields
 from simmodel.errors import InputError, unknown
 from simmodel.platform.overlaps import check_overlaps
+from simmodel.loading import within_count
 from simmodel.units import in_bytes, in_seconds, in_watts
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class NodeSpec(Fields):
     """
 
     name: str = "node"
-    count: int = attrs.field(default=1, validator=_positive)
+    count: int = attrs.field(default=1, validator=[_positive, within_count])
     cores: int = attrs.field(default=1, validator=_positive)
     gpus: int = attrs.field(default=0, validator=_not_negative)
     memory: float = attrs.field(default=0.0, converter=in_bytes, validator=_not_negative)

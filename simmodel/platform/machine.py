@@ -13,6 +13,7 @@ import attrs
 
 from simmodel.display import Fields
 from simmodel.errors import InputError, unknown
+from simmodel.loading import within_count
 from simmodel.platform.cluster import _not_negative, _one_of, _positive, _tuple
 from simmodel.platform.network import LinkSpec
 from simmodel.units import in_bytes, in_seconds, in_watts
@@ -138,7 +139,7 @@ class ProcessorSpec(Fields):
     type: str
     architecture: str
     pool: str
-    count: int = attrs.field(default=1, validator=_positive)
+    count: int = attrs.field(default=1, validator=[_positive, within_count])
     cores: int = attrs.field(default=1, validator=_positive)
     setup: float = attrs.field(default=0.0, converter=in_seconds, validator=_not_negative)
     setup_on: tuple[str, ...] = attrs.field(default=(), converter=_names)

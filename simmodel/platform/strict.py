@@ -133,7 +133,10 @@ def _truth(value: Plain, _type: type) -> bool:
 def _whole(value: Plain | Integral, _type: type) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise InputError(f"must be a whole number, got {shown(value)}")
-    return int(value)
+    number = int(value)
+    if abs(number) >= 2**63:
+        raise InputError(f"must be a whole number of 64 bits, got {shown(number)}")
+    return number
 
 
 def _number(value: Plain | Real, _type: type) -> float:

@@ -169,6 +169,8 @@ def _read_float(value: Plain, _kind: Form) -> float:
         return inf
     if type(value) is not int:
         raise InputError(f"must be a number, got {shown(value)}")
+    if abs(value) > 2**1023:
+        raise InputError("must be a number that fits in 64 bits, got a larger one")
     return float(value)
 
 

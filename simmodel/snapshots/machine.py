@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 from typing import Annotated, ClassVar, NamedTuple
 
 import attrs
 
 from simmodel.display import Fields
-from simmodel.errors import InputError
+from simmodel.errors import InputError, shown, unknown
 from simmodel.platform.machine import MachineSpec
 from simmodel.platform.options import MachineOptions
 from simmodel.snapshots.snapshot import PolicyState, Snapshot
@@ -276,6 +277,7 @@ class MachineSnapshot(Snapshot):
     def check(self) -> None:
         """Raise ``InputError``, with its place, if a number refers to a missing part."""
         tasks, data = len(self.tasks), len(self.data)
+        self._check_parts()
         for i, task in enumerate(self.tasks):
             _check("tasks.set", i, (task.set,), len(self.sets), "task set")
             _check("tasks.parents", i, task.parents, tasks, "task")
@@ -294,12 +296,48 @@ class MachineSnapshot(Snapshot):
             _check("waiting", i, (number,), tasks, "task")
         for i, number in enumerate(self.order):
             _check("order", i, (max(number, -1 - number),), data if number < 0 else tasks, "task")
+        for i, flight in enumerate(self.flights):
+            where = f"flights[{i}]"
+            _check(f"{where}.data", None, (flight.data,), data, "data object")
+            pools = [flight.pool] if flight.source is None else [flight.pool, flight.source]
+            _check(f"{where}.pool", None, tuple(pools), len(self.pools), "pool")
+            named = tuple(each for each in (flight.owner, flight.task) if each is not None)
+            _check(f"{where}.task", None, named, tasks, "task")
+            if flight.at is not None and not self.now <= flight.at < inf:
+                raise InputError(f"must be an instant >= {self.now:g} s, got {flight.at:g}", place=f"{where}.at")
+
+    def _check_parts(self) -> None:
+        """Check that pools, places and tasks are those of the platform, and that instants fit."""
+        pools = [each.name for each in self.platform.pools]
+        if [each.name for each in self.pools] != pools:
+            raise InputError(f"must be the pools {', '.join(pools)}", place="pools")
+        places = {name for name, _ in self.platform.each_processor()}
+        for i, place in enumerate(self.places):
+            if place.name not in places:
+                raise InputError(unknown("processor", place.name, sorted(places)).message, place=f"places[{i}].name")
+        for i, task in enumerate(self.tasks):
+            if task.state == "to come":
+                if task.submit is None or not task.submit >= self.now:
+                    raise InputError(
+                        f"must be an instant >= {self.now:g} s, got {task.submit}", place=f"tasks.submit[{i}]"
+                    )
+            elif task.submit is not None and task.submit > self.now:
+                raise InputError(
+                    f"must be an instant <= {self.now:g} s, got {task.submit:g}", place=f"tasks.submit[{i}]"
+                )
+            if task.state in ("assigned", "running", "stopping") and task.place is None:
+                raise InputError(f"must be a place, as the task is {task.state}", place=f"tasks.place[{i}]")
+            if task.core is not None and task.core not in places:
+                raise InputError(f"must be a processor, got {shown(task.core)}", place=f"tasks.core[{i}]")
 
 
-def _check(name: str, i: int, numbers: tuple[int, ...], count: int, kind: str) -> None:
+def _check(name: str, i: int | None, numbers: tuple[int, ...], count: int, kind: str) -> None:
     for number in numbers:
         if number >= count:
-            raise InputError(f"must be the number of a {kind}, below {count}, got {number}", place=f"{name}[{i}]")
+            raise InputError(
+                f"must be the number of a {kind}, below {count}, got {number}",
+                place=name if i is None else f"{name}[{i}]",
+            )
 
 
 def _renumbered(place: ProcessorState, number: Mapping[int, int]) -> ProcessorState:

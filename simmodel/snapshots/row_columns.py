@@ -52,7 +52,7 @@ class Column(NamedTuple):
         inner, checks = base_of(not_none(field.kind))
         tests = [each.test for each in checks if isinstance(each, Check)]
         text = base is str or get_origin(base) is Literal
-        test = tests[0] if tests else _is_number if inner is float else None
+        test = tests[0] if tests else _TESTS.get(inner)
         return cls(
             field.name,
             field.kind,
@@ -95,8 +95,10 @@ class Column(NamedTuple):
         return list(values) if self.write is None else [self.write(each) for each in values]
 
 
-def _is_number(value: float) -> bool:
-    return value == value
+_TESTS: dict[Any, Callable[[Any], bool]] = {
+    float: lambda value: value == value,
+    int: lambda value: -(2**63) <= value < 2**63,
+}
 
 
 class RowTable:

@@ -14,7 +14,7 @@ from simmodel.display import Cells, Fields, Shown
 from simmodel.entries import Entries
 from simmodel.errors import InputError, Plain, shown, unknown
 from simmodel.loading import decode, one_sentence, parse_json, read_bytes
-from simmodel.snapshots.types import Count, Instant, Keyed
+from simmodel.snapshots.types import Count, Instant, Keyed, Seed
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -81,7 +81,7 @@ class Snapshot(Shown):
 
     name: str
     now: Instant
-    seed: Count = 0
+    seed: Seed = 0
     policy: PolicyState = PolicyState("fcfs", "fcfs")
     streams: Keyed[dict[str, Any]] = ()
     submitted: Count = 0
@@ -259,7 +259,7 @@ def read_document(given: str | Path) -> tuple[dict[str, Any], str | None]:
         text = decode(data)
     document = parse_json(text, source)
     if not isinstance(document, dict):
-        raise InputError(f"must be a JSON object, got {shown(document)}", source)
+        raise InputError(f"must be a JSON object, got {type(document).__name__}", source)
     return document, source
 
 

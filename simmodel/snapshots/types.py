@@ -37,6 +37,7 @@ __all__ = [
     "Like",
     "Rest",
     "Seconds",
+    "Seed",
     "Size",
     "arms_of",
     "base_of",
@@ -86,8 +87,10 @@ Rest = Annotated[T, Layout("rest")]
 """The last field of a row, a tuple: its items follow the other fields."""
 Instant = Annotated[float, Check("an instant (s)", isfinite)]
 Seconds = Annotated[float, Check("a number >= 0 (s)", (0.0).__le__)]
-Count = Annotated[int, Check("a whole number >= 0", (0).__le__)]
-Size = Annotated[int, Check("a whole number >= 1", (0).__lt__)]
+Seed = Annotated[Any, Check("a whole number >= 0", lambda value: type(value) is int and value >= 0)]
+"""A seed; it may have more than 64 bits."""
+Count = Annotated[int, Check("a whole number >= 0", lambda value: 0 <= value < 2**63)]
+Size = Annotated[int, Check("a whole number >= 1", lambda value: 0 < value < 2**63)]
 
 
 def is_row(kind: Form) -> TypeGuard[type]:

@@ -104,6 +104,7 @@ def prepare(
         ("run time missing", ~(run >= 0)),
         ("submission time missing", ~np.isfinite(submit)),
         ("no processors", processors <= 0),
+        ("circular preceding jobs", _circular(workload)),
         ("larger than the machine", processors > (2**62 if capacity is None else capacity)),
     )
     rejected: dict[int, str] = {}
@@ -149,6 +150,33 @@ def _note_cut(
             f"{int(cut.sum()):,} of {len(run):,} jobs run longer than they request: stopped at their requested time, "
             f"without {100 * share:.1f} % of all work (overrun='continue' lets them end)"
         )
+
+
+def _circular(workload: Workload) -> NDArray[np.bool_]:
+    """Return whether each job of a log precedes itself, directly or through the jobs that precede it.
+
+    >>> _circular(Workload({"job": [1, 2, 3], "submit": [0] * 3, "run": [1] * 3, "preceding": [2, 1, 1]}))
+    array([ True,  True, False])
+    """
+    circular = np.zeros(len(workload), dtype=bool)
+    if "preceding" not in workload or "job" not in workload or workload.specs is not None:
+        return circular
+    jobs, before = workload["job"].tolist(), workload["preceding"].tolist()
+    row_of = {job: row for row, job in enumerate(jobs)}
+    ahead = {
+        row: row_of[other] for row, other in enumerate(before) if other not in (-1, "", jobs[row]) and other in row_of
+    }
+    seen: set[int] = set()
+    for first in ahead:
+        path: dict[int, int] = {}
+        row: int | None = first
+        while row is not None and row not in seen:
+            seen.add(row)
+            path[row] = len(path)
+            row = ahead.get(row)
+        if row in path:
+            circular[list(path)[path[row] :]] = True
+    return circular
 
 
 def _count(counts: Counter[str], reason: str, mask: NDArray[np.bool_]) -> None:

@@ -86,7 +86,12 @@ def scale_load(
         raise ValueError(f"{name}: must be a finite number > 0, got {given!r}")
     submit = workload["submit"]
     begin = submit.min() if len(submit) else 0.0
-    return _moved(workload, begin + (submit - begin) / factor)
+    with np.errstate(over="ignore"):
+        moved = begin + (submit - begin) / factor
+    if np.isinf(moved).any():
+        name, given = ("factor", factor) if to is None else ("to", to)
+        raise ValueError(f"{name}: must be large enough for finite instants, got {given!r}")
+    return _moved(workload, moved)
 
 
 def shift(workload: Workload, seconds: float) -> Workload:

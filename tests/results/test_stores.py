@@ -130,7 +130,7 @@ def test_wrong_files_get_a_sentence(result, tmp_path):
     (tmp_path / "empty").mkdir()
     assert "missing meta.json" in message(tmp_path / "empty")
     (tmp_path / "text.txt").write_text("hello")
-    assert "must be SQLite, JSON or a folder of tables" in message(tmp_path / "text.txt")
+    assert "text.txt, line 1, column 1: invalid JSON" in message(tmp_path / "text.txt")
     (tmp_path / "other.json").write_text("[1]")
     assert "must be a stored result, got other JSON" in message(tmp_path / "other.json")
     with gzip.open(tmp_path / "broken.json.gz", "wb") as file:

@@ -59,7 +59,7 @@ def specs(workload: Workload, prepared: Prepared, on_nodes: bool = True) -> Iter
         dependencies: tuple[Dependency, ...] = ()
         preceding = known.get("preceding")
         if preceding:
-            if preceding in names and preceding != known["job"]:
+            if preceding in names and preceding != known.get("job"):
                 dependencies = (Dependency(preceding, think_time=max(0.0, known.get("think_time", 0.0))),)
             else:
                 prepared.report.repaired["preceding job not in the log: dependency ignored"] += 1
@@ -76,7 +76,7 @@ def specs(workload: Workload, prepared: Prepared, on_nodes: bool = True) -> Iter
         yield (
             row,
             Job(
-                id=known["job"],
+                id=known["job"] if known.get("job", "") != "" else f"row {row + 1}",
                 submit=max(0.0, values["submit"]),
                 run=values["run"],
                 requested=requested if requested > 0 else None,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from simpy.events import URGENT
 
+from simmodel.errors import InputError, clipped
 from simmodel.resources.taskplace import Family, QueueState, RunningTask
 from simmodel.snapshots.machine import FlightState, MachineSnapshot, SetState, TaskState
 from simmodel.systems.machine.arrivals import LiveSet
@@ -35,7 +36,18 @@ def restore_machine(
         env, snapshot.platform, policy, **options, name=snapshot.name, rank=rank, record=record, begin=False
     )
     machine.stream = snapshot.stream
-    _Restored(machine, snapshot).run()
+    if [place.name for place in machine.places] != [state.name for state in snapshot.places]:
+        raise InputError("must be the places of the platform, in their order", place="places")
+    for i, task in enumerate(snapshot.tasks):
+        if len(task.speeds) != len(machine.kinds):
+            message = f"must have {len(machine.kinds)} values, one per kind of processor, got {len(task.speeds)}"
+            raise InputError(message, place=f"tasks.speeds[{i}]")
+    try:
+        _Restored(machine, snapshot).run()
+    except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"the parts of the snapshot contradict each other: {clipped(error)}") from None
     return machine
 
 
