@@ -58,6 +58,8 @@ def columns_of(rows: Sequence[Mapping[str, float | str]], always: Container[str]
     for name in rows[0]:
         values = [row[name] for row in rows]
         column = names([str(value) for value in values]) if isinstance(values[0], str) else np.array(values)
+        if column.dtype == object:
+            raise OverflowError(f"{name}: must be numbers of 64 bits")
         nothing = ("",) if column.dtype.kind == "U" else (0, -1) if name == "gpus_per_node" else (-1,)
         empty = np.isnan(column).all() if column.dtype.kind == "f" else np.isin(column, nothing).all()
         if name in always or not empty:

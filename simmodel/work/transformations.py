@@ -79,7 +79,10 @@ def scale_load(
     if (factor is None) == (to is None):
         raise ValueError("must have either factor or to, got " + ("neither" if to is None else "both"))
     if to is not None:
-        factor = to / offered_load(workload, processors)
+        load = offered_load(workload, processors)
+        if not 0 < load < np.inf:
+            raise ValueError(f"to: the jobs must have an offered load that is finite and > 0, got {load:g}")
+        factor = to / load
     assert factor is not None
     if not 0 < factor < np.inf:
         name, given = ("factor", factor) if to is None else ("to", to)
