@@ -13,6 +13,7 @@ import numpy as np
 
 from simmodel.errors import InputError, Plain
 from simmodel.generators.distributions import Distribution, distribution
+from simmodel.loading import check_count
 from simmodel.units import parse_quantity
 
 if TYPE_CHECKING:
@@ -116,5 +117,8 @@ def counts(name: str, given: Count, n: int, rng: np.random.Generator) -> NDArray
         low, high = (whole(name, end) for end in given)
         if low > high:
             raise InputError(f"must have the lower end first, got {low} and {high}", place=name)
+        check_count(f"{name} in total", n * high)
         return rng.integers(low, high, n, endpoint=True)
-    return np.full(n, whole(name, given), np.int64)
+    every = whole(name, given)
+    check_count(f"{name} in total", n * every)
+    return np.full(n, every, np.int64)

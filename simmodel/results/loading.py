@@ -184,7 +184,9 @@ def _database(path: Path) -> Iterator[sqlite3.Connection]:
         connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
         yield connection
     except (sqlite3.Error, sqlite3.Warning, UnicodeDecodeError) as error:
-        raise InputError(f"must be a database with a stored result: {clipped(error, 200)}", source=str(path)) from None
+        raise InputError(
+            f"must be a stored result, got another database ({clipped(error, 200)})", source=str(path)
+        ) from None
     finally:
         if connection is not None:
             connection.close()

@@ -135,7 +135,7 @@ def test_wrong_files_get_a_sentence(result, tmp_path):
     assert "must be a stored result, got other JSON" in message(tmp_path / "other.json")
     with gzip.open(tmp_path / "broken.json.gz", "wb") as file:
         file.write(b"{")
-    assert "must be SQLite" in message(tmp_path / "broken.json.gz")
+    assert "broken.json.gz, line 1, column 2: invalid JSON" in message(tmp_path / "broken.json.gz")
     other = sqlite3.connect(tmp_path / "other.sqlite")
     other.execute("CREATE TABLE t (x)")
     other.close()
