@@ -14,8 +14,8 @@ import attrs
 
 from simmodel.display import Fields
 from simmodel.errors import InputError, unknown
-from simmodel.platform.overlaps import check_overlaps
 from simmodel.loading import within_count
+from simmodel.platform.overlaps import check_overlaps
 from simmodel.units import in_bytes, in_seconds, in_watts
 
 if TYPE_CHECKING:

@@ -75,8 +75,6 @@ def _load(path: Path) -> Result | MachineResult:
     main = kind.TABLES[0]
     if main not in tables:
         raise InputError(f"missing table of {main}", source=source)
-    for name, table in tables.items():
-        _check_numbers(name, table, source)
     try:
         result = kind.from_stored(tables, document, common)
     except InputError as error:
@@ -114,15 +112,6 @@ def _instant(value: Value) -> float:
 
 
 _INSTANTS = ("submit", "start", "end", "wait", "run", "requested", "processors")
-
-
-def _check_numbers(name: str, table: Table, source: str) -> None:
-    """Raise ``InputError`` if a column of times or processors has text."""
-    for column in _INSTANTS:
-        if column in table.names and table[column].dtype.kind not in "iufb":
-            for each in table[column].tolist():
-                if each not in ("", None) and not isinstance(each, int | float):
-                    raise InputError(f"must be numbers, got {shown(each)}", source, f"{name}.{column}")
 
 
 def _read_tables(source: Path, document: Mapping[str, Plain], names: Sequence[str]) -> dict[str, Table]:
@@ -204,8 +193,8 @@ def _table(columns: Mapping[str, Sequence[Any]], source: str, name: str) -> Tabl
         try:
             found[key] = _column(key, values)
         except (InputError, TypeError, ValueError) as error:
-            reason = error.message if isinstance(error, InputError) else clipped(error)
-            raise InputError(f"must be a column of a result: {reason}", source, f"{name}.{clipped(key)}") from None
+            reason = error.message if isinstance(error, InputError) else f"cannot be read: {clipped(error)}"
+            raise InputError(reason, source, f"{name}.{clipped(key)}") from None
     return Table(found)
 
 
@@ -216,7 +205,15 @@ def _column(name: str, values: Sequence[Plain]) -> NDArray[Any]:
         column = np.empty(len(values), dtype=object)
         column[:] = [_listed(value) for value in values]
         return column
-    known = [value for value in values if value is not None and value != ""]
+    known: list[Any] = [value for value in values if value is not None and value != ""]
+    if name in _INSTANTS:
+        wrong = [value for value in known if not isinstance(value, (int, float))]
+        if wrong:
+            raise InputError(f"must be numbers, got {shown(wrong[0])}")
+        if not known:
+            return np.full(len(values), math.nan)
+        if max(map(abs, known)) >= 2**63:
+            return np.array([math.nan if value is None or value == "" else float(str(value)) for value in values])
     if all(isinstance(value, (int, float)) for value in known) and known:
         return np.array([math.nan if value is None or value == "" else value for value in values])
     return np.array(

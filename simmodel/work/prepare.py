@@ -155,7 +155,8 @@ def _note_cut(
 def _circular(workload: Workload) -> NDArray[np.bool_]:
     """Return whether each job of a log precedes itself, directly or through the jobs that precede it.
 
-    >>> _circular(Workload({"job": [1, 2, 3], "submit": [0] * 3, "run": [1] * 3, "processors": [1] * 3, "preceding": [2, 1, 1]}))
+    >>> same = {"submit": [0] * 3, "run": [1] * 3, "processors": [1] * 3}
+    >>> _circular(Workload({"job": [1, 2, 3], **same, "preceding": [2, 1, 1]}))
     array([ True,  True, False])
     """
     circular = np.zeros(len(workload), dtype=bool)
