@@ -192,6 +192,17 @@ def test_a_stored_scenario_imports_no_code(marked, tmp_path) -> None:
     assert load_scenario(tmp_path / "r.json", trust=True).policy.startswith("portfolio")
 
 
+def test_arrivals_out_of_order_are_refused() -> None:
+    log = Workload({"submit": [0, 5, 9, 12], "run": [5] * 4, "processors": [1] * 4}, processors=4)
+    simulation = start(None, log, "fcfs")
+    simulation.run(until=1)
+    document = json.loads(simulation.system.snapshot().to_json())
+    assert Snapshot.from_json(json.dumps(document)).unfinished == 4
+    document["arrivals"]["submit"] = [5, 1e18, 12]
+    with pytest.raises(InputError, match=r"planned\[\d\]: must be valid arguments of 'arrivals'"):
+        Snapshot.from_json(json.dumps(document))
+
+
 # ---------------------------------------------------------------------- logs
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import attrs
 
+from simmodel.errors import InputError
 from simmodel.snapshots.snapshot import PolicyState, Snapshot
 from simmodel.snapshots.types import Columns, Count, Instant, Seconds, Size, one_of
 from simmodel.work.job import Job
@@ -167,6 +168,16 @@ class BrokerSnapshot(Snapshot):
     def unfinished(self) -> int:
         """The number of unfinished jobs, including those still to arrive."""
         return super().unfinished + len(self.waiting) + len(self.blocked) + sum(map(len, self.arrivals))
+
+    def check(self) -> None:
+        """Raise ``InputError``, with its place, if arrivals are in the past or out of order."""
+        for i, jobs in enumerate(self.arrivals):
+            before = self.now
+            for j, job in enumerate(jobs):
+                if job.submit < before:
+                    message = f"must be an instant >= {before:g} s, got {job.submit:g}"
+                    raise InputError(message, place=f"arrivals[{i}].submit[{j}]")
+                before = job.submit
 
     def reseeded(self) -> BrokerSnapshot:
         """Return the snapshot without its random streams and those of its places."""

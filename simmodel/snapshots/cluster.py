@@ -186,6 +186,9 @@ class _Check:
             place = run.place
             if run.started > now:
                 raise self.error(f"must be an instant <= {now:g} s, got {run.started:g}", f"running.started[{i}]")
+            if run.started < run.work.submit:
+                message = f"must be an instant >= {run.work.submit:g} s (the submission), got {run.started:g}"
+                raise self.error(message, f"running.started[{i}]")
             if run.end is not None and run.end < now:
                 raise self.error(f"must be an instant >= {now:g} s, got {run.end:g}", f"running.end[{i}]")
             if (run.held is not None) != (place in self.nodes):
@@ -299,11 +302,17 @@ class _Check:
     def _several(self, each: Planned) -> bool:
         first, count = map(int, each.about)
         there = self.snapshot.arrivals
-        return 0 <= first <= first + count <= len(there) and count > 0 and len(self.capacity) == 1
+        if not (0 <= first <= first + count <= len(there) and count > 0 and len(self.capacity) == 1):
+            return False
+        submits = [work.submit for work in there[first : first + count]]
+        return each.at == submits[0] and submits == sorted(submits)
 
     def _submission(self, each: Planned) -> bool:
         (row,) = each.about
-        return type(row) is int and row >= 0 and self.snapshot.arrivals[row].spec is not None
+        return type(row) is int and row >= 0 and self._comes(self.snapshot.arrivals[row], each.at)
+
+    def _comes(self, work: WorkState, at: float) -> bool:
+        return work.spec is not None and work.submit <= at
 
     def _cancel(self, each: Planned) -> bool:
         (number,) = each.about
