@@ -198,7 +198,7 @@ class _Reader:
                 raise InputError(unknown("key", key, allowed).message, source, key)
         parameters = {**self.defaults(own, given), **given}
         for key in _COUNTS.intersection(parameters):
-            if isinstance(parameters[key], int):
+            if isinstance(parameters[key], int | float):
                 check_count(f"parameters.{key}", parameters[key])
         making, arriving = self.stream("seed_uniform", rng).spawn(2)
         copies = parameters.get("copies")

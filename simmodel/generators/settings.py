@@ -117,7 +117,7 @@ def generate(settings: Mapping[str, Plain], *, seed: int | None = None, source: 
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise InputError(f"must be a whole number >= 0, got {shown(seed)}", source, "seed")
     for key in _COUNTS.intersection(parameters):
-        if isinstance(parameters[key], int):
+        if isinstance(parameters[key], int | float):
             check_count(f"parameters.{key}", parameters[key])
     making, estimating = np.random.default_rng(seed).spawn(2)
     place = "parameters"

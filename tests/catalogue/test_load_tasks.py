@@ -222,7 +222,7 @@ def test_without_strict_exceptions_what_cannot_run_is_left_out() -> None:
         ("random:tasks=0", "random:tasks=0, tasks: must be a whole number >= 1, got 0"),
         ("random:tasks=many", "tasks: must be a whole number >= 1, got 'many'"),
         ("random:tasks=1-2", r"tasks: must be a whole number >= 1, got (1, 2)"),
-        ("random:tasks=99999999999999999999", "tasks: must be a whole number >= 1, got 1e+20"),
+        ("random:tasks=99999999999999999999", "tasks: must be at most 10,000,000 (limit count), got 1e+20"),
         ("random:run=soon", "run: must be a quantity in s such as '11.5ms', got 'soon'"),
         ("random:run=-5", "run: must be a finite quantity in s >= 0, got -5"),
         ("random:run=5GB", "run: must be a quantity in s such as '11.5ms', got '5GB'"),
