@@ -154,7 +154,7 @@ def _number(value: Plain | Real, _type: type) -> float:
 def _label(value: Plain | Integral, _type: type) -> int | str:
     if isinstance(value, bool) or not isinstance(value, (str, Integral)):
         raise InputError(f"must be a name or a number, got {shown(value)}")
-    return value if isinstance(value, str) else int(value)
+    return value if isinstance(value, str) else _whole(value, _type)
 
 
 def _label_or_none(value: Plain | Integral, _type: type) -> int | str | None:

@@ -23,7 +23,7 @@ from simmodel.platform.cluster import (
 from simmodel.platform.kinds import KINDS
 
 NAMES = st.text(max_size=6)
-COUNTS = st.integers(1, 10**20)
+COUNTS = st.integers(1, 10**9)
 AMOUNTS = st.one_of(st.floats(0, 1e300), st.integers(0, 10**6))
 ABOVE = st.one_of(st.floats(0, 1e300, exclude_min=True), st.integers(1, 10**6))
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
@@ -36,7 +36,7 @@ def maybe(strategy):
 NODES = st.builds(
     NodeSpec,
     name=NAMES,
-    count=COUNTS,
+    count=st.integers(1, 10**7),
     cores=COUNTS,
     gpus=st.integers(0, 8),
     memory=AMOUNTS,
@@ -116,7 +116,7 @@ def clusters(draw):
             name=f"reserved {name}",
             start=1e10 * i + draw(starts),  # one after the other: they must not overlap
             end=1e10 * i + draw(st.floats(2e9, 1e10)),
-            users=draw(st.lists(st.integers() | NAMES, max_size=2)),
+            users=draw(st.lists(st.integers(-(2**63) + 1, 2**63 - 1) | NAMES, max_size=2)),
             queues=draw(some_queues),
             **draw(parts(parts_of)),
         )
