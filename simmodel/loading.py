@@ -132,7 +132,7 @@ def check_count(name: str, count: float) -> None:
     simmodel.errors.InputError: jobs: must be at most 10,000,000 (limit count), got 1000000000000
     """
     most = current_limits().count
-    if count > most:
+    if not count <= most:  # nor nan
         raise InputError(f"must be at most {most:,.0f} (limit count), got {shown(count)}", place=name)
 
 

@@ -16,6 +16,7 @@ from simmodel.catalogue import load_platform, load_tasks, load_workflow
 from simmodel.errors import InputError, shown, unknown
 from simmodel.formats.documents import read_xml
 from simmodel.formats.named_columns import read_columns
+from simmodel.generators.settings import generate
 from simmodel.loading import limits, parse_json, parse_toml, read_bytes, read_lines
 from simmodel.snapshots import Snapshot
 from simmodel.work.transformations import scale_load
@@ -86,6 +87,22 @@ def test_large_numbers_are_refused(digits, tmp_path) -> None:
         with pytest.raises(InputError, match=r"line [123]|partitions") as caught:
             load(tmp_path / name)
         assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (
+            {"parameters": {"jobs": float("nan")}},
+            r"parameters\.jobs: must be at most 10,000,000 .limit count., got nan",
+        ),
+        ({"parameters": {"jobs": 5}, "estimates": {"maximum": 1e308}}, r"maximum: must be at most 1e\+12 s"),
+        ({"parameters": {"jobs": 5}, "seed": 0.5}, "seed: must be a whole number >= 0, got 0.5"),
+    ],
+)
+def test_settings_that_never_end_are_refused(settings, said) -> None:
+    with pytest.raises(InputError, match=said):
+        generate({"generator": "lublin", **settings})
 
 
 # ---------------------------------------------------------------------- pipes and encodings

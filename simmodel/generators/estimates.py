@@ -34,6 +34,9 @@ POPULAR: tuple[float, ...] = (
 _ROUND = tuple(_HOUR * n for n in (200, 100, 50, 10, 5, 2, 1)) + tuple(_MINUTE * n for n in (20, 10, 5))
 
 
+_LONGEST = 1e12  # s; whole minutes stay exact far beyond
+
+
 def distinct_estimates(jobs: int) -> int:
     """Return the number of distinct estimates among a number of jobs.
 
@@ -161,6 +164,8 @@ def user_estimates(
         maximum = max(1.0, math.ceil(longest / _HOUR)) * _HOUR
     if maximum < longest or maximum <= 0:
         raise ValueError(f"maximum: must be at least the longest run ({longest:g} s), got {maximum:g}")
+    if not maximum <= _LONGEST:
+        raise ValueError(f"maximum: must be at most {_LONGEST:g} s, got {maximum:g}")
     values = estimate_times(distinct or distinct_estimates(len(times)), maximum, popular)
     counts = _whole_counts(popularity(len(values)), len(times))
     return _deal(times, values, counts, stream(rng, seed))
