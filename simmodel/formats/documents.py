@@ -177,14 +177,16 @@ class Value:
             raise self._must_be("an id (text or a whole number)")
         return self.data
 
-    def number(self, *, least: float | None = 0) -> float:
-        """Return the value as a finite number of at least ``least``."""
+    def number(self, *, least: float | None = 0, scale: float = 1) -> float:
+        """Return the value times ``scale`` as a finite number; the value must be at least ``least``."""
         found = self.data
         if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found):
             found = None
         if found is None or (least is not None and found < least):
             raise self._must_be("a number" if least is None else f"a number >= {least}")
-        return found
+        if not math.isfinite(found * scale):
+            raise self._must_be(f"a number that is finite times {scale:g}")
+        return found * scale
 
     def only(self, *keys: str) -> None:
         """Reject keys other than these."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import isfinite
 from pathlib import Path
 
 from simmodel.errors import InputError, Plain, shown
@@ -87,12 +86,7 @@ def _resources(value: Value | None, memory_unit: float) -> tuple[float | None, f
     cores = value["cpu"].number() if "cpu" in value else None
     if cores == 0:
         raise value["cpu"].wrong("must be a number > 0, got 0")
-    if "memory" not in value:
-        return cores, None
-    memory = value["memory"].number() * memory_unit
-    if not isfinite(memory):
-        raise value["memory"].wrong(f"must be a finite number of bytes, got {memory:g}")
-    return cores, memory
+    return cores, value["memory"].number(scale=memory_unit) if "memory" in value else None
 
 
 def _name(document: Value) -> str:

@@ -198,7 +198,7 @@ def _machines(execution: Value) -> list[RecordedMachine]:
             RecordedMachine(
                 name=value["nodeName"].text(),
                 cores=int(cpu["coreCount"].number()) if cpu and "coreCount" in cpu else None,
-                speed=cpu["speedInMHz"].number() * 1e6 if cpu and "speedInMHz" in cpu else None,
+                speed=cpu["speedInMHz"].number(scale=1e6) if cpu and "speedInMHz" in cpu else None,
                 memory=value["memoryInBytes"].number() if "memoryInBytes" in value else None,
                 details=details,
             )

@@ -38,6 +38,11 @@ def test_sst() -> None:
         ([], None, r"must be a table, got \[\]"),
         ({"jobs": []}, None, "missing key 'tasks'"),
         ({"tasks": []}, "tasks", "must not be empty"),
+        (
+            {"tasks": [{**GOOD, "resources": {"memory": 1e308}}]},
+            "tasks[0].resources.memory",
+            "must be a number that is finite times",
+        ),
         ({"tasks": [GOOD], "colour": 1}, "colour", "key 'colour'"),
         ({"tasks": [{**GOOD, "run": 1}]}, "tasks[0].run", "key 'run'"),
         ({"tasks": [GOOD, GOOD]}, "tasks[1].id", "duplicate task id 1"),
