@@ -170,7 +170,14 @@ class BrokerSnapshot(Snapshot):
         return super().unfinished + len(self.waiting) + len(self.blocked) + sum(map(len, self.arrivals))
 
     def check(self) -> None:
-        """Raise ``InputError``, with its place, if arrivals are in the past or out of order."""
+        """Raise ``InputError``, with its place, if a job came after now, or arrivals are past or out of order."""
+        parts: dict[str, tuple[Arriving | Handed, ...]]
+        parts = {"waiting": self.waiting, "blocked": self.blocked, "handed": self.handed}
+        for part, known in parts.items():
+            for i, each in enumerate(known):
+                if each.submit > self.now:
+                    message = f"must be an instant <= {self.now:g} s, got {each.submit:g}"
+                    raise InputError(message, place=f"{part}.submit[{i}]")
         for i, jobs in enumerate(self.arrivals):
             before = self.now
             for j, job in enumerate(jobs):

@@ -178,6 +178,8 @@ class _Check:
                 raise self.error("must have dependencies: other jobs cannot be blocked", f"blocked.spec[{i}]")
             if work.place not in self.capacity and not (part == "arrivals" and spec is not None and not work.place):
                 raise self.error(unknown("place", work.place, self.capacity).message, f"{part}.place[{i}]")
+            if part in ("waiting", "held"):
+                self._fits(work.processors, work.place, f"{part}.processors[{i}]")
 
     def _running(self) -> None:
         now = self.snapshot.now
@@ -197,6 +199,7 @@ class _Check:
             if run.held is not None:
                 for node in run.held.nodes.tolist():
                     self._node(node, place, f"running.held[{i}]")
+                self._fits(run.held.processors, place, f"running.held[{i}]")
             if not run.released:
                 used[place] += run.work.processors
                 if used[place] > self.capacity[place] and place not in self.resized:
@@ -204,6 +207,10 @@ class _Check:
                         f"must be at most {self.capacity[place]} in total on {place}, got {used[place]}",
                         f"running.processors[{i}]",
                     )
+
+    def _fits(self, processors: int, place: str, where: str) -> None:
+        if processors > self.capacity[place]:
+            raise self.error(f"must be at most {self.capacity[place]} processors on {place}, got {processors}", where)
 
     def _node(self, node: int, place: str, where: str) -> None:
         if not 0 <= node < self.nodes[place]:
@@ -300,7 +307,9 @@ class _Check:
         return type(row) is int and 0 <= row < len(self.snapshot.running)
 
     def _several(self, each: Planned) -> bool:
-        first, count = map(int, each.about)
+        first, count = each.about
+        if type(first) is not int or type(count) is not int:
+            return False
         there = self.snapshot.arrivals
         if not (0 <= first <= first + count <= len(there) and count > 0 and len(self.capacity) == 1):
             return False

@@ -28,6 +28,7 @@ __all__ = [
 ]
 
 OPTIONS = MachineOptions()
+_STAMPS = 7  # of a task that is not done
 POLICY = PolicyState(name="hrr", known_as="hrr")
 
 
@@ -327,6 +328,9 @@ class MachineSnapshot(Snapshot):
                 )
             if task.state in ("assigned", "running", "stopping") and task.place is None:
                 raise InputError(f"must be a place, as the task is {task.state}", place=f"tasks.place[{i}]")
+            if task.stamps is not None and (len(task.stamps) > _STAMPS or max(task.stamps, default=0.0) > self.now):
+                message = f"must be at most {_STAMPS} instants <= {self.now:g} s, got {shown(task.stamps)}"
+                raise InputError(message, place=f"tasks.stamps[{i}]")
             if task.core is not None and task.core not in places:
                 raise InputError(f"must be a processor, got {shown(task.core)}", place=f"tasks.core[{i}]")
 
