@@ -13,7 +13,6 @@ import numpy as np
 
 from simmodel.display import Fields
 from simmodel.errors import InputError
-from simmodel.records.job_record import cores_of
 from simmodel.records.steps import Steps
 from simmodel.work.table import Table
 
@@ -91,50 +90,13 @@ def _up(result: JobRecord, group: _Group) -> Steps:
         up = [group.count - len(np.intersect1d(down or (), group.nodes)) for down in here["down"].tolist()]
         times = np.append(result.started, here["time"])
         steps = Steps.from_changes(times, np.diff(np.append([0.0, group.count], up)), result.started, result.ended)
-        held = _held_while_down(result, group.place)
+        held = _busy_spans(result.held_while_down(group.place))
         held = held.where(np.isin(held["node"], group.nodes))
         ones = np.ones(len(held))
         return steps + Steps.from_changes(
             np.append(held["start"], held["end"]), np.append(ones, -ones), result.started, result.ended
         )
     return result.capacity(group.place).scaled(group.share / group.size)
-
-
-def _held_while_down(result: JobRecord, place: str) -> Table:
-    """The spans in which nodes that are down are still held, as in a drain: ``node, start, end``."""
-    spans = _busy_spans(_node_runs(result, place))
-    rows: list[tuple[int, float, float]] = []
-    if result.changes is not None:
-        here = result.changes.where(result.changes["place"] == place)
-        until = np.append(here["time"][1:], result.ended)
-        for down, begin, stop in zip(here["down"].tolist(), here["time"].tolist(), until.tolist(), strict=True):
-            inside = spans.where(np.isin(spans["node"], down or ()) & (spans["start"] < stop) & (spans["end"] > begin))
-            rows += [
-                (node, max(start, begin), min(end, stop))
-                for node, start, end in zip(*(inside[name].tolist() for name in ("node", "start", "end")), strict=True)
-            ]
-    columns = zip(*rows, strict=True) if rows else ((), (), ())
-    node, start, end = (np.array(column) for column in columns)
-    return Table({"node": node.astype(np.int64), "start": start.astype(float), "end": end.astype(float)})
-
-
-def _node_runs(result: JobRecord, place: str) -> Table:
-    """Return one row per node of an execution or a claim: ``node, start, end, processors`` (cores held there)."""
-    runs = result.held(place)
-    runs = runs.with_columns(cores=_column(cores_of(runs)))
-    known = np.array([nodes is not None and len(nodes) > 0 for nodes in runs["nodes"].tolist()], dtype=bool)
-    runs = runs.where(known)
-    held = [tuple(nodes) for nodes in runs["nodes"].tolist()]
-    each = np.array([len(nodes) for nodes in held], dtype=np.int64)
-    end = np.where(np.isnan(runs["end"]), result.ended, runs["end"])
-    return Table(
-        {
-            "node": np.array([node for nodes in held for node in nodes], dtype=np.int64),
-            "start": np.repeat(runs["start"], each),
-            "end": np.repeat(end, each),
-            "processors": np.array([each for cores in runs["cores"].tolist() for each in cores], dtype=np.float64),
-        }
-    )
 
 
 def _busy_spans(runs: Table) -> Table:
@@ -153,7 +115,7 @@ def _busy_spans(runs: Table) -> Table:
 def _busy(result: JobRecord, group: _Group, model: Model) -> Steps:
     """Return the number of busy units over time; fractional in the linear model."""
     if group.nodes is not None:
-        runs = _node_runs(result, group.place)
+        runs = result.held_by_node(group.place)
         if len(runs):
             runs = runs.where(np.isin(runs["node"], group.nodes))
             spans = _busy_spans(runs) if model == "node" else runs
@@ -163,10 +125,10 @@ def _busy(result: JobRecord, group: _Group, model: Model) -> Steps:
     return result.busy(group.place).scaled(group.share / group.size)
 
 
-def _column(values: list[tuple[float, ...]]) -> NDArray[np.object_]:
-    column = np.empty(len(values), dtype=object)
-    column[:] = values
-    return column
+def _seconds(spans: Table, count: int) -> NDArray[np.float64]:
+    """Return the sum of the spans of each node (s)."""
+    seconds = np.bincount(spans["node"], weights=spans["end"] - spans["start"], minlength=count)
+    return seconds.astype(np.float64, copy=False)
 
 
 def _check(model: str) -> None:
@@ -254,21 +216,15 @@ def node_energy(result: JobRecord, place: str | None = None, *, model: Model = "
     if not groups:
         raise InputError(f"must be a place with identified nodes, got {name!r}", place="place")
     count = sum(group.count for group in groups)
-    runs = _node_runs(result, name)
+    runs = result.held_by_node(name)
     spans = _busy_spans(runs)
-    busy = np.bincount(spans["node"], weights=spans["end"] - spans["start"], minlength=count)
+    busy = _seconds(spans, count)
     work = np.bincount(runs["node"], weights=(runs["end"] - runs["start"]) * runs["processors"], minlength=count)
-    down = np.zeros(count)
-    if result.changes is not None:
-        here = result.changes.where(result.changes["place"] == name)
-        until = np.append(here["time"][1:], result.ended)
-        for nodes, begin, stop in zip(here["down"].tolist(), here["time"].tolist(), until.tolist(), strict=True):
-            down[list(nodes or ())] += stop - begin
-    held = _held_while_down(result, name)
-    down -= np.bincount(held["node"], weights=held["end"] - held["start"], minlength=count)
+    down, held = result.down_by_node(name), _busy_spans(result.held_while_down(name))
+    away = _seconds(down, count) - _seconds(held, count)
     joules = np.zeros(count)
     for group in groups:
         nodes = group.nodes
         loaded = busy[nodes] if model == "node" else work[nodes] / group.size
-        joules[nodes] = group.idle * (result.ended - result.started - down[nodes]) + (group.load - group.idle) * loaded
-    return Table({"node": np.arange(count), "busy": busy, "down": down, "energy": joules})
+        joules[nodes] = group.idle * (result.ended - result.started - away[nodes]) + (group.load - group.idle) * loaded
+    return Table({"node": np.arange(count), "busy": busy, "down": away, "energy": joules})

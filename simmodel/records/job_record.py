@@ -11,6 +11,7 @@ import numpy as np
 
 from simmodel.display import Cells, Shown, counted
 from simmodel.errors import unknown
+from simmodel.records.node_spans import down_spans, held_spans, parts_inside
 from simmodel.records.steps import Steps
 from simmodel.work.table import Columns, Table, rows_of
 from simmodel.work.workload import Report
@@ -18,7 +19,7 @@ from simmodel.work.workload import Report
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["AGAIN", "ENDED_WELL", "FIRST_COLUMNS", "JobRecord", "cores_of"]
+__all__ = ["AGAIN", "ENDED_WELL", "FIRST_COLUMNS", "JobRecord"]
 
 ENDED_WELL = ("completed", "timeout")
 AGAIN = ("preempted", "requeued")  # final states of executions after which the job waits again
@@ -235,24 +236,25 @@ class JobRecord(Shown):
 
     def _with_held(self, up: Steps, place: str, changes: Table) -> Steps:
         """Return the capacity with what is held of parts that are down."""
-        held = self.held(place)
         if "down" not in changes or not any(changes["down"].tolist()):
             return up.combine(self.allocated(place), np.maximum)
-        times, amounts = [], []
-        until = np.append(changes["time"][1:], self.ended)
-        runs = [
-            (start, self.ended if end != end else end, dict(zip(nodes, cores, strict=True)))
-            for start, end, nodes, cores in zip(
-                held["start"].tolist(), held["end"].tolist(), held["nodes"].tolist(), cores_of(held), strict=True
-            )
-            if nodes
-        ]
-        for down, begin, stop in zip(changes["down"].tolist(), changes["time"].tolist(), until.tolist(), strict=True):
-            for start, end, cores in runs:
-                if down and start < stop and end > begin and (there := sum(cores.get(node, 0) for node in down)):
-                    times += [max(start, begin), min(end, stop)]
-                    amounts += [there, -there]
+        held = self.held_while_down(place)
+        times, amounts = np.append(held["start"], held["end"]), np.append(held["processors"], -held["processors"])
         return up + Steps.from_changes(times, amounts, self.started, self.ended)
+
+    def held_by_node(self, place: str) -> Table:
+        """Return one row per identified node of an execution or a claim: ``node, start, end, processors``."""
+        return held_spans(self.held(place), self.ended)
+
+    def down_by_node(self, place: str) -> Table:
+        """Return one row per absence of an identified node of a place, by node and start: ``node, start, end``."""
+        if self.changes is None or "down" not in self.changes:
+            return down_spans(Table({"time": [], "down": []}), self.ended)
+        return down_spans(self.changes.where(self.changes["place"] == place), self.ended)
+
+    def held_while_down(self, place: str) -> Table:
+        """Return what was held of nodes that were down, as in a drain: ``node, start, end, processors``."""
+        return parts_inside(self.held_by_node(place), self.down_by_node(place))
 
     def utilisation(self, place: str | None = None) -> Steps:
         """Return the busy share of the processors in service over time, at all places or at one."""
@@ -347,15 +349,6 @@ def _stacked(tables: Sequence[Table], name: str) -> NDArray[Any]:
     if name == "holder" and len({column.dtype.kind for column in columns}) > 1:
         columns = [column.astype(object) for column in columns]
     return np.concatenate(columns)
-
-
-def cores_of(held: Table) -> list[tuple[float, ...]]:
-    """Return the cores that each row holds of each of its nodes; divided evenly if they are not recorded."""
-    cores = held["cores"].tolist() if "cores" in held else [None] * len(held)
-    return [
-        known if known is not None else (processors / len(nodes),) * len(nodes) if nodes else ()
-        for known, nodes, processors in zip(cores, held["nodes"].tolist(), held["processors"].tolist(), strict=True)
-    ]
 
 
 def _share(busy: NDArray[np.float64], capacity: NDArray[np.float64]) -> NDArray[np.float64]:
