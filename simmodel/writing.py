@@ -19,7 +19,7 @@ from typing import TextIO
 
 from simmodel.errors import InputError
 
-__all__ = ["STDOUT", "check_output", "replacing", "text_file", "write_text"]
+__all__ = ["STDOUT", "check_output", "is_database", "replacing", "text_file", "write_text"]
 
 STDOUT = Path("-")
 """Standard output as a path, compared by identity: ``Path("-")`` is a file, the text ``"-"`` is standard output."""
@@ -125,7 +125,7 @@ def check_output(path: str | Path, *, force: bool = False) -> Path | None:
             raise FileNotFoundError(0, f"no folder {target.parent}")
         if not os.access(target.parent, os.W_OK | os.X_OK):
             raise PermissionError(0, f"permission denied in folder {target.parent}")
-        if kind and not force and _is_database(target):
+        if kind and not force and is_database(target):
             _check_database(target, path)
     return target
 
@@ -174,7 +174,7 @@ def _replace(part: Path, target: Path) -> None:
         _keep_owner_and_permissions(part, target.stat())
     with open(part, "rb+") as file:  # some file systems report a full disk only now
         os.fsync(file.fileno())
-    if target.exists() and _is_database(target):
+    if target.exists() and is_database(target):
         for ending in _JOURNALS:  # SQLite would apply them to the new database
             Path(f"{target}{ending}").unlink(missing_ok=True)
     part.replace(target)
@@ -205,7 +205,14 @@ def _copy(part: Path, path: str | Path) -> None:
 # ---------------------------------------------------------------------- databases
 
 
-def _is_database(path: Path) -> bool:
+def is_database(path: Path) -> bool:
+    """Whether a file is an SQLite database.
+
+    Raises
+    ------
+    OSError
+        if the file cannot be read
+    """
     with open(path, "rb") as file:
         return file.read(16) == b"SQLite format 3\0"
 

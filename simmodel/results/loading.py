@@ -24,6 +24,7 @@ from simmodel.results.stored import Common
 from simmodel.results.stores import LISTS, pyarrow
 from simmodel.work.table import Table, cell_text
 from simmodel.work.workload import Report
+from simmodel.writing import is_database
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -130,17 +131,9 @@ def _read_tables(source: Path, document: Mapping[str, Plain], names: Sequence[st
                 raise InputError("must be a mapping of columns", str(source), f"tables.{clipped(name)}")
             if name in names:
                 tables[name] = _table(columns, str(source), name)
-    elif _is_sqlite(source):
+    elif is_database(source):
         tables = _read_sqlite(source, names)
     return tables
-
-
-def _is_sqlite(path: Path) -> bool:
-    try:
-        with open(path, "rb") as file:
-            return file.read(16) == b"SQLite format 3\x00"
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", source=str(path)) from None
 
 
 def _read_meta(path: Path) -> dict[str, Any]:
@@ -151,7 +144,11 @@ def _read_meta(path: Path) -> dict[str, Any]:
         if not (path / "meta.json").exists():
             raise InputError("missing meta.json in the folder", source=source)
         path = path / "meta.json"
-    document: Plain = _database_meta(path) if _is_sqlite(path) else parse_json(*read_bytes(path))
+    try:
+        stored = is_database(path)
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", source=source) from None
+    document: Plain = _database_meta(path) if stored else parse_json(*read_bytes(path))
     if not isinstance(document, dict) or "simmodel" not in document:
         raise InputError("must be a stored result, got other JSON", source=source)
     return document

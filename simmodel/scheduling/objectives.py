@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from importlib import import_module
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
@@ -17,6 +16,7 @@ import attrs
 import numpy as np
 
 from simmodel.display import Fields
+from simmodel.entries import load
 from simmodel.errors import InputError, unknown
 
 if TYPE_CHECKING:
@@ -306,7 +306,7 @@ def _term(text: str) -> tuple[str, float]:
 def _load(module: str, name: str) -> Callable[[Any], float]:
     """Return the custom function ``module:name``."""
     try:
-        found = getattr(import_module(module), name)
+        found: object = load(f"{module}:{name}")
     except (ImportError, AttributeError, ValueError) as error:
         scales = ", ".join(get_args(Scale))
         raise InputError(
@@ -315,4 +315,4 @@ def _load(module: str, name: str) -> Callable[[Any], float]:
         ) from None
     if not callable(found):
         raise InputError(f"must be a function, got {found!r}", place=f"objective '{module}:{name}'")
-    return found  # type: ignore[no-any-return]
+    return found

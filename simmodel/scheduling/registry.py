@@ -10,10 +10,10 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from simmodel.entries import load
 from simmodel.errors import InputError, unknown
 from simmodel.scheduling.built_in import BUILT_IN
 from simmodel.scheduling.policy_base import Decides, DecidingObject, FunctionPolicy, Policy, value_of
@@ -264,12 +264,11 @@ def _made(name: str, source: Callable[..., Any], values: Sequence[str], options:
 
 def _load(name: str) -> Any:
     """Import ``module:name``."""
-    module, _, attribute = name.partition(":")
     try:
-        return getattr(import_module(module), attribute)
+        return load(name)
     except (ImportError, AttributeError) as error:
         raise InputError(str(error), place=f"policy {name!r}") from None
     except Exception as error:  # any error while the module is executed
         raise InputError(
-            f"cannot import {module!r}: {type(error).__name__}: {error}", place=f"policy {name!r}"
+            f"cannot import {name.partition(':')[0]!r}: {type(error).__name__}: {error}", place=f"policy {name!r}"
         ) from error

@@ -141,7 +141,8 @@ def test_a_function_of_a_view_is_registered_as_it_is(monkeypatch: pytest.MonkeyP
     assert simulate(1, jobs, "newest").jobs["start"].tolist() == [0, 15, 10]
 
 
-def test_a_registered_factory_is_handed_the_parameters_of_the_name():
+def test_a_registered_factory_is_handed_the_parameters_of_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))
     register_policy("easy-of", lambda order="fcfs": Easy(order), "EASY of an order")
     assert policy("easy-of(sjf)").name == "sjf+easy"
     assert policy("easy-of(order=wfp)").name == "wfp+easy"

@@ -76,7 +76,7 @@ class ClusterCore:
         self.calendar_priority = self.end_priority + 0.5
         self.submit_priority = END if self.submits_first else SUBMIT
         self.usages: list[Usage] = []
-        self.recorder: object = None
+        self._recorder: object = None
         self._hooks: dict[str, Hooks] = {}
         self.on_submitted: Hooks = ()
         self.on_started: Hooks = ()
@@ -90,9 +90,14 @@ class ClusterCore:
         queues = tuple(queue.name for queue in self.spec.queues)
         return Offers(nodes, queues, tuple(self.pools) if self.only_pool is None else ())
 
+    def hear(self, recorder: object) -> None:
+        """Call the hooks of the cluster's recorder, if any, after those of observers."""
+        self._recorder = recorder
+        self.find_hooks()
+
     def find_hooks(self) -> None:
         """Collect the hooks of the environment's observers and of the cluster's recorder."""
-        own = self.recorder
+        own = self._recorder
         for name in _HOOKS:
             call = heard(own, name)
             self._hooks[name] = self.env.hooks(name) + (() if call is None else (call,))

@@ -141,8 +141,6 @@ class Cluster(System[LiveJob]):
         self.view = View(env, self.queueing.waiting, self.places, f"{self.name}.policy")
         self.view.estimator = _estimate
         self.view.simulate = self._simulate
-        self._record = record
-        self._recorder: JobRecorder | None = None
         self._since: float | None = None
         self._reports: list[Report] = []  # of replays
         self._forecasts: dict[str, Forecast] = {}
@@ -154,8 +152,9 @@ class Cluster(System[LiveJob]):
         for pool in core.places:
             pool.calendar_priority = core.calendar_priority
             pool.tell = core.tell
-        if record:
-            self._recording()  # from the first change of a place on, which may precede the first job
+        # From the first change of a place on, which may precede the first job:
+        self.recorder = JobRecorder(env, late=False, places=self.places) if record else None
+        core.hear(self.recorder)
         spec = self.spec
         if begin and (spec.outages or spec.failures or spec.reservations):
             self.calendar.begin()
@@ -236,7 +235,7 @@ class Cluster(System[LiveJob]):
 
     def receive(self, job: LiveJob) -> None:
         """Assign a number and a row in the record to a job that is about to be submitted."""
-        self._begin_record()
+        self._expect_records()
         job.seq = self.intake.submitted
         job.index = job.seq - self.intake.offset
         self.intake.submitted += 1
@@ -272,7 +271,7 @@ class Cluster(System[LiveJob]):
         if repeated:
             prepared.report.repaired[REPEATED] += repeated
         self._reports += [workload.report, prepared.report]
-        self._begin_record(_columns_of(workload, prepared))
+        self._expect_records(_columns_of(workload, prepared))
         self._active += len(prepared.rows)
         self.intake.replay(workload, prepared)
         return prepared
@@ -412,26 +411,19 @@ class Cluster(System[LiveJob]):
 
     # ------------------------------------------------------------------ record
 
-    def _begin_record(self, expected: Mapping[str, Any] | None = None) -> None:
-        """Begin the record with the first job; ``expected`` holds the columns of a workload."""
-        if not self._record:
+    def _expect_records(self, expected: Mapping[str, Any] | None = None) -> None:
+        """Prepare the record for the jobs of a workload, given its columns, or for one job."""
+        recorder = self.recorder
+        if recorder is None:
             return
-        recorder = self._recording()
         if (expected is None or not recorder.expect(expected)) and not recorder.hears_submissions:
             recorder.hear_submissions()
-            self.core.find_hooks()
-
-    def _recording(self) -> JobRecorder:
-        if self._recorder is None:
-            self._recorder = self.core.recorder = JobRecorder(self.env, late=False, places=self.places)
-            self.core.find_hooks()
-        return self._recorder
+            self.core.hear(recorder)
 
     def keep_record(self, recorder: JobRecorder) -> None:
         """Use a recorder that begins now and has the jobs of a snapshot."""
-        self._recorder, self._since = recorder, float(self.env.now)
-        self.core.recorder = recorder
-        self.core.find_hooks()
+        self.recorder, self._since = recorder, float(self.env.now)
+        self.core.hear(recorder)
 
     def result(self, name: str | None = None) -> Result:
         """Return the result so far; ``name`` is its name in tables and plots.
@@ -441,14 +433,13 @@ class Cluster(System[LiveJob]):
         InputError
             if the cluster keeps no record
         """
-        if not self._record:
+        if self.recorder is None:
             raise InputError(f"{self.name}: cannot return a result: built with record=False")
-        self._begin_record()
-        assert self._recorder is not None
+        self._expect_records()
         scheduler = self.scheduler
         from simmodel.results.result import Result
 
-        return self._recorder.record(
+        return self.recorder.record(
             Result,
             name=name or scheduler.policy_name,
             report=sum(self._reports, Report()) + self.report + Report(notes=scheduler.policy.notes(self)),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from simmodel.entries import load
 from simmodel.errors import InputError, unknown
 from simmodel.platform.machine import MachineSpec, ProcessorSpec
 from simmodel.resources.manycore import ManyCores
@@ -58,10 +58,10 @@ def _model(spec: ProcessorSpec) -> type[Processor]:
     if spec.model is None:
         return ManyCores if spec.cores > 1 else Processor
     where = f"model of processor {spec.name}"
-    module, _, attribute = spec.model.partition(":")
-    if attribute:
+    found: object
+    if spec.model.partition(":")[2]:
         try:
-            found = getattr(import_module(module), attribute)
+            found = load(spec.model)
         except (ImportError, AttributeError) as error:
             raise InputError(f"must be a class as module:Class, got {spec.model!r}: {error}", place=where) from None
     else:
