@@ -101,8 +101,9 @@ def _run(words: list[str]) -> int:
     except SystemExit as end:  # of argparse: after the help, or an error
         return int(end.code or 0)
     from simmodel.commands.progress import bar_settled
+    from simmodel.loading import limits
 
-    with bar_settled(options):
+    with limits(**dict(getattr(options, "limit", ()))), bar_settled(options):
         run(options)
     return 0
 

@@ -5,6 +5,8 @@ first bytes. The limits stop files that no memory holds; real files stay far bel
 
     with limits(size=16e9, count=100_000_000):
         log = load_workload("everything.swf.gz")
+
+On the command line: ``--limit size=16GB --limit count=1e8``.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import IO, Any, TypeVar, cast
 
@@ -34,6 +36,7 @@ __all__ = [
     "current_limits",
     "decode",
     "held",
+    "keeping_limits",
     "limits",
     "one_sentence",
     "parse_json",
@@ -121,6 +124,16 @@ def limits(**changes: float) -> Iterator[Limits]:
         yield current_limits()
     finally:
         _LIMITS.reset(token)
+
+
+def keeping_limits(function: F) -> F:
+    """Return a function that runs under the limits of now in other threads and processes, too."""
+    return cast(F, partial(_under, current_limits(), function))
+
+
+def _under(kept: Limits, function: Callable[..., Any], *args: Any) -> Any:
+    with limits(**attrs.asdict(kept)):
+        return function(*args)
 
 
 def check_count(name: str, count: float) -> None:
@@ -333,7 +346,10 @@ def reader(function: F) -> F:
 
 
 def _too_deep(source: str | None) -> InputError:
-    return InputError(f"must not be nested deeper than {current_limits().depth:g} levels (limit depth)", source=source)
+    depth = current_limits().depth
+    if depth > _USUAL.depth:  # the limit was raised, so Python's own may end the reading
+        return InputError(f"must not be nested deeper than {depth:g} levels (limit depth) or than Python reads", source)
+    return InputError(f"must not be nested deeper than {depth:g} levels (limit depth)", source=source)
 
 
 # ---------------------------------------------------------------------- JSON and TOML
@@ -374,6 +390,10 @@ def parse_json(text: str | bytes, source: str | None = None) -> Plain:
         raise InputError(f"invalid JSON: {error.msg}", source, place) from None
     except RecursionError:
         raise _too_deep(source) from None
+    except InputError:
+        raise
+    except ValueError as error:  # a number of more digits than Python reads
+        raise InputError(f"invalid JSON: {error}", source) from None
     if text.count("[") + text.count("{") > current_limits().depth:
         _check_depth(document, source)
     return document
@@ -397,7 +417,8 @@ def parse_toml(data: bytes, source: str | None = None) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise InputError(f"must be UTF-8 text, got byte {_first_byte(error)}", source) from None
     _check_digits(text, source)
-    if re.search(rf"(?:[\w\"'-]\s*\.\s*){{{current_limits().depth:.0f}}}", text):  # tomllib takes minutes for these
+    dotted = rf"(?:[\w\"'-]\s*\.\s*){{{_repeated(current_limits().depth)}}}"
+    if re.search(dotted, text):  # tomllib takes minutes for these
         raise _too_deep(source)
     try:
         document = tomllib.loads(text)
@@ -413,8 +434,13 @@ def parse_toml(data: bytes, source: str | None = None) -> dict[str, Any]:
     return document
 
 
+def _repeated(limit: float) -> int:
+    """Return a limit as a number of repetitions that regular expressions take."""
+    return int(min(limit, 1e9))
+
+
 def _check_digits(text: str, source: str | None) -> None:
-    most = round(current_limits().digits)
+    most = _repeated(current_limits().digits)
     found = re.search(rf"[0-9]{{{most + 1}}}", text)
     if found:
         place = f"line {text.count(chr(10), 0, found.start()) + 1}"

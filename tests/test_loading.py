@@ -4,8 +4,10 @@ import gzip
 import io
 import json
 import os
+import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +15,15 @@ import pytest
 
 from simmodel import Job, Workload, load_scenario, load_workload, simulate, start, what_if
 from simmodel.catalogue import load_platform, load_tasks, load_workflow
+from simmodel.cli import main
+from simmodel.commands import COMMANDS
 from simmodel.errors import InputError, shown, unknown
 from simmodel.formats.documents import read_xml
 from simmodel.formats.named_columns import read_columns
+from simmodel.futures.executors import run_all
+from simmodel.futures.workers import map_on, worker_pool
 from simmodel.generators.settings import generate
-from simmodel.loading import limits, parse_json, parse_toml, read_bytes, read_lines
+from simmodel.loading import Limits, current_limits, limits, parse_json, parse_toml, read_bytes, read_lines
 from simmodel.snapshots import Snapshot
 from simmodel.work.transformations import scale_load
 
@@ -60,6 +66,59 @@ def test_a_limit_can_be_raised() -> None:
         pass
     with pytest.raises(InputError, match="limit depth: must be a number > 0, got 0"), limits(depth=0):
         pass
+
+
+def test_numbers_and_nesting_that_python_does_not_read_are_one_sentence() -> None:
+    with limits(digits=1e12, depth=1e12):
+        for text in ("9" * 5000, "[" * 100_000):
+            for parse in (parse_json, lambda text: parse_toml(f"a = {text}".encode())):
+                with pytest.raises(InputError):
+                    parse(text)
+
+
+def _depth(_: int) -> float:
+    return current_limits().depth
+
+
+def test_limits_hold_in_threads_and_worker_processes() -> None:
+    with limits(depth=7):
+        for kind in (ThreadPoolExecutor, worker_pool):
+            with kind(1) as pool:
+                assert list(map_on(pool, _depth, [0])) == [7]
+                assert [each.value for each in run_all(_limit_left, "depth", [0], executor=pool)] == [7]
+
+
+def _limit_left(name: str, _task: int, _left: float | None) -> float:
+    return getattr(current_limits(), name)
+
+
+def test_options_raise_limits(tmp_path, capsys) -> None:
+    (tmp_path / "log.swf").write_text(SWF)
+    (tmp_path / "p.toml").write_text('kind = "cluster"\n[[partitions]]\nnodes = [{ count = 20, cores = 4 }]\n')
+    replay = ["batch", str(tmp_path / "log.swf"), "--platform", str(tmp_path / "p.toml")]
+    for given, status, said in (
+        (["--limit", "count=10", "--limit", "size=1kB"], 2, "count: must be at most 10 (limit count), got 20"),
+        (["--limit", "count=10", "--limit", "size=10B"], 2, "must be at most 10 bytes (limit size)"),
+        (["--limit", "size=10B", "--limit", "size=1kB"], 0, ""),
+        (["--limit", "cuont=20"], 2, "--limit: unknown limit 'cuont'; did you mean 'count'?"),
+        (["--limit", "count"], 2, "--limit: must be NAME=N, such as size=16GB, got 'count'"),
+        (["--limit", "size=16s"], 2, "--limit: must be a quantity in B such as '64GB', got '16s'"),
+        (["--limit", "depth=0"], 2, "--limit: must be a number > 0, got '0'"),
+    ):
+        assert main([*replay, *given]) == status
+        assert said in capsys.readouterr().err
+    assert current_limits() == Limits()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_that_reads_files_documents_the_limits(name, capsys) -> None:
+    assert main([name, "--help"]) == 0
+    said = capsys.readouterr().out
+    assert ("--limit NAME=N" in said) == (name != "list")
+    usual = Limits()
+    text = f"size ({usual.size / 1e9:g}GB, digits {usual.digits}, depth {usual.depth}, count {usual.count}"
+    for word in re.findall(r"\w+", text) if name != "list" else ():
+        assert word in said
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from shutil import get_terminal_size
 from typing import NoReturn
 
 from simmodel.commands import COMMANDS
+from simmodel.commands.values import limit
 
 __all__ = ["CommandParser", "command_parser"]
 
@@ -22,6 +23,10 @@ _REWORDED = {
 }
 _NOTES = {
     "TIME": "TIME is in seconds or has a unit: 90min, 12h, 2d.",
+    "NAME=N": (
+        "Files beyond a limit are refused: size (2GB after decompression), depth (100 levels of nesting), "
+        "digits (300 of a number), count (10000000 nodes, jobs or tasks)."
+    ),
     "[-q]": "The output file - is standard output; the summary then goes to standard error.",
 }
 
@@ -30,8 +35,7 @@ class CommandParser(argparse.ArgumentParser):
     """An :class:`argparse.ArgumentParser` whose errors are one sentence, and which suggests the nearest option."""
 
     def __init__(self, name: str, description: str) -> None:
-        width = min(get_terminal_size().columns - 2, 100)
-        paragraphs = [textwrap.fill(each, width) for each in cleandoc(description).split("\n\n")]
+        paragraphs = [_filled(each) for each in cleandoc(description).split("\n\n")]
         super().__init__(
             prog=f"simmodel {name}",
             description="\n\n".join(paragraphs),
@@ -39,10 +43,19 @@ class CommandParser(argparse.ArgumentParser):
             allow_abbrev=False,
         )
 
+    def add_limits(self) -> None:
+        """Add ``--limit`` if an argument names files to read; :func:`simmodel.cli.main` sets the limits."""
+        from simmodel.commands.outputs import INPUTS
+
+        if any(action.dest in INPUTS for action in self._actions):
+            self.add_argument(
+                "--limit", type=limit, action="append", default=[], metavar="NAME=N", help="raise a limit of reading"
+            )
+
     def end_with(self, examples: Sequence[str]) -> None:
         """Let the help end with notes on the arguments in use, and with examples."""
         usage = self.format_usage()
-        notes = [note for argument, note in _NOTES.items() if argument in usage]
+        notes = [_filled(note) for argument, note in _NOTES.items() if argument in usage]
         title = "example:" if len(examples) == 1 else "examples:"
         self.epilog = "\n".join([*notes, "", title, *(f"  {line}" for line in examples)]).lstrip("\n")
 
@@ -76,6 +89,10 @@ class CommandParser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {sentence} (see {self.prog} --help)\n")
 
 
+def _filled(text: str) -> str:
+    return textwrap.fill(text, min(get_terminal_size().columns - 2, 100))
+
+
 def command_parser(name: str) -> tuple[Callable[[argparse.Namespace], None], CommandParser]:
     """Return the function that runs a command, and its parser.
 
@@ -85,5 +102,6 @@ def command_parser(name: str) -> tuple[Callable[[argparse.Namespace], None], Com
     module = import_module(f"simmodel.commands.{name}")
     parser = CommandParser(name, module.run.__doc__ or COMMANDS[name])
     module.add(parser)
+    parser.add_limits()
     parser.end_with(module.EXAMPLES)
     return module.run, parser

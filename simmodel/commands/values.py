@@ -12,7 +12,7 @@ from stat import S_ISCHR
 
 from simmodel.writing import STDOUT
 
-__all__ = ["at_least_one", "number", "one_of", "output", "positive", "seconds", "seed", "whole"]
+__all__ = ["at_least_one", "limit", "number", "one_of", "output", "positive", "seconds", "seed", "whole"]
 
 
 def output(text: str) -> Path:
@@ -49,6 +49,27 @@ def seconds(text: str) -> float:
     if value <= 0:
         raise ArgumentTypeError(f"must be a time > 0 in seconds, or such as 90min, 12h or 2d, got {text!r}")
     return value
+
+
+def limit(text: str) -> tuple[str, float]:
+    """Read a limit of reading (see :class:`simmodel.loading.Limits`), a size with a unit or not.
+
+    >>> limit("size=16GB"), limit("count=1e8")
+    (('size', 16000000000.0), ('count', 100000000.0))
+    """
+    from simmodel.errors import InputError
+    from simmodel.loading import limits
+    from simmodel.units import parse_quantity
+
+    name, sign, value = text.partition("=")
+    if not sign:
+        raise ArgumentTypeError(f"must be NAME=N, such as size=16GB, got {text!r}")
+    try:
+        found = parse_quantity(value, "B") if name == "size" else positive(value)
+        with limits(**{name: found}):
+            return name, found
+    except InputError as error:
+        raise ArgumentTypeError(str(error)) from None
 
 
 def _whole_from(least: int) -> Callable[[str], int]:

@@ -25,6 +25,7 @@ import attrs
 
 from simmodel.errors import InputError, SimmodelError
 from simmodel.futures.workers import end_with_parent
+from simmodel.loading import keeping_limits
 
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
@@ -116,7 +117,7 @@ def run_all(
         packed = pickle.dumps(material, protocol=5)
     except Exception as error:
         raise InputError(f"material: cannot be sent to other processes: {error}") from None
-    batch = _Batch(function, material, packed, tasks, until, overdue, tell)
+    batch = _Batch(keeping_limits(function), material, packed, tasks, until, overdue, tell)
     batch.run(executor)
     if batch.broken:
         batch.run_isolated(executor)

@@ -12,6 +12,8 @@ from multiprocessing.connection import wait
 from threading import Thread
 from typing import TypeVar
 
+from simmodel.loading import keeping_limits
+
 __all__ = ["end_with_parent", "map_on", "worker_pool"]
 
 Item = TypeVar("Item")
@@ -37,8 +39,11 @@ def _start() -> None:
 
 
 def map_on(executor: Executor, function: Callable[[Item], Found], items: Iterable[Item]) -> Iterator[Found]:
-    """Call a function with each item on an executor, as its ``map`` does; workers of this process end with it."""
-    return executor.map(partial(_call, os.getpid(), function), items)
+    """Call a function with each item on an executor, as its ``map`` does, under the limits of reading that hold here.
+
+    Workers of this process end with it.
+    """
+    return executor.map(partial(_call, os.getpid(), keeping_limits(function)), items)
 
 
 def _call(caller: int, function: Callable[[Item], Found], item: Item) -> Found:
