@@ -244,13 +244,13 @@ class JobRecord(Shown):
 
     def held_by_node(self, place: str) -> Table:
         """Return one row per identified node of an execution or a claim: ``node, start, end, processors``."""
-        return held_spans(self.held(place), self.ended)
+        return held_spans(self.held(place), self.started, self.ended)
 
     def down_by_node(self, place: str) -> Table:
         """Return one row per absence of an identified node of a place, by node and start: ``node, start, end``."""
         if self.changes is None or "down" not in self.changes:
-            return down_spans(Table({"time": [], "down": []}), self.ended)
-        return down_spans(self.changes.where(self.changes["place"] == place), self.ended)
+            return down_spans(Table({"time": [], "down": []}), self.started, self.ended)
+        return down_spans(self.changes.where(self.changes["place"] == place), self.started, self.ended)
 
     def held_while_down(self, place: str) -> Table:
         """Return what was held of nodes that were down, as in a drain: ``node, start, end, processors``."""

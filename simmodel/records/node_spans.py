@@ -14,20 +14,21 @@ if TYPE_CHECKING:
 __all__ = ["down_spans", "held_spans", "parts_inside"]
 
 
-def held_spans(held: Table, ended: float) -> Table:
+def held_spans(held: Table, started: float, ended: float) -> Table:
     """Return one row per node of everything that held capacity: ``node, start, end, processors`` (its cores there).
 
     Parameters
     ----------
     held
         as of :meth:`simmodel.records.JobRecord.held`, of one place; without ``cores`` its processors are divided evenly
-    ended
-        the end of what is still held (s)
+    started, ended
+        begin and end of the record (s), and of the spans that reach beyond it
 
     >>> nodes = np.empty(1, dtype=object); nodes[0] = (0, 2)
-    >>> spans = held_spans(Table({"start": [1.0], "end": [np.nan], "processors": [6], "nodes": nodes}), ended=5)
-    >>> spans["node"], spans["end"], spans["processors"]
-    (array([0, 2]), array([5., 5.]), array([3., 3.]))
+    >>> held = Table({"start": [1.0], "end": [np.nan], "processors": [6], "nodes": nodes})
+    >>> spans = held_spans(held, started=2, ended=5)
+    >>> spans["node"], spans["start"], spans["end"], spans["processors"]
+    (array([0, 2]), array([2., 2.]), array([5., 5.]), array([3., 3.]))
     """
     known = np.array([nodes is not None and len(nodes) > 0 for nodes in held["nodes"].tolist()], dtype=bool)
     held = held.where(known)
@@ -38,31 +39,32 @@ def held_spans(held: Table, ended: float) -> Table:
         (processors / len(some),) * len(some) if known is None else known
         for known, some, processors in zip(recorded, nodes, held["processors"].tolist(), strict=True)
     ]
-    end = np.where(np.isnan(held["end"]), ended, held["end"])
+    start = np.clip(held["start"], started, ended)
+    end = np.clip(np.where(np.isnan(held["end"]), ended, held["end"]), start, ended)
     return Table(
         {
             "node": np.array([node for some in nodes for node in some], dtype=np.int64),
-            "start": np.repeat(held["start"], each),
+            "start": np.repeat(start, each),
             "end": np.repeat(end, each),
             "processors": np.array([amount for some in cores for amount in some], dtype=np.float64),
         }
     )
 
 
-def down_spans(changes: Table, ended: float) -> Table:
+def down_spans(changes: Table, started: float, ended: float) -> Table:
     """Return one row per absence of a node, by node and start: ``node, start, end``.
 
     Parameters
     ----------
     changes
         of one place, in order of time, with the nodes that are ``down`` from each on
-    ended
-        the end of what is still down (s)
+    started, ended
+        begin and end of the record (s), and of the spans that reach beyond it
 
     >>> down = np.empty(3, dtype=object); down[:] = [(1,), (0, 1), (0,)]
-    >>> spans = down_spans(Table({"time": [2.0, 4.0, 7.0], "down": down}), ended=9)
+    >>> spans = down_spans(Table({"time": [2.0, 4.0, 7.0], "down": down}), started=3, ended=9)
     >>> spans["node"], spans["start"], spans["end"]
-    (array([0, 1]), array([4., 2.]), array([9., 7.]))
+    (array([0, 1]), array([4., 3.]), array([9., 7.]))
     """
     since: dict[int, float] = {}
     rows: list[tuple[int, float, float]] = []
@@ -71,7 +73,8 @@ def down_spans(changes: Table, ended: float) -> Table:
         rows += [(node, since.pop(node), time) for node in list(since) if node not in now]
         since |= {node: time for node in now if node not in since}
     rows += [(node, start, ended) for node, start in since.items()]
-    rows = sorted((node, start, min(end, ended)) for node, start, end in rows if start < min(end, ended))
+    clipped = ((node, max(start, started), min(end, ended)) for node, start, end in rows)
+    rows = sorted(row for row in clipped if row[1] < row[2])
     node, start, end = zip(*rows, strict=True) if rows else ((), (), ())
     return Table(
         {

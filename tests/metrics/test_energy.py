@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from simmodel import Job, simulate, start
 from simmodel.metrics import Energy, energy, node_energy, power
+from simmodel.platform import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec
 from simmodel.results import Result
 from simmodel.work.table import Table
 
@@ -108,3 +110,16 @@ def test_wrong_models_and_places():
         energy(result, model="cubic")
     with pytest.raises(ValueError, match="a place with identified nodes"):
         node_energy(Result(jobs=result.jobs, processors=4))
+
+
+def test_the_energy_of_nodes_begins_with_the_record():
+    nodes = PartitionSpec(name="p", nodes=[NodeSpec(count=2, cores=4, idle_power=1, load_power=5)])
+    jobs = [Job(processors=4, run=100), Job(processors=4, run=50, submit=60)]
+    cut = start(ClusterSpec(partitions=[nodes]), jobs, "easy").run(until=20).snapshot()
+    result = simulate(cut)
+    assert (result.started, node_energy(result)["busy"].tolist()) == (20, [80, 50])
+    assert node_energy(result)["energy"].sum() == energy(result).total == 90 * 2 + 4 * 130
+    away = OutageSpec(at=0, until=40, nodes=[0], kind="maintenance")
+    result = simulate(ClusterSpec(partitions=[nodes], outages=[away]), [Job(run=10, submit=30)], "easy")
+    assert (result.started, node_energy(result)["down"].tolist()) == (30, [10, 0])
+    assert node_energy(result)["energy"].sum() == energy(result).total
