@@ -103,6 +103,10 @@ def _run(words: list[str]) -> int:
     from simmodel.commands.progress import bar_settled
     from simmodel.loading import limits
 
+    if getattr(options, "trust", False):
+        from simmodel.commands.shared import see_working_folder
+
+        see_working_folder()
     with limits(**dict(getattr(options, "limit", ()))), bar_settled(options):
         run(options)
     return 0

@@ -13,7 +13,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from simmodel import Job, Workload, load_scenario, load_workload, simulate, start, what_if
+from simmodel import (
+    Job,
+    Scenario,
+    Task,
+    Workflow,
+    Workload,
+    load_scenario,
+    load_workload,
+    simulate,
+    start,
+    what_if,
+)
 from simmodel.catalogue import load_platform, load_tasks, load_workflow
 from simmodel.cli import main
 from simmodel.commands import COMMANDS
@@ -24,6 +35,7 @@ from simmodel.futures.executors import run_all
 from simmodel.futures.workers import map_on, worker_pool
 from simmodel.generators.settings import generate
 from simmodel.loading import Limits, current_limits, limits, parse_json, parse_toml, read_bytes, read_lines
+from simmodel.platform import from_dict
 from simmodel.snapshots import Snapshot
 from simmodel.work.transformations import scale_load
 
@@ -266,6 +278,78 @@ def test_a_stored_scenario_imports_no_code(marked, tmp_path) -> None:
         load_scenario(tmp_path / "r.json")
     assert not marked.exists()
     assert load_scenario(tmp_path / "r.json", trust=True).policy.startswith("portfolio")
+
+
+def test_the_objective_of_a_portfolio_is_no_module(tmp_path) -> None:
+    chosen = "portfolio(fcfs, sjf, objective=raw: wait_mean)"
+    simulate(2, Workload({"submit": [0], "run": [5], "processors": [1]}), chosen).to_csv(tmp_path)
+    assert load_scenario(tmp_path).run().jobs["end"].tolist() == [5]
+
+
+CUSTOM = """kind = "machine"
+pools = [{ name = "ram" }]
+architectures = [{ name = "gpu" }]
+processors = [{ name = "g", type = "GPU", architecture = "gpu", pool = "ram", model = "evil_policy:Own" }]
+"""
+
+
+def test_a_platform_file_imports_no_code(marked, tmp_path, capsys, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with Path("evil_policy.py").open("a") as file:
+        file.write("from simmodel.resources import Processor as Own\n")
+    Path("p.toml").write_text(CUSTOM)
+    places = f"[places.a]\n{CUSTOM}"
+    Path("b.toml").write_text(f'kind = "broker"\n{places}')
+    work = Workflow([Task(id="a", run=5)])
+    for read in (load_platform, lambda path: simulate(path, work, "hrr"), lambda path: simulate([path], work)):
+        for name, place in (("p.toml", "processors"), ("b.toml", "places.a.processors")):
+            with pytest.raises(InputError) as caught:
+                read(name)
+            assert str(caught.value).startswith(f"{name}, {place}[0].model: must be a known model, got 'evil_policy:")
+    assert main(["machine", "p.toml", "random:tasks=3"]) == 2
+    assert main(["explore", "--platforms", "p.toml", "--workloads", "random:tasks=3", "--policies", "hrr"]) == 2
+    said = capsys.readouterr().err
+    assert said.count("pass trust=True (--trust) if you trust the file") == said.count("\n") == 2
+    assert not marked.exists()
+    result = simulate(load_platform("p.toml", trust=True), work, "hrr")
+    assert marked.exists()
+    assert main(["machine", "p.toml", "random:tasks=3", "--trust", "-q"]) == 0
+    result.to_csv("r")
+    with pytest.raises(InputError, match=r"^r, processors.0..model: must be a known model"):
+        load_scenario("r")
+    assert load_scenario("r", trust=True).run().tasks["end"].tolist() == [5]
+
+
+@pytest.mark.parametrize("trust", [False, True])
+def test_machine_and_broker_snapshots_import_no_code(trust, marked, tmp_path) -> None:
+    (tmp_path / "evil_policy.py").write_text(
+        (tmp_path / "evil_policy.py").read_text() + "from simmodel.resources import Processor as Own\n"
+    )
+    spec = parse_toml(CUSTOM.encode().replace(b"evil_policy:Own", b"simmodel.resources:Processor"))
+    simulation = start(from_dict(spec), Workflow([Task(id="a", run=5)]), "hrr")
+    simulation.run(until=1)
+    machine = simulation.system.snapshot().to_json().replace("simmodel.resources:Processor", "evil_policy:Own")
+    below = start([2, 2], [Job(run=5)], "random")
+    below.run(until=1)
+    broker = below.system.snapshot().to_json().replace('"known_as":"easy"', '"known_as":"evil_policy:Mine"', 1)
+    for text in (machine, broker):
+        assert "evil_policy" in text
+        if trust:
+            simulate(Snapshot.from_json(text, trust=True))
+            continue
+        with pytest.raises(InputError, match="which imports code: pass trust=True"):
+            Snapshot.from_json(text)
+    assert marked.exists() == trust
+
+
+def test_the_policies_below_a_stored_broker_are_names(marked, tmp_path) -> None:
+    result = simulate([2, 2], [Job(run=5)], "random", policies="fcfs")
+    document = {**result.scenario}
+    for value, said in (("evil_policy:Mine", "must be a known policy"), ({"x": "evil_policy:Mine"}, "must be a name")):
+        document["policies"] = dict.fromkeys(result.scenario["policies"], value)
+        with pytest.raises(InputError, match=said):
+            Scenario.from_document(document)
+    assert not marked.exists()
 
 
 def test_arrivals_out_of_order_are_refused() -> None:

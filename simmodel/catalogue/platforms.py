@@ -24,13 +24,15 @@ def platform_names() -> list[str]:
     return bundled_names("platforms")
 
 
-def load_platform(name_or_path: str | Path) -> Any:
+def load_platform(name_or_path: str | Path, *, trust: bool = False) -> Any:
     """Return a bundled platform by name, or read a platform from a file.
 
     Parameters
     ----------
     name_or_path
         one of ``platform_names()``, or the path of a TOML file or of a HetSim file (``.xml``, ``.xml.gz``)
+    trust
+        whether the custom processors of a file may be ``module:Class``, which imports code
 
     Raises
     ------
@@ -47,15 +49,15 @@ def load_platform(name_or_path: str | Path) -> Any:
     """
     bundled = bundled_file("platforms", name_or_path) if isinstance(name_or_path, str) else None
     if bundled is not None:
-        return _read(bundled)
+        return _read(bundled, trust)
     path = Path(name_or_path)
     if isinstance(name_or_path, str) and not re.search(r"[/\\.]|^-$", name_or_path) and not path.is_file():
         raise unknown("platform", name_or_path, platform_names())
-    return _read(held(path))
+    return _read(held(path), trust)
 
 
-def _read(file: Path | IO[bytes]) -> Any:
+def _read(file: Path | IO[bytes], trust: bool) -> Any:
     named = source_name(file).lower()
     if named.endswith((".xml", ".xml.gz")) or (not isinstance(file, Path) and peek(file).lstrip()[:1] == b"<"):
         return read_hetsim(file)
-    return read_toml(file)
+    return read_toml(file, trust=trust)

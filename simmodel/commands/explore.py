@@ -9,7 +9,7 @@ from simmodel.commands.machine import WORKLOAD, add_config
 from simmodel.commands.options import add_kind_options, kind_options, options_of
 from simmodel.commands.outputs import add_output, add_picture, check_outputs, picture, write_and_say
 from simmodel.commands.progress import add_progress
-from simmodel.commands.shared import POLICIES, add_until, add_workers, process_pool, split_names
+from simmodel.commands.shared import POLICIES, add_trust, add_until, add_workers, process_pool, split_names
 from simmodel.commands.values import number
 
 __all__ = ["EXAMPLES", "add", "run"]
@@ -47,6 +47,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_config(rules)
     add_kind_options(rules, [*options_of("tasks"), *options_of("jobs")])
     add_until(rules)
+    add_trust(rules)
     add_progress(parser)
     files = parser.add_argument_group("output files")
     add_output(files, "table", "OUT.csv", "means and intervals, one line per combination")
@@ -66,7 +67,7 @@ def run(options: argparse.Namespace) -> None:
     names = split_names(options.platforms)
     if len(set(names)) < len(names):
         raise InputError(f"--platforms: must name each platform once, got {options.platforms!r}")
-    platforms = {name: load_platform(name) for name in names}
+    platforms = {name: load_platform(name, trust=options.trust) for name in names}
     metrics = None if options.metrics is None else split_names(options.metrics)
     if metrics == []:
         raise InputError(f"--metrics: must name at least one metric, got {options.metrics!r}")

@@ -17,7 +17,7 @@ from simmodel.commands.outputs import (
     write_and_say,
 )
 from simmodel.commands.progress import add_progress
-from simmodel.commands.shared import add_seed, add_until, see_working_folder
+from simmodel.commands.shared import add_seed, add_trust, add_until, see_working_folder
 
 if TYPE_CHECKING:
     from simmodel.results.machine import MachineResult
@@ -43,6 +43,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_kind_options(rules, options_of("tasks"))
     add_until(rules)
     add_seed(rules)
+    add_trust(rules)
     add_progress(parser).add_argument("--critical", action="store_true", help="print the critical path, step by step")
     files = parser.add_argument_group("output files")
     add_output(files, "schedule", "OUT.csv", "one line per task, with the end of each phase")
@@ -65,7 +66,7 @@ def run(options: argparse.Namespace) -> None:
     from simmodel.scheduling.registry import policy
 
     check_outputs(options, "schedule", "json", "db", "trace", "plot")
-    machine, kind = platform_for("tasks", options.platform)
+    machine, kind = platform_for("tasks", options.platform, trust=options.trust)
     see_working_folder(options.policy)
     policy(options.policy)
     result = simulate(

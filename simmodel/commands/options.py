@@ -111,8 +111,8 @@ def kind_options(options: argparse.Namespace, kind: Kind | None = None) -> dict[
     return found
 
 
-def platform_for(runs: Runs, name: str) -> tuple[Any, Kind]:
-    """Return the platform of a name or a file, and its kind.
+def platform_for(runs: Runs, name: str, *, trust: bool = False) -> tuple[Any, Kind]:
+    """Return the platform of a name or a file, and its kind; ``trust`` is that of :func:`load_platform`.
 
     Raises
     ------
@@ -125,7 +125,7 @@ def platform_for(runs: Runs, name: str) -> tuple[Any, Kind]:
     from simmodel.catalogue import load_platform
     from simmodel.systems.kinds import kind_of_platform, work_of
 
-    spec = load_platform(name)
+    spec = load_platform(name, trust=trust)
     kind, found = kind_of_platform(spec), work_of(spec)
     if found != runs:
         raise InputError(f"must be {_EXPECTED[runs]}, got a {kind.name}: {_ELSEWHERE[found]}", name)

@@ -111,9 +111,9 @@ def add_workers(parser: TakesArguments) -> None:
 
 
 def add_trust(parser: TakesArguments) -> None:
-    """Add the option that lets a file name policies that import code."""
+    """Add the option that lets a file name policies and processors that import code."""
     parser.add_argument(
-        "--trust", action="store_true", help="let the file name policies as module:name, which imports code"
+        "--trust", action="store_true", help="let files name policies and processors as module:name, which imports code"
     )
 
 
@@ -180,7 +180,7 @@ def chosen_policy(options: argparse.Namespace) -> tuple[Any, str]:
     return built, built.name
 
 
-def see_working_folder(policy: str) -> None:
-    """Let ``module:name`` name a policy in a file of the working folder."""
-    if ":" in policy and os.getcwd() not in sys.path:
+def see_working_folder(name: str = ":") -> None:
+    """Let ``module:name`` name something in a file of the working folder."""
+    if ":" in name and os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from simmodel.platform.broker import BrokerSpec, SystemSpec
 
-__all__ = ["from_dict", "read_toml", "write_toml"]
+__all__ = ["check_models", "from_dict", "read_toml", "write_toml"]
 
 # The units accepted for each field, tried in this order.
 _UNITS: dict[str, tuple[str, ...]] = {
@@ -85,8 +85,10 @@ def from_dict(mapping: Mapping[str, Plain], *, source: str | None = None) -> Any
 
 
 @reader
-def read_toml(path: Source) -> Any:
+def read_toml(path: Source, *, trust: bool = False) -> Any:
     """Return the spec that a TOML file describes.
+
+    With ``trust``, its custom processors may be ``module:Class``, which imports code.
 
     Raises
     ------
@@ -98,7 +100,40 @@ def read_toml(path: Source) -> Any:
     100
     """
     source = source_name(path)
-    return from_dict(parse_toml(*read_bytes(path)), source=source)
+    spec = from_dict(parse_toml(*read_bytes(path)), source=source)
+    if not trust:
+        check_models(spec, source)
+    return spec
+
+
+def check_models(spec: object, source: str | None = None) -> None:
+    """Raise ``InputError`` if a custom processor of a spec from data would import code from outside simmodel.
+
+    Parameters
+    ----------
+    spec
+        the spec of any kind of system, also of a broker
+    source
+        the file of the spec, for the error message
+    """
+    for place, model in _models(spec, ""):
+        if ":" in model and not model.startswith("simmodel."):
+            hint = "which imports code: pass trust=True (--trust) if you trust the file"
+            raise InputError(f"must be a known model, got {shown(model)}, {hint}", source, place)
+
+
+def _models(spec: object, inside: str) -> Iterator[tuple[str, str]]:
+    """Yield the place and the name of each model of custom processors."""
+    from simmodel.platform.broker import BrokerSpec
+    from simmodel.platform.machine import MachineSpec
+
+    if isinstance(spec, BrokerSpec):
+        for name, each in spec.places.items():
+            yield from _models(each, f"{inside}places.{name}.")
+    elif isinstance(spec, MachineSpec):
+        for i, processor in enumerate(spec.processors):
+            if processor.model is not None:
+                yield f"{inside}processors[{i}].model", processor.model
 
 
 def write_toml(spec: SystemSpec, path: str | Path) -> None:

@@ -11,7 +11,7 @@ import attrs
 
 from simmodel.display import Cells, Fields, Shown, short
 from simmodel.environment import Environment
-from simmodel.errors import InputError, clipped
+from simmodel.errors import InputError, clipped, shown
 from simmodel.formats.documents import Value
 from simmodel.platform.options import NoOptions, Options
 from simmodel.records.versions import versions
@@ -252,7 +252,8 @@ class Scenario(Shown):
     def from_document(cls, document: Mapping[str, Any], *, source: str | None = None, trust: bool = False) -> Self:
         """Return the scenario of a document, which a result stores as ``scenario``.
 
-        With ``trust``, its policies may be ``module:name``, which imports code. ``source`` names the file in errors.
+        With ``trust``, its policies and custom processors may be ``module:name``, which imports code. ``source`` names
+        the file in errors.
 
         Parts that are not stored (objects, large workloads) become :class:`Missing` and must be passed to :meth:`run`.
 
@@ -298,14 +299,19 @@ def _check_policies(document: Mapping[str, Any], *, trust: bool) -> None:
     check_policy_name(document["policy"], "policy", trust=trust)
     below = document.get("policies")
     for name, each in below.items() if isinstance(below, Mapping) else ():
+        if not isinstance(each, str | None):
+            raise InputError(f"must be a name, got {shown(each)}", place=f"policies.{name}")
         check_policy_name(each, f"policies.{name}", trust=trust)
 
 
 def _platform_of_document(document: Value, kind: Kind, *, trust: bool) -> tuple[Any, Options]:
     if "snapshot" not in document:
-        from simmodel.platform.toml import from_dict
+        from simmodel.platform.toml import check_models, from_dict
 
-        return from_dict(document["platform"].table()), kind.options.of(document["options"].table())
+        spec = from_dict(document["platform"].table())
+        if not trust:
+            check_models(spec)
+        return spec, kind.options.of(document["options"].table())
     if "format" in document["snapshot"]:
         return snapshot_of_document(document["snapshot"].table(), trust=trust), NoOptions()
     message = "the snapshot is too large to be stored in the scenario: repeat the run by simulate(snapshot, ...)"
@@ -341,7 +347,7 @@ def _policies_of_document(document: Mapping[str, Any]) -> Any:
 def load_scenario(path: str | Path, *, trust: bool = False) -> Scenario:
     """Return the scenario of a stored result (SQLite, JSON, or a folder of CSV or Parquet files).
 
-    With ``trust``, its policies may be ``module:name``, which imports code.
+    With ``trust``, its policies and custom processors may be ``module:name``, which imports code.
 
     Raises
     ------

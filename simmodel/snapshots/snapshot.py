@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sized
 from functools import cache, cached_property
 from pathlib import Path
@@ -181,7 +182,7 @@ class Snapshot(Shown):
     def from_json(cls, given: str | Path, *, trust: bool = False) -> Self:
         """Return the snapshot from JSON text or a JSON file (``-``: standard input).
 
-        With ``trust``, its policies may be ``module:name``, which imports code.
+        With ``trust``, its policies and custom processors may be ``module:name``, which imports code.
 
         Raises
         ------
@@ -263,6 +264,9 @@ def read_document(given: str | Path) -> tuple[dict[str, Any], str | None]:
     return document, source
 
 
+_OBJECTIVE = re.compile(r"\bobjective\s*=\s*(min-max|mean|raw)\s*:")  # a scale, not a module
+
+
 def check_policy_name(name: Plain, place: str, *, trust: bool) -> None:
     """Raise ``InputError`` for the name of a policy from data that would import code, unless the data is trusted.
 
@@ -272,13 +276,16 @@ def check_policy_name(name: Plain, place: str, *, trust: bool) -> None:
     simmodel.errors.InputError: policy: must be a known policy, got 'portfolio(easy, mine:Policy)', which imports code:
     pass trust=True (--trust) if you trust the file
     """
-    if isinstance(name, str) and ":" in name and not trust:
+    if isinstance(name, str) and ":" in _OBJECTIVE.sub("objective=", name) and not trust:
         hint = "which imports code: pass trust=True (--trust) if you trust the file"
         raise InputError(f"must be a known policy, got {shown(name)}, {hint}", place=place)
 
 
 def _check_trust(snapshot: Snapshot) -> None:
+    from simmodel.platform.toml import check_models
+
     check_policy_name(snapshot.policy.known_as, "policy.known_as", trust=False)
+    check_models(getattr(snapshot, "platform", None))
     for each in snapshot.below:
         _check_trust(each)
 
@@ -286,7 +293,7 @@ def _check_trust(snapshot: Snapshot) -> None:
 def snapshot_of_document(document: Mapping[str, Plain], source: str | None = None, *, trust: bool = False) -> Snapshot:
     """Return the snapshot from a document, of any kind of system.
 
-    With ``trust``, its policies may be ``module:name``, which imports code.
+    With ``trust``, its policies and custom processors may be ``module:name``, which imports code.
 
     Raises
     ------
