@@ -233,12 +233,11 @@ def summary(
     if warmup is None and cooldown is None:
         inside |= jobs["start"] >= low  # in a run that continues from a snapshot: the jobs that waited there
     counted = result.counted & inside
-    names, counts = np.unique(jobs["status"], return_counts=True)
     found: dict[str, Any] = {
         "jobs": len(jobs),
         "counted": int(counted.sum()),
         "outside_window": int((~inside).sum()),
-        "status": {str(name): int(count) for name, count in zip(names, counts, strict=True)},
+        "status": result.status.counts(),
         "interrupted": int((jobs["attempts"] > 1).sum()),
     }
     waits = jobs["wait"][counted]

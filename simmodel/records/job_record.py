@@ -14,6 +14,7 @@ from simmodel.errors import unknown
 from simmodel.records.node_spans import down_spans, held_spans, parts_inside
 from simmodel.records.steps import Steps
 from simmodel.work.table import Columns, Table, rows_of
+from simmodel.work.words import Words, column_of
 from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ FIRST_COLUMNS = ("job", "submit", "start", "end", "processors", "status")
 
 def _complete(jobs: Columns) -> Table:
     """Add missing columns that can be derived from others."""
-    columns = {name: np.asarray(column) for name, column in jobs.items()}
+    columns = {name: column_of(column) for name, column in jobs.items()}
     missing = [name for name in ("submit", "start", "end", "processors") if name not in columns]
     if missing:
         raise ValueError(f"columns: missing {', '.join(missing)}")
@@ -41,6 +42,7 @@ def _complete(jobs: Columns) -> Table:
     columns.setdefault("requested", columns["run"])
     if "status" not in columns:
         columns["status"] = np.where(np.isnan(start), "waiting", np.where(np.isnan(end), "running", "completed"))
+    columns["status"] = Words.of(columns["status"])
     columns.setdefault("attempts", np.isfinite(start).astype(np.int32))
     first = {name: columns[name] for name in FIRST_COLUMNS}
     return Table({**first, **columns})
@@ -166,7 +168,12 @@ class JobRecord(Shown):
     @property
     def counted(self) -> NDArray[np.bool_]:
         """Mask of the jobs that metrics count: those completed or stopped at their requested time."""
-        return np.isin(self.jobs["status"], ENDED_WELL)
+        return self.status.isin(ENDED_WELL)
+
+    @property
+    def status(self) -> Words:
+        """The final state of each job, one byte each."""
+        return Words.of(self.jobs["status"])
 
     # ------------------------------------------------------------------ over time
 
@@ -272,7 +279,7 @@ class JobRecord(Shown):
         jobs = self.jobs
         submit = jobs["eligible"] if "eligible" in jobs else jobs["submit"]
         leaves = np.where(np.isnan(jobs["start"]), jobs["end"], jobs["start"])
-        entered = ~np.isin(jobs["status"], ("rejected",)) & ~(leaves < submit)
+        entered = ~self.status.isin(("rejected",)) & ~(leaves < submit)
         left = entered & np.isfinite(leaves)
         times, change = [submit[entered], leaves[left]], [amount[entered], -amount[left]]
         if self._runs is not None and np.isin(self._runs["status"], AGAIN).any():
@@ -321,8 +328,7 @@ class JobRecord(Shown):
 
     def _cells(self) -> Cells:
         rows = [["jobs", f"{len(self.jobs):,}"], ["processors", f"{self.processors:,}"]]
-        states, counts = np.unique(self.jobs["status"].astype(str), return_counts=True)
-        rows += [[f"jobs {state}", f"{count:,}"] for state, count in zip(states.tolist(), counts.tolist(), strict=True)]
+        rows += [[f"jobs {state}", f"{count:,}"] for state, count in self.status.counts().items()]
         return [["", "value"], *rows, ["started", f"{self.started:g} s"], ["ended", f"{self.ended:g} s"]]
 
     def __repr__(self) -> str:

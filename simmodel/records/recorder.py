@@ -15,6 +15,7 @@ from simmodel.records.place_tables import Change, change_table, node_table, plac
 from simmodel.records.stretches import Stretch, allocation_columns, run_table
 from simmodel.scheduling.observer import Observer
 from simmodel.work.table import Table
+from simmodel.work.words import Words
 from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ STATUSES = (
     "suspended",
     "unsubmitted",
 )
+OPEN = ("waiting", "running", "suspended", "unsubmitted")
 CODES = {status: code for code, status in enumerate(STATUSES)}
 RUNNING, TIMEOUT, CANCELLED, LOST = CODES["running"], CODES["timeout"], CODES["cancelled"], CODES["lost"]
 REJECTED, SUSPENDED, UNSUBMITTED = CODES["rejected"], CODES["suspended"], CODES["unsubmitted"]
@@ -365,7 +367,7 @@ class JobRecorder(Observer):
             "start": start,
             "end": end,
             "processors": given.pop("processors"),
-            "status": np.array(STATUSES)[code],
+            "status": Words(code, STATUSES),
             "requested": given.pop("requested", executed),
             "run": executed,
             "wait": start - eligible,
@@ -519,7 +521,7 @@ class JobRecorder(Observer):
             processors = int(places["processors"][~np.isin(places["place"], inside)].sum())
         if ended is None and self._claims_held:
             ended = float(self._env.now)
-        if ended is None and np.isin(jobs["status"], ("waiting", "running", "suspended", "unsubmitted")).any():
+        if ended is None and Words.of(jobs["status"]).isin(OPEN).any():
             ended = float(self._env.now)
         given: dict[str, Any] = {"processors": processors, "places": places, "started": started, "ended": ended}
         return kind(

@@ -57,7 +57,7 @@ def run_table(jobs: Table, stretches: Sequence[Stretch], place: NDArray[np.gener
     rows = np.flatnonzero(rest)
     which = np.array([stretch.row for stretch in stretches] + rows.tolist(), dtype=np.int64)
     start = np.append([stretch.start for stretch in stretches], jobs["start"][rows])
-    texts = {"place": place, "status": jobs["status"].astype(object)}
+    texts = {"place": place, "status": np.asarray(jobs["status"], dtype=object)}
     columns = {"job": jobs["job"][which], "attempt": np.ones(len(which), dtype=np.int32), "start": start}
     columns["attempt"][: len(stretches)] = [stretch.attempt for stretch in stretches]
     columns["end"] = np.append([stretch.end for stretch in stretches], jobs["end"][rows])

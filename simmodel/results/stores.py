@@ -13,6 +13,7 @@ import numpy as np
 
 from simmodel.errors import InputError, optional_imports
 from simmodel.work.table import Table
+from simmodel.work.words import Words
 from simmodel.writing import replacing, write_text
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def plain(value: Any) -> Any:
     """
     if value is None or isinstance(value, (str, bool)):
         return value
-    if isinstance(value, (np.ndarray, np.generic)):
+    if isinstance(value, (np.ndarray, np.generic, Words)):
         return plain(value.tolist())
     if isinstance(value, int):
         return value
@@ -66,7 +67,7 @@ def write_parquet(tables: Tables, meta: Meta, folder: str | Path) -> None:
     arrow, parquet = pyarrow()
     with _folder_of(folder, meta) as part_of:
         for name, table in _flat(tables).items():
-            columns = {key: arrow.array(_uniform(column)) for key, column in table.items()}
+            columns = {key: arrow.array(_uniform(np.asarray(column))) for key, column in table.items()}
             parquet.write_table(arrow.table(columns), part_of(f"{name}.parquet"), compression="zstd")
 
 

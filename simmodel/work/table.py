@@ -12,6 +12,7 @@ import numpy as np
 
 from simmodel.display import counted, html_table, shown_rows, text_table
 from simmodel.errors import optional_imports
+from simmodel.work.words import column_of
 from simmodel.writing import text_file
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class Table:
     __slots__ = ("_columns", "_length")
 
     def __init__(self, columns: Columns) -> None:
-        self._columns: dict[str, NDArray[Any]] = {name: np.asarray(column) for name, column in columns.items()}
+        self._columns: dict[str, NDArray[Any]] = {name: column_of(column) for name, column in columns.items()}
         lengths = {name: len(column) for name, column in self._columns.items()}
         if len(set(lengths.values())) > 1:
             raise ValueError(f"columns: must have the same length, got {lengths}")
@@ -118,7 +119,7 @@ class Table:
         with optional_imports():
             import pandas as pd
 
-        return pd.DataFrame(self._columns)
+        return pd.DataFrame({name: np.asarray(column) for name, column in self._columns.items()})
 
     def to_csv(self, file: str | Path | TextIO) -> None:
         """Write comma-separated values with a header line; whole numbers without a decimal point, nan as empty.
