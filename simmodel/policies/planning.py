@@ -271,10 +271,18 @@ class ConservativeKeep(_Planner):
             if at > now:
                 planned[job] = at, allocation
                 profile.renew(job, at, job.requested, allocation)
-        for job in [job for job in queue if job in promised and job not in planned] if due else ():
-            # It fits now, or as soon as the jobs end whose expected end has been reached.
-            planned[job] = profile.earliest(job, job.requested)
-            profile.take(job, planned[job][0], job.requested, planned[job][1])
+        due = [job for job in queue if job in promised and job not in planned] if due else due
+        # A job that is due fits on its own nodes now, or as soon as the jobs end whose expected end has been reached.
+        # The others (after an overrun or an outage) are planned once these have theirs: they could take them.
+        for job in due:
+            _, allocation = promised[job]
+            held = profile.hold(job, job.requested, allocation)
+            if held is not None:
+                planned[job] = held, allocation
+        for job in due:
+            if job not in planned:
+                planned[job] = profile.earliest(job, job.requested)
+                profile.take(job, planned[job][0], job.requested, planned[job][1])
         jobs = [job for job in queue if job not in promised] if settled and not due else queue
         moved = False
         for job in jobs:

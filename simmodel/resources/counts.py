@@ -293,6 +293,12 @@ class PoolProfile:
         """Repeat an earlier plan."""
         self.take(job, at, duration)
 
+    def hold(self, job: LiveJob, duration: float, _allocation: Allocation | None = None) -> float:
+        """Repeat an earlier plan that is due, at the earliest instant (s): processors are alike."""
+        at, _ = self.earliest(job, duration)
+        self.take(job, at, duration)
+        return at
+
     def make_room(self, job: LiveJob, duration: float, planned: LiveJob) -> Any:
         """Return ``None``: counted processors are alike, so planned work cannot move to others."""
         return None

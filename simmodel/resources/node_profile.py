@@ -142,8 +142,12 @@ class NodeProfile:
 
     def earliest(self, job: LiveJob, duration: float, not_before: float = -INFINITY) -> tuple[float, Allocation | None]:
         """Return the earliest instant (s) at which the job fits for ``duration`` seconds, and its allocation then."""
+        return self._search(job, self._need_of(job), duration, not_before)
+
+    def _search(
+        self, job: LiveJob, need: Need, duration: float, not_before: float = -INFINITY
+    ) -> tuple[float, Allocation | None]:
         amounts = list(self._amounts(job))
-        need = self._need_of(job)
         at = max(self._now, not_before)
         while True:
             at, allocation = self._earliest(need, duration, at)
@@ -167,6 +171,17 @@ class NodeProfile:
     def renew(self, job: LiveJob, at: float, duration: float, allocation: Allocation) -> None:
         """Repeat an earlier plan, on other nodes if its own are no longer free then, on no nodes if none fit."""
         self.take(job, at, duration, self._on(allocation, at, duration))
+
+    def hold(self, job: LiveJob, duration: float, allocation: Allocation) -> float | None:
+        """Repeat an earlier plan that is due; return its instant (s), or ``None`` if its own nodes are not free.
+
+        Nodes of work that has reached its expected end are free just after now.
+        """
+        at, own = self._search(job, allocation, duration)
+        if own is None or self.instant(at) > self._now:
+            return None
+        self.take(job, at, duration, own)
+        return at
 
     def give_back(self, job: LiveJob, at: float, duration: float, _allocation: Allocation | None = None) -> None:
         """Undo :meth:`take`."""

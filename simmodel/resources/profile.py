@@ -39,6 +39,10 @@ class Profile(Protocol):
         """Repeat an earlier plan."""
         ...
 
+    def hold(self, job: LiveJob, duration: float, allocation: Any, /) -> float | None:
+        """Repeat an earlier plan that is due now; return its instant, or ``None`` if its own nodes are not free."""
+        ...
+
     def give_back(self, job: LiveJob, at: float, duration: float, allocation: Any = None, /) -> None:
         """Undo :meth:`take`."""
         ...
