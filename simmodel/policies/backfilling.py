@@ -138,6 +138,8 @@ class Easy(Policy):
     def _counted(self, view: View, place: Pool) -> Iterator[Decision]:
         """Decide for counted processors, with two numbers: the promised instant and ``extra``."""
         waiting = view.waiting.at(place)
+        if self.order.changes and not self.promises and place.free < waiting.lanes(self.candidates).narrowest:
+            return  # without a look at the scores of all jobs
         queue = waiting.by(self.order)
         while (head := queue.head()) is not None and place.fits(head):
             yield Start(head, place)

@@ -105,14 +105,21 @@ class Multifactor(Policy):
 
     def scores(self, now: float, columns: ColumnIndex) -> NDArray[np.float64]:
         """Return the keys of all waiting jobs, an array of shape (jobs,)."""
-        size = columns.processors / self.capacity
-        factors = np.array(self.factors(columns.users, now))
-        keys: NDArray[np.float64] = -(
-            self.age * np.minimum((now - columns.submit) / self.max_age, 1.0)
-            + self.size * (1.0 - size if self.small_first else size)
-            + self.fair_share * factors[columns.user]
-        )
-        return keys
+        fair = -self.fair_share * np.array(self.factors(columns.users, now))
+        keys, part = columns.scratch
+        np.subtract(now, columns.submit, out=keys)
+        keys /= self.max_age
+        np.minimum(keys, 1.0, out=keys)
+        keys *= -self.age
+        np.divide(columns.processors, self.capacity, out=part)
+        if self.small_first:
+            np.subtract(1.0, part, out=part)
+        part *= -self.size
+        keys += part
+        np.take(fair, columns.user, out=part, mode="clip")
+        keys += part
+        scores: NDArray[np.float64] = keys
+        return scores
 
     def decide(self, view: View, /) -> Iterable[Decision]:
         """Start jobs in order at each place, until the first that does not fit."""

@@ -32,7 +32,8 @@ class ColumnIndex:
         arrays of shape (rows,): submission (s), requested time (s), the same with 1 s for 0, processors, priority, and
         the index in ``users``
     scratch
-        two arrays of that shape for intermediate results: at these sizes new memory costs more than the arithmetic
+        two arrays of that shape for intermediate results, either of which may be returned as the scores: at these sizes
+        new memory costs more than the arithmetic
     users
         the users, in the order of their first jobs, with their indexes
     jobs
@@ -44,8 +45,9 @@ class ColumnIndex:
         self._env = env
         self.jobs: list[LiveJob | None] = []
         self._rows: dict[LiveJob, int] = {}
-        self._columns: NDArray[np.float64] = np.empty((6, 256))
-        self._scratch: NDArray[np.float64] = np.empty((3, 256))
+        self._columns: NDArray[np.float64] = np.empty((5, 256))
+        self._user: NDArray[np.intp] = np.empty(256, dtype=np.intp)
+        self._scratch: NDArray[np.float64] = np.empty((2, 256))
         self._dead: list[int] = []
         self.users: dict[Any, int] = {}
         self._scores: NDArray[np.float64] | None = None
@@ -53,6 +55,8 @@ class ColumnIndex:
         self._sizes: list[int] = []
         self._of_size: dict[int, int] = {}
         self._priorities = False
+        self._latest = (-float("inf"), -1)  # the arrival of the latest row, also of one that was removed
+        self._unsorted = False
 
     def _column(self, i: int) -> NDArray[np.float64]:
         return self._columns[i, : len(self.jobs)]
@@ -70,12 +74,12 @@ class ColumnIndex:
     @property
     def divisor(self) -> NDArray[np.float64]:
         """Requested times as divisors, in seconds: 0 counts as 1."""
-        return self._column(5)
+        return self._column(4)
 
     @property
     def scratch(self) -> NDArray[np.float64]:
         """Two arrays for intermediate results; their contents are undefined."""
-        return self._scratch[:2, : len(self.jobs)]
+        return self._scratch[:, : len(self.jobs)]
 
     @property
     def processors(self) -> NDArray[np.float64]:
@@ -90,24 +94,24 @@ class ColumnIndex:
     @property
     def user(self) -> NDArray[np.intp]:
         """Indexes in ``users``."""
-        return self._column(4).astype(np.intp)
+        return self._user[: len(self.jobs)]
 
     # ------------------------------------------------------------------ changes
 
     def add(self, job: LiveJob) -> None:
         """Add a job."""
         row = len(self.jobs)
-        last = self.jobs[-1] if row else None
         if row == self._columns.shape[1]:
             self._columns = np.concatenate([self._columns, np.empty_like(self._columns)], axis=1)
-            self._scratch = np.empty((3, 2 * row))
+            self._user = np.concatenate([self._user, np.empty_like(self._user)])
+            self._scratch = np.empty((2, 2 * row))
         columns = self._columns
         columns[0, row] = job.submit
         columns[1, row] = job.requested
         columns[2, row] = job.processors
-        columns[5, row] = job.requested if job.requested > 0 else 1.0
+        columns[4, row] = job.requested if job.requested > 0 else 1.0
         columns[3, row] = job.priority
-        columns[4, row] = self.users.setdefault(job.user, len(self.users))
+        self._user[row] = self.users.setdefault(job.user, len(self.users))
         self.jobs.append(job)
         self._rows[job] = row
         self._priorities = self._priorities or job.priority != 0
@@ -116,16 +120,23 @@ class ColumnIndex:
         if not count:
             insort(self._sizes, job.processors)
         self._of_size[job.processors] = count + 1
-        if row and (last is None or (last.submit, last.seq) > (job.submit, job.seq)):
-            self._pack()
+        arrival = (job.submit, job.seq)
+        if arrival < self._latest:
+            self._unsorted = True
+        else:
+            self._latest = arrival
 
     def remove(self, job: LiveJob) -> None:
         """Remove a job."""
         row = self._rows.pop(job)
-        self.jobs[row] = None
-        self._dead.append(row)
-        if self._scores is not None:
-            self._scores[row] = np.inf
+        if row == len(self.jobs) - 1:
+            self.jobs.pop()
+            self._scores = None if self._scores is None else self._scores[:row]
+        else:
+            self.jobs[row] = None
+            self._dead.append(row)
+            if self._scores is not None:
+                self._scores[row] = np.inf
         count = self._of_size[job.processors] = self._of_size[job.processors] - 1
         if not count:
             del self._sizes[bisect_left(self._sizes, job.processors)]
@@ -137,25 +148,31 @@ class ColumnIndex:
         left = sorted(self._rows, key=lambda job: (job.submit, job.seq))
         rows = [self._rows[job] for job in left]
         self._columns[:, : len(rows)] = self._columns[:, rows]
+        self._user[: len(rows)] = self._user[rows]
         self.jobs = list(left)
         self._rows = {job: row for row, job in enumerate(left)}
         self._dead = []
         self._scores = None
+        self._unsorted = False
+        self._latest = (left[-1].submit, left[-1].seq) if left else (-float("inf"), -1)
 
     # ------------------------------------------------------------------ questions
 
     def _ranked(self) -> NDArray[np.float64]:
+        if self._unsorted:
+            self._pack()
         now = self._env._now
         if self._scores is None or self._scored_at != now:
             scores = getattr(self.order, "scores", None)
             if scores is not None:
-                self._scores = self._scratch[2, : len(self.jobs)]
-                self._scores[:] = scores(now, self)
+                found = scores(now, self)
+                self._scores = found if found.base is self._scratch else np.array(found, dtype=np.float64)
             else:
                 key: Any = self.order.key
                 keys = [np.inf if job is None else key(job, now) for job in self.jobs]
                 self._scores = np.array(keys, dtype=np.float64)
-            self._scores[self._dead] = np.inf
+            if self._dead:
+                self._scores[self._dead] = np.inf
             self._scored_at = now
         return self._scores
 
@@ -190,6 +207,8 @@ class ColumnIndex:
         """Return the first job that fits in ``free`` and requests at most ``limit`` s, or fits in ``extra`` as well."""
         if free < self.narrowest:
             return None
+        if self._unsorted:
+            self._pack()
         processors = self.processors
         narrow = np.flatnonzero(processors <= free)
         return self._best(narrow[(self.requested[narrow] <= limit) | (processors[narrow] <= extra)])
@@ -199,6 +218,8 @@ class ColumnIndex:
         i = bisect_left(self._sizes, free + 1) - 1
         if i < 0:
             return None
+        if self._unsorted:
+            self._pack()
         return self._best(np.flatnonzero(self.processors == self._sizes[i]))
 
     def __iter__(self) -> Iterator[LiveJob]:

@@ -126,6 +126,26 @@ class SortedJobs:
         return None
 
 
+class _Arrivals(SortedJobs):
+    """Waiting jobs in order of arrival."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(None)
+
+    def add(self, job: LiveJob) -> None:
+        self.insert((job.submit, job.seq, job))
+
+    def remove(self, job: LiveJob) -> None:
+        self.discard((job.submit, job.seq, job))
+
+    def next(self, job: LiveJob) -> LiveJob | None:
+        """Return the first job that arrived after a job."""
+        entry = self._after((job.submit, job.seq))
+        return None if entry is None else entry[-1]
+
+
 class _Lane(SortedJobs):
     """Waiting jobs of one size in queue order, with a lower bound of the requested times in each block.
 
@@ -266,7 +286,7 @@ class WaitingQueue:
         whether any job so far had a priority: then the queue order differs from the order of arrival
     """
 
-    __slots__ = ("_env", "_first", "_indexes", "_last", "_updates", "count", "new", "with_priorities")
+    __slots__ = ("_arrivals", "_env", "_first", "_indexes", "_last", "_updates", "count", "new", "with_priorities")
 
     def __init__(self, env: Environment) -> None:
         self._env = env
@@ -275,6 +295,7 @@ class WaitingQueue:
         self.count = 0
         self._indexes: dict[tuple[str, OrderLike], Any] = {}
         self._updates: list[Index] = []  # the indexes to keep up to date
+        self._arrivals: _Arrivals | None = None  # from the first job on that returns to a long queue
         self.with_priorities = False
         self.new: list[LiveJob] = []
 
@@ -327,10 +348,7 @@ class WaitingQueue:
         self.new.clear()
 
     def _insert(self, job: LiveJob) -> None:
-        key = (job.submit, job.seq)
-        after = self._first
-        while after is not None and (after.submit, after.seq) < key:
-            after = after.later
+        after = self._next(job)
         job.later = after
         job.earlier = after.earlier if after is not None else self._last
         if job.earlier is None:
@@ -341,6 +359,20 @@ class WaitingQueue:
             self._last = job
         else:
             after.earlier = job
+
+    def _next(self, job: LiveJob) -> LiveJob | None:
+        """Return the first waiting job that arrived after a job."""
+        if self._arrivals is not None:
+            return self._arrivals.next(job)
+        if self.count > _BLOCK:
+            self._arrivals = _Arrivals()
+            self.keep(self._arrivals)
+            return self._arrivals.next(job)
+        key = (job.submit, job.seq)
+        after = self._first
+        while after is not None and (after.submit, after.seq) < key:
+            after = after.later
+        return after
 
     def _note_priorities(self) -> None:
         """Note the first job with a priority: from now on the queue order differs from the order of arrival."""

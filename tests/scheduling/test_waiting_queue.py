@@ -5,6 +5,7 @@ import pytest
 
 from simmodel.environment import Environment
 from simmodel.policies.ordering import FCFS, SJF, WFP
+from simmodel.scheduling.column_index import ColumnIndex
 from simmodel.scheduling.waiting import WaitingQueue
 from simmodel.work.job import LiveJob
 
@@ -99,3 +100,53 @@ def test_a_cursor_passes_over_what_is_started_meanwhile():
         for each in jobs:
             if each.state == "running":
                 queue.add(each)
+
+
+def test_a_column_index_packs_nothing_when_the_newest_jobs_start_at_once():
+    """Each of the jobs arrives behind a long queue and leaves at once: the cost of one does not depend on the queue."""
+
+    class Counting(ColumnIndex):
+        packed = 0
+
+        def _pack(self):
+            self.packed += 1
+            super()._pack()
+
+    env = Environment()
+    index = Counting(WFP, env)
+    for number in range(500):
+        index.add(job(number, number, 4, 100))
+    for number in range(500, 550):
+        env._now = float(number)
+        new = job(number, number, 1, 10)
+        index.add(new)
+        assert index.first_fitting(1, 50, 0) is new
+        index.remove(new)
+    assert index.packed == 0
+
+
+def test_a_job_that_returns_to_a_long_queue_is_compared_with_few_others():
+    class Instant(float):
+        compared = 0
+
+        def __eq__(self, other):
+            Instant.compared += 1
+            return float(self) == float(other)
+
+        __hash__ = float.__hash__
+
+    queue = WaitingQueue(Environment())
+    jobs = [job(number, number, 1, 10) for number in range(4000)]
+    for each in jobs:
+        each.submit = Instant(each.submit)
+        queue.add(each)
+    returning = jobs[200:3700:3]
+    for each in returning:
+        queue.remove(each)
+        each.state = "gone"
+    queue.add(returning.pop())
+    Instant.compared = 0
+    for each in returning:
+        queue.add(each)
+    assert [each.id for each in queue] == list(range(4000))
+    assert Instant.compared < 60 * len(returning)
