@@ -38,6 +38,7 @@ class CountPool(Pool):
     """
 
     _down = 0  # the sum of the processors taken down
+    _drained = 0
     _resized = False
 
     @property
@@ -160,14 +161,15 @@ class CountPool(Pool):
         Parameters
         ----------
         processors
-            the new number, at least 0; processors that are down count
+            the new number, at least 0 and what its reservations hold; processors that are down count. A reservation to
+            come does not open before there are enough
         cause
             the cause in the record
 
         Raises
         ------
         InputError
-            not a whole number >= 0
+            not a whole number, or too few
 
         >>> from simmodel import Environment
         >>> pool = CountPool(Environment(), "pool", 4)
@@ -177,7 +179,11 @@ class CountPool(Pool):
         >>> pool.resize(8); pool
         <CountPool pool: 5 of 8 processors free>
         """
-        self._resize(_whole(processors, 0))
+        held = sum(place.taken for place in self.reserved if place.holds)
+        if _whole(processors, 0) < held:
+            accepted = f"must be >= {held}, the processors that reservations of {self.name} hold"
+            raise InputError(f"{accepted}, got {processors}", place="processors")
+        self._resize(int(processors))
         self.tell("place_changed", self, cause)
         self.came_free()
 
@@ -206,10 +212,30 @@ class CountPool(Pool):
 
     def lift(self, what: int) -> None:
         """Bring processors up without a record."""
-        if what > self._down:
-            down = f"the processors of {self.name} that are down"
-            raise InputError(f"must be <= {self._down}, {down}, got {what}", place="processors")
+        self._refuse(what, self._down, "that are down")
         self._set_down(self._down - what)
+
+    def _refuse(self, what: int, most: int, which: str) -> None:
+        if what > most:
+            raise InputError(
+                f"must be <= {most}, the processors of {self.name} {which}, got {what}", place="processors"
+            )
+
+    @property
+    def drained(self) -> int:
+        """The number of processors that :meth:`take_down` took."""
+        return self._drained
+
+    @drained.setter
+    def drained(self, value: int) -> None:
+        self._drained = value
+
+    def count_drained(self, what: int, more: int) -> None:
+        """Count processors as taken down (1) or as brought up again (-1)."""
+        if more < 0:
+            self._refuse(what, self._down, "that are down")
+            self._refuse(what, self._drained, "that take_down took")
+        self._drained += more * what
 
     def _set_down(self, down: int) -> None:
         self._down = down

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -77,6 +78,7 @@ class NodePool(Pool):
         self.nodes = list(partition.node_names if nodes is None else nodes)
         self.table = NodeTable.of(partition.nodes, partition.placement)
         self._times_down = [0] * len(self.nodes)
+        self._drained: Counter[int] = Counter()  # how often take_down took each
         self._gone: set[int] = set()  # nodes that left
         self._plain: dict[int, Request] = {}
         # Cached answers for the current state:
@@ -303,7 +305,8 @@ class NodePool(Pool):
         part = self.part(nodes)
         self._refuse(part, [node for node in part if node in self._gone], "nodes that have not left")
         self._go(part)
-        self.go_down(part, cause)
+        for pool, own in self.shares(part):
+            pool.go_down(own, cause)
         self.wake_all()
 
     def join(self, nodes: Nodes, cause: str = "join") -> None:
@@ -323,9 +326,8 @@ class NodePool(Pool):
         self._refuse(part, [node for node in part if node not in self._gone], "nodes that have left")
         self._gone.difference_update(part)
         self._capacity += self._cores(part)
-        self.lift(part)
-        self.tell("place_changed", self, cause)
-        self.came_free()
+        for pool, own in self.shares(part):
+            pool.come_up(own, cause)
 
     def _go(self, part: Sequence[int]) -> None:
         self._gone.update(part)
@@ -365,6 +367,23 @@ class NodePool(Pool):
         self._count_down(what, -1)
         self.table.release(Allocation.away(what))
         self.altered()
+
+    @property
+    def drained(self) -> tuple[tuple[int, int], ...]:
+        """The nodes that :meth:`take_down` took, each with how often."""
+        return tuple(sorted((+self._drained).items()))
+
+    @drained.setter
+    def drained(self, value: Iterable[tuple[int, int]]) -> None:
+        self._drained = Counter(dict(value))
+
+    def count_drained(self, what: Sequence[int], more: int) -> None:
+        """Count nodes as taken down (1) or as brought up again (-1)."""
+        if more < 0:
+            self._refuse(what, [node for node in what if not self._times_down[node]], "nodes that are down")
+            self._refuse(what, [node for node in what if not self._drained[node]], "nodes that take_down took")
+        for node in what:
+            self._drained[node] += more
 
     def _count_down(self, nodes: Sequence[int], more: int) -> None:
         for node in nodes:

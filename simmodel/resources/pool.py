@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from simmodel.errors import InputError, PolicyError
@@ -66,6 +66,7 @@ class Pool(Claims, Windows):
         self.windows = []
         self.spec: Any = None  # its partition
         self.part_of: Pool | None = None  # of the pool of a reservation: the pool that it belongs to
+        self.reserved: list[Any] = []  # the pools of its reservations
         self.consumables = consumables or Consumables({})
         self.changed: list[Callable[[], object]] = []  # called when capacity comes free or goes: to wake schedulers
         self.tell: Callable[..., object] = self._tell_observers  # a cluster replaces it, to tell its recorder too
@@ -177,6 +178,8 @@ class Pool(Claims, Windows):
     def take_down(self, what: Any, cause: str = "drain") -> None:
         """Take a part down: it gets no new work, running work continues; each take_down needs its own bring_up.
 
+        Nodes that are reserved are down in their reservation, too; reserved processors that are not identified stay up.
+
         Parameters
         ----------
         what
@@ -199,7 +202,10 @@ class Pool(Claims, Windows):
         ...
         simmodel.errors.InputError: processors: must be <= 3, the processors of pool that are down, got 4
         """
-        self.go_down(self.part(what), cause)
+        part = self.part(what)
+        self.count_drained(part, 1)
+        for pool, own in self.shares(part):
+            pool.go_down(own, cause)
         self.wake_all()
 
     def go_down(self, what: Any, cause: str) -> None:
@@ -208,7 +214,7 @@ class Pool(Claims, Windows):
         self.tell("place_changed", self, cause)
 
     def bring_up(self, what: Any, cause: str = "resume") -> None:
-        """Bring a part back up.
+        """Bring a part back up that :meth:`take_down` took; the outages and windows of a spec end by themselves.
 
         Parameters
         ----------
@@ -218,11 +224,44 @@ class Pool(Claims, Windows):
         Raises
         ------
         InputError
-            the part is not down
+            the part is not down, or for other reasons only
         """
-        self.lift(self.part(what))
+        part = self.part(what)
+        self.count_drained(part, -1)
+        for pool, own in self.shares(part):
+            pool.come_up(own, cause)
+
+    def come_up(self, what: Any, cause: str) -> None:
+        """Bring a part up, whatever took it down, and record it."""
+        self.lift(what)
         self.tell("place_changed", self, cause)
         self.came_free()
+
+    def shares(self, what: Any) -> Iterator[tuple[Pool, Any]]:
+        """Yield the pool and its reservations that have some of a part, each with its share."""
+        yield self, what
+        for place in self.reserved:
+            if own := place.own_part(what):
+                yield place, own
+
+    @property
+    def drained(self) -> Any:
+        """What :meth:`take_down` took, of :attr:`away` and in its form."""
+        raise NotImplementedError
+
+    @drained.setter
+    def drained(self, value: Any) -> None:
+        raise NotImplementedError
+
+    def count_drained(self, what: Any, more: int) -> None:
+        """Count a part as taken down (1) or as brought up again (-1).
+
+        Raises
+        ------
+        InputError
+            what is to be brought up was not taken down
+        """
+        raise NotImplementedError
 
     def part(self, what: Any) -> Any:
         """Return a part as the argument of :meth:`lower` and :meth:`lift`.

@@ -68,7 +68,7 @@ class _Owner(Protocol):
 
     def go_down(self, what: Any, cause: str) -> None: ...
 
-    def bring_up(self, what: Any, cause: str = ...) -> None: ...
+    def come_up(self, what: Any, cause: str) -> None: ...
 
     def lower(self, what: Any) -> None: ...
 
@@ -149,7 +149,7 @@ class Windows:
         def over() -> None:
             self.windows.remove(window)
             if may_return is None or may_return():
-                self.bring_up(window.what, ends)
+                self.come_up(window.what, ends)
             else:
                 self.altered()
             if tell is not None:

@@ -119,6 +119,14 @@ class ClusterSnapshot(JobsSnapshot):
         _Check(self).run()
 
 
+def _within(part: int | tuple[tuple[int, int], ...], whole: int | tuple[tuple[int, int], ...]) -> bool:
+    """Whether what is down includes a part."""
+    if isinstance(part, int):
+        return not part or (isinstance(whole, int) and part <= whole)
+    most = {} if isinstance(whole, int) else dict(whole)
+    return all(times <= most.get(node, 0) for node, times in part)
+
+
 class _Check:
     def __init__(self, snapshot: ClusterSnapshot) -> None:
         self.snapshot = snapshot
@@ -230,6 +238,8 @@ class _Check:
                 )
             for node, _ in () if isinstance(state.down, int) else state.down:
                 self._node(node, state.name, f"{where}.down")
+            if not _within(state.drained, state.down):
+                raise self.error(f"must be part of down, {state.down}, got {state.drained}", f"{where}.drained")
             if state.size is not None and isinstance(state.size, int) == identified:
                 found = f"must be {'nodes' if identified else 'processors'}, got {state.size}"
                 raise self.error(found, f"{where}.size")

@@ -130,7 +130,7 @@ class PlaceState(Fields):
 
     ``open``: for a reservation, whether failures of its partition affect it too; ``pending``: whether bodies still hold
     the part that it gets (``"open"``) or gives back (``"return"``). ``size``: the number of processors after a resize,
-    or the nodes that left.
+    or the nodes that left. ``drained``: what ``take_down`` took, of ``down``.
     """
 
     name: str
@@ -139,6 +139,7 @@ class PlaceState(Fields):
     open: bool = False
     pending: Annotated[str, one_of("", "open", "return")] = ""
     size: Count | tuple[Count, ...] | None = None
+    drained: Count | tuple[tuple[Count, Size], ...] = 0
 
 
 class Wait(NamedTuple):

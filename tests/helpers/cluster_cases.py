@@ -92,14 +92,15 @@ TIMES = st.sampled_from([0, 0, 1, 2, 3, 5, 5, 8, 10, 13, 20, 30])
 
 
 @st.composite
-def partitions(draw: st.DrawFn, name: str) -> PartitionSpec:
+def partitions(draw: st.DrawFn, name: str, identified: bool | None = None) -> PartitionSpec:
+    """Draw a partition; ``identified``: whether its nodes are, by default drawn too."""
     limits = {
         "max_processors": draw(st.sampled_from([None, None, None, 3])),
         "max_requested": draw(st.sampled_from([None, None, None, 15])),
         "priority": draw(st.sampled_from([0, 0, 2])),
     }
-    if draw(st.integers(0, 2)):
-        return PartitionSpec(name=name, processors=draw(st.integers(1, 8)), **limits)
+    if bool(draw(st.integers(0, 2))) if identified is None else not identified:
+        return PartitionSpec(name=name, processors=draw(st.integers(1, 8)), idle_power=2, load_power=7, **limits)
     kinds = [
         NodeSpec(
             name=f"n{i}",
@@ -107,6 +108,8 @@ def partitions(draw: st.DrawFn, name: str) -> PartitionSpec:
             cores=draw(st.integers(1, 4)),
             gpus=draw(st.integers(0, 2)),
             memory=draw(st.sampled_from([0, 8])),
+            idle_power=3 + i,
+            load_power=11 + 4 * i,
         )
         for i in range(draw(st.integers(1, 2)))
     ]

@@ -7,7 +7,7 @@ import pytest
 
 from simmodel import Cluster, Environment, InputError, Job, Start, start
 from simmodel.errors import ImpossibleWork, Stalled
-from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec, ReservationSpec
+from simmodel.platform import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec, ReservationSpec
 from simmodel.resources import CountPool, NodePool
 
 NODES = PartitionSpec(name="p", nodes=[NodeSpec(count=4, cores=2)])
@@ -54,7 +54,7 @@ def test_wrong_numbers_of_processors_are_refused(call, message):
     ("call", "message"),
     [
         (lambda pool: pool.bring_up([0, 1]), "nodes: must be nodes that are down, got 'node1' of p"),
-        (lambda pool: pool.bring_up([3]), "nodes: must be nodes that are down, got 'node3' of p"),
+        (lambda pool: pool.bring_up([3]), "nodes: must be nodes that take_down took, got 'node3' of p"),
         (lambda pool: pool.take_down([2, "node2"]), "duplicate node 'node2' of p"),
         (lambda pool: pool.take_down("node7"), "unknown node 'node7' of p; known nodes: node0 to node3, or 0 to 3"),
         (lambda pool: pool.join("node0"), "nodes: must be nodes that have left, got 'node0' of p"),
@@ -80,6 +80,66 @@ def test_reservations_keep_their_size(partition):
     place = Cluster(Environment(), spec).pools["r"]
     with pytest.raises(InputError, match="r: it is a reservation"):
         place.leave([0]) if partition.nodes else place.resize(4)
+
+
+@pytest.mark.parametrize("kind", ["failure", "drain", "maintenance", "reservation"])
+@pytest.mark.parametrize("partition", [NODES, PartitionSpec(name="p", processors=8)], ids=["nodes", "processors"])
+def test_what_the_calendar_took_comes_up_by_itself(partition, kind):
+    part, wrong = ({"nodes": [0]}, [0]) if partition.nodes else ({"processors": 2}, 2)
+    spec = ClusterSpec(
+        partitions=[partition],
+        outages=[] if kind == "reservation" else [OutageSpec(at=5, until=50, kind=kind, **part)],
+        reservations=[ReservationSpec(name="r", start=5, end=50, **part)] if kind == "reservation" else [],
+    )
+    sim = start(spec, [Job(run=100)], "easy").run(until=10)
+    pool = sim.system.places[0]
+    free = pool.free
+    with pytest.raises(InputError, match="that take_down took, got"):
+        pool.bring_up(wrong)
+    pool.take_down(wrong)
+    pool.bring_up(wrong)
+    with pytest.raises(InputError, match="that take_down took, got"):
+        pool.bring_up(wrong)
+    assert pool.free == free
+    sim.run(until=60)
+    assert pool.up == 8
+    again = start(start(spec, [Job(run=100)], "easy").run(until=10).snapshot()).system.places[0]
+    with pytest.raises(InputError, match="that take_down took, got"):
+        again.bring_up(wrong)
+
+
+def test_nodes_that_leave_or_drain_are_not_in_their_reservation_either():
+    spec = ClusterSpec(partitions=[NODES], reservations=[ReservationSpec(name="r", start=10, end=50, nodes=[0, 1, 2])])
+    sim = start(spec, [Job(nodes=3, partition="r", run=5), Job(nodes=1, partition="r", run=5, submit=20)], "easy")
+    pool, reserved = sim.system.places
+    pool.leave([0])
+    pool.take_down("node1", "failure")
+    sim.run(until=30)
+    assert sim.result().jobs["start"].tolist()[1:] == [20]
+    assert sim.result().runs["nodes"].tolist() == [(2,)]
+    pool.join([0])
+    pool.bring_up([1])
+    sim.run(until=40)
+    assert sim.result().jobs["start"].tolist() == [30, 20]
+    assert (reserved.up, reserved.down_nodes) == (6, ())
+    sim.run(until=60)
+    assert (pool.up, pool.free, pool.capacity) == (8, 8, 8)
+
+
+def test_a_reservation_keeps_its_processors_and_opens_when_there_are_enough():
+    counted = PartitionSpec(name="p", processors=8)
+    reservations = [ReservationSpec(name=f"r{i}", start=40 * i, end=40 * i + 30, processors=3) for i in range(2)]
+    sim = start(ClusterSpec(partitions=[counted], reservations=reservations), [Job(partition="r1", run=5)], "easy")
+    sim.run(until=20)
+    pool = sim.system.places[0]
+    with pytest.raises(InputError, match="processors: must be >= 3, the processors that reservations of p hold, got 2"):
+        pool.resize(2)
+    assert (pool.capacity, pool.up) == (8, 5)
+    sim.run(until=35)
+    pool.resize(2)
+    sim.env.call_at(45, lambda: pool.resize(8))
+    sim.run(until=60)
+    assert sim.result().jobs["start"].tolist() == [45]
 
 
 # ---------------------------------------------------------------------- effects

@@ -168,7 +168,7 @@ class Calendar:
 
     def _bring(self, parts: list[tuple[Pool, Part]], cause: str) -> None:
         for place, what in parts:
-            place.bring_up(what, cause)
+            place.come_up(what, cause)
 
     def _unit(self, number: int, unit: int) -> list[tuple[Pool, Part]]:
         pool = self._pool(self._core.spec.failures[number].partition)
@@ -260,9 +260,9 @@ class Calendar:
             for place in [place for place, pending in self._pending.items() if pending == what]:
                 if self.pending(place) == what and self._hands_over(place, what):
                     if what == "return":
-                        place.part_of.bring_up(place.taken)
+                        place.part_of.come_up(place.taken, "resume")
                     else:
-                        place.bring_up(place.own_all, "reservation")
+                        place.come_up(place.own_all, "reservation")
 
     def _close(self, place: Reserved) -> None:
         if self.pending(place):

@@ -238,4 +238,4 @@ def _place(cluster: Cluster, pool: Any, actual: bool) -> PlaceState:
     reserved = pool.part_of is not None
     is_open = reserved and cluster.calendar.is_open(pool)
     pending = cluster.calendar.pending(pool) if reserved else ""
-    return PlaceState(pool.name, pool.away, tuple(windows), is_open, pending, pool.size)
+    return PlaceState(pool.name, pool.away, tuple(windows), is_open, pending, pool.size, pool.drained)

@@ -270,11 +270,12 @@ class _Builder:
         pool = self.cluster.pools.get(name)
         if pool is None:
             raise InputError(unknown("place", str(name), self.cluster.pools).message, None, place)
+        part: Any
         if isinstance(pool, NodePool):
             try:
                 nodes: Any = what
                 numbers = {node: number for number, node in enumerate(pool.nodes)}
-                pool.lower(sorted({pool.number_of(node, numbers) for node in nodes}))
+                part = sorted({pool.number_of(node, numbers) for node in nodes})
             except InputError as error:
                 raise InputError(error.message, None, place) from None
             except TypeError:
@@ -282,7 +283,9 @@ class _Builder:
         elif type(what) is not int or not 0 <= what <= pool.capacity:
             raise InputError(f"must be a number of processors from 0 to {pool.capacity}, got {what!r}", None, place)
         else:
-            pool.lower(what)
+            part = what
+        pool.lower(part)
+        pool.count_drained(part, 1)
 
     def queue(self) -> None:
         """Put the waiting jobs into the queue, or let them be held by a limit or blocked by dependencies."""

@@ -124,6 +124,7 @@ def reserve(env: Environment, spec: ReservationSpec, parent: Pool) -> Pool:
         place = ReservedProcessors(env, spec.name, taken, parent.consumables)
         place.spec = attrs.evolve(partition, name=spec.name, processors=taken)
     place.part_of = parent
+    parent.reserved.append(place)
     place.reservation = spec
     place.taken = taken
     place.priority = parent.priority

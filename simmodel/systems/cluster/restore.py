@@ -160,6 +160,7 @@ class Restored:
             pool.take_size(state.size)
             if state.down:
                 pool.take_away(state.down)
+                pool.drained = state.drained or pool.drained
             for start, end, what, begun, why in state.windows:
                 window = CapacityWindow(start, end, what, cluster.calendar.purpose(pool, why) if why else Purpose())
                 window.begun = begun
