@@ -6,6 +6,7 @@ Any SimPy scenario runs in it unchanged.
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from heapq import heapify, heappop, heappush
@@ -23,6 +24,7 @@ from simmodel.errors import InputError, Stalled
 
 __all__ = [
     "END",
+    "NEVER",
     "SUBMIT",
     "WAKE_UP",
     "Call",
@@ -41,6 +43,8 @@ __all__ = [
 # user processes act before simmodel's ends, then come submissions and, last, the decisions of the schedulers.
 END = EventPriority(2)
 SUBMIT = EventPriority(3)
+NEVER = sys.float_info.max
+"""An instant (s) at or after which nothing happens: where work without an expected end ends."""
 WAKE_UP = ("wake-up",)
 """``what`` of a planned call that only wakes a scheduler: it does not keep a simulation going whose work has ended."""
 _BOUND = ("process", "timeout", "event", "all_of", "any_of", "schedule", "plan")
@@ -360,8 +364,8 @@ class Environment(simpy.Environment):
 
     @property
     def only_wake_ups(self) -> bool:
-        """Whether wake-ups of schedulers are the only events left; costs O(events)."""
-        pending: list[Any] = [entry[3] for entry in self._queue]
+        """Whether wake-ups of schedulers are the only events left before infinity; costs O(events)."""
+        pending: list[Any] = [entry[3] for entry in self._queue if entry[0] < NEVER]
         return all(each.callbacks is None or (type(each) is Call and each.what is WAKE_UP) for each in pending)
 
     def step(self) -> None:

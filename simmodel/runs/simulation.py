@@ -107,12 +107,13 @@ class Simulation:
     def run(self, until: float | None = None) -> Self:
         """Run until an instant (s); default: that of the simulation, else until all work has ended.
 
-        Wake-ups that policies have planned for later do not prolong it; other processes of the environment do.
+        Wake-ups that policies have planned for later do not prolong it; other processes of the environment do. It ends,
+        too, when all that is left is running work without an expected end.
 
         Raises
         ------
         Stalled
-            if work waits that will never start
+            if work waits that will never start, or for which the policy does nothing but plan wake-ups
         """
         scheduler = self.system.scheduler
         if scheduler.external:  # from now on the policy decides, also on the open question
@@ -146,8 +147,8 @@ class Simulation:
                 scheduler.over = None
 
     def _over(self) -> bool:
-        """Whether all work has ended and nothing is left but wake-ups, which policies may plan for ever."""
-        return not self.system.unfinished and self.env.only_wake_ups
+        """Whether nothing waits and nothing is left but wake-ups, which policies may plan for ever."""
+        return self.env.only_wake_ups and not any(system.view.waiting for system in self.system.all_below())
 
     def _leave_if_over(self) -> None:
         if self.system.scheduler.over is not None and self._over():

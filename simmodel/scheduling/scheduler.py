@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 
 from simmodel.environment import WAKE_UP
-from simmodel.errors import InputError, PolicyError
+from simmodel.errors import InputError, PolicyError, Stalled
 from simmodel.scheduling.checks import (
     NOT_STARTED,
     label_of,
@@ -38,6 +38,8 @@ __all__ = ["Executive", "Handler", "Preempts", "Scheduler", "handle_preempt"]
 Work = TypeVar("Work", bound="LiveJob | LiveTask", contravariant=True)
 At = TypeVar("At", bound="Place", contravariant=True)
 """The work and the places of an executive."""
+
+IDLE_ALARMS = 100_000  # wake-ups in a row, with nothing else decided or to come, after which a simulation ends
 
 Handler = Callable[[Any], str | None]
 """Applies a decision, or changes nothing and returns why it cannot."""
@@ -147,7 +149,7 @@ class Scheduler:
     asked_for
         whether to ask the policy even if nothing waits
     over
-        set by a simulation that ends with its work: whether all work has ended and only wake-ups are left; then
+        set by a simulation that ends with its work: whether nothing waits and only wake-ups are left; then
         ``env.run()`` returns instead of asking the policy
     alarms
         the planned wake-ups, by instant (s)
@@ -210,6 +212,9 @@ class Scheduler:
         self.asked_for = False
         self.over: Callable[[], bool] | None = None
         self._deciding = False
+        self._idle_alarms = 0  # wake-ups since something but wake-ups and promises was decided, or checked
+        self._plans = 0  # wake-ups and promises among the decisions
+        self._decided_before = -1  # other decisions when the last idle wake-ups were counted
         self.alarms: dict[float, Call] = {}
         self.seconds = 0.0
         self.slowest = 0.0
@@ -476,12 +481,14 @@ class Scheduler:
             job, place, at, _ = decision
             for hook in self._promised:
                 hook(job, place, at)
+            self._plans += 1
             self.wake_at(at)
         return reason
 
     def _carry_wake(self, decision: WakeAt) -> str | None:
         reason = why_not_at(decision.at, self.env.now)
         if reason is None:
+            self._plans += 1
             self.wake_at(decision.at)
         return reason
 
@@ -509,7 +516,21 @@ class Scheduler:
 
     def _alarm(self, at: float) -> None:
         self.alarms.pop(at, None)
+        self._idle_alarms += 1
+        if self._idle_alarms >= IDLE_ALARMS and self.over is not None:
+            self._check_progress()
         self.wake_anyway()
+
+    def _check_progress(self) -> None:
+        """Stop a simulation whose policy plans wake-ups for ever while nothing else can happen."""
+        decided = self.decisions - self._plans
+        if decided == self._decided_before and self.env.only_wake_ups:
+            raise Stalled(
+                f"policy {self.policy_name} planned {IDLE_ALARMS:,} wake-ups until {self.env.now:g} s and decided "
+                "nothing else, while no other event is left:",
+                tuple(self.env.waiting_report()),
+            )
+        self._decided_before, self._idle_alarms = decided, 0
 
     def __repr__(self) -> str:
         return f"<Scheduler of {self.name} under {self.policy.name}>"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -14,7 +13,7 @@ import attrs
 import numpy as np
 from simpy.core import EmptySchedule
 
-from simmodel.environment import Environment
+from simmodel.environment import NEVER, Environment
 from simmodel.errors import Stalled
 from simmodel.scheduling.registry import policy as policy_of
 from simmodel.snapshots.snapshot import PolicyState
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
     from simmodel.work.job import Run
 
 __all__ = ["Prediction", "predict", "simulate_from"]
-
-_NEVER = sys.float_info.max
 
 
 class Prediction:
@@ -134,7 +131,7 @@ def predict(snapshot: ClusterSnapshot, policy: PolicyLike | None = None, *, unti
         _run(cluster, until, endless)
     starts = [(run.job.seq, run.job.id, run.place.name, run.started) for run in runs]
     last = float(env._now)
-    if last == _NEVER:
+    if last == NEVER:
         last = max([snapshot.now, *(start[3] for start in starts), *ends.values()])
     return Prediction(snapshot, starts, ends, last)
 
@@ -144,9 +141,9 @@ def _run(cluster: Cluster, until: float | None, endless: bool) -> None:
     env = cluster.env
     end = cluster.idle() if until is None and cluster.calendar.endless else until
     if until is None and endless:
-        end = _NEVER  # so that endless jobs do not end at infinity
-    if end is None:  # a policy may plan wake-ups for ever
-        cluster.scheduler.over = lambda: not cluster.unfinished and env.only_wake_ups
+        end = NEVER  # so that endless jobs do not end at infinity
+    if end is None or end == NEVER:  # a policy may plan wake-ups for ever
+        cluster.scheduler.over = lambda: env.only_wake_ups and not cluster.view.waiting
     try:
         if end is not None:
             env.run(end)
