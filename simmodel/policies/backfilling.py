@@ -88,9 +88,7 @@ class Easy(Policy):
         if limit <= 0 or waiting.by(self.order).head() is not head:
             return False
         free = place.free
-        return not any(
-            job.processors <= free and (job.requested <= limit or job.processors <= extra) for job in waiting.new
-        )
+        return not any(job.width <= free and (job.requested <= limit or job.width <= extra) for job in waiting.new)
 
     def _at(self, view: View, place: Pool) -> Iterator[Decision]:
         """Decide by counts if the place allows it, else by profile: both start the same jobs."""
@@ -156,7 +154,7 @@ class Easy(Policy):
         first_fitting = lanes.first_fitting
         while (job := first_fitting(place.free, limit, extra)) is not None:
             if job.requested > limit:
-                extra -= job.processors
+                extra -= job.width
             holds = holds and job.expected == job.requested  # else it is expected to end later than assumed here
             yield Start(job, place)
         if not self.promises:

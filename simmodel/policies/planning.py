@@ -148,9 +148,9 @@ class Conservative(_Planner):
                 break
             if job.state != "waiting":  # held by a limit since another job started
                 continue
-            processors, requested = job.processors, job.requested
-            at = profile.earliest(processors, requested)
-            profile.take(processors, at, requested)
+            width, requested = job.width, job.requested
+            at = profile.earliest(width, requested)
+            profile.take(width, at, requested)
             if at == now:
                 holds = holds and job.expected == requested  # else it is expected to run longer than planned
                 yield Start(job, place)

@@ -352,7 +352,7 @@ def _all_start(view: View) -> bool:
         return False
     free = place.free
     for job in view.waiting:
-        free -= job.processors
+        free -= job.width
         if free < 0 or job.rules is not None:
             return False
     return True

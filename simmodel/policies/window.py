@@ -67,7 +67,7 @@ class Window(Policy):
         cursor = iter(waiting.by(self.order))
         while place.free > 0:
             line = list(islice(cursor, self.size))
-            if not line or all(job.processors > place.free for job in line):
+            if not line or all(job.width > place.free for job in line):
                 return
             starting = min((self._plan(place, order) for order in permutations(line)), key=lambda plan: plan[0])[1]
             for job, allocation in starting:

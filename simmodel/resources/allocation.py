@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import ceil, floor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
@@ -114,13 +114,14 @@ class Allocation:
     (8, ((0, 4, 1, 0), (2, 4, 1, 0)))
     """
 
-    __slots__ = ("amounts", "nodes", "processors")
+    __slots__ = ("_alike", "amounts", "nodes", "processors")
     anywhere = False
 
     def __init__(self, nodes: NDArray[np.intp], amounts: NDArray[np.float64]) -> None:
         self.nodes = nodes
         self.amounts = amounts
         self.processors = int(amounts[0].sum())
+        self._alike: tuple[tuple[int, ...], tuple[int, int, float]] | None = None
 
     @classmethod
     def of(cls, rows: Iterable[tuple[int, float, float, float]]) -> Allocation:
@@ -138,6 +139,28 @@ class Allocation:
         return cls(nodes, amounts)
 
     @classmethod
+    def alike(cls, nodes: tuple[int, ...], cores: int, gpus: int = 0, memory: float = 0) -> Allocation:
+        """Return the allocation of the same of each of some nodes, ascending; its arrays are made when they are read.
+
+        >>> Allocation.alike((1, 4), 8).rows
+        ((1, 8, 0, 0), (4, 8, 0, 0))
+        """
+        allocation = cls.__new__(cls)
+        allocation._alike = nodes, (cores, gpus, memory)
+        allocation.processors = len(nodes) * cores
+        return allocation
+
+    def __getattr__(self, name: str) -> Any:
+        """Make the arrays of an allocation that has none yet."""
+        if name not in ("nodes", "amounts"):
+            raise AttributeError(name)
+        assert self._alike is not None
+        nodes, each = self._alike
+        self.nodes = np.array(nodes, dtype=np.intp)
+        self.amounts = np.repeat(np.array(each, dtype=np.float64)[:, None], len(nodes), axis=1)
+        return self.nodes if name == "nodes" else self.amounts
+
+    @classmethod
     def away(cls, nodes: Iterable[int]) -> Allocation:
         """Return the allocation that takes nodes down."""
         numbers = np.array(sorted(nodes), dtype=np.intp)
@@ -145,6 +168,11 @@ class Allocation:
         away = cls(numbers, amounts)
         amounts[0] = AWAY
         return away
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The numbers of its nodes, ascending."""
+        return tuple(self.nodes.tolist()) if self._alike is None else self._alike[0]
 
     @property
     def rows(self) -> tuple[tuple[int, int, int, int], ...]:

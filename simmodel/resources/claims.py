@@ -213,7 +213,7 @@ class Claims:
             claim.since = self.env.now
             claim.expected_end = claim.since + claim.job.requested
             claim.grant = self.take(claim.job)
-            self.running.add(claim, claim.job.processors)
+            self.running.add(claim, claim.job.width)
             self.claims_held.append(claim)
             self.tell("claim_granted", claim)
             claim.succeed(claim.grant)
@@ -229,7 +229,7 @@ class Claims:
         if not self.fits(claim.job):
             for victim in reversed(taken):  # not enough: undo
                 victim.grant = self.take(victim.job, victim.grant.allocation if victim.grant else None)
-                self.running.add(victim, victim.job.processors)
+                self.running.add(victim, victim.job.width)
                 self.claims_held.append(victim)
             return False
         for victim in taken:

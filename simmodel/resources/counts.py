@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from heapq import merge
 from numbers import Integral
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from simmodel.errors import InputError
@@ -280,16 +281,29 @@ def _whole(value: Any, least: int) -> int:
 
 
 class PoolProfile:
-    """The free processors and consumables of a pool over time, for policies that plan."""
+    """The free processors and consumables of a pool over time, for policies that plan.
 
-    __slots__ = ("_now", "_parts")
+    Parameters
+    ----------
+    now
+        the instant at which the profile begins, in seconds
+    parts
+        the profiles of the processors, by the empty name, and of the consumables, by name
+    width
+        returns the processors that a job takes
+    """
 
-    def __init__(self, now: float, parts: Mapping[str, CountProfile]) -> None:
+    __slots__ = ("_now", "_parts", "_width")
+
+    def __init__(
+        self, now: float, parts: Mapping[str, CountProfile], width: Callable[[LiveJob], int] = attrgetter("processors")
+    ) -> None:
         self._now = now
         self._parts = parts
+        self._width = width
 
     def _needs(self, job: LiveJob) -> Iterable[tuple[CountProfile, Any]]:
-        yield self._parts[""], job.processors
+        yield self._parts[""], self._width(job)
         if job.request is not None:
             for name, amount in job.request.consumables.items():
                 yield self._parts[name], amount

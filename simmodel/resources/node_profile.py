@@ -170,7 +170,8 @@ class NodeProfile:
 
     def renew(self, job: LiveJob, at: float, duration: float, allocation: Allocation) -> None:
         """Repeat an earlier plan, on other nodes if its own are no longer free then, on no nodes if none fit."""
-        self.take(job, at, duration, self._on(allocation, at, duration))
+        need = allocation if isinstance(allocation, Allocation) else self._need_of(job)  # planned by counting nodes
+        self.take(job, at, duration, self._on(need, at, duration))
 
     def hold(self, job: LiveJob, duration: float, allocation: Allocation) -> float | None:
         """Repeat an earlier plan that is due; return its instant (s), or ``None`` if its own nodes are not free.

@@ -11,14 +11,18 @@ from simmodel.errors import InputError
 from simmodel.resources.allocation import Allocation, Need, NodeTable, Request
 from simmodel.resources.claims import Grant
 from simmodel.resources.consumables import Consumables
+from simmodel.resources.counts import PoolProfile
 from simmodel.resources.node_profile import NodeProfile
 from simmodel.resources.pool import Pool
+from simmodel.resources.profile import CountProfile, ends_of
+from simmodel.resources.whole_nodes import WholeNodes
 
 if TYPE_CHECKING:
     import numpy as np
 
     from simmodel.environment import Environment
     from simmodel.platform.cluster import OutageSpec, PartitionSpec, ReservationSpec
+    from simmodel.resources.profile import Profile
     from simmodel.work.job import Job, LiveJob, Run
 
 __all__ = ["NodePool"]
@@ -49,8 +53,6 @@ class NodePool(Pool):
     ----------
     nodes
         names of the nodes; elsewhere, nodes are numbers, positions in this list
-    table
-        the free capacity of each node; read-only
     spec
         the partition
 
@@ -76,7 +78,9 @@ class NodePool(Pool):
         super().__init__(env, name, partition.capacity, consumables)
         self.spec: PartitionSpec = partition
         self.nodes = list(partition.node_names if nodes is None else nodes)
-        self.table = NodeTable.of(partition.nodes, partition.placement)
+        self._table = NodeTable.of(partition.nodes, partition.placement)
+        self._missing: dict[int, tuple[Allocation, int]] = {}  # changes that the table does not have yet, by allocation
+        self._whole = WholeNodes.of(partition)
         self._times_down = [0] * len(self.nodes)
         self._drained: Counter[int] = Counter()  # how often take_down took each
         self._gone: set[int] = set()  # nodes that left
@@ -84,6 +88,14 @@ class NodePool(Pool):
         # Cached answers for the current state:
         self._fitting: dict[tuple[Any, int], bool] = {}
         self._kept_clear: dict[int, NodeTable] = {}
+
+    @property
+    def table(self) -> NodeTable:
+        """The free capacity of each node; read-only."""
+        if self._missing:
+            self._table.add(list(self._missing.values()))
+            self._missing.clear()
+        return self._table
 
     @property
     def idle_power(self) -> float:
@@ -101,6 +113,28 @@ class NodePool(Pool):
         return tuple(node for node, times in enumerate(self._times_down) if times)
 
     # ------------------------------------------------------------------ questions
+
+    @property
+    def simple(self) -> bool:
+        """Whether the number of idle nodes is the whole state: all are alike, and all jobs take whole nodes.
+
+        Nodes that go down while they are in use are not: they do not come free with their jobs.
+        """
+        whole = self._whole
+        return (
+            whole is not None
+            and whole.queue_known
+            and not whole.odd
+            and not self.windows
+            and not self.consumables.capacity
+            and self.free + whole.held == self.up
+        )
+
+    def know_queue(self) -> WholeNodes | None:
+        """Return the index of the waiting jobs that decides whether the pool is simple."""
+        if self._whole is not None:
+            self._whole.queue_known = True
+        return self._whole
 
     def request_of(self, spec: Job) -> Request:
         """Return the request of a job."""
@@ -146,10 +180,20 @@ class NodePool(Pool):
             self._kept_clear[ahead] = table
         return table
 
+    def _width(self, job: LiveJob) -> int:
+        """Return the processors that a job takes, if it can be placed by counting; else 0."""
+        whole = self._whole
+        if whole is None or not self.simple or (job.past is not None and job.past.resumes):
+            return 0
+        return whole.width(job)
+
     def fits(self, job: LiveJob) -> bool:
         """Whether the job could start now and run for its requested time on nodes that no window takes."""
         if job.processors > self.free:
             return False
+        width = self._width(job)
+        if width:
+            return width <= self.free
         need = self.need_of(job)
         ahead = self._ahead(job) if self.windows else 0
         fits = self._fitting.get((need, ahead))
@@ -157,8 +201,13 @@ class NodePool(Pool):
             fits = self._fitting[need, ahead] = self._clear(ahead).fits(need)
         return fits and (job.request is None or self.consumables.fits(job.request.consumables))
 
-    def accepts(self, job: LiveJob, allocation: Allocation | None) -> bool:
-        """Whether the job could start now with exactly this allocation, and it meets the job's request."""
+    def accepts(self, job: LiveJob, allocation: Allocation | Grant | None) -> bool:
+        """Whether the job could start now with exactly this allocation, and it meets the job's request.
+
+        A grant of counted processors, from a plan that counts nodes, stands for any nodes.
+        """
+        if isinstance(allocation, Grant):
+            return self.fits(job)
         if not isinstance(allocation, Allocation):
             return False
         need = self.need_of(job)
@@ -177,14 +226,28 @@ class NodePool(Pool):
 
     def earliest(self, job: LiveJob) -> tuple[float, int]:
         """Return when the job fits, by the expected ends and the windows (s), and the cores left free at its start."""
-        profile = self.profile()
+        width = self._width(job)
+        if width:
+            missing = width - self.free
+            return self.running.when_free(missing, self.env.now) if missing > 0 else (self.env.now, -missing)
+        profile = self._node_profile()
         at, allocation = profile.earliest(job, job.requested)
         if allocation is None:
             return at, 0
         return profile.instant(at), profile.cores(at) - allocation.processors
 
-    def profile(self) -> NodeProfile:
-        """Return the free capacity of each node and of each consumable over time."""
+    def profile(self) -> Profile:
+        """Return the free capacity over time: of each node and of each consumable, or the number of idle nodes."""
+        whole = self._whole
+        if whole is not None and whole.always and self.simple:
+            return PoolProfile(self.env.now, {"": self.counts()}, whole.width)
+        return self._node_profile()
+
+    def counts(self) -> CountProfile:
+        """Return the profile of the processors of idle nodes."""
+        return CountProfile(self.env.now, self.free, ends_of(self.running))
+
+    def _node_profile(self) -> NodeProfile:
         windows = [(None if each.begun else each.start, each.end, Allocation.away(each.what)) for each in self.windows]
         ends = ((end, run.grant.allocation) for end, _, _, run in self.running.entries())
         return NodeProfile(
@@ -193,8 +256,8 @@ class NodePool(Pool):
 
     # ------------------------------------------------------------------ allocation
 
-    def take(self, job: LiveJob, allocation: Allocation | None = None) -> Grant:
-        """Allocate the job's request; without an allocation, on the nodes that the placement chooses.
+    def take(self, job: LiveJob, allocation: Allocation | Grant | None = None) -> Grant:
+        """Allocate the job's request; without an allocation of nodes, on those that the placement chooses.
 
         Raises
         ------
@@ -203,29 +266,65 @@ class NodePool(Pool):
         """
         if self.free != self._free or job.altered() is not None:
             raise self.tampered(job)
-        if allocation is None:
+        whole = self._whole
+        if whole is not None and job.state != "waiting":  # of a snapshot, or a claim
+            job.width = whole.width(job) or job.processors
+        if not isinstance(allocation, Allocation):
+            width = self._width(job)
+            if width and width <= self.free:
+                return self._take_whole(job, width)
             allocation = self._clear(self._ahead(job)).allocate(self.need_of(job))
             if allocation is None:
                 raise ValueError(f"cannot allocate {job} on {self.name}: it does not fit")
         self.table.take(allocation)
+        if whole is not None:
+            whole.count(job, allocation, 1)
         if job.request is not None:
             self.consumables.take(job.request.consumables)
         self.altered()
-        return Grant(allocation.processors, tuple(allocation.nodes.tolist()), allocation)
+        return Grant(allocation.processors, allocation.numbers, allocation)
+
+    def _take_whole(self, job: LiveJob, width: int) -> Grant:
+        """Allocate idle nodes with so many processors: the first ones, as any placement does."""
+        whole = self._whole
+        assert whole is not None
+        if whole.idle is None:
+            whole.find_idle(self.table)
+        allocation = whole.take(job, width)
+        self._missing[id(allocation)] = allocation, -1
+        self._changed(self.free - width)
+        return Grant(width, allocation.numbers, allocation)
 
     def give_back(self, job: LiveJob, grant: Grant) -> None:
         """Release the job's grant."""
-        self.table.release(grant.allocation)
+        whole, allocation = self._whole, grant.allocation
+        if whole is not None and whole.idle is not None:  # then none of its nodes is down
+            whole.give_back(allocation.numbers, allocation.processors)
+            if self._missing.pop(id(allocation), None) is None:
+                self._missing[id(allocation)] = allocation, 1
+            self._changed(self.free + allocation.processors)
+            return
+        self.table.release(allocation)
+        if whole is not None:
+            whole.count(job, allocation, -1)
         if job.request is not None:
             self.consumables.give_back(job.request.consumables)
         self.altered()
 
     def altered(self) -> None:
         """Invalidate cached answers after a change."""
+        if self._whole is not None:
+            self._whole.idle = None
+        self._changed(self.table.cores)
+
+    def _changed(self, free: int) -> None:
+        """Invalidate cached answers; so many processors are free from now on."""
         self.version += 1
-        self.free = self._free = self.table.cores
-        self._fitting.clear()
-        self._kept_clear.clear()
+        self.free = self._free = free
+        if self._fitting:
+            self._fitting.clear()
+        if self._kept_clear:
+            self._kept_clear.clear()
 
     # ------------------------------------------------------------------ nodes that go down and come up
 

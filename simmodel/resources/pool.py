@@ -102,8 +102,12 @@ class Pool(Claims, Windows):
 
     @property
     def simple(self) -> bool:
-        """Whether the number of free processors is the whole state: no windows, consumables or identified nodes."""
+        """Whether the number of free processors is the whole state: no windows, consumables or nodes that matter."""
         return False
+
+    def know_queue(self) -> Any:
+        """Return an index of the jobs that wait for the pool, to be kept up to date from now on; ``None``: no need."""
+        return None
 
     def why_not(self, job: LiveJob) -> str | None:
         """Return why the pool can never run the job, or ``None``."""
@@ -130,7 +134,7 @@ class Pool(Claims, Windows):
         for run in reversed(gone):
             self.take(run.work, run.grant.allocation)
             if planned:
-                self.running.add(run, run.work.processors)
+                self.running.add(run, run.work.width)
         self.version = version
         return fits
 
@@ -335,6 +339,11 @@ class Pool(Claims, Windows):
             there = free + self.consumables.slack[name]
             profiles[name] = CountProfile(self.env.now, there, ends)  # type: ignore[arg-type]
         return profiles
+
+    @property
+    def limited(self) -> bool:
+        """Whether it limits the processors or the requested time of a job."""
+        return self.max_processors is not None or self.max_requested is not None
 
     def limits_why_not(self, job: LiveJob) -> str | None:
         """Return which limit of the pool the job exceeds, or ``None``."""

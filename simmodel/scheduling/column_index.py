@@ -28,9 +28,9 @@ class ColumnIndex:
 
     Attributes
     ----------
-    submit, requested, divisor, processors, priority, user
-        arrays of shape (rows,): submission (s), requested time (s), the same with 1 s for 0, processors, priority, and
-        the index in ``users``
+    submit, requested, divisor, processors, width, priority, user
+        arrays of shape (rows,): submission (s), requested time (s), the same with 1 s for 0, processors requested and
+        taken, priority, and the index in ``users``
     scratch
         two arrays of that shape for intermediate results, either of which may be returned as the scores: at these sizes
         new memory costs more than the arithmetic
@@ -45,7 +45,7 @@ class ColumnIndex:
         self._env = env
         self.jobs: list[LiveJob | None] = []
         self._rows: dict[LiveJob, int] = {}
-        self._columns: NDArray[np.float64] = np.empty((5, 256))
+        self._columns: NDArray[np.float64] = np.empty((6, 256))
         self._user: NDArray[np.intp] = np.empty(256, dtype=np.intp)
         self._scratch: NDArray[np.float64] = np.empty((2, 256))
         self._dead: list[int] = []
@@ -87,6 +87,11 @@ class ColumnIndex:
         return self._column(2)
 
     @property
+    def width(self) -> NDArray[np.float64]:
+        """Processors of the place that they take."""
+        return self._column(5)
+
+    @property
     def priority(self) -> NDArray[np.float64]:
         """Priorities; higher goes first."""
         return self._column(3)
@@ -111,15 +116,16 @@ class ColumnIndex:
         columns[2, row] = job.processors
         columns[4, row] = job.requested if job.requested > 0 else 1.0
         columns[3, row] = job.priority
+        columns[5, row] = job.width
         self._user[row] = self.users.setdefault(job.user, len(self.users))
         self.jobs.append(job)
         self._rows[job] = row
         self._priorities = self._priorities or job.priority != 0
         self._scores = None
-        count = self._of_size.get(job.processors, 0)
+        count = self._of_size.get(job.width, 0)
         if not count:
-            insort(self._sizes, job.processors)
-        self._of_size[job.processors] = count + 1
+            insort(self._sizes, job.width)
+        self._of_size[job.width] = count + 1
         arrival = (job.submit, job.seq)
         if arrival < self._latest:
             self._unsorted = True
@@ -137,9 +143,9 @@ class ColumnIndex:
             self._dead.append(row)
             if self._scores is not None:
                 self._scores[row] = np.inf
-        count = self._of_size[job.processors] = self._of_size[job.processors] - 1
+        count = self._of_size[job.width] = self._of_size[job.width] - 1
         if not count:
-            del self._sizes[bisect_left(self._sizes, job.processors)]
+            del self._sizes[bisect_left(self._sizes, job.width)]
         if len(self._dead) > max(_DEAD, len(self.jobs) // 8):
             self._pack()
 
@@ -196,7 +202,7 @@ class ColumnIndex:
 
     @property
     def narrowest(self) -> float:
-        """The smallest number of processors requested by a waiting job; infinite if none waits."""
+        """The smallest width of a waiting job; infinite if none waits."""
         return self._sizes[0] if self._sizes else float("inf")
 
     def head(self) -> LiveJob | None:
@@ -209,9 +215,9 @@ class ColumnIndex:
             return None
         if self._unsorted:
             self._pack()
-        processors = self.processors
-        narrow = np.flatnonzero(processors <= free)
-        return self._best(narrow[(self.requested[narrow] <= limit) | (processors[narrow] <= extra)])
+        width = self.width
+        narrow = np.flatnonzero(width <= free)
+        return self._best(narrow[(self.requested[narrow] <= limit) | (width[narrow] <= extra)])
 
     def widest_fitting(self, free: int) -> LiveJob | None:
         """Return the first of the jobs that leave the fewest processors free, or ``None`` if none fits."""
@@ -220,7 +226,7 @@ class ColumnIndex:
             return None
         if self._unsorted:
             self._pack()
-        return self._best(np.flatnonzero(self.processors == self._sizes[i]))
+        return self._best(np.flatnonzero(self.width == self._sizes[i]))
 
     def __iter__(self) -> Iterator[LiveJob]:
         """Iterate in order, each job once; jobs started meanwhile are skipped."""

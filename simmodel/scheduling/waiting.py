@@ -193,7 +193,7 @@ class _Lane(SortedJobs):
 
 
 class Lanes:
-    """Waiting jobs in one lane per number of processors: the index for backfilling.
+    """Waiting jobs in one lane per width: the index for backfilling.
 
     The first fitting job in queue order is the first among the first suitable jobs of the narrow enough lanes, so the
     cost depends on the number of different sizes and hardly on the queue length. New jobs are inserted at the next
@@ -217,10 +217,10 @@ class Lanes:
         """Remove a job."""
         entry = self._entries.pop(job, None)
         if entry is not None:
-            lane = self._lanes[job.processors]
+            lane = self._lanes[job.width]
             lane.discard(entry)
             if not lane._blocks[0]:
-                del self._sizes[bisect_left(self._sizes, job.processors)]
+                del self._sizes[bisect_left(self._sizes, job.width)]
 
     def _sort_in(self) -> None:
         entries, lanes, key = self._entries, self._lanes, self._key
@@ -228,17 +228,17 @@ class Lanes:
             if job.state != "waiting" or job in entries:
                 continue
             entry = entries[job] = _entry(job, key)
-            lane = lanes.get(job.processors)
+            lane = lanes.get(job.width)
             if lane is None:
-                lane = lanes[job.processors] = _Lane()
+                lane = lanes[job.width] = _Lane()
             if not lane._blocks[0]:
-                insort(self._sizes, job.processors)
+                insort(self._sizes, job.width)
             lane.insert(entry)
         self._late.clear()
 
     @property
     def narrowest(self) -> float:
-        """The smallest number of processors requested by a waiting job; infinite if none waits."""
+        """The smallest width of a waiting job; infinite if none waits."""
         if self._late:
             self._sort_in()
         return self._sizes[0] if self._sizes else INFINITY

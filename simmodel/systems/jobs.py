@@ -96,6 +96,9 @@ class JobSystem(System[LiveJob]):
         self.name = name or spec.name
         self.places = tuple(places)
         self.waiting = WaitingQueue(env)
+        index = self.places[0].know_queue() if len(self.places) == 1 else None
+        if index is not None:
+            self.waiting.keep(index)
         self.view = View(env, self.waiting, self.places, f"{self.name}.policy")
         self.rank = rank
         self.scheduler = Scheduler(env, policy, self.view, self, self.name, rank)
@@ -222,7 +225,7 @@ class JobSystem(System[LiveJob]):
         self._leave(job)
         now = float(self.env.now)
         run = Run(job, place, now, now + job.expected, grant)
-        place.running.add(run, job.processors)
+        place.running.add(run, job.width)
         job.state, job.run, job.started = "running", run, now
         job.attempts += 1
         self.tell("job_started", run)
@@ -431,7 +434,7 @@ class JobSystem(System[LiveJob]):
             job = jobs[each.work.number]
             ends = expected_end(snapshot.now, each.expected_end)
             run = Run(job, job.place, each.started, ends, job.place.take(job, each.held))
-            run.place.running.add(run, job.processors)
+            run.place.running.add(run, job.width)
             job.state, job.run, job.started, job.attempts = "running", run, each.started, each.attempt
             if self.recorder is not None:
                 self.recorder.carry_over(job)

@@ -277,6 +277,8 @@ class LiveJob(LiveWork):
         instant of submission in seconds
     processors
         processors requested
+    width
+        processors of its place that it takes: those requested, or all of the nodes that it gets whole
     requested, expected
         seconds with which policies plan it while it waits, and while it runs
     user, priority
@@ -329,6 +331,7 @@ class LiveJob(LiveWork):
         "submit",
         "user",
         "watched",
+        "width",
     )
 
     def __init__(
@@ -346,7 +349,7 @@ class LiveJob(LiveWork):
         self.index = index
         self.seq = index
         self.submit = submit
-        self.processors = self._processors = processors
+        self.processors = self._processors = self.width = processors
         self.requested = self._requested = requested
         self.expected = expected
         self.user: int | str | None = None
@@ -418,7 +421,7 @@ class LiveJob(LiveWork):
 
     def widen(self, processors: int) -> None:
         """Set the number of processors that it requests."""
-        self.processors = self._processors = processors
+        self.processors = self._processors = self.width = processors
 
     def altered(self) -> str | None:
         """Return how other code, such as a policy, has changed its request, or ``None``."""

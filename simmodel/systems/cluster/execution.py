@@ -80,7 +80,7 @@ class JobExecution:
         grant = place.take(job, allocation)  # raises a PolicyError if a policy has changed the job or the place
         self._queues[place].remove(job)
         run = Run(job, place, now, now + job.expected, grant)
-        place.running.add(run, job.processors)
+        place.running.add(run, job.width)
         job.state = "running"
         job.run = run
         job.started = now

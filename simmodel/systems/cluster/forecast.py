@@ -205,7 +205,13 @@ class Forecast(Observer, Shown):
         """Restart the projection from the state of the cluster; return ``False`` if that state cannot be projected."""
         cluster, pool = self.cluster, self._pool
         self._stale = True
-        if not pool.simple or pool.up != pool.capacity or cluster.dependencies.waiting or pool.claims_waiting:
+        if (
+            not isinstance(pool, CountPool)
+            or not pool.simple
+            or pool.up != pool.capacity
+            or cluster.dependencies.waiting
+            or pool.claims_waiting
+        ):
             return False
         running, waiting = [], []
         exact = _exact(work)

@@ -204,7 +204,7 @@ class _Builder:
         if not there or (job.request is not None and not pool.consumables.fits(job.request.consumables)):
             raise InputError(f"{job} does not fit beside the jobs before it", None, place)
         run = Run(job, pool, started, end, pool.take(job, allocation))
-        pool.running.add(run, job.processors)
+        pool.running.add(run, job.width)
         job.expected = end - started
         job.state = "running"
         job.run = run

@@ -170,7 +170,7 @@ class Intake:
             job.place = core.places[0]
             self.reject(job, reason)
         self.submitted += len(workload)
-        if core.only_pool is None or needs_specs(workload, core.offers):
+        if core.only_pool is None or core.only_pool.limited or needs_specs(workload, core.offers):
             offers = core.offers
             for row, asked in specs(workload, prepared, offers.nodes):
                 spec = known_here(offers, asked, report) if workload.specs is None else asked

@@ -70,12 +70,17 @@ class Queueing:
     def __init__(self, core: ClusterCore) -> None:
         self._core = core
         self.queues = {pool: WaitingQueue(core.env) for pool in core.places}
+        for pool, queue in self.queues.items():
+            index = pool.know_queue()
+            if index is not None:
+                queue.keep(index)
         self.only_queue = None if core.only_pool is None else self.queues[core.only_pool]
         self.waiting: WaitingQueue | MergedQueues = (
             MergedQueues(self.queues) if self.only_queue is None else self.only_queue
         )
         self.rules = {queue.name: QueueRules(queue) for queue in core.spec.queues}
         self.tries_every_submission = False
+        self._on_nodes = core.offers.nodes
         self._queued: QueuedWork | None = None
 
     def admit(self, job: LiveJob) -> None:
@@ -92,7 +97,7 @@ class Queueing:
         fits = True
         if core.submits_first:
             self.settle()
-            fits = job.processors <= job.place.free
+            fits = job.place.fits(job) if self._on_nodes else job.processors <= job.place.free
         queue.add(job)
         if fits or self.tries_every_submission:
             core.decide()
@@ -132,6 +137,7 @@ class Queueing:
         self.queues[before].remove(job)
         job.place = place
         job.priority += place.priority - before.priority
+        job.width = job.processors
         if job._job is not None:
             job.request = place.request_of(job._job)
         self.queues[place].add(job)

@@ -21,6 +21,7 @@ __all__ = ["check_specs", "known_here", "needs_specs", "note_left_out", "specs"]
 
 _DETAILS = ("preceding", "priority", "cancel")
 _OF_NODES = ("gpus_per_node", "memory_per_node")
+_SHAPES = ("nodes", "cores_per_node", *_OF_NODES)
 
 
 def needs_specs(workload: Workload, offers: Offers) -> bool:
@@ -28,11 +29,11 @@ def needs_specs(workload: Workload, offers: Offers) -> bool:
 
     Columns about nodes matter only if nodes are identified.
     """
+    details = (*_DETAILS, *_SHAPES) if offers.nodes else _DETAILS
     return bool(
         workload.specs is not None
         or offers.queues
-        or offers.nodes
-        or any(name in workload and _any(workload[name]) for name in _DETAILS)
+        or any(name in workload and _any(workload[name]) for name in details)
     )
 
 

@@ -186,7 +186,7 @@ class Restored:
             if each.released:
                 cluster.execution.release(run)
             else:
-                place.running.add(run, job.processors)
+                place.running.add(run, job.width)
             job.state = "running"
             job.run = run
             job.started = each.started

@@ -161,6 +161,12 @@ def test_partitions_are_places_of_one_scheduler():
         assert result.jobs["start"][4] == 200  # in the first partition that can ever run it, behind the jobs there
 
 
+def test_limits_of_a_partition_hold_for_logs():
+    log = Workload({"submit": [0, 0, 0], "run": [5, 5, 50], "requested": [5, 5, 50], "processors": [2, 6, 2]})
+    spec = ClusterSpec(partitions=[PartitionSpec(processors=8, max_processors=4, max_requested=20)])
+    assert simulate(spec, log, "easy").jobs["status"].tolist() == ["completed", "rejected", "rejected"]
+
+
 def test_unknown_queues_and_partitions():
     env = Environment()
     cluster = Cluster(env, LIMITED)

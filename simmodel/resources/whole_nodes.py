@@ -1,0 +1,138 @@
+"""Nodes that are alike and get one job each: they are counted, and chosen when a job starts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from simmodel.resources.allocation import Allocation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from simmodel.platform.cluster import PartitionSpec
+    from simmodel.resources.allocation import NodeTable
+    from simmodel.work.job import LiveJob
+
+__all__ = ["WholeNodes"]
+
+
+class WholeNodes:
+    """The idle nodes of a pool whose nodes are alike, and the work that does not take whole nodes.
+
+    It is also an index of the pool's queue, by which it knows the waiting jobs.
+
+    Parameters
+    ----------
+    cores, gpus
+        of each node
+    exclusive
+        whether every job gets whole nodes, with their GPUs
+
+    Attributes
+    ----------
+    always
+        whether every job takes whole nodes: they are exclusive, or have one core
+    queue_known
+        whether the waiting jobs are known
+    odd
+        number of waiting jobs and of allocations that are not of whole nodes, or must be of certain nodes
+    held
+        processors of all allocations
+    idle
+        the idle nodes, ascending; ``None`` if not known
+
+    >>> from simmodel.work import LiveJob
+    >>> nodes = WholeNodes(4, 0, exclusive=True)
+    >>> job = LiveJob(1, 0, 0.0, 6, 60.0, 60.0, 60.0)
+    >>> nodes.width(job)
+    8
+    >>> nodes.idle = [0, 1, 2]
+    >>> nodes.take(job, 8).rows, nodes.idle
+    (((0, 4, 0, 0), (1, 4, 0, 0)), [2])
+    """
+
+    __slots__ = ("_exclusive", "_gpus", "_odd_jobs", "always", "cores", "held", "idle", "odd", "queue_known")
+
+    def __init__(self, cores: int, gpus: int, *, exclusive: bool) -> None:
+        self.cores = cores
+        self._gpus = gpus
+        self._exclusive = exclusive
+        self.always = exclusive or cores == 1
+        self.queue_known = False
+        self.odd = 0
+        self._odd_jobs: dict[LiveJob, None] = {}
+        self.held = 0
+        self.idle: list[int] | None = None
+
+    @classmethod
+    def of(cls, partition: PartitionSpec) -> WholeNodes | None:
+        """Return those of a partition; ``None`` if its nodes differ."""
+        first = partition.nodes[0]
+        each = first.cores, first.gpus, first.memory
+        if any((kind.cores, kind.gpus, kind.memory) != each for kind in partition.nodes):
+            return None
+        return cls(first.cores, first.gpus, exclusive=partition.exclusive)
+
+    def width(self, job: LiveJob) -> int:
+        """Return the processors of the whole nodes that a job requests; 0 if it requests parts of nodes."""
+        request, cores = job.request, self.cores
+        if request is not None and request.nodes is not None:
+            whole = self.always or request.cores_per_node == cores
+            return request.nodes * cores if whole else 0
+        processors = job.processors
+        rest = processors % cores
+        if not rest:
+            return processors
+        return processors - rest + cores if self.always else 0
+
+    # ------------------------------------------------------------------ waiting jobs
+
+    def add(self, job: LiveJob) -> None:
+        """Set the width of a job that joins the queue."""
+        width = self.width(job)
+        job.width = width or job.processors
+        if not width or (job.past is not None and job.past.resumes):
+            self._odd_jobs[job] = None
+            self.odd += 1
+
+    def remove(self, job: LiveJob) -> None:
+        """Forget a job that leaves the queue."""
+        if job in self._odd_jobs:
+            del self._odd_jobs[job]
+            self.odd -= 1
+
+    # ------------------------------------------------------------------ allocations
+
+    def find_idle(self, table: NodeTable) -> None:
+        """Find the idle nodes in the table of the pool."""
+        self.idle = (table.free[0] == self.cores).nonzero()[0].tolist()
+
+    def take(self, job: LiveJob, width: int) -> Allocation:
+        """Take so many processors for a job: the idle nodes of lowest number, of which there are enough."""
+        count = width // self.cores
+        idle = self.idle
+        assert idle is not None
+        nodes = tuple(idle[:count])
+        del idle[:count]
+        self.held += width
+        request = job.request
+        if request is None:
+            return Allocation.alike(nodes, self.cores, self._gpus if self._exclusive else 0)
+        gpus = self._gpus if self._exclusive else request.gpus_per_node
+        return Allocation.alike(nodes, self.cores, gpus, request.memory_per_node)
+
+    def give_back(self, nodes: Iterable[int], width: int) -> None:
+        """Give back what :meth:`take` returned."""
+        idle = self.idle
+        assert idle is not None
+        idle.extend(nodes)
+        idle.sort()
+        self.held -= width
+
+    def count(self, job: LiveJob, allocation: Allocation, sign: int) -> None:
+        """Count any allocation of the pool that is taken (1) or given back (-1); idle nodes are no longer known."""
+        processors = allocation.processors
+        self.held += sign * processors
+        self.idle = None
+        if not processors == len(allocation.nodes) * self.cores == job.width:
+            self.odd += sign
