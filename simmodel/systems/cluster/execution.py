@@ -197,7 +197,9 @@ class JobExecution:
         """Return why a running job cannot be preempted in this mode, or ``None``."""
         if mode not in ("requeue", "suspend"):
             return f"mode: must be 'requeue' or 'suspend', got {mode!r}"
-        if job.run is not None and job.run.released:
+        if job.run is None:
+            return "it is not running"
+        if job.run.released:
             return "the job has ended"
         spec = job._job
         if spec is not None and spec.on_preempt == "no":

@@ -6,6 +6,7 @@ import attrs
 import pytest
 import simpy
 
+from simmodel import Cluster, Environment
 from simmodel.platform.cluster import ClusterSpec, OutageSpec, PartitionSpec, QueueSpec
 from simmodel.policies import Easy, Preemptive
 from simmodel.runs.simulating import simulate
@@ -146,3 +147,17 @@ def test_a_job_that_is_cancelled_while_it_is_suspended_is_recorded_so():
     assert result.jobs["status"].tolist() == ["cancelled", "completed"]
     assert result.jobs["end"].tolist() == [12, 15]
     assert result.jobs["run"].tolist() == [10, 5]
+
+
+def test_waiting_jobs_and_claims_cannot_be_preempted():
+    env = Environment()
+    cluster = Cluster(env, 4)
+    claim = cluster.places[0].claim(3)
+    waiting = cluster.submit(Job(processors=2, run=10))
+    env.run(until=1)
+    assert [run.job for run in cluster.view.running] == [claim.job]
+    for job in (claim.job, waiting):
+        assert cluster.why_not_preempt(job, "requeue") == cluster.why_not_preempt(job, "suspend") == "it is not running"
+    claim.release()
+    env.run(until=2)
+    assert cluster.why_not_preempt(waiting, "requeue") is None
