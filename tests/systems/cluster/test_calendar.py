@@ -385,6 +385,18 @@ def test_what_runs_or_waits_at_the_end_of_a_reservation_is_over():
     ]
 
 
+def test_a_reservation_takes_jobs_until_its_end_and_none_at_it():
+    env = Environment()
+    cluster = Cluster(env, on_nodes(4, reservations=[LECTURE]), "fcfs")
+    env.run(until=199)
+    last = cluster.submit(Job(run=1, user="ann", partition="lecture"))
+    env.run(until=200)
+    with pytest.raises(ImpossibleWork, match="access at 200 s requested, reservation lecture ended at 200 s"):
+        cluster.submit(Job(run=0, user="ann", partition="lecture"))
+    env.run()
+    assert last.state == "completed"
+
+
 @pytest.mark.parametrize("make", [on_processors, on_nodes])
 def test_jobs_that_overran_into_a_reservation_give_way(make):
     part = {"processors": 3} if make is on_processors else {"nodes": [1, 2, 3]}

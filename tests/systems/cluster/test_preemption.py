@@ -54,6 +54,31 @@ def test_the_latest_started_gives_way_and_no_more_than_needed():
     assert result.jobs["end"].tolist() == [100, 101, 107, 108, 15]
 
 
+class CountsStops(Preemptive):
+    """Fails at the twentieth preemption: an endless exchange at one instant would never return."""
+
+    stops = 0
+
+    def decide(self, view):
+        for decision in super().decide(view):
+            self.stops += isinstance(decision, Preempt)
+            assert self.stops < 20
+            yield decision
+
+
+@pytest.mark.parametrize(("mode", "ends"), [("requeue", [30, 30, 50]), ("suspend", [20, 25, 40])])
+def test_queues_that_preempt_in_a_circle_stop_each_job_once(mode, ends):
+    """Two of three jobs fit: blue (3) stops green (2), which stops red (1), which stops blue; then it is over."""
+    circle = {"red": "blue", "blue": "green", "green": "red"}
+    queues = [QueueSpec(name=name, preempts=[other], preemptible=mode) for name, other in circle.items()]
+    jobs = [Job(submit=5 * i, run=20, queue=name) for i, name in enumerate(["red", "green", "blue"])]
+    spec = ClusterSpec(partitions=[PartitionSpec(processors=2)], queues=queues)
+    result = simulate(spec, jobs, CountsStops())
+    assert result.jobs["end"].tolist() == ends
+    stopped = [(run["job"], run["end"]) for run in result.runs.rows() if run["status"] != "completed"]
+    assert stopped == [(1, 10), (2, 10), (3, 10)]
+
+
 def test_a_job_may_forbid_preempting_it():
     jobs = [
         Job(processors=4, run=20, queue="besteffort", on_preempt="no"),
