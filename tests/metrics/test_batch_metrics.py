@@ -90,6 +90,14 @@ def test_cuts_by_seconds_share_and_rule():
         window(result, warmup=80, cooldown=80)
 
 
+def test_cuts_may_leave_one_instant_but_not_nothing():
+    result = schedule([(0, 0, 10, 1), (50, 0, 10, 1), (100, 0, 10, 1)])
+    assert window(result, warmup=50, cooldown=50) == (50, 50)
+    assert result.metrics(warmup=50, cooldown=50)["counted"] == 1
+    with pytest.raises(InputError, match="leave nothing of 100 s"):
+        window(result, warmup=51, cooldown=50)
+
+
 def test_default_bins_are_half_open_with_what_falls_outside():
     sizes = [1, 128, 129, 256, 257, 512, 1024, 1025]
     result = schedule([(0, i, 10, size) for i, size in enumerate(sizes)])

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from simmodel import Task, Workflow
+from simmodel.metrics._examples import two_kinds
 from simmodel.metrics.critical import critical_shares
 from simmodel.metrics.processors import link_load, pools
 from simmodel.metrics.workflow import longest_path
+from simmodel.metrics.workflow_report import machine_text
 from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.platform.network import LinkSpec
 from simmodel.records.task_moments import PHASES
@@ -178,6 +180,23 @@ def test_nothing_to_do() -> None:
     assert result.metrics()["makespan"] == 0
     assert "tasks" in result.summary()
     assert len(result.critical_path()) == 0
+    assert pools(result)["mean"].tolist() == [0]
+
+
+def test_the_record_of_the_examples_is_that_of_a_run_up_to_the_last_start() -> None:
+    by_hand = two_kinds()
+    result = run(by_hand.spec, by_hand.sets[0], {"a": "cpu", "b": "gpu"})
+    # The speed of the GPU is drawn, so the end of b is another.
+    for name in ("submit", "ready", "taken", "setup_start", "setup_end", "transfer_start", "transfer_end", "start"):
+        assert result.tasks[name].tolist() == by_hand.tasks[name].tolist(), name
+    for name in ("bytes", "source", "destination", "start", "end", "task", "cause"):
+        assert result.transfers[name].tolist() == by_hand.transfers[name].tolist(), name
+    assert [row["end"] for row in result.cpu_phases.rows()] == by_hand.cpu_phases["end"].tolist()
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(2.5e-5, "25 microseconds"), (1, "1 s"), (90, "1 min 30 s")])
+def test_times_of_decisions_read_as_durations_from_a_second_on(seconds: float, text: str) -> None:
+    assert machine_text("decision_mean", seconds) == text
 
 
 # ---------------------------------------------------------------------- the critical path
@@ -239,6 +258,21 @@ def test_data_without_dma_wait_for_the_core_that_moves_them() -> None:
         ("c", "gpu0", "transfer", 30, 32, "core", "q"),
         ("c", "gpu0", "execution", 32, 37, "next phase", ""),
     ]
+
+
+@pytest.mark.parametrize("begin", [0.0, 1.7e9])
+def test_ends_and_starts_that_differ_by_rounding_belong_together(begin: float) -> None:
+    """``b`` takes the core of ``a`` at its end, which is one rounding error earlier; also in seconds since 1970."""
+    done = begin + 3.0
+    taken = float(np.nextafter(done, np.inf))
+    instants = {"setup_start", "setup_end", "reconfiguration_end", "transfer_start", "transfer_end", "taken", "start"}
+    columns: dict[str, Any] = {name: [begin, taken] for name in instants}
+    columns |= {"submit": [begin] * 2, "ready": [begin] * 2, "end": [done, taken + 4.0], "setup_core": ["", ""]}
+    columns |= {"task": ["a", "b"], "processor": ["cpu0"] * 2, "pool": ["n0"] * 2}
+    found = MachineResult(spec=small_machine(), tasks=columns).critical_path()
+    assert found["task"].tolist() == ["a", "b"]
+    assert found["cause"].tolist() == ["arrival", "processor"]
+    assert found["after"].tolist() == ["", "a"]
 
 
 def test_a_wait_for_a_decision_is_a_step_of_its_own() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +19,20 @@ from simmodel.work.job import Job
 from tests.helpers.batch_cases import Case, cases, to_workload
 from tests.helpers.batch_runs import Watch, run
 from tests.helpers.broker_cases import MODES
+
+
+@pytest.mark.parametrize(("policy", "promised"), [(Easy(), []), (Easy(promises=True), [(2, 10)])])
+def test_promises_are_recorded_only_if_asked_for(policy: Easy, promised: list[Any]) -> None:
+    """The second job of 2 processors waits for the first, until 10."""
+    env = Environment()
+    cluster = Cluster(env, 2, policy)
+    heard: list[Any] = []
+    env.observe(SimpleNamespace(job_promised=lambda job, place, at: heard.append((job.id, at))))
+    for _ in range(2):
+        cluster.submit(Job(processors=2, run=10))
+    env.run()
+    assert heard == promised
+
 
 ORDERS = st.sampled_from(["fcfs", "fcfs", "sjf", "wfp"])
 MODE = st.sampled_from(MODES)

@@ -124,6 +124,13 @@ def test_min_min_max_min_and_sufferage_by_hand():
     assert placed("sufferage", Pretended(machine_of(rows))) == [(0, 0), (2, 1), (1, 0)]
 
 
+@pytest.mark.parametrize("name", ["min-min", "max-min", "sufferage"])
+def test_batch_mode_adds_setup_and_transfer_to_the_run(name):
+    places = {"setup": [0, 2], "transfer": [0, 3]}
+    assert placed(name, Pretended(machine_of([[4, 1]], **places))) == [(0, 0)]  # 4 versus 6
+    assert placed(name, Pretended(machine_of([[4, 1], [4, 1]], **places))) == [(0, 0), (1, 1)]  # then 8 versus 6
+
+
 def together(name, rows, starts):
     """The same with new estimates before each choice."""
     starts = list(starts)

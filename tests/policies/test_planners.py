@@ -245,6 +245,15 @@ def test_a_copy_that_one_task_brought_serves_the_next():
     assert peft_setup(problem).taken == [0.0, 12.0]
 
 
+def test_a_copy_that_a_core_moves_is_there_once_the_core_has_moved_it():
+    """The core is busy until 4 and then moves the data for 7 s; the second task finds them in the pool."""
+    problem = Problem([[inf, 5.0], [inf, 5.0]], [(), ()], NOTHING, [[0, 1], [1, 0]], sizes=[7.0], reads=[[0], [0]],
+                      writes=[(), ()], copies=[{0: 0.0}], available=[4.0, 0.0], setup_core=[None, 0],
+                      dma=[True, False])  # fmt: skip
+    plan = heft_setup(problem)
+    assert (plan.start, plan.held) == ([11.0, 16.0], ((0, 0, 4.0, 11.0),))
+
+
 # ---------------------------------------------------------------------- invariants of such plans
 
 

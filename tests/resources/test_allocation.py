@@ -49,6 +49,19 @@ def test_nodes(placement, expected):
     assert cores(found) == [(node, 4) for node in expected]
 
 
+@pytest.mark.parametrize("count", [1, 8])
+def test_parts_of_another_number_of_capacities_are_refused_one_by_one_and_together(count):
+    cores_and_gpus = Allocation(np.array([0]), np.array([[1.0], [1.0]]))
+    with pytest.raises(ValueError, match=r"shape|shorter"):
+        table([4]).add([(cores_and_gpus, 1)] * count)
+
+
+def test_a_request_for_cores_and_nothing_else_is_for_cores_anywhere():
+    assert Request(4).anywhere
+    for more in ({"nodes": 4}, {"gpus_per_node": 1}, {"memory_per_node": 1.0}, {"exclusive": True}):
+        assert not Request(4, **more).anywhere
+
+
 def test_best_fit_looks_at_gpus_next():
     made = table([4, 4, 4], placement="best-fit", gpus=[4, 1, 2])
     assert made.allocate(Request(1, nodes=1)).rows == ((1, 1, 0, 0),)

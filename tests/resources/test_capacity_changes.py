@@ -201,6 +201,31 @@ def test_jobs_that_no_longer_fit_into_a_pool_wait(policy):
     assert {job.state for job in jobs} == {"completed"}
 
 
+def test_who_gives_up_a_claim_lets_those_behind_it_go_on():
+    """Of 4 processors 2 are held; a claim of 4 waits, and one of 2 behind it, until the first is given up."""
+    env = Environment()
+    pool = Cluster(env, 4).places[0]
+    granted = []
+
+    def user(name, processors, seconds):
+        with pool.claim(processors=processors) as claim:
+            yield claim | env.timeout(seconds)
+            granted.append((name, env.now, claim.triggered))
+            yield env.timeout(20)
+
+    env.process(user("first", 2, 5))
+    env.run(until=1)
+    wide = pool.claim(processors=4)
+    env.process(user("behind", 2, 50))
+    env.run(until=7)
+    assert granted == [("first", 0, True)]
+    wide.release()
+    env.run()
+    assert granted == [("first", 0, True), ("behind", 7, True)]
+    assert not wide.triggered
+    assert pool.free == 4
+
+
 def test_a_resize_wakes_claims():
     env = Environment()
     pool = CountPool(env, "pool", 4)

@@ -170,6 +170,21 @@ def test_one_that_nobody_waited_for_can_be_waited_for_later():
     assert env.run(transfer) == Delivery(0, 1, 100)
 
 
+def test_alone_is_the_duration_on_an_idle_network_also_without_bytes_or_links():
+    links = [link("a", 100, 2, between="xy"), link("b", 100, 3, between="yz")]
+    env = Environment()
+    network = Network(env, links)
+    moved = network.transfer(500, source="x", destination="y", rate_cap=50)
+    nothing = network.transfer(0, source="y", destination="z")
+    within = network.transfer(500, source="x", destination="x", rate_cap=50)
+    assert (moved.alone, nothing.alone, within.alone) == (12, 3, 0)
+    env.run()
+    assert (moved.end, nothing.end, within.end) == (12, 3, 0)
+    network.fail("a")
+    network.fail("b")
+    assert (moved.alone, nothing.alone) == (float("inf"), 3)
+
+
 def test_run_until_a_transfer():
     env = Environment()
     network = Network(env, [link("a")])

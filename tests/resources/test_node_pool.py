@@ -87,6 +87,11 @@ class SimpleNamespaceRun(SimpleNamespace):
         super().__init__(job=job, work=job, grant=grant, expected_end=expected_end)
 
 
+def test_a_node_of_the_first_kind_has_these_powers():
+    pool = pool_of(NodeSpec(idle_power=90, load_power=250), NodeSpec(name="gpu", idle_power=300, load_power=1500))
+    assert (pool.idle_power, pool.load_power) == (90, 250)
+
+
 def test_names_and_numbers():
     pool = pool_of(NodeSpec(count=2), NodeSpec(name="gpu", count=1), NodeSpec(count=1))
     assert pool.nodes == ["node0", "node1", "gpu0", "node2"]

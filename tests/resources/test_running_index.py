@@ -1,6 +1,7 @@
 """The index of running jobs, at sizes at which its blocks split, and the profile of a pool, against plain lists."""
 
 from bisect import insort
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 from simmodel.resources.profile import CountProfile
 from simmodel.resources.running import RunningIndex
+from simmodel.resources.work_left import UNIT
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -45,6 +47,38 @@ def test_running_index_against_a_list(seed):
             assert index.when_free(missing, now) == expected
         if step % 50 == 0:
             assert [entry[:3] for entry in index.entries()] == entries
+
+
+@pytest.mark.parametrize("step", [1, -1])
+def test_blocks_of_the_running_index_go_with_their_last_execution(step):
+    """Executions of 1 processor end at 0, 1, ... 999 and leave in that order or the reverse."""
+    index = RunningIndex()
+    runs = [SimpleNamespace(expected_end=float(end), entry=None) for end in range(1000)]
+    for run in runs:
+        index.add(run, 1)
+    left = list(runs)
+    for run in runs[::step]:
+        index.remove(run)
+        left.remove(run)
+        assert list(index)[:3] == left[:3]
+        assert len(index) == len(left)
+        if left:
+            assert index.when_free(len(left), 0.0) == (left[-1].expected_end, 0)
+    assert index.when_free(1, 0.0) == (float("inf"), 0)
+
+
+def test_endless_executions_are_counted_apart_from_the_work_that_is_left():
+    """At 4, 2 processors until 10 have 12 processor seconds left."""
+    index = RunningIndex()
+    runs = [SimpleNamespace(expected_end=end, entry=None) for end in (float("inf"), 10.0, float("inf"))]
+    index.add(runs[0], 1)
+    assert index.left.endless == 1  # from here on it is maintained
+    index.add(runs[1], 2)
+    index.add(runs[2], 3)
+    assert (index.left.endless, index.left.at(4.0) / UNIT) == (2, 12)
+    index.remove(runs[0])
+    index.remove(runs[2])
+    assert (index.left.endless, index.left.at(5.0) / UNIT) == (0, 10)
 
 
 @settings(max_examples=200, deadline=None)

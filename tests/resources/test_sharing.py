@@ -86,6 +86,38 @@ def test_a_change_reaches_only_those_above_it_behind_full_channels():
     assert right.load == 65
 
 
+def test_a_newcomer_leaves_those_alone_that_have_less_than_its_share():
+    left, right = Channel("left", 10.0), Channel("right", 100.0)
+    sharing = Sharing()
+    one, both = Group([(left, 1.0)], 1.0), Group([(left, 1.0), (right, 1.0)], 1.0)
+    other, newcomer = Group([(right, 1.0)], 1.0), Group([(right, 1.0)], 1.0)
+    for group in (one, other, both):
+        sharing.join(group)
+    sharing.solve()
+    assert (one.level, other.level, both.level) == (5, 95, 5)
+    sharing.join(newcomer)
+    groups, channels = sharing.solve()
+    assert {id(group) for group in groups} == {id(other), id(newcomer)}
+    assert channels == [right]
+    assert (one.level, other.level, both.level, newcomer.level) == (5, 47.5, 5, 47.5)
+
+
+def test_who_rises_on_one_channel_takes_from_those_that_have_more_on_the_next():
+    """Once the left channel is wide, the right one, which was not full, limits both users to half of it."""
+    left, right = Channel("left", 10.0), Channel("right", 100.0)
+    sharing = Sharing()
+    neighbour, other = Group([(left, 1.0)], 1.0), Group([(right, 1.0)], 1.0, ceiling=80.0)
+    both = Group([(left, 1.0), (right, 1.0)], 1.0)
+    for group in (neighbour, other, both):
+        sharing.join(group)
+    sharing.solve()
+    assert (neighbour.level, other.level, both.level) == (5, 80, 5)
+    left.capacity = 1000.0
+    sharing.refit(left)
+    sharing.solve()
+    assert (neighbour.level, other.level, both.level) == (950, 50, 50)
+
+
 NAMES = "abcdefg"
 CAPACITIES = st.sampled_from([0.0, 1.0, 2.0, 3.0, 10.0, 10.0, 30.0, 1e3, 1e9]) | st.floats(0.1, 1e4)
 ROUTES = st.lists(st.sampled_from(NAMES), min_size=1, max_size=4, unique=True)

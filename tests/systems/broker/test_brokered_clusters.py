@@ -13,6 +13,7 @@ from simmodel.metrics.brokered import by_cluster, by_origin, moved, moved_turnar
 from simmodel.platform.cluster import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.policies.brokers import LeastLoaded
 from simmodel.policies.mapping import EarliestFinish, EarliestStart, Random, RoundRobin, Share
+from simmodel.records.broker_record import BrokerRecord
 from simmodel.runs.scenario import Scenario, load_scenario
 from simmodel.runs.simulating import simulate
 from simmodel.scheduling.protocol import Start
@@ -345,6 +346,13 @@ def jobs_of_two_weeks():
     ]
 
 
+def test_without_clusters_nothing_is_used() -> None:
+    never = float("nan")
+    jobs = {"submit": [0.0], "start": [never], "end": [never], "processors": [1], "origin": [""], "destination": [""]}
+    rows = list(by_cluster(BrokerRecord(jobs=jobs)).rows())
+    assert [(row["cluster"], row["jobs"], row["utilisation"]) for row in rows] == [("all", 0, 0.0)]
+
+
 def test_tables_of_who_went_where_and_how_busy_it_was() -> None:
     logs = [Workload(columns, processors=8) for columns in jobs_of_two_weeks()]
     siloed, brokered = (simulate({"a": 8, "b": 8}, logs, broker) for broker in ("siloed", "sgs-t"))
@@ -355,12 +363,16 @@ def test_tables_of_who_went_where_and_how_busy_it_was() -> None:
     table = moved_turnaround(siloed, brokered)
     which = moved(brokered)
     assert table["jobs"][-1] == which.sum() > 0
+    rows = {(row["origin"], row["destination"]): row["jobs"] for row in table.rows() if row["origin"] != "all"}
+    assert rows == {pair: jobs for pair, jobs in where.items() if pair[0] != pair[1]}
     before, after = (float((each.jobs["end"] - each.jobs["submit"])[which].mean()) for each in (siloed, brokered))
     assert table["before"][-1] == pytest.approx(before)
     assert table["after"][-1] == pytest.approx(after)
     assert len(moved_turnaround(siloed, siloed)["jobs"]) == 0
     with pytest.raises(ValueError, match="must have the same jobs"):
         moved_turnaround(siloed.only(slice(5)), brokered)
+    with pytest.raises(ValueError, match="must have the same jobs"):
+        moved_turnaround(siloed.only(slice(None, None, -1)), brokered)
     weeks = weekly(brokered)
     assert weeks["submitted"].sum() == weeks["handed"].sum() == 160
     work = float((brokered.jobs["run"] * brokered.jobs["processors"]).sum())

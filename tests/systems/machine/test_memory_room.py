@@ -266,6 +266,13 @@ def test_no_policy_knows_the_error_before_the_end() -> None:
     assert first != 10.0
 
 
+def test_the_data_used_least_recently_make_room() -> None:
+    """Room for two objects of 10 bytes: ``a`` is read again before ``c`` comes, so ``b`` goes and ``a`` stays."""
+    machine = machine_of({"ram": (100, None), "hbm": (20, "ram")}, {"gpu": ("hbm", {})}, to(*["gpu"] * 5), bandwidth=10)
+    reads = TaskSet([1.0] * 5, inputs=[(0,), (1,), (0,), (2,), (0,)], sizes=[10.0] * 3)
+    assert run(machine, reads) == [2, 4, 5, 7, 8]
+
+
 def test_the_same_data_twice_are_refused() -> None:
     with pytest.raises(InputError, match="reads a data object twice"):
         TaskSet([1.0], inputs=[(0, 0)], outputs=[()], sizes=[1.0])
