@@ -125,6 +125,28 @@ def mesh() -> None:
     show("all to all, 1560 transfers of random sizes at once", len(pairs) / spent, "transfers/s")
 
 
+def crowd(flows: int = 10_000, links: int = 200, hops: int = 2) -> None:
+    """Random routes of two of 200 links, 10,000 transfers under way: one is cancelled, another starts, each settled."""
+    rng = np.random.default_rng(5)
+    bandwidths = rng.uniform(1e8, 1e9, links).tolist()
+    network = Network(Environment(), [LinkSpec(name=f"l{i}", bandwidth=x) for i, x in enumerate(bandwidths)])
+    routes = [tuple(f"l{k}" for k in rng.choice(links, hops, replace=False)) for _ in range(flows + 120)]
+    sizes = rng.exponential(1e9, len(routes)).tolist()
+    transfers = [network.transfer(size, route=route) for size, route in zip(sizes, routes[:flows], strict=False)]
+    network.settle()
+    with quiet_garbage_collector():
+        for k in range(120):
+            if k == 20:
+                begin = time.process_time()
+            transfers[k].cancel()
+            network.settle()
+            network.transfer(sizes[flows + k], route=routes[flows + k])
+            network.settle()
+        spent = (time.process_time() - begin) / 200 * 1e3
+    unit = yardstick()
+    show(f"a change with {flows} transfers over {links} links", spent, "ms", f"{spent / unit:.2f} ms/y (at most 5)")
+
+
 def host() -> None:
     """100,000 tasks on a host of 16 cores at load 0.8."""
     env = Environment()
@@ -151,6 +173,7 @@ CASES: dict[str, Callable[[], None]] = {
     "link": one_link,
     "steady": steady,
     "mesh": mesh,
+    "crowd": crowd,
     "host": host,
 }
 

@@ -18,9 +18,12 @@ from simpy.events import Event
 
 from simmodel.environment import Environment
 from simmodel.errors import SimmodelError, _error
-from simmodel.resources.sharing import Channel, Group
+from simmodel.resources.channels import Channel, Group
 
-__all__ = ["Bundle", "Cancelled", "Carrier", "Flow"]
+__all__ = ["KEPT", "Bundle", "Cancelled", "Carrier", "Clockwork", "Flow"]
+
+KEPT = -1.0
+"""The due time of bundles whose :class:`Clockwork` has their clock."""
 
 
 @_error
@@ -61,6 +64,18 @@ class Carrier(Protocol):
         ...
 
 
+class Clockwork(Protocol):
+    """What keeps the clocks of many bundles, such as :class:`~simmodel.resources.clocks.Clocks`."""
+
+    def read(self, bundle: Bundle) -> None:
+        """Set the clock of a bundle."""
+        ...
+
+    def drop(self, bundle: Bundle) -> None:
+        """Forget a bundle."""
+        ...
+
+
 class Bundle(Group):
     """Flows that share one level.
 
@@ -85,6 +100,7 @@ class Bundle(Group):
 
     __slots__ = (
         "cap",
+        "clocks",
         "count",
         "due",
         "heap",
@@ -127,7 +143,8 @@ class Bundle(Group):
         # The virtual time at the instant ``since``, and its speed.
         self.high = self.low = self.speed = 0.0
         self.since = 0.0
-        self.due = nan  # when the next flow ends; nan until settled
+        self.due = nan  # when the next flow ends; nan until settled; KEPT: the clocks have it, and the virtual time
+        self.clocks: Clockwork | None = None
         self.fit()
 
     def fit(self) -> None:
@@ -140,10 +157,17 @@ class Bundle(Group):
 
     def advance(self, now: float) -> None:
         """Advance the virtual time to ``now``."""
+        if self.due == KEPT:
+            self.read()
         passed = now - self.since
         if passed > 0:
             self.since = now
             self._push(self.speed * passed)
+
+    def read(self) -> None:
+        """Read the virtual time from the clocks if these have it."""
+        if self.due == KEPT and self.clocks is not None:
+            self.clocks.read(self)
 
     def _push(self, step: float) -> None:
         high = self.high
@@ -239,6 +263,7 @@ class Flow(Event):
         if self.bundle is None:
             return 0.0
         self.fluid.settle()
+        self.bundle.read()
         return self.bundle.speed * self.weight
 
     def cancel(self) -> float:

@@ -11,8 +11,11 @@ from math import inf, nan
 
 from simmodel.environment import Environment
 from simmodel.resources.alarm import Alarm
-from simmodel.resources.flow import Bundle, Flow
-from simmodel.resources.sharing import Channel, Group, Sharing
+from simmodel.resources.channels import Channel, Group
+from simmodel.resources.clocks import Clocks
+from simmodel.resources.crowd import Crowd
+from simmodel.resources.flow import KEPT, Bundle, Flow
+from simmodel.resources.sharing import Sharing
 
 __all__ = ["Fluid"]
 
@@ -47,6 +50,7 @@ class Fluid:
         self.env = env
         self._progress = progress  # the share of a rate that is payload
         self._sharing = Sharing()
+        self._clocks: Clocks | None = None  # of the bundles of a crowd
         self._calendar: list[tuple[float, int, Bundle]] = []
         self._alarm = Alarm(env, self._due)
         self._settle_at_end = env.at_instant_end(self.settle, _SETTLE_RANK)
@@ -123,6 +127,8 @@ class Fluid:
             return
         bundle.heap.clear()
         self._busy -= 1
+        if bundle.clocks is not None:
+            bundle.clocks.drop(bundle)
         self._sharing.leave(bundle)
         for pipe in bundle.pipes:
             pipe.users.remove(bundle.pipe_entry)
@@ -166,6 +172,8 @@ class Fluid:
         """End the flows that are due now."""
         now = self.env._now
         calendar = self._calendar
+        if self._clocks is not None:
+            self._clocks.hand_over(calendar, now)
         ended: list[Flow] = []
         while calendar and calendar[0][0] <= now:
             due, _, bundle = heappop(calendar)
@@ -216,18 +224,38 @@ class Fluid:
             progress = self._progress
             for bundle in groups:
                 speed = bundle.scale * bundle.level * progress  # type: ignore[attr-defined]
-                if speed == bundle.speed and bundle.due == bundle.due:  # type: ignore[attr-defined]
+                if speed == bundle.speed and bundle.due == bundle.due != KEPT:  # type: ignore[attr-defined]
                     continue
                 self._set_speed(bundle, speed, now)  # type: ignore[arg-type]
+            if self._sharing.crowd is not None:
+                self._settle_crowd(self._sharing.crowd, groups, now)
             if len(calendar) > 64 + 2 * self._busy:
                 calendar[:] = [entry for entry in calendar if entry[2].due == entry[0]]
                 heapify(calendar)
             if self._on_load:
+                groups += self._sharing.tell()
                 self._tell_load(groups, channels)
             self._pipes_touched.clear()
         while calendar and calendar[0][2].due != calendar[0][0]:
             heappop(calendar)
-        self._alarm.set(calendar[0][0] if calendar else inf)
+        due = calendar[0][0] if calendar else inf
+        if self._clocks is not None:
+            due = min(due, self._clocks.first())
+        self._alarm.set(due)
+
+    def _settle_crowd(self, crowd: Crowd, groups: list[Group], now: float) -> None:
+        """Update the speeds and due times of the bundles of a crowd; a crowd that has become small ends."""
+        clocks = self._clocks
+        if clocks is None:
+            self._clocks = clocks = Clocks(crowd, self._progress)
+            groups = [group for group in crowd.groups if group is not None]
+        for bundle in groups:
+            clocks.keep(bundle)  # type: ignore[arg-type]
+        clocks.move(now)
+        if 4 * self._busy < self._sharing.many:
+            clocks.close(self._calendar)
+            self._clocks = None
+            self._sharing.disband()
 
     def _set_speed(self, bundle: Bundle, speed: float, now: float) -> None:
         bundle.advance(now)

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from simmodel.environment import Environment
 from simmodel.errors import InputError
+from simmodel.resources.channels import Channel
 from simmodel.resources.flow import Bundle, Flow
 from simmodel.resources.fluid import Fluid
-from simmodel.resources.sharing import Channel
 from simmodel.units import parse_quantity
 
 __all__ = ["Executed", "Execution", "Host"]

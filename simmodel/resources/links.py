@@ -7,8 +7,8 @@ from math import inf
 
 from simmodel.platform.network import LinkSpec, SharingModel
 from simmodel.resources.alarm import Alarm
+from simmodel.resources.channels import Channel
 from simmodel.resources.flow import Bundle
-from simmodel.resources.sharing import Channel
 
 __all__ = ["Link", "Route", "profile_at"]
 

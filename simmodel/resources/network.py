@@ -378,6 +378,7 @@ class Network(Fluid):
         """
         found = self._link(link)
         self.settle()
+        self._sharing.tell()
         return sum((factor * user.demand * user.level for user, factor in found.users), 0.0)
 
     # ------------------------------------------------------------------ profiles

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from simmodel.environment import hook, is_hook
 
 if TYPE_CHECKING:
+    from simmodel.resources.channels import Channel
     from simmodel.resources.claims import Claim
     from simmodel.resources.flow import Flow
     from simmodel.resources.host import Execution
     from simmodel.resources.links import Link
     from simmodel.resources.services import Moved
-    from simmodel.resources.sharing import Channel
     from simmodel.resources.taskplace import TaskPlace
     from simmodel.resources.transfer import Transfer
     from simmodel.scheduling.protocol import Place

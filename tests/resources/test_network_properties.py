@@ -117,12 +117,15 @@ def act(network, judge, kind, what):
         getattr(transfers[what[0] % len(transfers)], kind)()
 
 
-def build(links, model, crosstraffic):
+def build(links, model, crosstraffic, crowd=False):
     specs = [
         LinkSpec(name=name, bandwidth=bandwidth, latency=latency, sharing=sharing)
         for name, (bandwidth, latency, sharing) in zip(NAMES, links, strict=True)
     ]
-    return Network(Environment(), specs, model=model, crosstraffic=crosstraffic)
+    network = Network(Environment(), specs, model=model, crosstraffic=crosstraffic)
+    if crowd:
+        network._sharing.many, network._sharing.each = 2, 0
+    return network
 
 
 def play(network, judge, actions, look):
@@ -151,10 +154,11 @@ def play(network, judge, actions, look):
     return judge.transfers
 
 
+@pytest.mark.parametrize("crowd", [False, True], ids=["few", "crowd"])
 @settings(max_examples=250, deadline=None)
 @given(LINKS, MODELS, st.booleans(), ACTIONS)
-def test_rates_are_fair_and_bytes_are_conserved_after_every_event(links, model, crosstraffic, actions):
-    network = build(links, model, crosstraffic)
+def test_rates_are_fair_and_bytes_are_conserved_after_every_event(crowd, links, model, crosstraffic, actions):
+    network = build(links, model, crosstraffic, crowd)
     judge = Judge(network)
     looked_at = play(network, judge, actions, judge.look)
     for transfer in looked_at:
@@ -166,10 +170,42 @@ def test_rates_are_fair_and_bytes_are_conserved_after_every_event(links, model, 
     assert network._busy == 0
     assert all(not link.users for link in network.links.values())
     # Reading settles the rates at once; otherwise they are settled once per instant.
-    network = build(links, model, crosstraffic)
+    network = build(links, model, crosstraffic, crowd)
     left_alone = play(network, Judge(network), actions, lambda: None)
     assert [transfer.status for transfer in left_alone] == [transfer.status for transfer in looked_at]
     assert [transfer.end for transfer in left_alone] == pytest.approx([each.end for each in looked_at], rel=1e-9)
+
+
+@settings(max_examples=250, deadline=None)
+@given(LINKS, MODELS, st.booleans(), ACTIONS)
+def test_a_crowd_ends_its_transfers_as_few_do(links, model, crosstraffic, actions):
+    few, many = (
+        play(network, Judge(network), actions, lambda: None)
+        for network in (build(links, model, crosstraffic, crowd) for crowd in (False, True))
+    )
+    assert [transfer.status for transfer in many] == [transfer.status for transfer in few]
+    assert [transfer.end for transfer in many] == pytest.approx([transfer.end for transfer in few], rel=1e-12)
+
+
+def test_a_crowd_that_shrinks_ends_and_its_transfers_go_on():
+    def play(many):
+        network = Network(Environment(), [LinkSpec(name=name, bandwidth=10.0 + i) for i, name in enumerate(NAMES)])
+        network._sharing.many, network._sharing.each = many, 0
+        pairs = [(a, b) for a in NAMES for b in NAMES if a != b]
+        transfers = [network.transfer(10.0 + i * i, route=pair) for i, pair in enumerate(pairs)]
+        crowds = []
+        while network.env.peek() < inf:
+            network.env.step()
+            crowds.append(network._sharing.crowd is not None)
+        return [transfer.end for transfer in transfers], crowds
+
+    (ends, crowds), (plain, never) = play(20), play(10**9)
+    assert ends == pytest.approx(plain, rel=1e-12)
+    assert crowds[0]
+    assert not crowds[-1]
+    assert crowds.count(True) > 10
+    assert crowds.count(False) > 3
+    assert not any(never)
 
 
 @settings(max_examples=150, deadline=None)

@@ -20,12 +20,16 @@ ORDERS = {
 # ---------------------------------------------------------------------- against SimGrid
 
 
+@pytest.mark.parametrize("crowd", [False, True], ids=["few", "crowd"])
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("case", sharing_cases("network"))
-def test_agrees_with_simgrid(case, order):
+def test_agrees_with_simgrid(case, order, crowd):
     model = {"plain": "maxmin", "LV08": "lv08"}.get(case["fairness"], "cm02")
     links = [LinkSpec(**{**given, "sharing": given["sharing"].lower()}) for given in case["links"]]
-    ends = run(Network(Environment(), links, model=model), ORDERS[order](case["flows"]))
+    network = Network(Environment(), links, model=model)
+    if crowd:
+        network._sharing.many, network._sharing.each = 2, 0
+    ends = run(network, ORDERS[order](case["flows"]))
     assert ends == pytest.approx(case["expected"], rel=1e-12)
 
 

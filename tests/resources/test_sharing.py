@@ -2,10 +2,16 @@
 
 from math import inf
 
+import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from simmodel.resources.sharing import Channel, Group, Sharing, max_min_rates
+from simmodel.resources.channels import Channel, Group
+from simmodel.resources.crowd import fill_levels
+from simmodel.resources.sharing import Sharing, max_min_rates
+
+PLAIN = (10**9, 0)  # never a crowd
+CROWD = (1, 0)  # a crowd of any two groups
 
 # Capacities, routes, weights, caps, rates: worked by hand.
 HAND = {
@@ -39,10 +45,10 @@ HAND = {
 }
 
 
-def incremental(capacities, routes, weights=None, caps=None, order=None):
+def incremental(capacities, routes, weights=None, caps=None, order=None, crowd=PLAIN):
     """Build the solution by single changes, solving after each."""
     channels = {name: Channel(name, capacity) for name, capacity in capacities.items()}
-    sharing = Sharing()
+    sharing = Sharing(*crowd)
     groups = [None] * len(routes)
     for i in order if order is not None else range(len(routes)):
         route = routes[i] if isinstance(routes[i], dict) else dict.fromkeys(routes[i], 1.0)
@@ -51,21 +57,24 @@ def incremental(capacities, routes, weights=None, caps=None, order=None):
         groups[i] = Group(uses, weight, (caps[i] if caps else inf) / weight)
         sharing.join(groups[i])
         sharing.solve()
+    sharing.tell()
     return [group.demand * group.level for group in groups]
 
 
+@pytest.mark.parametrize("crowd", [PLAIN, CROWD], ids=["plain", "crowd"])
 @pytest.mark.parametrize("case", HAND)
-def test_hand_cases(case):
+def test_hand_cases(case, crowd):
     capacities, routes, weights, caps, rates = HAND[case]
     assert max_min_rates(capacities, routes, weights, caps) == pytest.approx(rates, rel=1e-12)
-    assert incremental(capacities, routes, weights, caps) == pytest.approx(rates, rel=1e-12)
-    assert incremental(capacities, routes, weights, caps, range(len(routes))[::-1]) == pytest.approx(rates, rel=1e-12)
+    for order in (range(len(routes)), range(len(routes))[::-1]):
+        assert incremental(capacities, routes, weights, caps, order, crowd) == pytest.approx(rates, rel=1e-12)
 
 
-def test_weights_of_very_different_size():
+@pytest.mark.parametrize("crowd", [PLAIN, CROWD], ids=["plain", "crowd"])
+def test_weights_of_very_different_size(crowd):
     routes, weights = ["a"] * 3 + ["ab"] * 2, [1e9, 1.0, 1e-6, 1e9, 1.0]
     rates = max_min_rates({"a": 7.0, "b": 1e-9}, routes, weights)
-    assert incremental({"a": 7.0, "b": 1e-9}, routes, weights) == pytest.approx(rates, rel=1e-12)
+    assert incremental({"a": 7.0, "b": 1e-9}, routes, weights, crowd=crowd) == pytest.approx(rates, rel=1e-12)
 
 
 def test_a_change_reaches_only_those_above_it_behind_full_channels():
@@ -130,11 +139,12 @@ REFIT = st.tuples(st.just("refit"), st.sampled_from(NAMES), CAPACITIES)
 CHANGES = st.lists(st.lists(JOIN | JOIN | LEAVE | RESIZE | REFIT, min_size=1, max_size=3), min_size=1, max_size=25)
 
 
+@pytest.mark.parametrize("crowd", [PLAIN, CROWD, (3, 0)], ids=["plain", "crowd", "crowd from three on"])
 @settings(max_examples=400, deadline=None)
 @given(st.tuples(*[CAPACITIES] * len(NAMES)), CHANGES)
-def test_incremental_equals_full_filling_after_every_change(capacities, batches):
+def test_incremental_equals_full_filling_after_every_change(crowd, capacities, batches):
     channels = {name: Channel(name, capacity) for name, capacity in zip(NAMES, capacities, strict=True)}
-    sharing = Sharing()
+    sharing = Sharing(*crowd)
     groups = []
     for batch in batches:
         for kind, *what in batch:
@@ -157,6 +167,7 @@ def test_incremental_equals_full_filling_after_every_change(capacities, batches)
                 sharing.refit(channels[what[0]])
         before = {group: group.level for group in groups}
         changed, _ = sharing.solve()
+        changed += sharing.tell()
         full = max_min_rates(
             {name: channel.capacity for name, channel in channels.items()},
             [{channel.name: factor for channel, factor in group.uses} for group in groups],
@@ -171,3 +182,69 @@ def test_incremental_equals_full_filling_after_every_change(capacities, batches)
             assert load <= channel.capacity * (1 + 1e-11)
             assert channel.load == pytest.approx(load, rel=1e-12)
         assert not sharing.waiting
+
+
+GROUPS = st.lists(
+    st.tuples(ROUTES, WEIGHTS, CAPS, st.sampled_from([1.0, 1.0, 1.0, 0.05, 1.05])), min_size=2, max_size=40
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.tuples(*[CAPACITIES] * len(NAMES)), GROUPS)
+def test_filling_in_columns_equals_full_filling(capacities, groups):
+    routes = [{name: factor if k else 1.0 for k, name in enumerate(route)} for route, _, _, factor in groups]
+    weights, caps = [weight for _, weight, _, _ in groups], [cap for _, _, cap, _ in groups]
+    full = max_min_rates(dict(zip(NAMES, capacities, strict=True)), routes, weights, caps)
+    chan, weight = np.zeros((len(groups), 4), np.intp), np.zeros((len(groups), 4))
+    for i, route in enumerate(routes):
+        for k, (name, factor) in enumerate(route.items()):
+            chan[i, k] = 1 + NAMES.index(name)
+            weight[i, k] = factor * weights[i]
+    levels = fill_levels(chan, weight, np.array(caps) / np.array(weights), np.array([inf, *capacities]))
+    assert (levels * weights).tolist() == pytest.approx(full, rel=1e-12)
+
+
+@pytest.mark.parametrize("channels", [60, 1500])
+def test_a_large_crowd_equals_the_plain_solver_and_disbands(channels):
+    """The same joins, leaves and new capacities for both solvers, on more channels than one count of loads takes."""
+    random = np.random.default_rng(channels)
+    plain, crowd = Sharing(*PLAIN), Sharing(200, 0)
+    pairs = [
+        (Channel(str(i), x), Channel(str(i), x)) for i, x in enumerate(random.uniform(10, 1000, channels).tolist())
+    ]
+    groups = []
+
+    def join():
+        route = random.choice(channels, random.integers(1, 5), replace=False).tolist()
+        factors = [1.0, *random.choice([1.0, 0.05], len(route) - 1).tolist()]
+        weight, cap = float(random.uniform(0.1, 10)), float(random.choice([inf, random.uniform(0.01, 30)]))
+        both = tuple(
+            Group([(pairs[i][side], factor) for i, factor in zip(route, factors, strict=True)], weight, cap / weight)
+            for side in (0, 1)
+        )
+        groups.append(both)
+        plain.join(both[0]), crowd.join(both[1])
+
+    def compare():
+        plain.solve(), crowd.solve()
+        crowd.tell()
+        assert [b.level for _, b in groups] == pytest.approx([a.level for a, _ in groups], rel=1e-12)
+        assert [b.load for _, b in pairs] == pytest.approx([a.load for a, _ in pairs], rel=1e-11)
+
+    for _ in range(1200):
+        join()
+    compare()
+    assert crowd.crowd is not None
+    for step in range(60):
+        a, b = groups.pop(int(random.integers(len(groups))))
+        plain.leave(a), crowd.leave(b)
+        if step % 3:
+            join()
+        if step % 10 == 0:
+            a, b = pairs[int(random.integers(channels))]
+            a.capacity = b.capacity = float(random.uniform(0, 1000))
+            plain.refit(a), crowd.refit(b)
+        compare()
+    crowd.disband()
+    join()
+    compare()
