@@ -477,11 +477,12 @@ class Environment(simpy.Environment):
             event.callbacks.append(StopSimulation.callback)
         self._leaving = False
         try:
-            if getattr(self.step, "__func__", None) is Environment.step:  # step() is not overridden or traced
-                self._loop()
-            else:
-                while not self._leaving:
-                    self.step()
+            with quiet_garbage_collector():
+                if getattr(self.step, "__func__", None) is Environment.step:  # step() is not overridden or traced
+                    self._loop()
+                else:
+                    while not self._leaving:
+                        self.step()
             if event is not None:
                 self._forget_stop(event, own)
         except StopSimulation as stop:
@@ -630,8 +631,8 @@ _quiet = _Quiet()
 def quiet_garbage_collector() -> Iterator[None]:
     """Freeze the existing objects and collect rarely inside the block; the collector takes a fifth of a large run.
 
-    The end of the block undoes both; of nested or concurrent blocks, the end of the last. ``simulate`` uses it; user
-    code that calls ``env.run()`` must ask for it.
+    The end of the block undoes both; of nested or concurrent blocks, the end of the last. ``env.run()`` uses it for
+    its events, ``simulate`` for building and reading too.
 
     >>> with quiet_garbage_collector():
     ...     gc.get_threshold()[0]

@@ -317,6 +317,20 @@ def test_the_collector_is_as_it_was_also_after_an_error() -> None:
     assert (gc.get_threshold(), gc.get_freeze_count()) == (thresholds, frozen)
 
 
+def test_a_run_of_the_users_own_collects_as_rarely_as_simulate(env: Environment) -> None:
+    before = gc.get_threshold()
+    during: list[tuple[int, int, int]] = []
+
+    def process() -> Iterator[Any]:
+        yield env.timeout(1)
+        during.append(gc.get_threshold())
+
+    env.process(process())
+    env.run()
+    assert during == [(200_000, 50, 100)]
+    assert gc.get_threshold() == before
+
+
 # ---------------------------------------------------------------------- invalid instants
 
 

@@ -6,17 +6,26 @@ Policies for any places with queues, such as ``random``, ``round-robin`` and ``s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from simmodel.errors import InputError, unknown
+from simmodel.policies.load_index import LoadIndex
 from simmodel.policies.mapping import Lowest, MappingPolicy, Rule, work_a_processor
 from simmodel.scheduling.protocol import Decision, Start, View
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from simmodel.work.job import LiveJob
     from simmodel.work.livetask import LiveTask
 
 __all__ = ["LOADS", "LeastLoaded", "Siloed"]
+
+_FEW = 8  # places of which all are asked
+_ATTEMPTS = 4  # the lowest places that are tried for a job before all are asked whether they can run it
 
 LOADS: dict[str, Callable[[Any], float]] = {
     "work": work_a_processor,
@@ -52,6 +61,44 @@ class LeastLoaded(Lowest):
             raise unknown("load", load, LOADS)
         super().__init__(ties, name="least-loaded" if load == "work" else f"least-loaded({load})")
         self.load = load
+        self._index: LoadIndex | None = None
+
+    def forget(self) -> None:
+        """Discard the index of the loads."""
+        self._index = None
+
+    def decide(self, view: View, /) -> Iterator[Decision]:
+        """Assign all waiting work, with an index of the loads where all places tell when theirs change."""
+        index = self._loads(view.places)
+        if index is None:
+            yield from super().decide(view)
+            return
+        first = self.ties == "first"
+        for work in view.waiting:
+            among: NDArray[np.bool_] | None = None
+            for attempt in count():
+                found = index.lowest(view.env.now, among, first=first)
+                able = [index.places[i] for i in found if index.places[i].can_run(work)]
+                if able:
+                    yield Start(work, able[0] if len(able) == 1 else self._rule(view, work, able))
+                    break
+                if among is None:
+                    among = np.ones(len(index.places), dtype=bool)
+                among[found] = False
+                if attempt == _ATTEMPTS:
+                    among &= [place.can_run(work) for place in index.places]
+                if not among.any():
+                    break
+
+    def _loads(self, places: Sequence[Any]) -> LoadIndex | None:
+        """Return the index of the loads of these places, or ``None`` if they do not tell or are too few to gain."""
+        if self.load != "work" or type(self) is not LeastLoaded or len(places) < _FEW:
+            return None
+        if self._index is None or self._index.places is not places:
+            if not all(hasattr(place, "watch_load") for place in places):
+                return None
+            self._index = LoadIndex(places)
+        return self._index
 
     def figures(self, view: View, work: LiveJob | LiveTask, places: Sequence[Any]) -> list[float]:
         """Return the load of each place per processor."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from heapq import heapify, heappop, heappush
 from math import inf
 from typing import Any
@@ -28,6 +28,8 @@ class WorkLeft:
     ----------
     endless
         the number of executions without an end
+    changed
+        functions that are called whenever an execution is added or removed
 
     >>> left = WorkLeft([(10.0, 1, 2, None)])
     >>> left.add(20.0, 2, 1)
@@ -35,9 +37,10 @@ class WorkLeft:
     [25.0, 8.0, 0.0]
     """
 
-    __slots__ = ("_ends", "_of", "_processors", "_sum", "endless")
+    __slots__ = ("_ends", "_of", "_processors", "_sum", "changed", "endless")
 
     def __init__(self, entries: Iterable[tuple[float, int, int, Any]]) -> None:
+        self.changed: list[Callable[[], object]] = []
         self._ends: list[tuple[float, int]] = []
         self._of: dict[int, tuple[int, int]] = {}  # by number: the end in units, times processors; processors
         self._sum = self._processors = self.endless = 0
@@ -47,6 +50,8 @@ class WorkLeft:
 
     def add(self, end: float, number: int, processors: int) -> None:
         """Add an execution."""
+        for call in self.changed:
+            call()
         if end == inf:
             self.endless += 1
             return
@@ -58,9 +63,14 @@ class WorkLeft:
 
     def remove(self, end: float, number: int) -> None:
         """Remove an execution."""
+        for call in self.changed:
+            call()
         if end == inf:
             self.endless -= 1
             return
+        self._drop(number)
+
+    def _drop(self, number: int) -> None:
         work, processors = self._of.pop(number, (0, 0))
         self._sum -= work
         self._processors -= processors
@@ -69,6 +79,11 @@ class WorkLeft:
         """Return the work left at an instant (s); instants must not decrease from call to call."""
         ends = self._ends
         while ends and (ends[0][0] <= now or ends[0][1] not in self._of):
-            end, number = heappop(ends)
-            self.remove(end, number)
+            _, number = heappop(ends)
+            self._drop(number)
         return self._sum - int(now * UNIT) * self._processors
+
+    def falls(self, now: float) -> tuple[int, float]:
+        """Return by how many units the work falls per unit of time from ``now`` (s) on, and until when (s)."""
+        self.at(now)
+        return self._processors, self._ends[0][0] if self._ends else inf

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from simmodel.errors import InputError
@@ -52,6 +53,14 @@ class ClusterDestination(Destination):
     def backlog(self) -> float:
         """Expected remaining work of running and waiting jobs, in processor seconds."""
         return INFINITY if self.system.endless_work else self.system.load.backlog
+
+    def watch_load(self, changed: Callable[[], object]) -> None:
+        """Call a function from now on whenever the backlog or the capacity changes other than with time."""
+        self.system.watch_load(changed)
+
+    def load_falls(self) -> tuple[float, float]:
+        """Return by how many processor seconds the backlog falls per second, and until when (s) if nothing changes."""
+        return self.system.load_falls()
 
     def seconds(self, job: BrokeredJob) -> tuple[float, float, float]:
         """Return the seconds that a job would be planned with here, waiting and running, and its run time."""

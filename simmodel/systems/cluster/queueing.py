@@ -27,11 +27,14 @@ class QueuedWork:
         requested processors; expected work in units of 2^-20 processor seconds
     endless
         number of jobs without an expected end
+    changed
+        functions that are called whenever a job joins or leaves
     """
 
-    __slots__ = ("endless", "processors", "work")
+    __slots__ = ("changed", "endless", "processors", "work")
 
     def __init__(self) -> None:
+        self.changed: list[Callable[[], object]] = []
         self.processors = self.work = self.endless = 0
 
     def add(self, job: LiveJob) -> None:
@@ -43,6 +46,8 @@ class QueuedWork:
         self._count(job, -1)
 
     def _count(self, job: LiveJob, sign: int) -> None:
+        for call in self.changed:
+            call()
         self.processors += sign * job.processors
         self.work += sign * work_units(job.processors, job.expected)
         self.endless += sign * (job.expected == inf)

@@ -404,6 +404,18 @@ class Cluster(System[LiveJob]):
         left = sum(pool.running.left.at(now) for pool in self.places)
         return Load(self.free, len(self.view.waiting), self.queueing.queued.work, left)
 
+    def watch_load(self, changed: Callable[[], object]) -> None:
+        """Call a function from now on whenever the load or the capacity changes other than with time."""
+        self.queueing.queued.changed.append(changed)
+        for pool in self.places:
+            pool.running.left.changed.append(changed)
+            pool.changed.append(changed)
+
+    def load_falls(self) -> tuple[float, float]:
+        """Return by how many processor seconds the running work falls per second, and until when (s)."""
+        falls = [pool.running.left.falls(self.env.now) for pool in self.places]
+        return sum(processors for processors, _ in falls), min(until for _, until in falls)
+
     @property
     def endless_work(self) -> bool:
         """Whether a running or waiting job has no expected end."""

@@ -1,0 +1,57 @@
+"""The index of loads against asking every place."""
+
+import numpy as np
+import pytest
+
+from simmodel.environment import Environment
+from simmodel.platform import BrokerSpec, ClusterSpec
+from simmodel.policies.brokers import LeastLoaded
+from simmodel.runs.simulating import simulate
+from simmodel.systems import Broker, Cluster
+from simmodel.work.workload import Workload
+
+
+class AsksAll(LeastLoaded):
+    """The same policy without the index, which is only for the class itself."""
+
+
+def jobs(seed, count=400, widest=24):
+    rng = np.random.default_rng(seed)
+    run = np.round(rng.exponential(100, count)) + rng.integers(0, 2, count) / 8
+    columns = {
+        "submit": np.sort(np.round(rng.uniform(0, 1500, count), 1)),
+        "run": run,
+        "requested": np.maximum(run * rng.choice([0.5, 1, 1, 3], count), 1),
+        "processors": rng.integers(1, widest + 1, count),
+    }
+    return Workload(columns)
+
+
+@pytest.mark.parametrize("ties", ["first", "random", "home", "least-loaded"])
+@pytest.mark.parametrize("seed", range(6))
+def test_jobs_go_where_they_go_when_all_places_are_asked(seed, ties):
+    """Early ends, overruns, ties of idle places, and jobs that only some places can run."""
+    sizes = np.random.default_rng(seed).choice([4, 8, 16, 32], 12)
+    spec = BrokerSpec(places={f"s{i}": ClusterSpec.simple(int(size)) for i, size in enumerate(sizes)})
+    found, asked = (simulate(spec, jobs(seed), kind(ties=ties), seed=seed) for kind in (LeastLoaded, AsksAll))
+    assert found.jobs["destination"].tolist() == asked.jobs["destination"].tolist()
+    assert len(set(found.jobs["destination"].tolist())) > 6
+
+
+def resize(env, pool, at, processors):
+    yield env.timeout(at)
+    pool.resize(processors)
+
+
+def test_changes_of_the_capacity_count():
+    went = []
+    for kind in (LeastLoaded, AsksAll):
+        env = Environment()
+        sites = [Cluster(env, 16, name=f"s{i}") for i in range(10)]
+        broker = Broker(env, sites, kind())
+        broker.replay(jobs(3, widest=6))
+        for at, site, processors in ((200, 0, 8), (400, 1, 0), (600, 1, 40), (800, 2, 6)):
+            env.process(resize(env, sites[site].places[0], at, processors))
+        env.run()
+        went.append(broker.result().jobs["destination"].tolist())
+    assert went[0] == went[1]
