@@ -1,8 +1,8 @@
 """Write files: a new file is written beside the old one and renamed into its place.
 
 Every file that simmodel writes goes through :func:`replacing`: another process sees the old file or the new one, each
-complete. If writing fails, the old file stays and the unfinished one is removed; a killed process leaves the unfinished
-one, whose name begins with a dot and ends in ``.part``.
+complete. If writing fails, the old file stays and the unfinished one is removed. A killed process leaves the unfinished
+one, ``.NAME.HOST-PROCESS-TOKEN.part``; the next writer of the same file on that host removes it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from platform import node
 from secrets import token_hex
 from typing import TextIO
+from zlib import crc32
 
 from simmodel.errors import InputError
 
@@ -162,11 +164,40 @@ def _new_part(target: Path | None) -> Path:
         from tempfile import gettempdir
 
         target = Path(gettempdir(), "simmodel")
+    prefix = f".{target.name[:50]}.{_host()}-"
+    _remove_left(target.parent, prefix)
     while True:
-        part = target.with_name(f".{target.name[:50]}.{token_hex(4)}.part")
+        part = target.with_name(f"{prefix}{os.getpid()}-{token_hex(4)}.part")
         with suppress(FileExistsError):
             os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))  # less the umask
             return part
+
+
+def _host() -> str:
+    """Return a short name of this computer: the same number is another process elsewhere."""
+    return f"{crc32(node().encode()):08x}"
+
+
+def _remove_left(folder: Path, prefix: str) -> None:
+    """Remove unfinished files whose writers have been killed."""
+    if os.name == "nt":  # where os.kill(process, 0) kills
+        return
+    with suppress(OSError), os.scandir(folder) as files:
+        for each in files:
+            if each.name.startswith(prefix) and each.name.endswith(".part"):
+                writer = each.name.removeprefix(prefix).partition("-")[0]
+                if writer.isdecimal() and not _runs(int(writer)):
+                    os.unlink(each.path)
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):  # of another user, or no number of a process
+        return True
+    return True
 
 
 def _replace(part: Path, target: Path) -> None:

@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import random
 import resource
+import signal
 import sqlite3
 import stat
 import threading
@@ -74,6 +75,31 @@ def test_a_killed_process_leaves_the_old_or_the_new_file(tmp_path: Path, kind: s
         found = content(path)
         assert found.keys() == whole.keys()
         assert [name for name in found if found[name] not in whole[name]] == []
+
+
+def end_while_writing(path: Path) -> None:
+    with replacing(path) as part:
+        part.write_text("ne")
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_the_next_writer_removes_what_a_killed_one_left(tmp_path: Path) -> None:
+    path = tmp_path / "numbers.txt"
+    for name in ("numbers.txt", "others.txt"):
+        process = FORK.Process(target=end_while_writing, args=(tmp_path / name,))
+        process.start()
+        process.join()
+    elsewhere = tmp_path / ".numbers.txt.ffffffff-1-0a0b0c0d.part"  # of another computer
+    elsewhere.touch()
+    assert len(parts(tmp_path)) == 3
+    with replacing(path) as unfinished:
+        write_text(path, "new")
+        assert unfinished.exists()
+        unfinished.write_text("newest")
+    assert path.read_text() == "newest"
+    left = parts(tmp_path)
+    assert elsewhere in left
+    assert [each.name[:11] for each in left if each != elsewhere] == [".others.txt"]
 
 
 def write_with_little_space(write: Write, path: Path, space: int, said: SimpleQueue[str]) -> None:

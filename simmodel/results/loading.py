@@ -18,6 +18,7 @@ import numpy as np
 from simmodel.errors import InputError, Plain, clipped, shown
 from simmodel.formats.documents import Value
 from simmodel.loading import decode, one_sentence, parse_json, read_bytes
+from simmodel.results.checks import NUMBERS
 from simmodel.results.machine import MachineResult
 from simmodel.results.result import Result
 from simmodel.results.stored import Common
@@ -97,10 +98,13 @@ def _common(document: Value) -> Common:
     notes = counts.get("notes") if counts is not None else None
     report = Report(found["skipped"], found["repaired"], found["rejected"], notes.texts() if notes is not None else ())
     decisions = document["decisions"]
+    started, ended = _instant(document["started"]), _instant(document["ended"])
+    if ended < started:
+        raise document["ended"].wrong(f"must be >= started, {started}, got {ended}")
     return Common(
         name=document["name"].text(),
-        started=_instant(document["started"]),
-        ended=_instant(document["ended"]),
+        started=started,
+        ended=ended,
         report=report,
         decisions={key: _instant(decisions[key]) for key in decisions.table()},
         scenario=document["scenario"].table(),
@@ -112,18 +116,16 @@ def _instant(value: Value) -> float:
     return math.nan if value.data is None else value.number(least=None)
 
 
-_INSTANTS = ("submit", "start", "end", "wait", "run", "requested", "processors")
-
-
 def _read_tables(source: Path, document: Mapping[str, Plain], names: Sequence[str]) -> dict[str, Table]:
     """Return the stored tables of a folder, of JSON or of a database."""
     tables: dict[str, Table] = {}
     if source.is_dir():
+        files = Value(document["files"], str(source)).texts() if "files" in document else None
         for name in names:
-            if (file := source / f"{name}.parquet").exists():
-                tables[name] = _read_parquet(file)
-            elif (file := source / f"{name}.csv").exists():
-                tables[name] = _read_csv(file)
+            for kind, read in (("parquet", _read_parquet), ("csv", _read_csv)):
+                file = source / f"{name}.{kind}"
+                if name not in tables and file.exists() and (files is None or file.name in files):
+                    tables[name] = read(file)
     elif "jobs" in document or "tables" in document:
         stored: Any = document["tables"] if "tables" in document else {"jobs": document["jobs"]}
         for name, columns in Value(stored, str(source)).table().items():
@@ -203,7 +205,7 @@ def _column(name: str, values: Sequence[Plain]) -> NDArray[Any]:
         column[:] = [_listed(value) for value in values]
         return column
     known: list[Any] = [value for value in values if value is not None and value != ""]
-    if name in _INSTANTS:
+    if name in NUMBERS:
         wrong = [value for value in known if not isinstance(value, (int, float))]
         if wrong:
             raise InputError(f"must be numbers, got {shown(wrong[0])}")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from simmodel.errors import Plain
+from simmodel.formats.documents import Value
 from simmodel.metrics.workflow import MACHINE_METRICS
 from simmodel.platform.kinds import to_dict
 from simmodel.platform.toml import from_dict
@@ -135,10 +136,21 @@ class MachineResult(Stored, TaskRecord):
 
     @classmethod
     def from_stored(cls, tables: Mapping[str, Table], about: Mapping[str, Plain], common: Common) -> MachineResult:
-        """Return the result of stored tables and of the document of :meth:`stored_meta`; it has no task sets."""
+        """Return the result of stored tables and of the document of :meth:`stored_meta`; it has no task sets.
+
+        Raises
+        ------
+        InputError
+            the tables contradict themselves or each other
+        """
+        from simmodel.results.checks import check_tasks
+
+        said = Value(dict(about), "")
+        spec: MachineSpec = from_dict(said["machine"].table())
+        peaks = {pool: said["peaks"][pool].number() for pool in said["peaks"].table()}
+        families = [{name: each[name].number() for name in each.table()} for each in said["families"].list()]
+        check_tasks(tables, [name for name, _ in spec.each_processor()], len(spec.processors))
         tasks = tables["tasks"]
-        said: Mapping[str, Any] = about
-        spec: MachineSpec = from_dict(said["machine"])
         result = cls(
             spec=spec,
             tasks=tasks.with_columns(**{name: numbers(tasks[name]) for name in (*MOMENTS, "assigned")}),
@@ -147,14 +159,14 @@ class MachineResult(Stored, TaskRecord):
             stopped=tables.get("stopped"),
             plan=tables.get("plan"),
             memory=memory_steps(tables["memory"], spec),
-            peaks=said["peaks"],
+            peaks=peaks,
             **common,
         )
         result.edges = Table({name: column.astype(np.int64) for name, column in tables["edges"].items()})
         runs = np.stack([numbers(column) for column in tables["runs"].values()], axis=1)
         result.kind_runs = runs if np.isnan(runs).all() else np.where(np.isnan(runs), inf, runs)  # JSON has no infinity
         result.set_table = tables["sets"]
-        result.family_seconds = list(said["families"])
+        result.family_seconds = families
         result.recorded = tables.get("recorded")
         return result
 

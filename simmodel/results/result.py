@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from simmodel.errors import Plain
+from simmodel.errors import InputError, Plain, shown
 from simmodel.metrics.names import METRICS, TAU, Cut
 from simmodel.records.job_record import FIRST_COLUMNS, JobRecord
 from simmodel.results.stored import Common, Stored
@@ -86,9 +86,21 @@ class Result(Stored, JobRecord):
 
     @classmethod
     def from_stored(cls, tables: Mapping[str, Table], about: Mapping[str, Plain], common: Common) -> Result:
-        """Return the result of stored tables and of the document of :meth:`stored_meta`."""
-        said: Mapping[str, Any] = about
-        return cls(processors=said["processors"], **tables, **common)
+        """Return the result of stored tables and of the document of :meth:`stored_meta`.
+
+        Raises
+        ------
+        InputError
+            the tables contradict themselves or each other
+        """
+        from simmodel.results.checks import check_jobs
+
+        processors = about["processors"]
+        if type(processors) is not int or processors < 0:
+            raise InputError(f"must be a whole number >= 0, got {shown(processors)}", place="processors")
+        check_jobs(tables, processors)
+        columns: Mapping[str, Any] = tables
+        return cls(processors=processors, **columns, **common)
 
     def to_json(
         self,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from simmodel.errors import InputError, optional_imports
+from simmodel.loading import parse_json, read_bytes
 from simmodel.work.table import Table
 from simmodel.work.words import Words
 from simmodel.writing import replacing, write_text
@@ -56,7 +58,7 @@ def plain(value: Any) -> Any:
 
 def write_csv(tables: Tables, meta: Meta, folder: str | Path) -> None:
     """Write one CSV file per table, and ``meta.json``, into a folder."""
-    with _folder_of(folder, meta) as part_of:
+    with _folder_of(folder, meta, [f"{name}.csv" for name in tables]) as part_of:
         for name, table in _flat(tables).items():
             with open(part_of(f"{name}.csv"), "w", encoding="utf-8", newline="") as file:
                 table.to_csv(file)
@@ -65,7 +67,7 @@ def write_csv(tables: Tables, meta: Meta, folder: str | Path) -> None:
 def write_parquet(tables: Tables, meta: Meta, folder: str | Path) -> None:
     """Write one Parquet file per table, and ``meta.json``, into a folder."""
     arrow, parquet = pyarrow()
-    with _folder_of(folder, meta) as part_of:
+    with _folder_of(folder, meta, [f"{name}.parquet" for name in tables]) as part_of:
         for name, table in _flat(tables).items():
             columns = {key: arrow.array(_uniform(np.asarray(column))) for key, column in table.items()}
             parquet.write_table(arrow.table(columns), part_of(f"{name}.parquet"), compression="zstd")
@@ -77,20 +79,34 @@ def _flat(tables: Tables) -> dict[str, Table]:
 
 
 @contextmanager
-def _folder_of(folder: str | Path, meta: Meta) -> Iterator[Callable[[str], Path]]:
+def _folder_of(folder: str | Path, meta: Meta, files: Sequence[str]) -> Iterator[Callable[[str], Path]]:
     """Make a folder; yield a function of file names that returns new files, which replace the old ones at the end.
 
-    ``meta.json`` is one of them.
+    ``meta.json`` is one of them, and lists the others; the files that its predecessor lists are removed.
     """
     target = Path(folder)
     try:
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"cannot be made: {error.strerror or error}", source=str(folder)) from None
-    with ExitStack() as files:
-        part = files.enter_context(replacing(target / "meta.json"))
-        part.write_text(json.dumps(meta, indent=2) + "\n", encoding="utf-8")
-        yield lambda name: files.enter_context(replacing(target / name))
+    before = _listed_files(target)
+    with ExitStack() as new:
+        part = new.enter_context(replacing(target / "meta.json"))
+        part.write_text(json.dumps({**meta, "files": list(files)}, indent=2) + "\n", encoding="utf-8")
+        yield lambda name: new.enter_context(replacing(target / name))
+    for name in before - set(files):
+        (target / name).unlink(missing_ok=True)
+
+
+def _listed_files(folder: Path) -> set[str]:
+    """Return the tables that the ``meta.json`` of a folder lists."""
+    try:
+        document = parse_json(*read_bytes(folder / "meta.json"))
+    except InputError:  # none, or of another program
+        return set()
+    listed = document.get("files") if isinstance(document, dict) and "simmodel" in document else None
+    names = listed if isinstance(listed, list) else ()
+    return {name for name in names if isinstance(name, str) and re.fullmatch(r"[a-z_]+\.(csv|parquet)", name)}
 
 
 def _with_texts(table: Table) -> Table:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import attrs
 
-from simmodel.errors import InputError
+from simmodel.errors import InputError, shown
 from simmodel.snapshots.snapshot import PolicyState, Snapshot
 from simmodel.snapshots.types import Columns, Count, Instant, Seconds, Size, one_of
 from simmodel.work.job import Job
@@ -175,12 +175,14 @@ class BrokerSnapshot(Snapshot):
         parts = {"waiting": self.waiting, "blocked": self.blocked, "handed": self.handed}
         for part, known in parts.items():
             for i, each in enumerate(known):
+                _check_family(each, f"{part}.family[{i}]")
                 if each.submit > self.now:
                     message = f"must be an instant <= {self.now:g} s, got {each.submit:g}"
                     raise InputError(message, place=f"{part}.submit[{i}]")
         for i, jobs in enumerate(self.arrivals):
             before = self.now
             for j, job in enumerate(jobs):
+                _check_family(job, f"arrivals[{i}].family[{j}]")
                 if job.submit < before:
                     message = f"must be an instant >= {before:g} s, got {job.submit:g}"
                     raise InputError(message, place=f"arrivals[{i}].submit[{j}]")
@@ -206,6 +208,14 @@ class BrokerSnapshot(Snapshot):
             streams=(),
             seed=0,
         )
+
+
+def _check_family(job: Arriving | Handed, place: str) -> None:
+    if job.family > _MOST_FAMILIES:
+        raise InputError(f"must be at most {_MOST_FAMILIES:,}, got {shown(job.family)}", place=place)
+
+
+_MOST_FAMILIES = 100_000  # workloads that one broker replays
 
 
 def _seen(job: Arriving) -> Arriving:

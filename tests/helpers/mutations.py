@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+import resource
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
 import numpy as np
 
-__all__ = ["Hang", "mutated", "within"]
+__all__ = ["Hang", "mutated", "peak_memory", "within"]
 
 _NUMBER = re.compile(rb"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _WORD = re.compile(rb"[A-Za-z_][\w-]+")
@@ -35,18 +37,27 @@ class Hang(BaseException):
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Raise :class:`Hang` if the block runs for longer; in the main thread alone."""
+    """Raise :class:`Hang` if the block computes for longer, or waits for 20 times as long; in the main thread alone."""
 
     def stop(_signal: int, _frame: FrameType | None) -> None:
         raise Hang
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    limits = (signal.SIGPROF, signal.ITIMER_PROF, seconds), (signal.SIGALRM, signal.ITIMER_REAL, 20 * seconds)
+    before = [signal.signal(number, stop) for number, _, _ in limits]
+    for _, timer, most in limits:
+        signal.setitimer(timer, most)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        for (number, timer, _), handler in zip(limits, before, strict=True):
+            signal.setitimer(timer, 0)
+            signal.signal(number, handler)
+
+
+def peak_memory() -> float:
+    """Return the largest memory of this process so far, in bytes."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak * (1 if sys.platform == "darwin" else 1024)
 
 
 # ---------------------------------------------------------------------- one mutation each

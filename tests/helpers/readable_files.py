@@ -39,8 +39,7 @@ def replayed(log: Workload) -> dict[str, Any]:
     """Return the waits of the first jobs of a log, on the machine that it names."""
     assert len(log) < 100_000
     part = log.where(slice(30))
-    result = simulate(None if part.processors else 64, part, "easy")
-    return checked(result.jobs)
+    return checked_result(simulate(None if part.processors else 64, part, "easy"))
 
 
 def checked(jobs: Any) -> dict[str, Any]:
@@ -55,13 +54,26 @@ def checked(jobs: Any) -> dict[str, Any]:
 
 def on_machine(work: Any, machine: Any = "xeon-2s") -> dict[str, Any]:
     """Run tasks on a small machine."""
-    result = simulate(machine, work, "hrr")
-    tasks = result.tasks
+    return checked_tasks(simulate(machine, work, "hrr").tasks)
+
+
+def checked_tasks(tasks: Any) -> dict[str, Any]:
+    """Return what is suspicious of a table of tasks, as :func:`checked`."""
     done = tasks["status"] == "done"
     return {
         "negative wait": bool((tasks["start"][done] < tasks["submit"][done]).any()),
-        "nan": bool(np.isnan(tasks["end"][done]).any()),
+        "nan": bool(np.isnan(tasks["start"][done]).any() or np.isnan(tasks["end"][done]).any()),
     }
+
+
+def checked_result(result: Any) -> dict[str, Any]:
+    """Return what is suspicious of a result of jobs or of tasks, with its metrics."""
+    found = checked(result.jobs) if hasattr(result, "jobs") else checked_tasks(result.tasks)
+    numbers = result.numbers()
+    if hasattr(result, "jobs") and result.metrics()["counted"]:
+        found["metrics nan"] = bool(np.isnan([numbers["wait_mean"], numbers["turnaround_mean"]]).any())
+    result.summary()
+    return found
 
 
 def any_platform(path: Path) -> dict[str, Any]:
@@ -70,23 +82,22 @@ def any_platform(path: Path) -> dict[str, Any]:
 
     spec = load_platform(path)
     if work_of(spec) == "tasks":
-        result = simulate(spec, "random:tasks=4", "hrr")
-        return {"nan": bool(np.isnan(result.tasks["end"][result.tasks["status"] == "done"]).any())}
-    return checked(simulate(spec, [Job(id=i, submit=float(i), processors=1, run=10) for i in range(3)], until=1e5).jobs)
+        return checked_result(simulate(spec, "random:tasks=4", "hrr"))
+    jobs = [Job(id=i, submit=float(i), processors=1, run=10) for i in range(3)]
+    return checked_result(simulate(spec, jobs, until=1e5))
 
 
 def continued(path: Path) -> dict[str, Any]:
     """Continue from a snapshot, for a while."""
     snapshot = Snapshot.from_json(path)
-    result = simulate(snapshot, until=snapshot.now + 1e4)
-    return checked(result.jobs) if hasattr(result, "jobs") else {}
+    return checked_result(simulate(snapshot, until=snapshot.now + 1e4))
 
 
 def stored(path: Path) -> dict[str, Any]:
     """Load a result and its scenario."""
-    load_result(path)
+    found = checked_result(load_result(path))
     Scenario.from_document(read_scenario(path))
-    return {}
+    return found
 
 
 def result_file(kind: str) -> Callable[[], bytes]:

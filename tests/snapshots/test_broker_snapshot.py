@@ -206,6 +206,10 @@ def change(**changes):
         (lambda: change(handed__row=None), "handed: missing column 'row'"),
         (lambda: change(handed__number=None), "handed: missing column 'number'"),
         (lambda: change(handed__place=[1, "a", "a", "a"]), r"handed.place\[0\]: must be a text, got 1"),
+        (
+            lambda: change(handed__family=[0, 0, 0, 10**9]),
+            r"handed.family\[3\]: must be at most 100,000",
+        ),
         (lambda: change(schema=1), "schema: must be 2, got 1, an older version"),
     ],
 )
@@ -217,6 +221,10 @@ def test_wrong_json_is_one_sentence(text, sentence) -> None:
 def test_a_snapshot_that_contradicts_itself_is_refused() -> None:
     with pytest.raises(InputError, match=r"handed: job 1 is missing in a \(number 99\)"):
         simulate(BrokerSnapshot.from_json(change(handed__number=[99, 0, 1, 2])))
+    with pytest.raises(InputError, match=r"handed: duplicate number 1 of a"):
+        simulate(BrokerSnapshot.from_json(change(handed__number=[1] * 4, handed__id=[3] * 4, handed__place=["a"] * 4)))
+    with pytest.raises(InputError, match=r"handed: number \d of a must be job \d, got \d"):
+        simulate(BrokerSnapshot.from_json(change(handed__number=[1, 0, 2, 3])))
     with pytest.raises(InputError, match="duplicate row: 4 jobs in 3 rows"):
         simulate(BrokerSnapshot.from_json(change(handed__row=[0, 0, 1, 2])))
     snapshot = example()[1].snapshot()

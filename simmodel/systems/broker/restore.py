@@ -65,6 +65,7 @@ class _Restored:
         self.rows = {each.row: row for row, each in enumerate(self.known)}
         if len(self.rows) != len(self.known):
             raise InputError(f"duplicate row: {len(self.known)} jobs in {len(self.rows)} rows")
+        self.adopted: set[int] = set()
         self.numbered: dict[str, Mapping[int, Any]] = {place.name: place.system.numbered() for place in broker.places}
 
     def run(self) -> None:
@@ -113,8 +114,13 @@ class _Restored:
         live = self.numbered.get(each.place, {}).get(each.number)
         if live is None:
             raise InputError(f"handed: job {each.id} is missing in {each.place} (number {each.number})")
+        if id(live) in self.adopted:
+            raise InputError(f"handed: duplicate number {each.number} of {each.place}")
+        self.adopted.add(id(live))
         family = broker.families[each.family]
         if isinstance(live, LiveJob) and not isinstance(live, BrokeredSet):
+            if live.id != each.id:
+                raise InputError(f"handed: number {each.number} of {each.place} must be job {each.id}, got {live.id}")
             job = BrokeredJob(each.id, row, each.submit, each.processors, each.asked, each.asked, family)
         else:
             tasks = live.tasks if isinstance(live, BrokeredSet) else live.set
