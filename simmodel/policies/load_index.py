@@ -56,7 +56,7 @@ class LoadIndex:
         self.places = places
         count = len(places)
         self._changed: set[int] = set(range(count))
-        self._at, self._work, self._rate, self._until, self._capacity = np.zeros((5, count))
+        self._at, self._load, self._falls, self._margin, self._until = np.zeros((5, count))
         for i, place in enumerate(places):
             place.watch_load(partial(self._changed.add, i))
 
@@ -65,10 +65,15 @@ class LoadIndex:
         changed.update(np.flatnonzero(self._until <= now).tolist())
         for i in changed:
             place = self.places[i]
-            capacity = place.capacity  # no processors: an infinite load
-            self._at[i], self._work[i] = now, place.backlog if capacity else np.inf
-            self._capacity[i] = capacity or 1.0
-            self._rate[i], self._until[i] = place.load_falls()
+            work, (falls, self._until[i]) = place.backlog, place.load_falls()
+            capacity = place.capacity
+            self._at[i] = now
+            self._load[i] = work / capacity if capacity else np.inf
+            if work < np.inf and capacity:
+                self._falls[i] = falls / capacity
+                self._margin[i] = (1e-12 * work + 2.0**-18 * falls) / capacity
+            else:
+                self._falls[i] = self._margin[i] = 0.0
         changed.clear()
 
     def lowest(self, now: float, among: NDArray[np.bool_] | None = None, *, first: bool = False) -> list[int]:
@@ -84,10 +89,8 @@ class LoadIndex:
             whether the first of them is enough
         """
         self._refresh(now)
-        with np.errstate(invalid="ignore"):  # of infinite loads
-            load = (self._work - (now - self._at) * self._rate) / self._capacity
-            margin = (1e-12 * self._work + 2.0**-18 * self._rate) / self._capacity
-            low, high = load - margin, load + margin
+        load = self._load - (now - self._at) * self._falls
+        low, high = load - self._margin, load + self._margin
         if among is not None:
             low[~among] = high[~among] = np.inf
         limit = high.min()
