@@ -113,7 +113,11 @@ class Fluid:
             bundle.fit()
             for pipe in bundle.pipes:
                 pipe.users.append(bundle.pipe_entry)
-        self._sharing.join(bundle)
+        # Alone on its channels, a bundle needs no solver; observers are told of loads by the solution.
+        if not self._on_load and self._sharing.join_alone(bundle):
+            self._set_speed(bundle, bundle.scale * bundle.level * self._progress, now)
+        else:
+            self._sharing.join(bundle)
 
     def _less(self, bundle: Bundle, count: int) -> None:
         """Remove flows from a bundle, after their weights."""
@@ -129,7 +133,8 @@ class Fluid:
         self._busy -= 1
         if bundle.clocks is not None:
             bundle.clocks.drop(bundle)
-        self._sharing.leave(bundle)
+        if self._on_load or not self._sharing.leave_alone(bundle):
+            self._sharing.leave(bundle)
         for pipe in bundle.pipes:
             pipe.users.remove(bundle.pipe_entry)
             self._pipes_touched[pipe] = None
@@ -229,13 +234,13 @@ class Fluid:
                 self._set_speed(bundle, speed, now)  # type: ignore[arg-type]
             if self._sharing.crowd is not None:
                 self._settle_crowd(self._sharing.crowd, groups, now)
-            if len(calendar) > 64 + 2 * self._busy:
-                calendar[:] = [entry for entry in calendar if entry[2].due == entry[0]]
-                heapify(calendar)
             if self._on_load:
                 groups += self._sharing.tell()
                 self._tell_load(groups, channels)
             self._pipes_touched.clear()
+        if len(calendar) > 64 + 2 * self._busy:
+            calendar[:] = [entry for entry in calendar if entry[2].due == entry[0]]
+            heapify(calendar)
         while calendar and calendar[0][2].due != calendar[0][0]:
             heappop(calendar)
         due = calendar[0][0] if calendar else inf

@@ -143,6 +143,47 @@ class Sharing:
             self._seeds[channel] = None
         group.level = 0.0
 
+    def join_alone(self, group: Group) -> bool:
+        """Add a group, solved, if nobody else uses its channels; otherwise return ``False``, without any effect.
+
+        >>> link = Channel("link", 60.0); group = Group(((link, 1.0),), 2.0); sharing = Sharing()
+        >>> sharing.join_alone(group), group.level, sharing.waiting
+        (True, 30.0, False)
+        """
+        level = group.ceiling
+        demand = group.demand
+        for channel, factor in group.uses:
+            if channel.users:
+                return False
+            own = channel.capacity / (factor * demand)
+            if own < level:
+                level = own
+        if self.crowd is not None:
+            return False
+        group.level = level
+        self._joined[group] = None
+        for channel, entry in group._entries:
+            channel.users.append(entry)
+            channel.load = load = entry[1] * demand * level
+            channel.saturated = load >= channel.capacity * (1 - 1e-9)
+        return True
+
+    def leave_alone(self, group: Group) -> bool:
+        """Remove a group if nobody else uses its channels; otherwise return ``False``, without any effect."""
+        for channel, _ in group.uses:
+            if len(channel.users) > 1:
+                return False
+        if self.crowd is not None:
+            return False
+        self._changed.pop(group, None)
+        del self._joined[group]
+        for channel, _ in group.uses:
+            channel.users.clear()
+            channel.load = 0.0
+            channel.saturated = not channel.capacity
+        group.level = 0.0
+        return True
+
     def _lower_floor(self, group: Group) -> None:
         level = group.level if self.crowd is None else float(self.crowd.level[group.row])
         if level < self._floor:

@@ -187,6 +187,36 @@ def test_a_crowd_ends_its_transfers_as_few_do(links, model, crosstraffic, action
     assert [transfer.end for transfer in many] == pytest.approx([transfer.end for transfer in few], rel=1e-12)
 
 
+class Loads:
+    """Asks for loads, which then come from the solver also for transfers that are alone."""
+
+    def link_load_changed(self, link):
+        pass
+
+
+@settings(max_examples=300, deadline=None)
+@given(LINKS, MODELS, st.booleans(), ACTIONS)
+def test_transfers_alone_on_their_links_end_at_the_instants_of_the_solver(links, model, crosstraffic, actions):
+    short, solved = build(links, model, crosstraffic), build(links, model, crosstraffic)
+    solved.env.observe(Loads())
+    one, other = (play(network, Judge(network), actions, lambda: None) for network in (short, solved))
+    assert [(transfer.status, transfer.end) for transfer in one] == [(each.status, each.end) for each in other]
+    for name in NAMES:
+        assert short.links[name].load == solved.links[name].load == 0
+        assert short.links[name].saturated == solved.links[name].saturated
+
+
+def test_a_transfer_alone_on_its_links_needs_no_solution(monkeypatch):
+    network = Network(Environment(), [LinkSpec(name=name, bandwidth=10.0) for name in "ab"])
+    monkeypatch.setattr(type(network._sharing), "solve", lambda self: pytest.fail("solved"))
+    first, second = network.transfer(100.0, route=["a"]), network.transfer(50.0, route=["b"])
+    assert (first.rate, second.rate) == (10, 10)
+    network.env.run(until=6)
+    third = network.transfer(10.0, route=["b"])
+    network.env.run()
+    assert (first.end, second.end, third.end) == (10, 5, 7)
+
+
 def test_a_crowd_that_shrinks_ends_and_its_transfers_go_on():
     def play(many):
         network = Network(Environment(), [LinkSpec(name=name, bandwidth=10.0 + i) for i, name in enumerate(NAMES)])
