@@ -19,6 +19,7 @@ from simmodel import (
     Task,
     Workflow,
     Workload,
+    load_result,
     load_scenario,
     load_workload,
     simulate,
@@ -49,6 +50,15 @@ def test_a_gzip_bomb_is_refused(tmp_path) -> None:
     (tmp_path / "bomb.swf.gz").write_bytes(gzip.compress(b"\n" * 5_000_000))
     with limits(size=1e6), pytest.raises(InputError, match=r"bomb\.swf\.gz: must be at most 1,000,000 bytes"):
         load_workload(tmp_path / "bomb.swf.gz")
+
+
+@pytest.mark.parametrize("read", [simulate, load_result, lambda path: what_if(path, ["fcfs"])])
+def test_half_a_compressed_file_is_refused_in_one_sentence(read, tmp_path) -> None:
+    path = tmp_path / "state.json.gz"
+    start(4, [Job(run=10)]).run(until=5).snapshot().to_json(path)
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(InputError, match=r"state\.json\.gz: corrupt gzip file"):
+        read(str(path))
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 200 + "1" + "}" * 200, "[" * 150 + "]" * 150])

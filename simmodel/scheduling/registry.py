@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from simmodel.entries import load
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
             ...
 
 
+DEEPEST = 50  # policies inside policies, as in portfolio(portfolio(easy))
 _EXPECTED = "must be a policy name, an object with decide(view), or a function of a view"
 
 
@@ -187,12 +189,18 @@ def _split(text: str, sign: str) -> list[str]:
 
 
 def _named(text: str) -> Policy:
+    if text.count("(") > DEEPEST and _depth(text) > DEEPEST:
+        raise InputError(f"must be nested at most {DEEPEST} deep, got {_depth(text):,} levels", place="policy")
     order, plus, rest = text.partition("+")
     if plus and "(" not in order:
         if rest.strip() == "none":  # ORDER+none: an order is a policy that does not backfill
             return _named(order)
         return _make(rest, text, order=order.strip())
     return _make(text, text)
+
+
+def _depth(text: str) -> int:
+    return max(accumulate((each == "(") - (each == ")") for each in text))
 
 
 def _make(text: str, whole: str, **more: str) -> Policy:

@@ -7,7 +7,7 @@ place: a broker distributes work over systems of any kind.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, NoReturn, Self, TypeVar
 
 from simpy.events import Event
 
@@ -314,6 +314,9 @@ class System(Generic[Live]):
         return {self.number_of(work): work for work in self.present()}
 
     # ------------------------------------------------------------------ snapshots
+
+    def __deepcopy__(self, _memo: dict[int, Any]) -> NoReturn:
+        raise SnapshotError(f"{self.name} cannot be deep-copied: use snapshot(), and from_snapshot() to continue")
 
     def snapshot(self) -> Snapshot:
         """Return the state of the system as a plain value from which a simulation can continue.

@@ -552,3 +552,9 @@ def test_a_named_portfolio_can_be_repeated():
     again = Scenario.from_document(result.scenario).run(workload=jobs)
     assert again.jobs["start"].tolist() == result.jobs["start"].tolist()
     assert result.scenario["policy"] == "portfolio(easy, sjf+easy, objective=slowdown_mean)"
+
+
+@pytest.mark.parametrize("levels", [51, 100_000])
+def test_portfolios_too_deep_in_each_other_are_refused(levels: int) -> None:
+    with pytest.raises(InputError, match=f"policy: must be nested at most 50 deep, got {levels:,} levels"):
+        policy("portfolio(" * levels + "easy" + ")" * levels)

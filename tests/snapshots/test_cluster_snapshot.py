@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 
 import numpy as np
@@ -383,3 +384,15 @@ def test_a_policy_remembers_plain_values_only():
 
     with pytest.raises(SnapshotError, match="policy odd cannot be copied"):
         at(1, [Job(run=5)], policy=Odd()).snapshot()
+
+
+def test_what_is_busy_with_a_body_has_a_snapshot_of_what_policies_know():
+    def body(env, job, grant):
+        yield env.timeout(10)
+
+    cluster = at(1, [Job(id=7, body=body, requested=20)])
+    with pytest.raises(SnapshotError, match=r"job 7 cannot be copied: .* \(snapshot\(actual=False\) has what"):
+        cluster.snapshot()
+    assert [run.work.id for run in cluster.snapshot(actual=False).running] == [7]
+    with pytest.raises(SnapshotError, match=r"cluster cannot be deep-copied: use snapshot\(\)"):
+        copy.deepcopy(cluster)

@@ -139,7 +139,10 @@ def _past(job: LiveJob) -> Past | None:
 
 def _actual(job: LiveJob) -> WorkState:
     if job._job is not None and job._job.body is not None:
-        raise SnapshotError(f"job {job.id} cannot be copied: it has a body, which is a generator")
+        raise SnapshotError(
+            f"job {job.id} cannot be copied: it has a body, which is a generator "
+            "(snapshot(actual=False) has what policies know of it)"
+        )
     return _work(job)
 
 
