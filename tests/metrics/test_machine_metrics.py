@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simmodel import Task, Workflow
+from simmodel import Environment, Machine, Task, Workflow, load_platform
 from simmodel.metrics._examples import two_kinds
 from simmodel.metrics.critical import critical_shares
 from simmodel.metrics.processors import link_load, pools
-from simmodel.metrics.workflow import longest_path
+from simmodel.metrics.workflow import by_set, longest_path
 from simmodel.metrics.workflow_report import machine_text
 from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.platform.network import LinkSpec
@@ -360,3 +360,15 @@ def test_phases_have_their_names_in_order() -> None:
     result = case("E")
     start, end = result.spans
     assert np.nansum(end - start) == pytest.approx((result.tasks["end"] - result.tasks["submit"]).sum())
+
+
+def test_the_ratio_of_a_set_counts_from_its_own_submission() -> None:
+    chain = Workflow([Task(id="a", run=10), Task(id="b", run=5)], [("a", "b")])
+    env = Environment()
+    machine = Machine(env, load_platform("hetsim-slow"), "hrr")
+    machine.submit(chain, at=1000)
+    env.run()
+    found, first = by_set(machine.result()), by_set(simulate("hetsim-slow", chain, "hrr"))
+    assert found["submit"].tolist() == [1000]
+    for name in ("slr", "makespan"):
+        assert found[name].tolist() == pytest.approx(first[name].tolist(), rel=1e-9)

@@ -6,6 +6,7 @@ import pytest
 import simpy
 
 from simmodel import InputError, Job, simulate, start
+from simmodel.errors import ImpossibleWork
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec, ReservationSpec
 
 ONE_NODE = PartitionSpec(name="p", nodes=[NodeSpec(name="n", count=1, cores=4)])
@@ -147,3 +148,12 @@ def test_reservations_one_after_the_other_or_in_other_partitions_are_accepted():
             ReservationSpec(name="d", start=0, end=60, processors=2, partition="q"),
         ],
     )
+
+
+def test_at_its_end_a_reservation_takes_no_more_jobs():
+    sim = start(on(COUNTED, ("r", 0, 100)), [Job(run=1)], "easy").run(until=90)
+    job = Job(run=0, requested=5, partition="r")
+    assert sim.system.why_not(job) is None
+    sim.env.call_at(100, lambda: sim.system.submit(job))
+    with pytest.raises(ImpossibleWork, match="access at 100 s requested, reservation r ended at 100 s"):
+        sim.run(until=110)
