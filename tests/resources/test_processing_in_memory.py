@@ -130,7 +130,7 @@ pool = "ram"
 model = "{__name__}:Slow"
 """
     )
-    machine = Machine(Environment(), read_toml(path), to("core"))
+    machine = Machine(Environment(), read_toml(path, trust=True), to("core"))
     assert run(machine, TaskSet([3.0])).tasks["end"].tolist() == [6.0]
 
 
