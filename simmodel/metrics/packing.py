@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from simmodel.loading import check_count
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
@@ -29,6 +30,11 @@ def pack(start: ArrayLike, end: ArrayLike, processors: ArrayLike, rows: int = 0)
     rows
         the number of rows; more are added if the executions need them
 
+    Raises
+    ------
+    InputError
+        there are more rows than the limit of counts
+
     Returns
     -------
     Table
@@ -40,6 +46,7 @@ def pack(start: ArrayLike, end: ArrayLike, processors: ArrayLike, rows: int = 0)
     """
     starts, ends = np.asarray(start, dtype=np.float64), np.asarray(end, dtype=np.float64)
     sizes = np.asarray(processors, dtype=np.int64)
+    check_count("processors to draw", max(rows, int(sizes.max(initial=0))))
     count = len(starts)
     # Within an instant, ends come before starts; executions of zero length take no rows from others.
     times = np.append(starts, ends)

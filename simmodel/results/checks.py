@@ -90,7 +90,9 @@ def check_jobs(tables: Mapping[str, Table], processors: float) -> None:
             continue
         runs = tables[name]
         _check_order(name, runs, "start", "end")
-        if "job" in runs and "job" in jobs:
+        if "job" in runs:
+            if "job" not in jobs:
+                raise InputError("missing column job", place="jobs")
             _check_known(name, "job", runs, jobs["job"].tolist())
         if widest:
             _check_known(name, "place", runs, widest)

@@ -99,7 +99,9 @@ class Result(Stored, JobRecord):
         if type(processors) is not int or processors < 0:
             raise InputError(f"must be a whole number >= 0, got {shown(processors)}", place="processors")
         check_jobs(tables, processors)
-        columns: Mapping[str, Any] = tables
+        columns: dict[str, Any] = dict(tables)
+        if "runs" in tables and tables["jobs"]["job"].dtype.kind == "U":  # mixed ids in CSV
+            columns["runs"] = tables["runs"].with_columns(job=tables["runs"]["job"].astype(str))
         return cls(processors=processors, **columns, **common)
 
     def to_json(

@@ -118,7 +118,7 @@ def result_file(kind: str) -> Callable[[], bytes]:
                 result.to_sqlite(Path(folder, "r.db"))
                 return Path(folder, "r.db").read_bytes()
             (result.to_csv if kind in ("csv", "meta") else result.to_parquet)(folder)
-            name = "meta.json" if kind == "meta" else f"jobs.{kind}"
+            name = "meta.json" if "meta" in kind else f"jobs.{kind}"
             return Path(folder, name).read_bytes()
 
     return made
@@ -129,7 +129,8 @@ def in_folder(kind: str) -> Callable[[Path], dict[str, Any]]:
 
     def use(path: Path) -> dict[str, Any]:
         other = "csv" if kind in ("csv", "meta") else kind
-        for name, text in (("meta.json", result_file("meta")), (f"jobs.{other}", result_file(other))):
+        meta = "parquet meta" if kind == "parquet" else "meta"
+        for name, text in (("meta.json", result_file(meta)), (f"jobs.{other}", result_file(other))):
             if name != path.name:
                 (path.parent / name).write_bytes(text())
         return stored(path.parent)

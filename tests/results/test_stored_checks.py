@@ -46,6 +46,7 @@ def shortened(table: str, key: str) -> Callable[[dict[str, Any]], object]:
 JOBS = {
     "jobs.submit: must have 6 rows as other columns, got 5": shortened("jobs", "submit"),
     "jobs: missing column end": without("jobs", "end"),
+    "jobs: missing column job": without("jobs", "job"),
     "runs: missing column place": without("runs", "place"),
     "places: missing column load_power": without("places", "load_power"),
     "jobs.end, row 1: must be >= start, 0.0, got -5.0": put("jobs", "end", -5),
@@ -114,7 +115,9 @@ def test_a_job_may_be_as_wide_as_the_place_became(tmp_path: Path) -> None:
 def test_ids_of_both_types_come_back_from_csv(tmp_path: Path) -> None:
     jobs = [Job(id=1, processors=1, run=5), Job(id="x", submit=9, processors=1, run=5)]
     simulate({"7": 4}, jobs, "random", until=7).to_csv(tmp_path / "r")
-    assert load_result(tmp_path / "r").jobs["job"].tolist() == ["1", "x"]
+    found = load_result(tmp_path / "r")
+    assert found.jobs["job"].tolist() == ["1", "x"]
+    assert found.metrics()["counted"] == 1
 
 
 # ---------------------------------------------------------------------- folders

@@ -159,3 +159,13 @@ def test_hours_are_local_where_the_header_tells():
     )
     heights = [patch.get_height() for patch in plots.arrivals(log).patches]
     assert heights.index(1.0) == 23
+
+
+def test_a_chart_of_more_processors_than_memory_holds_is_one_sentence():
+    from simmodel import Job, simulate
+    from simmodel.errors import InputError
+
+    result = simulate(10**18, [Job(processors=10**17, run=10)], "easy")
+    for draw in (result.plot.gantt, result.plot.overview):
+        with pytest.raises(InputError, match="processors to draw: must be at most 10,000,000"):
+            draw()
