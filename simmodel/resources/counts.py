@@ -80,8 +80,15 @@ class CountPool(Pool):
         """Allocate the job's processors and consumables."""
         free = self.free
         processors = job._processors
-        if free != self._free or job.processors != processors or job.requested != job._requested:
-            raise self.tampered(job)
+        if (
+            free != self._free
+            or job.processors != processors
+            or job.requested != job._requested
+            or job.expected != job._expected
+            or job.submit != job._submit
+            or job.priority != job._priority
+        ):
+            self.check(job)
         self.free = self._free = free - processors
         self.version += 1
         if job.request is not None:

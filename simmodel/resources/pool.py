@@ -86,6 +86,17 @@ class Pool(Claims, Windows):
             place=self.name,
         )
 
+    def check(self, job: LiveJob) -> None:
+        """Check that no other code, such as a policy, has changed a job or the free processors.
+
+        Raises
+        ------
+        PolicyError
+            if it has
+        """
+        if self.free != self._free or job.altered() is not None:
+            raise self.tampered(job)
+
     def tampered(self, job: LiveJob) -> PolicyError:
         """Return the error for a job or a pool that other code, such as a policy, has changed."""
         reason = job.altered() or f"cannot change free from {self._free} to {self.free!r}: places are read-only"

@@ -435,7 +435,7 @@ class Scheduler:
 
     def _check_returned(self, decisions: object) -> None:
         """Raise the reason why the answer of the policy is no collection of decisions, if it is not."""
-        reason = misreturned(decisions, self.handlers)
+        reason = None if decisions is None else misreturned(decisions, self.handlers)
         if reason is not None:
             raise self._error(reason) from None
 
@@ -463,17 +463,18 @@ class Scheduler:
 
     def _carry_start(self, decision: Start) -> str | None:
         job, place, _, allocation = decision
-        reason = why_not_known(job, place, self.view.places)
-        if reason is not None:
-            return reason
-        if (
-            job.state == "waiting"
-            and job.place is place
-            and (place.fits(job) if allocation is None else place.accepts(job, allocation))
-        ) or (place in self._queueing and job.state in NOT_STARTED and place.can_run(job)):
-            self._executive.start(job, place, allocation)
-            return None
-        return why_not_start(decision, self.view.waiting, self.view.places)
+        try:
+            startable = (
+                job.state == "waiting"
+                and job.place is place
+                and (place.fits(job) if allocation is None else place.accepts(job, allocation))
+            ) or (place in self._queueing and job.state in NOT_STARTED and place.can_run(job))
+        except (AttributeError, TypeError) as error:
+            self._check_types(decision, error)
+        if not startable:
+            return why_not_start(decision, self.view.waiting, self.view.places)
+        self._executive.start(job, place, allocation)
+        return None
 
     def _carry_reserve(self, decision: Reserve) -> str | None:
         reason = why_not_reserve(decision, self.env.now, self.view.places)

@@ -327,18 +327,20 @@ class WaitingQueue:
     def add(self, job: LiveJob) -> None:
         """Add a job in order of (submit, sequence number), so that a returning job gets its old position."""
         job.state = "waiting"
+        submit = job._submit = job.submit
+        priority = job._priority = job.priority
         last = self._last
         if last is None:
             job.earlier = job.later = None
             self._first = self._last = job
-        elif last.seq < job.seq and last.submit <= job.submit:
+        elif last.seq < job.seq and last.submit <= submit:
             job.earlier, job.later = last, None
             last.later = self._last = job
         else:
             self._insert(job)
         self.count += 1
         self.new.append(job)
-        if job.priority:
+        if priority:
             self._note_priorities()
         for index in self._updates:
             index.add(job)

@@ -51,7 +51,12 @@ class BrokeredJob(LiveJob):
         the estimates that the policy requested, by place, or ``None``
     """
 
-    __slots__ = ("_length", "above", "below", "came", "destination", "estimates", "family", "home", "limit", "row")
+    __slots__ = (
+        *("_length", "_limit", "_origin", "above", "below", "came", "destination", "estimates", "family", "home"),
+        *("limit", "row"),
+    )
+    _limit: float  # as it joined the broker's queue
+    _origin: Destination | None
 
     def __init__(
         self, id: int | str, row: int, submit: float, processors: int, limit: float, length: float, family: Dependencies
@@ -72,6 +77,14 @@ class BrokeredJob(LiveJob):
     def env(self) -> Environment:  # type: ignore[override]
         """The environment of the broker."""
         return self.family.env
+
+    def diverted(self) -> str | None:
+        """Return how a policy has changed its requested time or its home since it joined the broker's queue."""
+        if self.limit != self._limit:
+            return f"cannot change limit from {self._limit:g} to {self.limit!r} s: jobs are read-only"
+        if self.home is not self._origin:
+            return f"cannot change home from {self._origin!r} to {self.home!r}: jobs are read-only"
+        return None
 
     def follow(self, live: Any) -> None:
         """Take on the state of the live job in the destination."""

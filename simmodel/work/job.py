@@ -25,6 +25,9 @@ INFINITY = float("inf")
 OVER = ("completed", "timeout", "failed", "cancelled", "lost", "rejected")
 """The final states of a job."""
 
+_GUARDED = {"processors": "", "requested": " s", "expected": " s", "submit": " s", "priority": ""}
+"""The fields of a live job that nothing but its system changes, with their units in errors."""
+
 _Number = TypeVar("_Number", bound=float | None)
 
 Body = Callable[[Any, "LiveJob", Any], Generator["Event", Any, Any]]
@@ -304,12 +307,15 @@ class LiveJob(LiveWork):
 
     __slots__ = (
         "_duration",
+        "_expected",
         "_job",
         "_outcome",
+        "_priority",
         "_processors",
         "_requested",
         "_seen",
         "_spec",
+        "_submit",
         "_work",
         "attempts",
         "earlier",
@@ -351,7 +357,7 @@ class LiveJob(LiveWork):
         self.submit = submit
         self.processors = self._processors = self.width = processors
         self.requested = self._requested = requested
-        self.expected = expected
+        self.expected = self._expected = expected
         self.user: int | str | None = None
         self.priority: float = 0.0
         self.place: Any = None
@@ -364,7 +370,9 @@ class LiveJob(LiveWork):
         self.past: History | None = None
         self.watched = False
         # Not for policies: seconds it will run; its final state unless it is interrupted; the Job that was submitted,
-        # if that holds more than the fields above. _processors and _requested are compared with the fields at a start.
+        # if that holds more than the fields above. Copies of the fields in _GUARDED are compared at a start; submit and
+        # priority are copied when it joins a queue.
+        self._submit: float | None = None
         self._duration = duration
         self._outcome = "completed"
         self._job: Job | None = None
@@ -416,8 +424,9 @@ class LiveJob(LiveWork):
 
     def plan(self, requested: float, expected: float, duration: float) -> None:
         """Set the seconds with which it is planned while it waits and while it runs, and its actual run time (s)."""
-        self.requested, self.expected, self._duration = requested, expected, duration
-        self._requested = requested
+        self.requested = self._requested = requested
+        self.expected = self._expected = expected
+        self._duration = duration
 
     def widen(self, processors: int) -> None:
         """Set the number of processors that it requests."""
@@ -425,11 +434,23 @@ class LiveJob(LiveWork):
 
     def altered(self) -> str | None:
         """Return how other code, such as a policy, has changed its request, or ``None``."""
-        if self.processors != self._processors:
-            return f"cannot change processors from {self._processors} to {self.processors!r}: jobs are read-only"
-        if self.requested != self._requested:
-            return f"cannot change requested from {self._requested:g} to {self.requested!r} s: jobs are read-only"
-        return None
+        if self._submit is None:  # it was in no queue
+            self._submit, self._priority = self.submit, self.priority
+        spec = self._job
+        if (
+            self.processors == self._processors
+            and self.requested == self._requested
+            and self.expected == self._expected
+            and self.submit == self._submit
+            and self.priority == self._priority
+            and (spec is None or self.user == spec.user)
+        ):
+            return None
+        for name, unit in _GUARDED.items():
+            before, now = getattr(self, f"_{name}"), getattr(self, name)
+            if now != before:
+                return f"cannot change {name} from {before:g} to {now!r}{unit}: jobs are read-only"
+        return f"cannot change user from {spec.user!r} to {self.user!r}: jobs are read-only"  # type: ignore[union-attr]
 
     def adopt(self, other: LiveJob) -> None:
         """Take over the planned times, place, request, rules and priority of another job."""

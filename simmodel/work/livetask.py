@@ -11,6 +11,10 @@ if TYPE_CHECKING:
 __all__ = ["LiveData", "LiveTask"]
 
 
+_GUARDED = ("speeds", "cores", "memory", "priority", "inputs", "outputs", "family")
+"""The fields of a live task that nothing but its system changes."""
+
+
 class LiveData:
     """A data object in one simulation.
 
@@ -80,7 +84,14 @@ class LiveTask:
     """
 
     __slots__ = (
+        "_cores",
         "_error",
+        "_family",
+        "_inputs",
+        "_memory",
+        "_outputs",
+        "_priority",
+        "_speeds",
         "assigned",
         "attempts",
         "children",
@@ -114,7 +125,7 @@ class LiveTask:
         set: TaskSet,
         row: int,
         index: int,
-        speeds: list[float],
+        speeds: tuple[float, ...],
         error: float,
         inputs: tuple[LiveData, ...],
         outputs: tuple[LiveData, ...],
@@ -127,25 +138,52 @@ class LiveTask:
         self.index = index
         self.state = "to come"
         self.place: Any = None
-        self.speeds = speeds
+        self.speeds = self._speeds = speeds  # _speeds and the like are compared at a start
         self._error = error  # from -1 to 1, multiplied by the model error of the processor
-        self.inputs = inputs
-        self.outputs = outputs
+        self.inputs = self._inputs = inputs
+        self.outputs = self._outputs = outputs
         self.missing = missing
         self.children: tuple[LiveTask, ...] | list[LiveTask] = ()
         self.submission = submission
         self.submit = self.ready = self.assigned = self.core_since = nan
-        self.share = self.done_share = self.memory = self.priority = 0.0
+        self.share = self.done_share = 0.0
+        self.memory = self._memory = 0.0
+        self.priority = self._priority = 0.0
         self.attempts = 0
         self.stamps: list[float] | None = None
         self.core: Any = None
         self.cores: float = 1
+        self._cores: float = 1
         self.family: Any = self
+        self._family: Any = self
 
     @property
     def requested(self) -> float:
         """Its least expected run time in seconds over all processors, as orders of waiting work use it."""
         return min(self.speeds)
+
+    def fix(self) -> None:
+        """Keep the present values of its request, which nothing but its system changes."""
+        for name in _GUARDED:
+            setattr(self, f"_{name}", getattr(self, name))
+
+    def altered(self) -> str | None:
+        """Return how other code, such as a policy, has changed its request, or ``None``."""
+        if (
+            self.speeds is self._speeds
+            and self.cores == self._cores
+            and self.memory == self._memory
+            and self.priority == self._priority
+            and self.inputs is self._inputs
+            and self.outputs is self._outputs
+            and self.family is self._family
+        ):
+            return None
+        for name in _GUARDED:
+            before, now = getattr(self, f"_{name}"), getattr(self, name)
+            if now is not before and now != before:
+                return f"cannot change {name} from {before!r} to {now!r}: tasks are read-only"
+        return None
 
     def __repr__(self) -> str:
         return f"<LiveTask {self.id}: {self.state}>"

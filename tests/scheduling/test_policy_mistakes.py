@@ -16,9 +16,11 @@ from simmodel import (
     Task,
     WakeAt,
     Workflow,
+    Workload,
     load_platform,
     simulate,
 )
+from simmodel.work import DataObject
 
 TWO = [Job(processors=8, run=10), Job(processors=8, run=10)]
 
@@ -44,6 +46,10 @@ def starts_after(change):
     [
         (lambda view, job: setattr(job, "processors", 0), "cannot change processors from 8 to 0: jobs are read-only"),
         (lambda view, job: setattr(job, "requested", 1), "cannot change requested from 10 to 1 s: jobs are read-only"),
+        (lambda view, job: setattr(job, "expected", 1), "cannot change expected from 10 to 1 s: jobs are read-only"),
+        (lambda view, job: setattr(job, "submit", -5), "cannot change submit from 0 to -5 s: jobs are read-only"),
+        (lambda view, job: setattr(job, "priority", 7), "cannot change priority from 0 to 7: jobs are read-only"),
+        (lambda view, job: setattr(job, "user", "ann"), "cannot change user from None to 'ann': jobs are read-only"),
         (
             lambda view, job: setattr(view.places[0], "free", 10**6),
             "cannot change free from 8 to 1000000: places are read-only",
@@ -84,15 +90,64 @@ def test_a_running_job_changed_by_a_policy_is_noticed_when_it_ends():
         simulate(8, [Job(processors=8, run=10), Job(submit=5, processors=8, run=10)], shrinks)
 
 
-def test_the_job_of_a_broker_cannot_be_changed():
-    def shrinks(view):
+@pytest.mark.parametrize(
+    ("field", "value", "text"),
+    [
+        ("processors", 1, "processors from 8 to 1"),
+        ("requested", 1, "requested from 10 to 1 s"),
+        ("submit", -1, "submit from 0 to -1 s"),
+        ("priority", 9, "priority from 0 to 9"),
+        ("limit", 1, "limit from 10 to 1 s"),
+        ("home", "b", "home from None to 'b'"),
+    ],
+)
+def test_the_job_of_a_broker_cannot_be_changed(field, value, text):
+    def changes(view):
         for job in list(view.waiting):
-            job.processors = 1
+            setattr(job, field, value)
             yield Start(job, view.places[0])
 
-    assert message(shrinks, platform={"a": 8, "b": 8}).endswith(
-        "on a: cannot change processors from 8 to 1: jobs are read-only"
+    assert message(changes, platform={"a": 8, "b": 8}).endswith(f"on a: cannot change {text}: jobs are read-only")
+
+
+def test_the_priority_of_a_job_of_a_log_cannot_be_changed():
+    log = Workload({"submit": [0, 0], "run": [10, 10], "processors": [8, 8]})
+    assert message(starts_after(lambda view, job: setattr(job, "priority", 7)), log).endswith(
+        "cannot change priority from 0 to 7: jobs are read-only"
     )
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "text"),
+    [
+        ("speeds", (0.0,) * 3, "speeds from "),
+        ("cores", 0.5, "cores from 1 to 0.5"),
+        ("memory", -1.0, "memory from 0.0 to -1.0"),
+        ("priority", 3, "priority from 0.0 to 3"),
+        ("inputs", (), "inputs from (<LiveData "),
+        ("family", "other", "family from "),
+    ],
+)
+def test_the_task_of_a_machine_cannot_be_changed(field, value, text):
+    def changes(view):
+        for task in view.waiting:
+            setattr(task, field, value)
+            yield Start(task, view.places[0])
+
+    tasks = Workflow([Task(id="t", run=1, inputs=["table"])], files=[DataObject("table", 8)])
+    found = message(changes, tasks, load_platform("hetsim-slow"))
+    assert f"task t on {load_platform('hetsim-slow').processors[0].name}" in found
+    assert f"cannot change {text}" in found
+    assert found.endswith(": tasks are read-only")
+
+
+def test_the_speeds_of_a_task_cannot_be_changed_in_place():
+    def changes(view):
+        for task in view.waiting:
+            task.speeds[0] = 0.0
+
+    with pytest.raises(TypeError, match="does not support item assignment"):
+        simulate(load_platform("hetsim-slow"), Workflow([Task(id="t", run=1)]), changes)
 
 
 @pytest.mark.parametrize(
@@ -128,8 +183,12 @@ def test_a_type_error_inside_a_policy_stays_what_it_is():
         yield Start(view.waiting.head(), view.places[0])
         raise TypeError("mine")
 
-    with pytest.raises(TypeError, match="mine"):
-        simulate(8, TWO, breaks)
+    def breaks_at_once(view):
+        raise TypeError("mine")
+
+    for policy in (breaks, breaks_at_once):
+        with pytest.raises(TypeError, match="mine"):
+            simulate(8, TWO, policy)
 
 
 def test_decisions_about_the_jobs_of_another_cluster():

@@ -63,6 +63,11 @@ class BrokerQueue(WaitingQueue):
 
     __slots__ = ()
 
+    def add(self, job: Any) -> None:
+        """Add a job, whose requested time and home its policy cannot change from now on."""
+        job._limit, job._origin = job.limit, job.home
+        super().add(job)
+
     def __iter__(self) -> Iterator[BrokeredJob]:
         jobs: list[Any] = list(super().__iter__())
         for job in jobs:

@@ -232,7 +232,7 @@ class BrokerCore(System[BrokeredJob]):
         if work.state == "blocked":
             return
         ours = isinstance(work, BrokeredJob) and work.family.owner is self
-        reason = work.altered() if ours else not_here(work)
+        reason = (work.altered() or work.diverted()) if ours else not_here(work)
         if reason is not None:
             raise PolicyError(reason, work=f"job {work.id}", place=place.name)
         self.queue.remove(work)

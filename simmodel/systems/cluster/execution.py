@@ -77,6 +77,8 @@ class JobExecution:
         """Start a waiting job; the scheduler has checked that it fits."""
         job, env = work, self.env
         now = env._now
+        if job.watched and job.altered() is not None:
+            raise place.tampered(job)
         grant = place.take(job, allocation)  # raises a PolicyError if a policy has changed the job or the place
         self._queues[place].remove(job)
         run = Run(job, place, now, now + job.expected, grant)

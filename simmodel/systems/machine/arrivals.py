@@ -218,7 +218,7 @@ def bring_to_life(machine: MachineState, tasks: TaskSet, at: float) -> LiveSet:
     parents, children = tasks.parents, tasks.children
     missing = [0] * n if parents is None else [len(found) for found in parents]
     ids = tasks.ids
-    rows = speeds.tolist()
+    rows = list(map(tuple, speeds.tolist()))
     found = live.tasks = [
         LiveTask(ids[i], tasks, i, base + i, rows[i], errors[i], inputs[i], outputs[i], missing[i], live)
         for i in range(n)
@@ -236,6 +236,9 @@ def bring_to_life(machine: MachineState, tasks: TaskSet, at: float) -> LiveSet:
         if values is not None:
             for task, value in zip(found, values, strict=True):
                 setattr(task, column, value)
+    if any(each is not None for each in (tasks.families, tasks.cores, tasks.memory, tasks.priority)):
+        for task in found:
+            task.fix()
     machine.draw_loads(found)
     machine.tasks += found
     return live

@@ -151,7 +151,7 @@ class _Restored:
         machine = self.machine
         inputs, outputs = (tuple(self.data[d] for d in numbers) for numbers in (state.inputs, state.outputs))
         missing = len(state.parents)
-        task = LiveTask(state.id, live.set, row, index, list(state.speeds), state.error, inputs, outputs, missing, live)
+        task = LiveTask(state.id, live.set, row, index, state.speeds, state.error, inputs, outputs, missing, live)
         for data in inputs:
             data.readers += 1
         task.state = state.state
@@ -170,6 +170,7 @@ class _Restored:
         task.stamps = None if state.stamps is None else list(state.stamps)
         if state.core is not None:
             task.core = machine.processors[state.core].core
+        task.fix()
         return task
 
     def _pools(self) -> None:

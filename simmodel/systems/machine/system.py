@@ -229,8 +229,9 @@ class Machine(MachineState):
 
     def start(self, task: LiveTask, place: Processor, allocation: Any = None) -> None:
         """Put a task into the queue of the processor that the policy chose."""
-        if task.submission.machine is not self:
-            raise PolicyError(not_here(task), work=f"task {task.id}", place=place.name)
+        reason = task.altered() if task.submission.machine is self else not_here(task)
+        if reason is not None:
+            raise PolicyError(reason, work=f"task {task.id}", place=place.name)
         task.place = place
         task.assigned = self.env._now
         self.waiting.placed()
