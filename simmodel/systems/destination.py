@@ -257,7 +257,7 @@ class Destination:
 
     def take(self, job: BrokeredJob) -> LiveWork:
         """Hand a job over; return the live work of the system, which may be the job itself."""
-        live: LiveWork = self.system.submit(self.request(job))
+        live: LiveWork = self.system.accept(self.request(job))
         self.handed.append((self.system.row_of(live), job.row))
         self.system.settle()
         return live

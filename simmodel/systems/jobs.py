@@ -17,12 +17,12 @@ from simmodel.scheduling.scheduler import Scheduler
 from simmodel.scheduling.waiting import WaitingQueue
 from simmodel.snapshots.job_system import JobSystemSnapshot
 from simmodel.snapshots.jobs import RunningWork, WorkState, expected_end
-from simmodel.systems.cluster.replay import specs
+from simmodel.systems.cluster.replay import check_specs, name_of, specs
 from simmodel.systems.job_states import job_of, work_of
 from simmodel.systems.policy_state import check_instant, chosen_policy, policy_state, remember, stream_states
 from simmodel.systems.system import System
 from simmodel.work.job import Job, LiveJob, Run
-from simmodel.work.prepare import prepare
+from simmodel.work.prepare import REPEATED, distinct_jobs, prepare
 from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
@@ -107,6 +107,7 @@ class JobSystem(System[LiveJob]):
         self.submitted = 0
         self.arrivals: dict[int, Arrival] = {}  # replayed jobs that have not been submitted, by number
         self._offset = 0  # number of a job minus its row in the record
+        self._ids: set[object] = set()  # of the jobs of scripts
         self._since: float | None = None  # time of the snapshot that it continues from
         self._coming = 0  # the last number in self.arrivals
         self._planned: dict[LiveJob, list[Occurrence]] = {}  # pending calls of jobs that have not ended
@@ -129,7 +130,15 @@ class JobSystem(System[LiveJob]):
         ------
         ImpossibleWork
             if no place can ever run it
+        InputError
+            if its id is in use
         """
+        if isinstance(work, Job):
+            check_specs([(work.id, work)], self._ids, self.check_names)
+        return self.accept(work)
+
+    def accept(self, work: Job) -> LiveJob:
+        """Submit a job whose id may occur again, as that of a job from a broker."""
         if not isinstance(work, Job):
             raise InputError(f"must be a Job, got {work!r}", place="work")
         job, reason = self.live(work)
@@ -137,6 +146,7 @@ class JobSystem(System[LiveJob]):
             raise ImpossibleWork(f"{self.name}: job {job.id}: {reason}")
         self.submitted += 1
         self._active += 1
+        self._ids.add(job.id)
         self.take_in(job)
         return job
 
@@ -148,7 +158,7 @@ class JobSystem(System[LiveJob]):
         number = self.submitted
         run = float("inf") if spec.run is None else float(spec.run)
         limit = run if spec.requested is None else float(spec.requested)
-        name = spec.id if spec.id is not None else spec.name or number + 1
+        name = name_of(spec, number + 1, self._ids)
         job = LiveJob(name, number - self._offset, float(self.env.now), spec.processors, limit, limit, min(run, limit))
         job.seq, job._job, job.user, job.priority = number, spec, spec.user, spec.priority
         job._outcome = "timeout" if limit < run else "completed"
@@ -181,7 +191,13 @@ class JobSystem(System[LiveJob]):
 
     def replay(self, workload: Workload, home: str | None = None) -> Prepared:
         """Submit the jobs of a workload, each at its submit time; return them as prepared, with repairs and rejects."""
+        workload, repeated = distinct_jobs(workload)
+        if workload.specs is not None:
+            check_specs(zip(workload["job"].tolist(), workload.specs, strict=True), self._ids, self.check_names)
+            self._ids.update(job.id for job in workload.specs)
         prepared = prepare(workload, max(int(place.capacity) for place in self.places))
+        if repeated:
+            prepared.report.repaired[REPEATED] += repeated
         for row, job in specs(workload, prepared, on_nodes=False):
             if job.dependencies and workload.specs is None:
                 prepared.report.repaired["preceding job: dependency ignored"] += 1
@@ -425,6 +441,7 @@ class JobSystem(System[LiveJob]):
         jobs = {work.number: job_of(work, row, places[work.place]) for row, work in enumerate(works)}
         self._since, self.submitted, self._offset = snapshot.now, snapshot.submitted, snapshot.submitted - len(works)
         self._active += len(works)
+        self._ids.update(job.id for job in jobs.values())
         for job in jobs.values():
             if self.recorder is not None:
                 self.recorder.job_submitted(job)

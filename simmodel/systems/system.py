@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.scheduling.scheduler import Handler, Scheduler
     from simmodel.snapshots.snapshot import Snapshot
+    from simmodel.work.job import Job
     from simmodel.work.prepare import Prepared
     from simmodel.work.workload import Workload
 
@@ -131,6 +132,19 @@ class System(Generic[Live]):
 
     submit: Callable[..., Any]
     """``submit(work)``: submit work now; return an event that is triggered when the work ends."""
+
+    def accept(self, work: Any) -> Any:
+        """Submit work that a broker hands over: its id may occur again, in another workload of the broker."""
+        return self.submit(work)
+
+    def check_names(self, job: Job, label: object) -> None:
+        """Check the queue and the partition of a job of a script, which errors call by a label; any are accepted here.
+
+        Raises
+        ------
+        InputError
+            if one is unknown
+        """
 
     def replay(self, workload: Workload, home: str | None = None) -> Prepared:
         """Submit the jobs of a workload, each at its submit time; return them as prepared, with repairs and rejects.

@@ -1,9 +1,13 @@
 """Names of jobs, queues and partitions in scripts and logs, and what a replay notes about them."""
 
+from types import SimpleNamespace
+
 import pytest
 
-from simmodel import Cluster, Environment, InputError, Job, Workload, compare, load_result, replicate, simulate
+from simmodel import Broker, Cluster, Environment, InputError, Job, Workload, compare, load_result, replicate, simulate
 from simmodel.platform import ClusterSpec, PartitionSpec, QueueSpec
+from simmodel.resources import CountPool
+from simmodel.systems import JobSystem
 
 QUEUED = ClusterSpec(partitions=[PartitionSpec(name="p", processors=4)], queues=[QueueSpec(name="short")])
 MIXED = [
@@ -36,6 +40,68 @@ def test_duplicate_ids_in_scripts_are_errors():
     cluster.submit(Job(id="a", run=1))
     with pytest.raises(InputError, match="duplicate job id 'a'"):
         cluster.submit(Job(id="a", run=1))
+
+
+def broker(*specs):
+    env = Environment()
+    return Broker(env, [Cluster(env, spec, name=f"c{i}") for i, spec in enumerate(specs)], "round-robin")
+
+
+def pool():
+    env = Environment()
+    return JobSystem(env, SimpleNamespace(name="pool"), places=[CountPool(env, "pool", 4)])
+
+
+@pytest.mark.parametrize("make", [lambda: broker(4, 4), pool])
+def test_duplicate_ids_of_scripts_are_errors_in_brokers_and_small_systems_too(make):
+    system = make()
+    system.submit(Job(id="a", run=1))
+    with pytest.raises(InputError, match=r"^duplicate job id 'a'$"):
+        system.submit(Job(id="a", run=1))
+    with pytest.raises(InputError, match=r"^duplicate job id 'b'$"):
+        system.replay(Workload.from_jobs([Job(id="b", run=1), Job(id="b", run=1)]))
+    assert [system.submit(job).id for job in (Job(id=3, run=1), Job(run=1), Job(run=1))] == [3, 4, 5]
+    system.env.run()
+    assert len(system.result().jobs) == 4
+
+
+def test_the_id_of_a_later_submission_to_a_broker_is_in_use():
+    system = broker(4, 4)
+    system.submit(Job(id="a", run=1), at=5)
+    with pytest.raises(InputError, match="duplicate job id 'a'"):
+        system.submit(Job(id="a", run=1))
+
+
+def test_workloads_of_a_broker_may_have_the_same_ids_also_over_another_broker():
+    jobs = [Job(id="a", run=1), Job(id="b", run=1, dependencies=["a"])]
+    places = {"inner": {"x": 4, "y": 4}, "z": 4}
+    result = simulate(places, {"inner": jobs, "z": jobs}, "siloed")
+    assert result.jobs["start"].tolist() == [0, 1, 0, 1]
+
+
+def test_repeated_ids_of_a_log_are_repaired_by_small_systems_too():
+    system = pool()
+    system.replay(log(job=[7, 8, 7]))
+    system.env.run()
+    assert system.result().jobs["job"].tolist() == [7, 8, 9]
+    assert system.result().report.repaired == {"duplicate job id: a new one assigned": 1}
+
+
+def test_unknown_queues_and_partitions_below_a_broker_are_errors_in_scripts():
+    for submit in (
+        lambda system, job: system.submit(job),
+        lambda system, job: system.replay(Workload.from_jobs([job])),
+    ):
+        with pytest.raises(InputError, match=r"^job 1: unknown queue 'shrot'; did you mean 'short'"):
+            submit(broker(QUEUED, QUEUED), Job(run=1, queue="shrot"))
+        with pytest.raises(
+            InputError, match=r"^c0: job 1: unknown partition 'q'; .*; c1: job 1: unknown partition 'q'"
+        ):
+            submit(broker(QUEUED, 4), Job(run=1, partition="q"))
+        system = broker(4, QUEUED)
+        submit(system, Job(run=1, queue="short"))
+        system.env.run()
+        assert system.result().jobs["status"].tolist() == ["completed"]
 
 
 def test_a_job_without_an_id_gets_a_number_that_is_no_id():

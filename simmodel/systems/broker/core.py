@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from simmodel.environment import Environment
@@ -16,6 +17,7 @@ from simmodel.scheduling.registry import PolicyLike
 from simmodel.scheduling.scheduler import Scheduler
 from simmodel.systems.broker.arrivals import BrokerQueue, Coming, Later, Source
 from simmodel.systems.broker.ledger import Fate, Ledger
+from simmodel.systems.cluster.replay import check_specs, name_of
 from simmodel.systems.dependencies import Dependencies
 from simmodel.systems.destination import BrokeredJob, BrokeredSet, Destination, destination_of
 from simmodel.systems.system import EstimateBasis, System, Timing
@@ -82,6 +84,7 @@ class BrokerCore(System[BrokeredJob]):
         self.handed: dict[BrokeredJob, None] = {}
         self._below: dict[LiveJob, BrokeredJob] = {}  # jobs whose system has a separate live job
         self.restored: dict[int, BrokeredJob] = {}
+        self._expected: set[object] = set()  # ids of jobs submitted one by one for a later instant
         self._cancellations: dict[BrokeredJob, Call] = {}
         env.observe(self)
         env.register_waits(self)
@@ -118,8 +121,17 @@ class BrokerCore(System[BrokeredJob]):
         ImpossibleWork
             if no system that the policy may choose can ever run it
         InputError
-            if the home is unknown, the work is of the wrong kind, or ``at`` is past
+            if the home is unknown, the work is of the wrong kind, ``at`` is past, the id of a job is in use, or no
+            system that the policy may choose has its queue and partition
         """
+        if isinstance(work, Job):
+            family, label = self.families[0], work.id or work.name or self.submitted + 1
+            known = self._expected if work.id in self._expected else family.known
+            check_specs([(label, work)], known, partial(self.check_names, home=self.home(home)))
+        return self.accept(work, home, at=at)
+
+    def accept(self, work: Job | TaskSet | Workflow, home: Home = None, *, at: float | None = None) -> BrokeredJob:
+        """Submit work whose id may occur again, as that of work from a broker above; raises as :meth:`submit`."""
         job = self.live(self._checked(work), self.submitted, self.home(home), self.families[0])
         reason = self._why_nowhere(job)
         if reason is not None:
@@ -131,6 +143,7 @@ class BrokerCore(System[BrokeredJob]):
         self.ledger.alone.append(job)
         if at is not None and at > self.env.now:
             job.came = job.submit = at
+            self._expected.add(job.id)
             self.sources.append(Later(self, job))
         else:
             self.take_in(job)
@@ -145,6 +158,21 @@ class BrokerCore(System[BrokeredJob]):
             raise InputError(f"work: must be {expected}, got {work!r}")
         return work
 
+    def check_names(self, job: Job, label: object, home: Destination | None = None) -> None:
+        """Check that a system that the policy may choose has the queue and the partition of a job."""
+        errors: dict[str, str] = {}
+        for place in self.allowed(home):
+            try:
+                place.system.check_names(job, label)
+            except InputError as error:
+                errors[place.name] = error.message
+            else:
+                return
+        if len(set(errors.values())) == 1:
+            raise InputError(next(iter(errors.values())))
+        if errors:
+            raise InputError("; ".join(f"{name}: {message}" for name, message in errors.items()))
+
     def live(self, spec: Job | TaskSet, row: int, home: Destination | None, family: Dependencies) -> BrokeredJob:
         """Return the live work of a row; changes nothing."""
         if isinstance(spec, TaskSet):
@@ -153,7 +181,7 @@ class BrokerCore(System[BrokeredJob]):
             return tasks
         length = INFINITY if spec.run is None else float(spec.run)
         limit = length if spec.requested is None else float(spec.requested)
-        name = spec.id if spec.id is not None else spec.name or row + 1
+        name = name_of(spec, row + 1, family.known)
         job = BrokeredJob(name, row, self.env._now, spec.processors, limit, length, family)
         job._job, job.user, job.priority, job.home = spec, spec.user, spec.priority, home
         job.watched = True

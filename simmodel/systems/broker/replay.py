@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from simmodel.systems.broker.arrivals import Coming
-from simmodel.systems.cluster.replay import known_here, needs_specs, note_left_out, specs
+from simmodel.systems.cluster.replay import check_specs, known_here, needs_specs, note_left_out, specs
 from simmodel.systems.dependencies import Dependencies
 from simmodel.work.prepare import REPEATED, distinct_jobs, prepare
 
@@ -25,6 +25,9 @@ def replay_workload(broker: BrokerCore, workload: Workload, home: Destination | 
     """Schedule the jobs of a workload, all of one home, on a broker: see :meth:`Broker.replay`."""
     largest = max(place.system.largest for place in broker.allowed(home))
     workload, repeated = distinct_jobs(workload)
+    if workload.specs is not None:
+        jobs_named = zip(workload["job"].tolist(), workload.specs, strict=True)
+        check_specs(jobs_named, (), partial(broker.check_names, home=home))
     prepared = prepare(workload, largest, "requested", "continue")
     if repeated:
         prepared.report.repaired[REPEATED] += repeated

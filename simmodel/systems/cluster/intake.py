@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 
 from simmodel.errors import InputError, unknown
 from simmodel.systems.cluster.arrivals import Arrivals, PlainJobs, chunks_of
-from simmodel.systems.cluster.replay import check_specs, known_here, needs_specs, note_left_out, specs
+from simmodel.systems.cluster.replay import (
+    check_names,
+    check_specs,
+    known_here,
+    name_of,
+    needs_specs,
+    note_left_out,
+    specs,
+)
 from simmodel.work.job import Job, LiveJob
 from simmodel.work.prepare import planned_seconds, prepare
 
@@ -111,12 +119,7 @@ class Intake:
 
     def _name_of(self, spec: Job, number: int) -> int | str:
         """Return the name of a job: its id, its own name, or the next number that is no id of a submitted job."""
-        if spec.id is not None or spec.name:
-            return spec.id if spec.id is not None else str(spec.name)
-        number += 1
-        while number in self._dependencies.known:
-            number += 1
-        return number
+        return name_of(spec, number + 1, self._dependencies.known)
 
     def check_one(self, spec: Job) -> None:
         """Check a job that is submitted now (see :meth:`check`)."""
@@ -132,7 +135,8 @@ class Intake:
         InputError
             if an id is in use, or a queue or partition is unknown
         """
-        check_specs(jobs, self._dependencies.known, self._queueing.rules, self._core.pools)
+        rules, pools = self._queueing.rules, self._core.pools
+        check_specs(jobs, self._dependencies.known, lambda job, label: check_names(job, label, rules, pools))
 
     def take_in(self, job: LiveJob) -> None:
         """Submit a live job, which joins the queue, is held by a limit, or is blocked by dependencies."""

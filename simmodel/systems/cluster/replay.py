@@ -11,13 +11,13 @@ from simmodel.errors import InputError, unknown
 from simmodel.work.job import Dependency, Job
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator
+    from collections.abc import Callable, Collection, Container, Iterable, Iterator
 
     from simmodel.systems.system import Offers
     from simmodel.work.prepare import Prepared
     from simmodel.work.workload import Report, Workload
 
-__all__ = ["check_specs", "known_here", "needs_specs", "note_left_out", "specs"]
+__all__ = ["check_names", "check_specs", "known_here", "name_of", "needs_specs", "note_left_out", "specs"]
 
 _DETAILS = ("preceding", "priority", "cancel")
 _OF_NODES = ("gpus_per_node", "memory_per_node")
@@ -123,7 +123,7 @@ def known_here(offers: Offers, spec: Job, report: Report) -> Job:
 
 
 def check_specs(
-    jobs: Iterable[tuple[object, Job]], known: Container[object], queues: Iterable[str], partitions: Iterable[str]
+    jobs: Iterable[tuple[object, Job]], known: Container[object], check: Callable[[Job, object], None]
 ) -> None:
     """Check the ids, queues and partitions of the jobs of a script; unknown ones of logs are ignored.
 
@@ -133,19 +133,40 @@ def check_specs(
         the jobs with their names in errors
     known
         the ids of earlier jobs
+    check
+        ``check(job, label)`` checks the queue and the partition of a job
 
     Raises
     ------
     InputError
         if an id occurs twice, or a queue or partition is unknown
     """
-    names = {"queue": tuple(queues), "partition": tuple(partitions)}
     seen: set[object] = set()
     for label, job in jobs:
         if job.id is not None:
             if job.id in seen or job.id in known:
                 raise InputError(f"duplicate job id {job.id!r}")
             seen.add(job.id)
-        for kind, name in (("queue", job.queue), ("partition", job.partition)):
-            if name is not None and str(name) not in names[kind]:
-                raise InputError(f"job {label}: {unknown(kind, str(name), names[kind]).message}")
+        check(job, label)
+
+
+def name_of(job: Job, number: int, known: Container[object]) -> int | str:
+    """Return the name of a job: its id, its own name, or the first number from ``number`` on that is no known id."""
+    if job.id is not None or job.name:
+        return job.id if job.id is not None else str(job.name)
+    while number in known:
+        number += 1
+    return number
+
+
+def check_names(job: Job, label: object, queues: Collection[str], partitions: Collection[str]) -> None:
+    """Check that the queue and the partition of a job, if it names any, are among those of a system.
+
+    Raises
+    ------
+    InputError
+        if one is not
+    """
+    for kind, name, names in (("queue", job.queue, queues), ("partition", job.partition, partitions)):
+        if name is not None and str(name) not in names:
+            raise InputError(f"job {label}: {unknown(kind, str(name), names).message}")

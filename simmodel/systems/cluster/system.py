@@ -19,6 +19,7 @@ from simmodel.systems.cluster.core import ClusterCore
 from simmodel.systems.cluster.execution import JobExecution
 from simmodel.systems.cluster.intake import Intake
 from simmodel.systems.cluster.queueing import Queueing
+from simmodel.systems.cluster.replay import check_names
 from simmodel.systems.dependencies import Dependencies
 from simmodel.systems.system import Offers, System, Timing
 from simmodel.work.job import OVER, Job, LiveJob
@@ -228,6 +229,10 @@ class Cluster(System[LiveJob]):
         self.receive(job)
         self.intake.take_in(job)
         return job
+
+    def check_names(self, job: Job, label: object) -> None:
+        """Check that the queue and the partition of a job exist here."""
+        check_names(job, label, self.rules, self.pools)
 
     def live(self, spec: Job) -> tuple[LiveJob, str | None]:
         """Return the live job as if submitted now, and why it can never run or ``None``; has no side effects."""
