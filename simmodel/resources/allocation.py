@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
+from simmodel.work.job import Refusal
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -338,8 +340,8 @@ class NodeTable:
             return None
         mask = full._suitable(request)
         if request.nodes is not None:
-            return f"{request} requested, {name} has {_count(int(np.count_nonzero(mask)), 'such node')}"
-        return f"{request} requested, {name} has {int(full.free[0] @ mask)}"
+            return Refusal.of(str(request), f"{name} has {_count(int(np.count_nonzero(mask)), 'such node')}")
+        return Refusal.of(str(request), f"{name} has {int(full.free[0] @ mask)}")
 
     def allocate(self, need: Need) -> Allocation | None:
         """Return parts of nodes that meet the need, chosen by the placement, or ``None`` if too little is free.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from simmodel.work.job import Refusal
+
 __all__ = ["Consumables"]
 
 
@@ -28,9 +30,9 @@ class Consumables:
         """Return why the capacity can never satisfy the need, or ``None``."""
         for name, amount in need.items():
             if name not in self.capacity:
-                return f"consumable {name!r} requested, there are {', '.join(self.capacity) or 'none'}"
+                return Refusal.of(f"consumable {name!r}", f"there are {', '.join(self.capacity) or 'none'}")
             if amount > self.capacity[name]:
-                return f"{amount:g} of {name} requested, there are {self.capacity[name]:g}"
+                return Refusal.of(f"{amount:g} of {name}", f"there are {self.capacity[name]:g}")
         return None
 
     def fits(self, need: Mapping[str, float]) -> bool:

@@ -12,6 +12,7 @@ from simmodel.errors import InputError
 from simmodel.resources.claims import Grant
 from simmodel.resources.pool import Pool
 from simmodel.resources.profile import CountProfile, earliest_from, ends_of
+from simmodel.work.job import Refusal
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,11 +51,11 @@ class CountPool(Pool):
     def why_not(self, job: LiveJob) -> str | None:
         """Return why the pool can never run the job, or ``None``."""
         if job.processors > self._capacity:
-            return f"{job.processors} processors requested, {self.name} has {self._capacity}"
+            return Refusal.of(f"{job.processors} processors", f"{self.name} has {self._capacity}")
         request = job.request
         if request is not None:
             if request.gpus_per_node or request.memory_per_node:
-                return f"GPUs or memory of nodes requested, {self.name} has processors only"
+                return Refusal.of("GPUs or memory of nodes", f"{self.name} has processors only")
             return self.consumables.why_not(request.consumables)
         return None
 

@@ -11,6 +11,7 @@ from simmodel.resources.consumables import Consumables
 from simmodel.resources.profile import CountProfile, Profile
 from simmodel.resources.running import RunningIndex
 from simmodel.resources.windows import Windows
+from simmodel.work.job import Refusal
 
 if TYPE_CHECKING:
     import numpy as np
@@ -359,9 +360,9 @@ class Pool(Claims, Windows):
     def limits_why_not(self, job: LiveJob) -> str | None:
         """Return which limit of the pool the job exceeds, or ``None``."""
         if self.max_processors is not None and job.processors > self.max_processors:
-            return f"{job.processors} processors requested, {self.name} allows {self.max_processors}"
+            return Refusal.of(f"{job.processors} processors", f"{self.name} allows {self.max_processors}")
         if self.max_requested is not None and job.requested > self.max_requested:
-            return f"{job.requested:g} s requested, {self.name} allows {self.max_requested:g}"
+            return Refusal.of(f"{job.requested:g} s", f"{self.name} allows {self.max_requested:g}")
         return None
 
     def can_run(self, job: LiveJob) -> bool:

@@ -21,7 +21,7 @@ from simmodel.systems.cluster.replay import check_specs, name_of, specs
 from simmodel.systems.job_states import job_of, work_of
 from simmodel.systems.policy_state import check_instant, chosen_policy, policy_state, remember, stream_states
 from simmodel.systems.system import System
-from simmodel.work.job import Job, LiveJob, Run
+from simmodel.work.job import Job, LiveJob, Refusal, Run, rule_of
 from simmodel.work.prepare import REPEATED, distinct_jobs, prepare
 from simmodel.work.workload import Report
 
@@ -173,7 +173,8 @@ class JobSystem(System[LiveJob]):
             if reason is None:
                 return job, None
             reasons.append(reason)
-        return job, "; ".join(dict.fromkeys(reasons))
+        rules = "; ".join(dict.fromkeys(map(rule_of, reasons)))
+        return job, Refusal("; ".join(dict.fromkeys(reasons)), rules)
 
     def take_in(self, job: LiveJob) -> None:
         """Submit a live job: tell observers, plan its cancellation and put it into the queue."""
@@ -220,7 +221,7 @@ class JobSystem(System[LiveJob]):
             self.take_in(job)
             return
         job.state = "rejected"
-        self.report.rejected[reason] += 1
+        self.report.rejected[rule_of(reason)] += 1
         self.tell("job_rejected", job, reason)
         self.over(job)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import attrs
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from simmodel.environment import Environment
 
-__all__ = ["OVER", "Dependency", "History", "Job", "JobRequest", "LiveJob", "Run"]
+__all__ = ["OVER", "Dependency", "History", "Job", "JobRequest", "LiveJob", "Refusal", "Run", "rule_of"]
 
 INFINITY = float("inf")
 
@@ -176,6 +176,36 @@ class Job(Fields):
                 raise ValueError(f"consumables[{name!r}]: must be >= 0, got {amount!r}")
         if self.nodes is not None:
             object.__setattr__(self, "processors", self.nodes * max(1, self.cores_per_node))
+
+
+class Refusal(str):
+    """Why a job can never run: a text about the job, counted in reports by the rule that it breaks.
+
+    >>> reason = Refusal.of("8 processors", "batch has 4")
+    >>> reason, reason.rule
+    ('8 processors requested, batch has 4', 'batch has 4')
+    """
+
+    rule: str
+
+    def __new__(cls, text: str, rule: str) -> Self:
+        """Return the refusal with a text and a rule."""
+        made = super().__new__(cls, text)
+        made.rule = rule
+        return made
+
+    @classmethod
+    def of(cls, asked: str, rule: str) -> Self:
+        """Return the refusal of a request that a rule excludes."""
+        return cls(f"{asked} requested, {rule}", rule)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Refusal, (str(self), self.rule)
+
+
+def rule_of(reason: str) -> str:
+    """Return the rule that a reason is counted by: its own, or its whole text."""
+    return reason.rule if isinstance(reason, Refusal) else reason
 
 
 class JobRequest:

@@ -21,7 +21,7 @@ from simmodel.systems.cluster.replay import check_specs, name_of
 from simmodel.systems.dependencies import Dependencies
 from simmodel.systems.destination import BrokeredJob, BrokeredSet, Destination, destination_of
 from simmodel.systems.system import EstimateBasis, System, Timing
-from simmodel.work.job import OVER, Job, LiveJob, Run
+from simmodel.work.job import OVER, Job, LiveJob, Refusal, Run, rule_of
 from simmodel.work.taskset import TaskSet
 from simmodel.work.workflow import Workflow
 from simmodel.work.workload import Report
@@ -197,15 +197,17 @@ class BrokerCore(System[BrokeredJob]):
         """Return the places that jobs of a home may be handed to."""
         return self._destinations(home, self.places)
 
-    def _why_nowhere(self, job: BrokeredJob) -> str | None:
+    def _why_nowhere(self, job: BrokeredJob) -> Refusal | None:
         """Return why no system can ever run the job, or ``None``."""
-        reasons = []
+        reasons: list[str] = []
+        rules: list[str] = []
         for place in self.allowed(job.home):
             reason = place.why_not(job)
             if reason is None:
                 return None
-            reasons.append(re.sub(r"^job .*?: ", "", reason))  # the same words for every job
-        return "; ".join(dict.fromkeys(reasons))
+            for found, text in ((reasons, reason), (rules, rule_of(reason))):
+                found.append(re.sub(r"^job .*?: ", "", text))  # the same words for every job
+        return Refusal("; ".join(dict.fromkeys(reasons)), "; ".join(dict.fromkeys(rules)))
 
     def arrive(self, job: BrokeredJob) -> None:
         """Accept work that arrives at its instant, or reject it."""
@@ -213,7 +215,7 @@ class BrokerCore(System[BrokeredJob]):
         if reason is None:
             self.take_in(job)
             return
-        self.report.rejected[reason.split(" requested,")[-1].strip()] += 1
+        self.report.rejected[reason.rule] += 1
         job.state = "rejected"
         self.ledger.fates[job.row] = Fate("rejected", float("nan"), reason)
         for hook in self.env.hooks("job_rejected"):

@@ -10,7 +10,7 @@ from simmodel.scheduling.protocol import Estimate
 from simmodel.systems.cluster.projection import ProjectedJob
 from simmodel.systems.cluster.system import Cluster
 from simmodel.systems.destination import BrokeredJob, Destination
-from simmodel.work.job import Job, LiveJob
+from simmodel.work.job import Job, LiveJob, Refusal
 
 if TYPE_CHECKING:
     from simmodel.systems.system import EstimateBasis
@@ -82,7 +82,7 @@ class ClusterDestination(Destination):
         pool = self._plain
         if pool is not None and job._job is None:
             if job.processors > pool.capacity:
-                return f"{job.processors} processors requested, {self.name} has {pool.capacity}"
+                return Refusal.of(f"{job.processors} processors", f"{self.name} has {pool.capacity}")
             if pool.max_processors is None and pool.max_requested is None:
                 return None
         try:

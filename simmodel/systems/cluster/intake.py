@@ -16,7 +16,7 @@ from simmodel.systems.cluster.replay import (
     note_left_out,
     specs,
 )
-from simmodel.work.job import Job, LiveJob
+from simmodel.work.job import Job, LiveJob, rule_of
 from simmodel.work.prepare import planned_seconds, prepare
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ class Intake:
         if reason is None:
             self.take_in(job)
             return
-        coming.report.rejected[reason.split(" requested,")[-1].strip()] += 1
+        coming.report.rejected[rule_of(reason)] += 1
         self.reject(job, reason)
         self._over(job)
 

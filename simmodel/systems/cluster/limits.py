@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from simmodel.work.job import Refusal
+
 if TYPE_CHECKING:
     from simmodel.platform.cluster import QueueSpec
     from simmodel.work.job import LiveJob
@@ -36,9 +38,9 @@ class QueueRules:
         """Return why the queue rejects the job, or ``None``."""
         spec = self.spec
         if spec.max_processors is not None and job.processors > spec.max_processors:
-            return f"{job.processors} processors requested, queue {spec.name} allows {spec.max_processors}"
+            return Refusal.of(f"{job.processors} processors", f"queue {spec.name} allows {spec.max_processors}")
         if spec.max_requested is not None and job.requested > spec.max_requested:
-            return f"{job.requested:g} s requested, queue {spec.name} allows {spec.max_requested:g}"
+            return Refusal.of(f"{job.requested:g} s", f"queue {spec.name} allows {spec.max_requested:g}")
         if spec.max_waiting_per_user is not None:
             mine = sum(each.user == job.user for each in (*self._waiting, *self.held))
             if mine >= spec.max_waiting_per_user:

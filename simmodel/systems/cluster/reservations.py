@@ -11,6 +11,7 @@ from simmodel.errors import InputError
 from simmodel.resources.counts import CountPool
 from simmodel.resources.nodes import NodePool, Nodes
 from simmodel.resources.pool import Pool
+from simmodel.work.job import Refusal
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
@@ -46,14 +47,14 @@ class Reserved(Pool):
         """Return why the job may not use the reservation, or ``None``."""
         spec = self.reservation
         if spec.users and job.user not in spec.users:
-            return f"access of user {job.user} requested, reservation {spec.name} is for other users"
+            return Refusal.of(f"access of user {job.user}", f"reservation {spec.name} is for other users")
         if spec.queues and job.queue not in spec.queues:
-            return f"access of queue {job.queue} requested, reservation {spec.name} is for other queues"
+            return Refusal.of(f"access of queue {job.queue}", f"reservation {spec.name} is for other queues")
         if self.env.now >= spec.end:
-            return f"access at {self.env.now:g} s requested, reservation {spec.name} ended at {spec.end:g} s"
+            return Refusal.of(f"access at {self.env.now:g} s", f"reservation {spec.name} ended at {spec.end:g} s")
         longest = spec.end - max(spec.start, self.env.now)
         if job.requested > longest:
-            return f"{job.requested:g} s requested, reservation {spec.name} has {longest:g}"
+            return Refusal.of(f"{job.requested:g} s", f"reservation {spec.name} has {longest:g}")
         return super().limits_why_not(job)
 
     @property
