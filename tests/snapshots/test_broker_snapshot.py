@@ -111,8 +111,9 @@ def test_jobs_that_come_besides_and_the_usual_front_door() -> None:
         simulate(snapshot, [Job(submit=1, run=1)])
     with pytest.raises(InputError, match="unknown option 'arrivals'"):
         simulate([4, 4], more, arrivals=more)
+    crowd = [Job(id=i, submit=100, processors=4, run=10) for i in range(100, 116)]
     drawn = [
-        simulate(example("random")[1].snapshot(), more * 8, seed=seed).jobs["destination"].tolist()
+        simulate(example("random")[1].snapshot(), crowd, seed=seed).jobs["destination"].tolist()
         for seed in (1, 1, 2)
     ]
     assert drawn[0] == drawn[1] != drawn[2]
