@@ -113,8 +113,7 @@ def test_jobs_that_come_besides_and_the_usual_front_door() -> None:
         simulate([4, 4], more, arrivals=more)
     crowd = [Job(id=i, submit=100, processors=4, run=10) for i in range(100, 116)]
     drawn = [
-        simulate(example("random")[1].snapshot(), crowd, seed=seed).jobs["destination"].tolist()
-        for seed in (1, 1, 2)
+        simulate(example("random")[1].snapshot(), crowd, seed=seed).jobs["destination"].tolist() for seed in (1, 1, 2)
     ]
     assert drawn[0] == drawn[1] != drawn[2]
 
