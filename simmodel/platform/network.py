@@ -159,7 +159,8 @@ class SharingModel(Fields):
 
     A transfer waits ``latency_factor`` * latency of its route; then it proceeds at ``bandwidth_factor`` * its rate. The
     rates are max-min fair with weight 1 / (latency, if ``by_latency``, + sum of ``weight_s`` / bandwidth over the
-    links), or 1 if that sum is zero, and each is at most ``tcp_gamma`` / (2 * latency).
+    links), or 1 if that sum is zero, and each is at most ``tcp_gamma`` / (2 * latency). The tour compares the
+    models of :data:`MODELS` with SimGrid's.
 
     Parameters
     ----------
@@ -173,6 +174,12 @@ class SharingModel(Fields):
         bytes; see above
     tcp_gamma
         maximum TCP window in bytes
+    crosstraffic
+        whether transfers take 5 % of their rate on the way back, unless the network says otherwise
+    caps_payload
+        whether the ``rate_cap`` of a transfer limits its payload; otherwise it limits the bandwidth that it takes
+    weight_without_latency
+        the weight of routes without latency, if it differs
 
     Source: P. Velho, L. Schnorr, H. Casanova, A. Legrand, "On the validity of flow-level TCP network models for grid
     and cloud simulations", ACM TOMACS 23(4), 2013.
@@ -187,6 +194,9 @@ class SharingModel(Fields):
     by_latency: bool = False
     weight_s: float = 0.0
     tcp_gamma: float = attrs.field(default=inf, validator=_positive)
+    crosstraffic: bool = False
+    caps_payload: bool = False
+    weight_without_latency: float | None = None
 
     def weight(self, latency: float, bandwidths: Iterable[float]) -> float:
         """Return the weight of a route from its latency (s) and the bandwidths of its links (bytes/s).
@@ -194,6 +204,8 @@ class SharingModel(Fields):
         >>> MODELS["cm02"].weight(0.5, [100.0])
         2.0
         """
+        if not latency and self.weight_without_latency is not None:
+            return self.weight_without_latency
         penalty = latency if self.by_latency else 0.0
         if self.weight_s:
             penalty += sum(self.weight_s / bandwidth for bandwidth in bandwidths)
@@ -209,22 +221,28 @@ class SharingModel(Fields):
         return self.tcp_gamma / (2 * latency) if latency > 0 else inf
 
 
+_WINDOW = 4194304.0  # bytes, SimGrid's default
+_LV08: dict[str, Any] = {
+    "bandwidth_factor": 0.97,
+    "latency_factor": 13.01,
+    "by_latency": True,
+    "weight_s": 20537.0,
+    "tcp_gamma": _WINDOW,
+}
+_DEFAULTS: dict[str, Any] = {"crosstraffic": True, "caps_payload": True, "weight_without_latency": 1.0}
+
 MODELS: Mapping[str, SharingModel] = {
     model.name: model
     for model in (
         SharingModel(name="maxmin"),
         SharingModel(name="cm02", by_latency=True),
-        SharingModel(
-            name="lv08",
-            bandwidth_factor=0.97,
-            latency_factor=13.01,
-            by_latency=True,
-            weight_s=20537.0,
-            tcp_gamma=4194304.0,
-        ),
+        SharingModel(name="lv08", **_LV08),
+        SharingModel(name="simgrid", **_LV08, **_DEFAULTS),
+        SharingModel(name="simgrid-cm02", by_latency=True, tcp_gamma=_WINDOW, **_DEFAULTS),
     )
 }
-"""The models by name: plain max-min fairness; SimGrid's CM02 without its TCP window; SimGrid's default, LV08."""
+"""The models by name: plain max-min fairness; the equations of SimGrid's CM02 (without its TCP window) and LV08;
+SimGrid with its defaults, which are LV08's, and with its CM02."""
 
 
 def _model(value: str | SharingModel) -> SharingModel:
@@ -254,9 +272,9 @@ class NetworkSpec(Fields):
     routes
         a routing table; if empty, routes are shortest paths by latency over the places that links join
     model
-        ``"maxmin"``, ``"cm02"``, ``"lv08"`` or a :class:`SharingModel`
+        ``"maxmin"``, ``"cm02"``, ``"lv08"``, ``"simgrid"``, ``"simgrid-cm02"`` or a :class:`SharingModel`
     crosstraffic
-        whether a transfer also takes 5 % of its rate on the way back, for its acknowledgements
+        whether a transfer also takes 5 % of its rate on the way back, for its acknowledgements; default: by the model
 
     Raises
     ------
@@ -275,9 +293,11 @@ class NetworkSpec(Fields):
     links: tuple[LinkSpec, ...] = attrs.field(converter=_link_specs)
     routes: tuple[RouteSpec, ...] = attrs.field(default=(), converter=_route_specs)
     model: SharingModel = attrs.field(default=MODELS["maxmin"], converter=_model)
-    crosstraffic: bool = False
+    crosstraffic: bool | None = None
 
     def __attrs_post_init__(self) -> None:
+        if self.crosstraffic is None:
+            object.__setattr__(self, "crosstraffic", self.model.crosstraffic)
         known: set[str] = set()
         for link in self.links:
             if link.name in known:

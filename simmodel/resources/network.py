@@ -41,10 +41,10 @@ class Network(Fluid):
     links
         the links, or a complete :class:`NetworkSpec`
     model
-        ``"maxmin"``, ``"cm02"``, ``"lv08"`` or a :class:`SharingModel`
+        ``"maxmin"``, ``"cm02"``, ``"lv08"``, ``"simgrid"``, ``"simgrid-cm02"`` or a :class:`SharingModel`
     crosstraffic
         whether a transfer takes 5 % of its rate on the way back: on the ``reverse`` links of its links, or on the same
-        links
+        links; default: by the model
     routes
         a routing table: :class:`RouteSpec` values, or a mapping of (source, destination) to names of links
     graph
@@ -79,7 +79,7 @@ class Network(Fluid):
         links: Iterable[LinkSpec] | NetworkSpec,
         *,
         model: str | SharingModel = "maxmin",
-        crosstraffic: bool = False,
+        crosstraffic: bool | None = None,
         routes: Iterable[RouteSpec] | Mapping[tuple[str, str], Sequence[str]] = (),
         graph: nx.Graph[_Node] | None = None,
     ) -> None:
@@ -132,7 +132,7 @@ class Network(Fluid):
             the names of the links; default: the route from ``source`` to ``destination``, which is empty and takes no
             time within one place
         rate_cap
-            the upper bound of the bandwidth that it takes, bytes/s
+            the upper bound of the bandwidth that it takes (by model, of its payload), bytes/s
         weight
             > 0: its share relative to others, multiplied by the model's weight of the route
         lag
@@ -163,6 +163,8 @@ class Network(Fluid):
             cap = parse_quantity(rate_cap, "B/s", place="rate_cap of a transfer")
             if cap <= 0:
                 raise InputError(f"must be > 0, got {rate_cap!r}", place="rate_cap of a transfer")
+            if self.model.caps_payload:
+                cap /= self.model.bandwidth_factor
         if weight != 1.0 and not 0 < weight < inf:
             raise InputError(f"must be finite and > 0, got {weight!r}", place="weight of a transfer")
         self._numbers = number = self._numbers + 1

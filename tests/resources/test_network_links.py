@@ -223,7 +223,7 @@ WRONG_NETWORKS = {
             RouteSpec(source="y", destination="x", links=["a"], symmetrical=True),
         ]
     },
-    "unknown model 'tcp'; known models: maxmin, cm02, lv08": {"model": "tcp"},
+    "unknown model 'tcp'; known models: maxmin, cm02, lv08, simgrid, simgrid-cm02": {"model": "tcp"},
 }
 WRONG_TRANSFERS = {
     "size of a transfer: must be a finite quantity in B >= 0, got -1": {"size": -1},
@@ -312,7 +312,7 @@ def test_a_transfer_elsewhere_touches_nothing_here():
 
 
 def test_the_alone_time_is_what_it_takes_alone():
-    for model in ("maxmin", "cm02", "lv08"):
+    for model in ("maxmin", "cm02", "lv08", "simgrid", "simgrid-cm02"):
         env = Environment()
         links = [link("a", 1e6, 0.3), link("b", 3e6, 0.1), link("f", 2e6, sharing="fatpipe")]
         transfer = Network(env, links, model=model, crosstraffic=True).transfer(

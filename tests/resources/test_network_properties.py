@@ -37,7 +37,7 @@ ACTIONS = st.lists(
     min_size=1,
     max_size=25,
 )
-MODELS = st.sampled_from(["maxmin", "cm02", "lv08"])
+MODELS = st.sampled_from(["maxmin", "cm02", "lv08", "simgrid", "simgrid-cm02"])
 
 
 class Judge:

@@ -33,6 +33,65 @@ def test_agrees_with_simgrid(case, order, crowd):
     assert ends == pytest.approx(case["expected"], rel=1e-12)
 
 
+# Links, flows, model, ends by SimGrid 3.32 with its defaults (simgrid-cm02: network/model:CM02).
+DEFAULTS = {
+    "window": ([link("l", 1e9, 0.1)], [flow("x", 1e9, "l")], "simgrid", {"x": 50.45946991784794}),
+    "window of CM02": ([link("l", 1e9, 0.1)], [flow("x", 1e9, "l")], "simgrid-cm02", {"x": 47.7837158203125}),
+    "cross traffic": ([link("l", 1e6, 1e-3)], [flow("x", 1e8, "l")], "simgrid", {"x": 108.26043268041236}),
+    "cap": ([link("l", 1e9, 1e-3)], [flow("x", 1e8, "l", rate_cap=1e6)], "simgrid", {"x": 100.01301}),
+    "with and without latency": (
+        [link("l", 1e9, 1e-3), link("k", 1e9), link("c", 1e6)],
+        [flow("x", 1e6, "lc"), flow("y", 1e6, "kc")],
+        "simgrid",
+        {"x": 1.118819705, "y": 2.1649484536082477},
+    ),
+    "mixed": (
+        [link("a", 1.25e8), link("b", 1e6, 0.02), link("c", 1e7, 1e-3), link("d", 1e6, 0.02)],
+        [
+            flow("u", 9e6, "c", 1),
+            flow("v", 2e7, "cb"),
+            flow("w", 1.9e7, "a", 0.5, rate_cap=1e6),
+            flow("x", 3e7, "cd", 1, rate_cap=1e6),
+            flow("y", 4.2e7, "ad", 1),
+            flow("z", 6e6, "a", rate_cap=1e6),
+        ],
+        "simgrid",
+        {
+            "u": 2.0951746712621375,
+            "v": 22.322375009625247,
+            "w": 19.5,
+            "x": 68.5270241261224,
+            "y": 79.19834432989693,
+            "z": 6.0,
+        },
+    ),
+    "mixed under CM02": (
+        [link("b", 1.25e8), link("c", 1e8, 0.02), link("d", 1.25e8, 0.02)],
+        [
+            flow("u", 3.1e7, "dc", 1, rate_cap=5e6),
+            flow("v", 4.5e7, "b"),
+            flow("w", 1.6e7, "c"),
+            flow("x", 4.6e7, "d", 1, rate_cap=1e6),
+            flow("y", 7e6, "dcb", 0.5),
+            flow("z", 1.3e7, "cd", 0.5, rate_cap=5e6),
+        ],
+        "simgrid-cm02",
+        {"u": 7.24, "v": 0.378, "w": 0.188, "x": 47.02, "y": 0.673514404296875, "z": 3.14},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", DEFAULTS)
+def test_simgrid_with_its_defaults(case):
+    links, flows, model, ends = DEFAULTS[case]
+    assert run(Network(Environment(), links, model=model), flows) == pytest.approx(ends, rel=1e-12)
+
+
+def test_cross_traffic_of_the_model_can_be_switched_off():
+    network = Network(Environment(), [link("l", 1e6, 1e-3)], model="simgrid", crosstraffic=False)
+    assert run(network, [flow("x", 1e8, "l")]) == pytest.approx({"x": 0.01301 + 1e8 / 0.97e6}, rel=1e-12)
+
+
 # ---------------------------------------------------------------------- by hand
 
 HAND = {

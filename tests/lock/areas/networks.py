@@ -51,7 +51,7 @@ def _run(given: Any, moved: Any, **options: Any) -> dict[str, Any]:
 
 def add() -> None:
     """Add the cases."""
-    for model in ("maxmin", "cm02", "lv08"):
+    for model in ("maxmin", "cm02", "lv08", "simgrid", "simgrid-cm02"):
         for seed in range(1, 7):
             case(
                 "networks",
