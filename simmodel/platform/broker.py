@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import inf
 from typing import Any, Protocol
 
@@ -72,6 +72,12 @@ class BrokerSpec(Fields):
         if not self.places:
             raise InputError("must not be empty", place="places")
         object.__setattr__(self, "slowdowns", tuple(read_slowdowns(list(self.places), self.slowdowns)))
+
+    def models(self) -> Iterator[tuple[str, str]]:
+        """Yield the place and the name of each model of custom processors below."""
+        for name, spec in self.places.items():
+            below: Callable[[], Iterable[tuple[str, str]]] = getattr(spec, "models", tuple)
+            yield from ((f"places.{name}.{place}", model) for place, model in below())
 
 
 def read_slowdowns(names: list[str], given: Slowdowns | Sequence[Slowdown]) -> list[Slowdown]:

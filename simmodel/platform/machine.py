@@ -272,6 +272,12 @@ class MachineSpec(Fields):
                         ahead.append(other)
         return reached
 
+    def models(self) -> Iterator[tuple[str, str]]:
+        """Yield the place and the name of each model of custom processors."""
+        for i, processor in enumerate(self.processors):
+            if processor.model is not None:
+                yield f"processors[{i}].model", processor.model
+
     def each_processor(self) -> Iterator[tuple[str, ProcessorSpec]]:
         """Yield the name and the spec of each processor, in order."""
         for spec in self.processors:

@@ -7,7 +7,7 @@ it. Quantities may have units (``memory = "256GB"``, ``max_requested = "24h"``).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -116,24 +116,11 @@ def check_models(spec: object, source: str | None = None) -> None:
     source
         the file of the spec, for the error message
     """
-    for place, model in _models(spec, ""):
+    models: Callable[[], Iterable[tuple[str, str]]] = getattr(spec, "models", tuple)
+    for place, model in models():
         if ":" in model and not model.startswith("simmodel."):
             hint = "which imports code: pass trust=True (--trust) if you trust the file"
             raise InputError(f"must be a known model, got {shown(model)}, {hint}", source, place)
-
-
-def _models(spec: object, inside: str) -> Iterator[tuple[str, str]]:
-    """Yield the place and the name of each model of custom processors."""
-    from simmodel.platform.broker import BrokerSpec
-    from simmodel.platform.machine import MachineSpec
-
-    if isinstance(spec, BrokerSpec):
-        for name, each in spec.places.items():
-            yield from _models(each, f"{inside}places.{name}.")
-    elif isinstance(spec, MachineSpec):
-        for i, processor in enumerate(spec.processors):
-            if processor.model is not None:
-                yield f"{inside}processors[{i}].model", processor.model
 
 
 def write_toml(spec: SystemSpec, path: str | Path) -> None:
