@@ -7,7 +7,7 @@ it. Quantities may have units (``memory = "256GB"``, ``max_requested = "24h"``).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
