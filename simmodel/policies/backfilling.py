@@ -8,19 +8,23 @@ TPDS 18(6), 2007; conservative: see planning.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from simmodel.entries import Entries
 from simmodel.errors import InputError
 from simmodel.policies.ordering import FCFS, SJF, at_each_place
 from simmodel.policies.orders import order
+from simmodel.resources.node_promise import NodePromise
 from simmodel.scheduling.policy_base import Policy
 from simmodel.scheduling.protocol import Decision, Reserve, Start, View
 from simmodel.scheduling.registry import unknown
+from simmodel.scheduling.waiting import entry_of
 
 if TYPE_CHECKING:
     from simmodel.policies.ordering import Order
     from simmodel.policies.orders import GivenOrder
+    from simmodel.resources.node_states import NodeStates
     from simmodel.resources.pool import Pool
     from simmodel.work.job import LiveJob
 
@@ -62,10 +66,12 @@ class Easy(Policy):
         # Decide after each submission, even of a job that does not fit now: see Cluster(decide_on="event").
         self.tries_every_submission = self.candidates is not self.order
         self._blocked: dict[Pool, tuple[int, LiveJob, float, int]] = {}  # place: version, head, promised time, extra
+        self._promised: dict[Pool, tuple[int, LiveJob, NodePromise | None]] = {}  # the same on nodes
 
     def forget(self) -> None:
         """Discard the state of the last decision: another policy has decided since."""
         self._blocked.clear()
+        self._promised.clear()
 
     def decide(self, view: View, /) -> Iterable[Decision]:
         """Start heads, make a promise, and backfill, at each place."""
@@ -76,7 +82,7 @@ class Easy(Policy):
         last = self._blocked.get(place)
         if last is not None and last[0] == place.version and self._still_blocked(view, place, *last[1:]):
             return ()
-        return self._counted(view, place) if place.simple else self._planned(view, place)
+        return self._at(view, place)
 
     def _still_blocked(self, view: View, place: Pool, head: LiveJob, at: float, extra: int) -> bool:
         """Whether no job can start, because the only changes since the last decision are new jobs that do not fit.
@@ -91,8 +97,11 @@ class Easy(Policy):
         return not any(job.width <= free and (job.requested <= limit or job.width <= extra) for job in waiting.new)
 
     def _at(self, view: View, place: Pool) -> Iterator[Decision]:
-        """Decide by counts if the place allows it, else by profile: both start the same jobs."""
-        return self._counted(view, place) if place.simple else self._planned(view, place)
+        """Decide by counts if the place allows it, else by the states of its nodes, else by profile."""
+        if place.simple:
+            return self._counted(view, place)
+        states = place.states(view.waiting.at(place))
+        return self._planned(view, place) if states is None else self._on_nodes(view, place, states)
 
     def _planned(self, view: View, place: Pool) -> Iterator[Decision]:
         """Decide at a pool of any kind, by its profile: the reference rule.
@@ -132,6 +141,58 @@ class Easy(Policy):
         if holds and not self.promises and not place.consumables.capacity:
             # While nothing else changes, only new jobs with few enough processors need another look.
             self._blocked[place] = (place.version, head, profile.instant(at), place.capacity)
+
+    def _on_nodes(self, view: View, place: Pool, states: NodeStates) -> Iterator[Decision]:
+        """Decide on nodes that differ or are shared.
+
+        A job that runs past the promised instant starts if some choice of nodes leaves the head enough of them then. It
+        gets the nodes that this does not hurt first, in the order of the placement, then others as long as there are
+        nodes to spare.
+        """
+        waiting = view.waiting.at(place)
+        queue = waiting.by(self.order)
+        while (head := queue.head()) is not None and place.fits(head):
+            yield Start(head, place)
+        if head is None:
+            return
+        now = view.env._now
+        version, before, promise = self._promised.get(place, (-1, None, None))
+        unchanged = version == place.version and before is head and (promise is None or now < promise.at)
+        if not unchanged:
+            promise = None
+        fitting = [job for job in waiting.new if states.fits(job)] if unchanged else states.fitting()
+        if self.promises or (promise is None and fitting):
+            promise = NodePromise(states, head, now)
+        if promise is not None:
+            if self.promises:
+                yield Reserve(head, place, promise.at)
+            yield from self._beside(place, promise, self._in_order(waiting, fitting), states)
+        self._promised[place] = place.version, head, promise
+
+    def _in_order(self, waiting: Any, jobs: list[LiveJob]) -> list[LiveJob]:
+        """Return some waiting jobs in the order of the candidates."""
+        order = self.candidates
+        if len(jobs) < 2:
+            return jobs
+        if order.changes:
+            among = set(jobs)
+            return [job for job in waiting.by(order) if job in among]
+        return sorted(jobs, key=partial(entry_of, key=order.key))
+
+    def _beside(self, place: Pool, promise: NodePromise, jobs: list[LiveJob], states: NodeStates) -> Iterator[Decision]:
+        """Start those of the fitting jobs that do not delay the promise."""
+        limit = promise.at - place.env.now
+        late = {job for job in jobs if job.requested > limit and job is not promise.job}
+        possible = set(promise.possible([job for job in jobs if job in late]))
+        for job in jobs:
+            if job is promise.job or job.state != "waiting" or not states.fits(job):
+                continue
+            if job not in late:
+                yield Start(job, place)
+            elif job in possible and (nodes := promise.unhurt(job.request)) is not None:
+                allocation = place.offer(job, nodes)
+                yield Start(job, place, None, allocation)
+                promise.take(allocation)
 
     def _counted(self, view: View, place: Pool) -> Iterator[Decision]:
         """Decide for counted processors, with two numbers: the promised instant and ``extra``."""

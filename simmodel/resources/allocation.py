@@ -343,10 +343,11 @@ class NodeTable:
             return Refusal.of(str(request), f"{name} has {_count(int(np.count_nonzero(mask)), 'such node')}")
         return Refusal.of(str(request), f"{name} has {int(full.free[0] @ mask)}")
 
-    def allocate(self, need: Need) -> Allocation | None:
+    def allocate(self, need: Need, prefer: NDArray[np.bool_] | None = None) -> Allocation | None:
         """Return parts of nodes that meet the need, chosen by the placement, or ``None`` if too little is free.
 
-        Nothing is taken. An allocation as the need stands for exactly its own parts.
+        Nothing is taken. An allocation as the need stands for exactly its own parts. A request for nodes gets those of
+        the mask ``prefer`` first.
         """
         if isinstance(need, Allocation):
             return need if self.fits(need) else None
@@ -360,7 +361,11 @@ class NodeTable:
         else:
             if len(candidates) < need.nodes:
                 return None
-            chosen = self._place[0](self, candidates, free)[: need.nodes]
+            chosen = self._place[0](self, candidates, free)
+            if prefer is not None:
+                first = prefer[chosen]
+                chosen = np.concatenate([chosen[first], chosen[~first]])
+            chosen = chosen[: need.nodes]
             cores = np.full(need.nodes, need.cores_per_node)
         order = np.argsort(chosen)
         nodes = chosen[order]

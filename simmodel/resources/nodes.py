@@ -3,35 +3,33 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-from simmodel.errors import InputError
 from simmodel.resources.allocation import Allocation, Need, NodeTable, Request
 from simmodel.resources.claims import Grant
 from simmodel.resources.consumables import Consumables
 from simmodel.resources.counts import PoolProfile
+from simmodel.resources.node_changes import ChangingNodes
 from simmodel.resources.node_profile import NodeProfile
-from simmodel.resources.pool import Pool
+from simmodel.resources.node_states import NodeStates
 from simmodel.resources.profile import CountProfile, ends_of
 from simmodel.resources.whole_nodes import WholeNodes
 
 if TYPE_CHECKING:
     import numpy as np
+    from numpy.typing import NDArray
 
     from simmodel.environment import Environment
-    from simmodel.platform.cluster import OutageSpec, PartitionSpec, ReservationSpec
+    from simmodel.platform.cluster import PartitionSpec
+    from simmodel.resources.node_states import WaitingJobs
     from simmodel.resources.profile import Profile
-    from simmodel.work.job import Job, LiveJob, Run
+    from simmodel.work.job import Job, LiveJob
 
 __all__ = ["NodePool"]
 
-Nodes: TypeAlias = int | str | Iterable[int | str]
-"""Nodes by number or name."""
 
-
-class NodePool(Pool):
+class NodePool(ChangingNodes):
     """A pool of identified nodes; capacity, free and up count cores.
 
     Jobs request cores anywhere, or nodes with cores, GPUs and memory each; the partition defines the placement and
@@ -65,8 +63,6 @@ class NodePool(Pool):
     ((2,), 22, ['node0', 'node1', 'gpu0'])
     """
 
-    _resized_by = "leave(nodes) or join(nodes)"
-
     def __init__(
         self,
         env: Environment,
@@ -81,6 +77,9 @@ class NodePool(Pool):
         self._table = NodeTable.of(partition.nodes, partition.placement)
         self._missing: dict[int, tuple[Allocation, int]] = {}  # changes that the table does not have yet, by allocation
         self._whole = WholeNodes.of(partition)
+        self._states: NodeStates | None = None
+        self._stale = False  # whether the states have missed changes
+        self._offered: tuple[int, LiveJob, Allocation] | None = None  # version, job, allocation
         self._times_down = [0] * len(self.nodes)
         self._drained: Counter[int] = Counter()  # how often take_down took each
         self._gone: set[int] = set()  # nodes that left
@@ -107,11 +106,6 @@ class NodePool(Pool):
         """Watts of a node of the first kind with all its cores busy."""
         return self.spec.nodes[0].load_power
 
-    @property
-    def down_nodes(self) -> tuple[int, ...]:
-        """The numbers of the nodes that are down, ascending."""
-        return tuple(node for node, times in enumerate(self._times_down) if times)
-
     # ------------------------------------------------------------------ questions
 
     @property
@@ -135,6 +129,32 @@ class NodePool(Pool):
         if self._whole is not None:
             self._whole.queue_known = True
         return self._whole
+
+    def states(self, queue: WaitingJobs) -> NodeStates | None:
+        """Return the states of its nodes, if backfilling can decide by them now, else ``None``; ``queue`` waits for it.
+
+        Made when they are first asked for, and kept from then on. They know no windows, consumables, cores anywhere,
+        certain nodes, nor jobs that are planned with another time than they will be while they run.
+        """
+        if self.windows or self.consumables.capacity:
+            return None
+        states, table = self._states, self.table
+        if states is None:
+            states = self._states = NodeStates(table, self.spec.exclusive, self.running.entries())
+            queue.keep(states)
+        elif self._stale:
+            states.restart(self.running.entries())
+        self._stale = False
+        if self._whole is not None:
+            self._whole.idle = None  # from now on each change goes through the table
+        return None if states.odd else states
+
+    def offer(self, job: LiveJob, prefer: NDArray[np.bool_]) -> Allocation | None:
+        """Return the allocation of a job now, on nodes of the mask ``prefer`` first; nothing is taken."""
+        allocation = self.table.allocate(self.request_for(job), prefer)
+        if allocation is not None:
+            self._offered = self.version, job, allocation
+        return allocation
 
     def request_of(self, spec: Job) -> Request:
         """Return the request of a job."""
@@ -194,6 +214,10 @@ class NodePool(Pool):
         width = self._width(job)
         if width:
             return width <= self.free
+        if self._states is not None and not self._stale and not self.windows:
+            enough = self._states.fits(job)
+            if enough is not None:
+                return enough
         need = self.need_of(job)
         ahead = self._ahead(job) if self.windows else 0
         fits = self._fitting.get((need, ahead))
@@ -210,6 +234,9 @@ class NodePool(Pool):
             return self.fits(job)
         if not isinstance(allocation, Allocation):
             return False
+        offered = self._offered
+        if offered is not None and offered[2] is allocation and offered[1] is job and offered[0] == self.version:
+            return True
         need = self.need_of(job)
         asked = allocation == need if isinstance(need, Allocation) else allocation.meets(need)
         there = not len(allocation.nodes) or 0 <= allocation.nodes[0] <= allocation.nodes[-1] < len(self.nodes)
@@ -271,7 +298,7 @@ class NodePool(Pool):
             job.width = whole.width(job) or job.processors
         if not isinstance(allocation, Allocation):
             width = self._width(job)
-            if width and width <= self.free:
+            if width and width <= self.free and (self._states is None or self._stale):
                 return self._take_whole(job, width)
             allocation = self._clear(self._ahead(job)).allocate(self.need_of(job))
             if allocation is None:
@@ -279,6 +306,11 @@ class NodePool(Pool):
         self.table.take(allocation)
         if whole is not None:
             whole.count(job, allocation, 1)
+        if self._states is not None and not self._stale:
+            if job.state == "waiting":
+                self._states.take(allocation, self.env.now + job.expected)
+            else:  # it began earlier: its expected end is not known here
+                self._stale = True
         if job.request is not None:
             self.consumables.take(job.request.consumables)
         self.altered()
@@ -299,6 +331,7 @@ class NodePool(Pool):
         """Release the job's grant."""
         whole, allocation = self._whole, grant.allocation
         if whole is not None and whole.idle is not None:  # then none of its nodes is down
+            self._stale = True
             whole.give_back(allocation.numbers, allocation.processors)
             if self._missing.pop(id(allocation), None) is None:
                 self._missing[id(allocation)] = allocation, 1
@@ -307,8 +340,16 @@ class NodePool(Pool):
         self.table.release(allocation)
         if whole is not None:
             whole.count(job, allocation, -1)
+        if self._states is not None and not self._stale:
+            self._states.give_back(allocation)
         if job.request is not None:
             self.consumables.give_back(job.request.consumables)
+        self.altered()
+
+    def nodes_changed(self) -> None:
+        """Note that nodes went down or came up."""
+        if self._states is not None and not self._stale:
+            self._states.renew()
         self.altered()
 
     def altered(self) -> None:
@@ -325,178 +366,3 @@ class NodePool(Pool):
             self._fitting.clear()
         if self._kept_clear:
             self._kept_clear.clear()
-
-    # ------------------------------------------------------------------ nodes that go down and come up
-
-    @property
-    def units(self) -> range:
-        """The numbers of the nodes."""
-        return range(len(self.nodes))
-
-    def unit(self, number: int) -> tuple[int, ...]:
-        """Return one node, as a tuple of numbers."""
-        return (number,)
-
-    def units_of(self, part: OutageSpec | ReservationSpec) -> tuple[int, ...]:
-        """Return the numbers of the nodes that an outage or a reservation names, ascending.
-
-        Raises
-        ------
-        InputError
-            an unknown or duplicate node
-        """
-        return self._numbers_of(part.nodes)
-
-    def _numbers_of(self, nodes: Sequence[int | str]) -> tuple[int, ...]:
-        named = any(isinstance(node, str) for node in nodes)
-        numbers = {name: number for number, name in enumerate(self.nodes)} if named else {}
-        found = sorted(self.number_of(node, numbers) for node in nodes)
-        for number, after in pairwise(found):
-            if number == after:
-                raise InputError(f"duplicate node {self.nodes[number]!r} of {self.name}")
-        return tuple(found)
-
-    def number_of(self, node: int | str, numbers: dict[str, int]) -> int:
-        """Return the number of a node given by name or number; ``numbers`` maps all names to numbers."""
-        number = numbers.get(node) if isinstance(node, str) else node
-        if number is None or not 0 <= number < len(self.nodes):
-            raise InputError(
-                f"unknown node {node!r} of {self.name}; known nodes: {self.nodes[0]} to {self.nodes[-1]}, "
-                f"or 0 to {len(self.nodes) - 1}"
-            )
-        return number
-
-    @property
-    def away(self) -> tuple[tuple[int, int], ...]:
-        """The nodes that are down, each with its number of reasons."""
-        return tuple((node, times) for node, times in enumerate(self._times_down) if times)
-
-    def take_away(self, away: Sequence[tuple[int, int]]) -> None:
-        """Take the nodes down, each for its number of reasons."""
-        for reason in range(max((times for _, times in away), default=0)):
-            self.lower([node for node, times in away if times > reason])
-
-    def leave(self, nodes: Nodes, cause: str = "leave") -> None:
-        """Let nodes leave: they no longer count in the capacity, and get no new work; running work continues.
-
-        A partition names all nodes that it may ever have: those that are not there from the beginning leave first.
-
-        Parameters
-        ----------
-        nodes
-            by number or name
-        cause
-            the cause in the record
-
-        Raises
-        ------
-        InputError
-            an unknown or duplicate node, or one that has left
-
-        >>> from simmodel import Environment
-        >>> from simmodel.platform import NodeSpec, PartitionSpec
-        >>> pool = NodePool(Environment(), "batch", PartitionSpec(nodes=[NodeSpec(count=4, cores=8)]))
-        >>> pool.leave(["node2", "node3"]); pool
-        <NodePool batch: 16 of 16 processors free>
-        >>> pool.join([2]); pool
-        <NodePool batch: 24 of 24 processors free>
-        """
-        part = self.part(nodes)
-        self._refuse(part, [node for node in part if node in self._gone], "nodes that have not left")
-        self._go(part)
-        for pool, own in self.shares(part):
-            pool.go_down(own, cause)
-        self.wake_all()
-
-    def join(self, nodes: Nodes, cause: str = "join") -> None:
-        """Let nodes that left come back.
-
-        Parameters
-        ----------
-        nodes, cause
-            as for :meth:`leave`
-
-        Raises
-        ------
-        InputError
-            an unknown or duplicate node, or one that has not left
-        """
-        part = self.part(nodes)
-        self._refuse(part, [node for node in part if node not in self._gone], "nodes that have left")
-        self._gone.difference_update(part)
-        self._capacity += self._cores(part)
-        for pool, own in self.shares(part):
-            pool.come_up(own, cause)
-
-    def _go(self, part: Sequence[int]) -> None:
-        self._gone.update(part)
-        self._capacity -= self._cores(part)
-
-    def _cores(self, part: Sequence[int]) -> int:
-        return int(self.table.capacity[0, list(part)].sum())
-
-    def _refuse(self, part: Sequence[int], wrong: Sequence[int], accepted: str) -> None:
-        if wrong:
-            raise InputError(f"must be {accepted}, got {self.nodes[wrong[0]]!r} of {self.name}", place="nodes")
-
-    @property
-    def size(self) -> tuple[int, ...] | None:
-        """The nodes that left, ascending; ``None`` if none did."""
-        return tuple(sorted(self._gone)) or None
-
-    def take_size(self, size: Sequence[int] | None) -> None:
-        """Let the nodes leave that left another pool; they are down by :meth:`take_away`."""
-        if size:
-            self._go(size)
-
-    def part(self, what: Nodes) -> tuple[int, ...]:
-        """Return the numbers of nodes given by number or name, ascending."""
-        return self._numbers_of((what,) if isinstance(what, (int, str)) else tuple(what))
-
-    def lower(self, what: Sequence[int]) -> None:
-        """Take nodes down without a record."""
-        self._count_down(what, 1)
-        self.table.take(Allocation.away(what))
-        self.altered()
-
-    def lift(self, what: Sequence[int]) -> None:
-        """Bring nodes up without a record; one that is down for several reasons comes up when the last of them ends."""
-        least = {node: 1 + (node in self._gone) for node in what}
-        self._refuse(what, [node for node in what if self._times_down[node] < least[node]], "nodes that are down")
-        self._count_down(what, -1)
-        self.table.release(Allocation.away(what))
-        self.altered()
-
-    @property
-    def drained(self) -> tuple[tuple[int, int], ...]:
-        """The nodes that :meth:`take_down` took, each with how often."""
-        return tuple(sorted((+self._drained).items()))
-
-    @drained.setter
-    def drained(self, value: Iterable[tuple[int, int]]) -> None:
-        self._drained = Counter(dict(value))
-
-    def count_drained(self, what: Sequence[int], more: int) -> None:
-        """Count nodes as taken down (1) or as brought up again (-1)."""
-        if more < 0:
-            self._refuse(what, [node for node in what if not self._times_down[node]], "nodes that are down")
-            self._refuse(what, [node for node in what if not self._drained[node]], "nodes that take_down took")
-        for node in what:
-            self._drained[node] += more
-
-    def _count_down(self, nodes: Sequence[int], more: int) -> None:
-        for node in nodes:
-            before = self._times_down[node]
-            self._times_down[node] = before + more
-            if not before or not before + more:
-                self.up -= more * int(self.table.capacity[0, node])
-
-    def hit_by(self, what: Sequence[int], rng: np.random.Generator | None = None) -> list[Run]:
-        """Return the executions that run on these nodes, in the order of their starts."""
-        hit = set(what)
-        runs = sorted(self.running.entries(), key=lambda entry: entry[1])
-        return [run for _, _, _, run in runs if not hit.isdisjoint(run.grant.nodes)]
-
-    def in_the_way(self, what: Sequence[int]) -> list[Run]:
-        """Return the executions that run on these nodes, the latest first."""
-        return self.hit_by(what)[::-1]

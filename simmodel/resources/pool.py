@@ -121,6 +121,14 @@ class Pool(Claims, Windows):
         """Return an index of the jobs that wait for the pool, to be kept up to date from now on; ``None``: no need."""
         return None
 
+    def states(self, queue: Any) -> Any:
+        """Return the states of its nodes, if backfilling can decide by them now; else ``None``."""
+        return None
+
+    def offer(self, job: LiveJob, prefer: Any) -> Any:
+        """Return the allocation of a job now, on some nodes first; nothing is taken. For pools that have states."""
+        raise NotImplementedError
+
     def why_not(self, job: LiveJob) -> str | None:
         """Return why the pool can never run the job, or ``None``."""
         raise NotImplementedError

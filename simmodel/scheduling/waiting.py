@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from simmodel.scheduling.protocol import OrderLike
     from simmodel.work.job import LiveJob
 
-__all__ = ["Lanes", "MergedQueues", "SortedJobs", "WaitingQueue"]
+__all__ = ["Lanes", "MergedQueues", "SortedJobs", "WaitingQueue", "entry_of"]
 
 _BLOCK = 128
 INFINITY = float("inf")
@@ -36,7 +36,7 @@ class Index(Protocol):
         ...
 
 
-def _entry(job: LiveJob, key: Callable[[LiveJob], Any] | None) -> Entry:
+def entry_of(job: LiveJob, key: Callable[[LiveJob], Any] | None) -> Entry:
     """Return the sort key of a job: its priority, the key, its submission."""
     if key is None:
         return (-job.priority, job.submit, job.seq, job)
@@ -58,7 +58,7 @@ class SortedJobs:
 
     def add(self, job: LiveJob) -> None:
         """Add a job."""
-        self.insert(_entry(job, self._key))
+        self.insert(entry_of(job, self._key))
 
     def insert(self, entry: Entry) -> int:
         """Add an entry; return the index of its block."""
@@ -82,7 +82,7 @@ class SortedJobs:
 
     def remove(self, job: LiveJob) -> None:
         """Remove a job."""
-        self.discard(_entry(job, self._key))
+        self.discard(entry_of(job, self._key))
 
     def discard(self, entry: Entry) -> int:
         """Remove an entry; return the index ``i`` of its block, or ``~i`` if the block became empty and is gone."""
@@ -227,7 +227,7 @@ class Lanes:
         for job in self._late:
             if job.state != "waiting" or job in entries:
                 continue
-            entry = entries[job] = _entry(job, key)
+            entry = entries[job] = entry_of(job, key)
             lane = lanes.get(job.width)
             if lane is None:
                 lane = lanes[job.width] = _Lane()

@@ -9,7 +9,8 @@ import attrs
 
 from simmodel.errors import InputError
 from simmodel.resources.counts import CountPool
-from simmodel.resources.nodes import NodePool, Nodes
+from simmodel.resources.node_changes import Nodes
+from simmodel.resources.nodes import NodePool
 from simmodel.resources.pool import Pool
 from simmodel.work.job import Refusal
 

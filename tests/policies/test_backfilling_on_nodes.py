@@ -1,0 +1,85 @@
+"""EASY on nodes that differ or are shared, start by start and node by node, against every choice of nodes."""
+
+from operator import ge
+from random import Random
+
+import pytest
+
+from simmodel.environment import Environment
+from simmodel.platform.cluster import ClusterSpec, NodeSpec, PartitionSpec
+from simmodel.systems.cluster.system import Cluster
+from simmodel.work.job import Job
+from simmodel.work.workload import Workload
+from tests.oracles.nodes import Machine, NodeJob, easy
+
+KINDS = [(4, 0, 16), (4, 2, 16), (8, 4, 32), (2, 0, 0), (8, 0, 8)]
+ORDERS = {
+    "easy": (lambda job: 0, None),
+    "easy-sjbf": (lambda job: 0, lambda job: job.requested),
+    "largest+easy": (lambda job: -job.nodes * job.shape[0], None),
+}
+
+
+def drawn(seed):
+    """Draw a machine of two to six nodes of up to three kinds, and jobs that come faster than they can start."""
+    rng = Random(seed)
+    kinds = rng.sample(KINDS, rng.randint(1, 3))
+    machine = [(kind, rng.randint(1, 3 if len(kinds) > 1 else 6)) for kind in kinds]
+    jobs, submit, few = [], 0, rng.random() < 0.5
+    for _ in range(rng.randint(4, 18)):
+        submit += rng.choice([0, 0, 0, 1, 2, 5])
+        cores, gpus, memory = rng.choice(kinds)
+        cores = rng.choice([cores, max(1, cores // 2)]) if few else rng.randint(1, cores)
+        shape = cores, rng.choice([0, rng.randint(0, gpus)]), rng.choice([0, memory // 2, rng.randint(0, memory)])
+        there = sum(count for kind, count in machine if all(map(ge, kind, shape)))
+        run = rng.randint(1, 20)
+        requested = rng.choice([run, run + 1, 2 * run, run + 10, run + 30, max(1, run // 2)])
+        nodes = rng.choice([1, 1, min(2, there), max(1, there - 1), there])
+        jobs.append(NodeJob(submit, run, requested, nodes, shape))
+    return machine, jobs
+
+
+def run(machine, jobs, policy, exclusive, placement, overrun):
+    """Return the start and the nodes of each job."""
+    kinds = [
+        NodeSpec(name=f"kind{i}-", count=count, cores=kind[0], gpus=kind[1], memory=kind[2])
+        for i, (kind, count) in enumerate(machine)
+    ]
+    spec = ClusterSpec(partitions=[PartitionSpec(nodes=kinds, exclusive=exclusive, placement=placement)])
+    asked = [
+        Job(
+            id=row,
+            submit=job.submit,
+            run=job.run,
+            requested=job.requested,
+            nodes=job.nodes,
+            cores_per_node=job.shape[0],
+            gpus_per_node=job.shape[1],
+            memory_per_node=job.shape[2],
+        )
+        for row, job in enumerate(jobs)
+    ]
+    env = Environment()
+    cluster = Cluster(env, spec, policy, overrun=overrun)
+    cluster.replay(Workload.from_jobs(asked))
+    env.run()
+    place = cluster.places[0]
+    assert (place.table.free == place.table.capacity).all()
+    runs = cluster.result().runs
+    held = zip(runs["start"].tolist(), map(list, runs["nodes"]), strict=True)
+    found = dict(zip(runs["job"].tolist(), held, strict=True))
+    return [found[row] for row in range(len(jobs))]
+
+
+@pytest.mark.parametrize("policy", ORDERS)
+@pytest.mark.parametrize("cases", [150, pytest.param(3000, marks=pytest.mark.exhaustive)])
+def test_starts_and_nodes_as_brute_force_says(policy, cases):
+    order, candidates = ORDERS[policy]
+    for seed in range(cases):
+        machine, jobs = drawn(seed)
+        rng = Random(seed)
+        exclusive, overrun = rng.random() < 0.3, rng.choice(["stop", "continue"])
+        placement = rng.choice(["first-fit", "best-fit", "packed"])
+        capacity = [(*kind[:2], kind[2] or 2.0**50) for kind, count in machine for _ in range(count)]
+        expected = easy(jobs, Machine(capacity, exclusive, placement), order, candidates, overrun)
+        assert run(machine, jobs, policy, exclusive, placement, overrun) == expected, seed
