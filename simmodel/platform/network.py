@@ -16,6 +16,7 @@ from simmodel.units import parse_quantity
 __all__ = ["MODELS", "LinkSpec", "NetworkSpec", "RouteSpec", "SharingModel", "duplex"]
 
 SHARINGS = ("shared", "fatpipe")
+WHEN_DOWN = ("wait", "fail")
 
 
 def _as_given(value: str | float) -> float:
@@ -61,6 +62,8 @@ class LinkSpec(Fields):
         pairs (time in s, bandwidth in bytes/s): the bandwidth from that time on; 0 means that the link is down
     repeat
         period of the profile in seconds; ``None``: it does not repeat
+    when_down
+        ``"wait"``: transfers over it stand still while it is down; ``"fail"``: they fail, unless they say otherwise
 
     Raises
     ------
@@ -84,6 +87,7 @@ class LinkSpec(Fields):
     one_way: bool = False
     profile: tuple[tuple[float, float], ...] = attrs.field(default=(), converter=_pairs)
     repeat: float | None = attrs.field(default=None)
+    when_down: str = "wait"
 
     def __attrs_post_init__(self) -> None:
         where = f"link {self.name}"
@@ -96,6 +100,7 @@ class LinkSpec(Fields):
         object.__setattr__(self, "latency", parse_quantity(self.latency, "s", place=f"{where}, latency"))
         if self.sharing not in SHARINGS:
             raise InputError(f"must be 'shared' or 'fatpipe', got {self.sharing!r}", place=f"{where}, sharing")
+        check_when_down(self.when_down, f"{where}, when_down")
         if self.between is not None and len(self.between) != 2:
             raise InputError(f"must be two places, got {self.between!r}", place=f"{where}, between")
         profile = f"{where}, profile"
@@ -112,6 +117,18 @@ class LinkSpec(Fields):
             object.__setattr__(self, "repeat", parse_quantity(self.repeat, "s", place=repeat))
             if not points or self.repeat <= times[-1]:
                 raise InputError(f"must be > the last time of the profile, got {self.repeat}", place=repeat)
+
+
+def check_when_down(value: str, place: str) -> None:
+    """Raise an :class:`InputError` unless a value says how transfers react to a link that is down.
+
+    >>> check_when_down("stop", "link lan, when_down")
+    Traceback (most recent call last):
+    ...
+    simmodel.errors.InputError: link lan, when_down: must be 'wait' or 'fail', got 'stop'
+    """
+    if value not in WHEN_DOWN:
+        raise InputError(f"must be 'wait' or 'fail', got {value!r}", place=place)
 
 
 def duplex(

@@ -16,4 +16,4 @@ from .routing import Router as Router
 from .services import ProcessorServices as ProcessorServices
 from .sharing import max_min_rates as max_min_rates
 from .taskplace import TaskPlace as TaskPlace
-from .transfer import Delivery as Delivery, Transfer as Transfer
+from .transfer import Delivery as Delivery, LinkFailed as LinkFailed, Transfer as Transfer

@@ -270,13 +270,16 @@ class Flow(Event):
         """Cancel it and return the work done; waiting processes get :class:`Cancelled`. No effect once it has ended."""
         if self.end is None:
             self.fluid.take_out(self)
-            self.status = "cancelled"
-            self.end = self.env._now
-            self._ok = False
-            self._value = Cancelled(self._was_cancelled(), self.done, self.size)
-            self._defused = True
-            self.fluid.let_go(self)
+            self._end_early("cancelled", Cancelled(self._ended_early("was cancelled"), self.done, self.size))
         return self.done
+
+    def _end_early(self, status: str, error: Cancelled) -> None:
+        self.status = status
+        self.end = self.env._now
+        self._ok = False
+        self._value = error
+        self._defused = True
+        self.fluid.let_go(self)
 
     def finish(self) -> None:
         """End it as done."""
@@ -307,8 +310,8 @@ class Flow(Event):
     def _title(self) -> str:
         return f"{self.fluid.kind} {self.number}"
 
-    def _was_cancelled(self) -> str:
-        return f"{self._title()} was cancelled at {self.env._now:g} with {self.done:g} of {self.size:g} done"
+    def _ended_early(self, how: str) -> str:
+        return f"{self._title()} {how} at {self.env._now:g} with {self.done:g} of {self.size:g} done"
 
     def _result(self) -> object:
         return None

@@ -18,19 +18,20 @@ CROSSTRAFFIC = 0.05  # the share of a rate that returns as acknowledgements, as 
 class Link(Channel):
     """A live link.
 
-    ``bandwidth`` is in bytes/s; ``capacity`` is the bandwidth, or 0 while the link is down; ``load`` is the sum of the
-    rates over it (maintained for shared links, and for fatpipes if an observer listens).
+    ``bandwidth`` is in bytes/s and ``latency`` in s; ``capacity`` is the bandwidth, or 0 while the link is down;
+    ``load`` is the sum of the rates over it (maintained for shared links, and for fatpipes if an observer listens).
 
     >>> Link(LinkSpec(name="wan", bandwidth="1GBps"))
     <Link wan of 1e+09 B/s, 0 used>
     """
 
-    __slots__ = ("alarm", "bandwidth", "down", "routes", "set_at", "spec", "used_by")
+    __slots__ = ("alarm", "bandwidth", "down", "latency", "routes", "set_at", "spec", "used_by")
 
     def __init__(self, spec: LinkSpec) -> None:
         super().__init__(spec.name, spec.bandwidth)
         self.spec = spec
         self.bandwidth = spec.bandwidth
+        self.latency = spec.latency
         self.down = False
         self.routes: list[Route] = []
         self.used_by = 0
@@ -56,12 +57,26 @@ class Route:
     3.0
     """
 
-    __slots__ = ("bundles", "cap", "changing", "latency", "links", "payload", "pipes", "plain", "scale", "uses", "wait")
+    __slots__ = (
+        "bundles",
+        "cap",
+        "changing",
+        "fails",
+        "latency",
+        "links",
+        "model",
+        "payload",
+        "pipes",
+        "plain",
+        "scale",
+        "uses",
+        "wait",
+    )
 
     def __init__(self, links: Sequence[Link], back: Sequence[Link], model: SharingModel) -> None:
         self.links = tuple(links)
-        self.latency = sum(link.spec.latency for link in links)
-        self.wait = self.latency * model.latency_factor
+        self.model = model
+        self.fails = any(link.spec.when_down == "fail" for link in links)  # whether its transfers fail with their links
         factors = dict.fromkeys(links, 1.0)
         for link in back:
             factors[link] = factors.get(link, 0.0) + CROSSTRAFFIC
@@ -69,11 +84,27 @@ class Route:
         # A fatpipe on the way back only would bind at 20 times its bandwidth: ignored.
         self.pipes = tuple(link for link in links if link.spec.sharing == "fatpipe")
         self.changing = tuple(link for link in factors if link.spec.profile)
-        self.cap = model.cap(self.latency)
         self.payload = model.bandwidth_factor  # the share of a rate that is payload
-        self.scale = 1.0
         self.bundles: dict[tuple[float, float], Bundle] = {}
         self.plain: Bundle | None = None
+        self.follow_latency()
+        self.weigh()
+
+    def follow_latency(self) -> None:
+        """Compute the wait and the cap from the current latencies of the links."""
+        self.latency = sum(link.latency for link in self.links)
+        self.wait = self.latency * self.model.latency_factor
+        self.cap = self.model.cap(self.latency)
+
+    def weigh(self) -> None:
+        """Compute the weight from the current latencies and bandwidths of the links."""
+        # A bandwidth of 0 in a profile means down, and gives no weight.
+        bandwidths = [link.bandwidth or link.spec.bandwidth for link in self.links]
+        self.scale = self.model.weight(self.latency, bandwidths)
+
+    def dead(self) -> Link | None:
+        """Return the first of its links that is down, if any."""
+        return next((link for link in self.links if not link.capacity), None)
 
     def alone(self, cap: float) -> float:
         """Return the rate of a transfer on otherwise idle links, in bytes/s."""

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 from simmodel.display import counted
 from simmodel.environment import Environment
-from simmodel.errors import InputError, unknown
-from simmodel.platform.network import LinkSpec, NetworkSpec, RouteSpec, SharingModel, check_route
+from simmodel.errors import InputError
+from simmodel.platform.network import LinkSpec, NetworkSpec, RouteSpec, SharingModel, check_route, check_when_down
 from simmodel.resources.alarm import Alarm
+from simmodel.resources.changing import ChangingLinks
 from simmodel.resources.flow import Bundle, Flow
-from simmodel.resources.fluid import Fluid
-from simmodel.resources.links import Link, Route, profile_at
+from simmodel.resources.links import Link, Route
 from simmodel.resources.routing import Router
-from simmodel.resources.transfer import Delivery, Transfer
+from simmodel.resources.transfer import Delivery, LinkFailed, Transfer
 from simmodel.units import parse_quantity
 
 if TYPE_CHECKING:
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 _Node = TypeVar("_Node", bound=Hashable)
 
-__all__ = ["Delivery", "Link", "Network", "Transfer"]
+__all__ = ["Delivery", "Link", "LinkFailed", "Network", "Transfer"]
 
 
-class Network(Fluid):
+class Network(ChangingLinks):
     """A network of links whose bandwidth is shared by transfers.
 
     Parameters
@@ -58,7 +58,7 @@ class Network(Fluid):
         an invalid link or route
 
     Its hooks for observers are ``transfer_started(transfer)``, ``transfer_ended(transfer)``, ``link_changed(link)``
-    (bandwidth or down) and ``link_load_changed(link)``.
+    (bandwidth, latency or down) and ``link_load_changed(link)``.
 
     >>> env = Environment()
     >>> network = Network(env, [LinkSpec(name="wan", bandwidth="1Gbps", latency="10ms")])
@@ -92,22 +92,13 @@ class Network(Fluid):
                 routes = [RouteSpec(source=a, destination=b, links=way) for (a, b), way in routes.items()]
             spec = NetworkSpec(links=links, routes=routes, model=model, crosstraffic=crosstraffic)
         self.spec = spec
-        self.model = spec.model
-        self.links: dict[str, Link] = {link.name: Link(link) for link in spec.links}
         self._router = Router(spec, graph)
         self._by_links: dict[object, Route] = {}
         self._by_ends: dict[object, Route] = {}
         # Transfers in their latency, by its end.
         self._lags: list[tuple[float, int, Transfer]] = []
         self._lag_alarm = Alarm(env, self._lag_over)
-        for link in self.links.values():
-            if link.spec.profile:
-                link.alarm = Alarm(env, lambda link=link: self._follow_profile(link))  # type: ignore[misc]
-        super().__init__(env, self.model.bandwidth_factor)
-
-    def _find_hooks(self) -> None:
-        super()._find_hooks()
-        self._on_link = self.env.hooks("link_changed")
+        super().__init__(env, {link.name: Link(link) for link in spec.links}, spec.model)
 
     # ------------------------------------------------------------------ transfers
 
@@ -121,6 +112,7 @@ class Network(Fluid):
         rate_cap: float | str | None = None,
         weight: float = 1.0,
         lag: float | None = None,
+        when_down: str | None = None,
     ) -> Transfer:
         """Start to move bytes and return the event of their arrival.
 
@@ -137,6 +129,9 @@ class Network(Fluid):
             > 0: its share relative to others, multiplied by the model's weight of the route
         lag
             seconds until it takes bandwidth; default: the latency of the route, by the model
+        when_down
+            ``"wait"``: it stands still while a link of its route is down; ``"fail"``: it fails, and waiting processes
+            get :class:`LinkFailed`; default: ``"fail"`` if a link of its route says so
 
         Raises
         ------
@@ -167,15 +162,18 @@ class Network(Fluid):
                 cap /= self.model.bandwidth_factor
         if weight != 1.0 and not 0 < weight < inf:
             raise InputError(f"must be finite and > 0, got {weight!r}", place="weight of a transfer")
+        for link in way.changing:
+            self._look_up_profile(link)
         self._numbers = number = self._numbers + 1
         transfer = Transfer(self, number, size, weight, way, cap)
         if lag is not None:
             transfer.wait = lag
+        if when_down is not None:
+            check_when_down(when_down, "when_down of a transfer")
+            transfer.fails = when_down == "fail"
         transfer.source = source
         transfer.destination = destination
         self._under_way[transfer] = None
-        for link in way.changing:
-            self._look_up_profile(link)
         for call in self._on_start:
             call(transfer)
         if transfer.status == "waiting":
@@ -186,7 +184,9 @@ class Network(Fluid):
         """Start a transfer, or continue one that was paused: the rest of its latency, then its bytes."""
         transfer: Transfer = flow  # type: ignore[assignment]
         wait = transfer.wait
-        if wait > 0:
+        if transfer.fails and (dead := transfer.way.dead()) is not None:
+            transfer.break_off(dead)
+        elif wait > 0:
             transfer.status = "waiting"
             transfer.wait = at = self.env._now + wait
             self._numbers = number = self._numbers + 1
@@ -205,6 +205,11 @@ class Network(Fluid):
         if not transfer.kept or not route.links:
             transfer.finish()
             return
+        if transfer.fails:
+            for link in route.changing:
+                self._look_up_profile(link)
+            if transfer.end is not None:
+                return
         bundle = route.plain
         if bundle is None or transfer.rate_cap < inf or transfer.weight != 1.0:
             bundle = self._bundle(route, transfer.rate_cap, transfer.weight)
@@ -285,14 +290,10 @@ class Network(Fluid):
                     back = [link.spec.reverse or link.name for link in reversed(links)]
                 reverse = [self.links[name] for name in back]
             way = Route(links, reverse, self.model)
-            self._weigh(way)
             for link in links:
                 link.routes.append(way)
             self._by_links[key] = way
         return way
-
-    def _weigh(self, way: Route) -> None:
-        way.scale = self.model.weight(way.latency, [link.bandwidth for link in way.links])
 
     def _bundle(self, route: Route, cap: float, weight: float) -> Bundle:
         cap = min(cap, route.cap)
@@ -307,70 +308,6 @@ class Network(Fluid):
                 route.plain = bundle
         return bundle
 
-    # ------------------------------------------------------------------ links change
-
-    def _link(self, link: str | Link) -> Link:
-        found = self.links.get(link) if isinstance(link, str) else link
-        if found is None or self.links.get(found.name) is not found:
-            if isinstance(link, str):
-                raise unknown("link", link, self.links)
-            raise InputError(f"must be a link of this network, got {link!r}", place="link")
-        return found
-
-    def set_bandwidth(self, link: str | Link, bandwidth: float | str) -> None:
-        """Change the bandwidth of a link from now on, or until the next point of its profile.
-
-        Parameters
-        ----------
-        bandwidth
-            bytes/s, > 0; :meth:`fail` takes a link down
-
-        >>> env = Environment()
-        >>> network = Network(env, [LinkSpec(name="wan", bandwidth=100.0)])
-        >>> transfer = network.transfer(1000, route=["wan"])
-        >>> env.run(until=5); network.set_bandwidth("wan", 250.0); env.run(); env.now
-        7.0
-        """
-        found = self._link(link)
-        value = parse_quantity(bandwidth, "B/s", place=f"link {found.name}, bandwidth")
-        if value <= 0:
-            raise InputError(f"must be > 0, got {bandwidth!r}", place=f"link {found.name}, bandwidth")
-        found.set_at = self.env._now
-        self._change(found, value, found.down)
-
-    def fail(self, link: str | Link) -> None:
-        """Take a link down: transfers over it stall until :meth:`restore` or until they are cancelled.
-
-        >>> env = Environment()
-        >>> network = Network(env, [LinkSpec(name="wan", bandwidth=100.0)])
-        >>> transfer = network.transfer(1000, route=["wan"]); network.fail("wan")
-        >>> env.run(until=5); network.restore("wan"); env.run(); env.now
-        15.0
-        """
-        found = self._link(link)
-        self._change(found, found.bandwidth, True)
-
-    def restore(self, link: str | Link) -> None:
-        """Bring a link back up."""
-        found = self._link(link)
-        self._change(found, found.bandwidth, False)
-
-    def _change(self, link: Link, bandwidth: float, down: bool) -> None:
-        if bandwidth == link.bandwidth and down == link.down:
-            return
-        reweigh = bandwidth > 0 and bandwidth != link.bandwidth and self.model.weight_s
-        link.bandwidth = bandwidth
-        link.down = down
-        link.capacity = 0.0 if down else bandwidth
-        self._capacity_changed(link, link.spec.sharing == "shared")
-        if reweigh:
-            for way in link.routes:
-                self._weigh(way)
-                for bundle in way.bundles.values():
-                    self._rescale(bundle, way.scale)
-        for call in self._on_link:
-            call(link)
-
     def load(self, link: str | Link) -> float:
         """Return the sum of the rates over a link at this instant, in bytes/s.
 
@@ -382,37 +319,6 @@ class Network(Fluid):
         self.settle()
         self._sharing.tell()
         return sum((factor * user.demand * user.level for user, factor in found.users), 0.0)
-
-    # ------------------------------------------------------------------ profiles
-
-    def _first_in(self, bundle: Bundle) -> None:
-        for link in bundle.owner.changing:
-            link.used_by += 1
-            if link.used_by == 1:
-                self._follow_profile(link)
-
-    def _last_out(self, bundle: Bundle) -> None:
-        route: Route = bundle.owner
-        if bundle is not route.plain:
-            # The number of different caps and weights is unbounded: drop empty bundles.
-            del route.bundles[bundle.cap, bundle.unit]
-        for link in route.changing:
-            link.used_by -= 1
-            if link.alarm is not None and not link.used_by:
-                link.alarm.set(inf)
-
-    def _follow_profile(self, link: Link) -> None:
-        """Set the current bandwidth, and the alarm for the next change while the link is used."""
-        after = self._look_up_profile(link)
-        if link.alarm is not None and link.used_by:
-            link.alarm.set(after)
-
-    def _look_up_profile(self, link: Link) -> float:
-        """Set the profile's current bandwidth; return the instant of its next change."""
-        last, value, after = profile_at(link.spec, self.env._now)
-        if last > link.set_at:
-            self._change(link, value, link.down)
-        return after
 
     def under_way(self) -> Iterator[Transfer]:
         """Iterate over the transfers in flight, in the order of their starts."""

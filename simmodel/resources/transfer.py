@@ -6,10 +6,24 @@ from collections.abc import Hashable
 from math import inf
 from typing import NamedTuple
 
-from simmodel.resources.flow import Carrier, Flow
-from simmodel.resources.links import Route
+from simmodel.errors import _error
+from simmodel.resources.flow import Cancelled, Carrier, Flow
+from simmodel.resources.links import Link, Route
 
-__all__ = ["Delivery", "Transfer"]
+__all__ = ["Delivery", "LinkFailed", "Transfer"]
+
+
+@_error
+class LinkFailed(Cancelled):
+    """A transfer failed because a link of its route is down, with ``done`` of ``size`` bytes moved.
+
+    >>> raise LinkFailed("transfer 1 failed", done=3.0, size=10.0, link="wan")
+    Traceback (most recent call last):
+    ...
+    simmodel.resources.transfer.LinkFailed: transfer 1 failed
+    """
+
+    link: str = ""
 
 
 class Delivery(NamedTuple):
@@ -28,7 +42,8 @@ class Transfer(Flow):
     """Bytes in flight: an event that happens when the last byte is sent; its value is a :class:`Delivery`.
 
     It can be used in conditions. It continues if a process waiting for it is interrupted; ``cancel()`` ends it and
-    ``pause()`` stops it until ``resume()``, both keeping the bytes moved so far (``bytes_done``).
+    ``pause()`` stops it until ``resume()``, both keeping the bytes moved so far (``bytes_done``). If it ``fails`` with
+    its links, its status becomes ``"failed"`` and waiting processes get :class:`LinkFailed`.
 
     >>> from simmodel import Environment
     >>> from simmodel.platform import LinkSpec
@@ -48,6 +63,7 @@ class Transfer(Flow):
         self.source: Hashable = None
         self.destination: Hashable = None
         self.rate_cap = cap
+        self.fails = route.fails
         self.way = route
         self.wait = route.wait  # the remaining latency, or the instant at which it ends
         self.wait_entry: object = None
@@ -74,6 +90,13 @@ class Transfer(Flow):
             return self.way.wait
         rate = self.way.alone(self.rate_cap)
         return self.way.wait + self.size / rate if rate > 0 else inf
+
+    def break_off(self, link: Link) -> None:
+        """End it as failed, because of a link that is down."""
+        if self.end is None:
+            self.fluid.take_out(self)
+            message = self._ended_early(f"failed with link {link.name}")
+            self._end_early("failed", LinkFailed(message, self.done, self.size, link.name))
 
     def _result(self) -> Delivery:
         return Delivery(self.start, self.env._now, self.size)

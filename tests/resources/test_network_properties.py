@@ -32,6 +32,7 @@ ACTIONS = st.lists(
         | st.tuples(st.just("start"), SIZES, ROUTES, st.none(), st.just(1.0))
         | st.tuples(st.sampled_from(["cancel", "pause", "resume"]), WHICH)
         | st.tuples(st.just("bandwidth"), st.sampled_from(NAMES), BANDWIDTHS)
+        | st.tuples(st.just("latency"), st.sampled_from(NAMES), LATENCIES)
         | st.tuples(st.sampled_from(["fail", "restore"]), st.sampled_from(NAMES)),
     ),
     min_size=1,
@@ -111,6 +112,8 @@ def act(network, judge, kind, what):
         transfers.append(network.transfer(size, route=route, rate_cap=cap, weight=weight))
     elif kind == "bandwidth":
         network.set_bandwidth(*what)
+    elif kind == "latency":
+        network.set_latency(*what)
     elif kind in ("fail", "restore"):
         getattr(network, kind)(*what)
     elif transfers:

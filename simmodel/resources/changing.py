@@ -1,0 +1,191 @@
+"""Links that change during a run: bandwidth, latency, failures and profiles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf
+
+from simmodel.environment import Environment
+from simmodel.errors import InputError, unknown
+from simmodel.platform.network import SharingModel
+from simmodel.resources.alarm import Alarm
+from simmodel.resources.flow import Bundle
+from simmodel.resources.fluid import Fluid
+from simmodel.resources.links import Link, Route, profile_at
+from simmodel.resources.transfer import Transfer
+from simmodel.units import parse_quantity
+
+__all__ = ["ChangingLinks"]
+
+
+class ChangingLinks(Fluid):
+    """The changes of links at run time: the base class of :class:`~simmodel.resources.network.Network`.
+
+    Parameters
+    ----------
+    env
+        the environment
+    links
+        by name
+    model
+        how transfers share them
+    """
+
+    def __init__(self, env: Environment, links: dict[str, Link], model: SharingModel) -> None:
+        self.links = links
+        self.model = model
+        self._on_link: tuple[Callable[..., object], ...] = ()
+        for link in links.values():
+            if link.spec.profile:
+                link.alarm = Alarm(env, lambda link=link: self._follow_profile(link))  # type: ignore[misc]
+        super().__init__(env, model.bandwidth_factor)
+
+    def _find_hooks(self) -> None:
+        super()._find_hooks()
+        self._on_link = self.env.hooks("link_changed")
+
+    # ------------------------------------------------------------------ links change
+
+    def _link(self, link: str | Link) -> Link:
+        found = self.links.get(link) if isinstance(link, str) else link
+        if found is None or self.links.get(found.name) is not found:
+            if isinstance(link, str):
+                raise unknown("link", link, self.links)
+            raise InputError(f"must be a link of this network, got {link!r}", place="link")
+        return found
+
+    def _active_over(self, link: Link) -> list[Transfer]:
+        """Return the transfers over a link that move or are in their latency."""
+        transfers = (flow for flow in self._under_way if isinstance(flow, Transfer) and flow.status != "paused")
+        return [transfer for transfer in transfers if link in transfer.way.links]
+
+    def set_bandwidth(self, link: str | Link, bandwidth: float | str) -> None:
+        """Change the bandwidth of a link from now on, or until the next point of its profile.
+
+        Parameters
+        ----------
+        bandwidth
+            bytes/s, > 0; :meth:`fail` takes a link down
+
+        >>> from simmodel import Network
+        >>> from simmodel.platform import LinkSpec
+        >>> env = Environment()
+        >>> network = Network(env, [LinkSpec(name="wan", bandwidth=100.0)])
+        >>> transfer = network.transfer(1000, route=["wan"])
+        >>> env.run(until=5); network.set_bandwidth("wan", 250.0); env.run(); env.now
+        7.0
+        """
+        found = self._link(link)
+        value = parse_quantity(bandwidth, "B/s", place=f"link {found.name}, bandwidth")
+        if value <= 0:
+            raise InputError(f"must be > 0, got {bandwidth!r}", place=f"link {found.name}, bandwidth")
+        found.set_at = self.env._now
+        self._change(found, value, found.down)
+
+    def set_latency(self, link: str | Link, latency: float | str) -> None:
+        """Change the latency of a link from now on; routes stay as they are.
+
+        Transfers that have started keep the wait of their start; those that move get the weight and the cap that the
+        model derives from the new latency.
+
+        Parameters
+        ----------
+        latency
+            seconds, >= 0
+
+        >>> from simmodel import Network
+        >>> from simmodel.platform import LinkSpec
+        >>> env = Environment()
+        >>> network = Network(env, [LinkSpec(name="wan", bandwidth=100.0, latency=1.0)])
+        >>> network.set_latency("wan", "3s"); env.run(network.transfer(1000, route=["wan"])).end
+        13.0
+        """
+        found = self._link(link)
+        value = parse_quantity(latency, "s", place=f"link {found.name}, latency")
+        if value == found.latency:
+            return
+        # Caps and weights make the bundles: the transfers leave the old ones and enter new ones.
+        regroup = self.model.by_latency or self.model.tcp_gamma < inf
+        moving = [each for each in self._active_over(found) if regroup and each.status == "moving"]
+        for transfer in moving:
+            self.take_out(transfer)
+        found.latency = value
+        for way in found.routes:
+            way.follow_latency()
+            way.weigh()
+            if regroup:
+                way.bundles.clear()
+                way.plain = None
+        for transfer in moving:
+            self.go_on(transfer)
+        for call in self._on_link:
+            call(found)
+
+    def fail(self, link: str | Link) -> None:
+        """Take a link down until :meth:`restore`: transfers over it stand still or fail, as their ``when_down`` says.
+
+        >>> from simmodel import Network
+        >>> from simmodel.platform import LinkSpec
+        >>> env = Environment()
+        >>> network = Network(env, [LinkSpec(name="wan", bandwidth=100.0)])
+        >>> transfer = network.transfer(1000, route=["wan"]); network.fail("wan")
+        >>> env.run(until=5); network.restore("wan"); env.run(); env.now
+        15.0
+        """
+        found = self._link(link)
+        self._change(found, found.bandwidth, True)
+
+    def restore(self, link: str | Link) -> None:
+        """Bring a link back up."""
+        found = self._link(link)
+        self._change(found, found.bandwidth, False)
+
+    def _change(self, link: Link, bandwidth: float, down: bool) -> None:
+        if bandwidth == link.bandwidth and down == link.down:
+            return
+        reweigh = bandwidth > 0 and bandwidth != link.bandwidth and self.model.weight_s
+        link.bandwidth = bandwidth
+        link.down = down
+        link.capacity = 0.0 if down else bandwidth
+        self._capacity_changed(link, link.spec.sharing == "shared")
+        if reweigh:
+            for way in link.routes:
+                way.weigh()
+                for bundle in way.bundles.values():
+                    self._rescale(bundle, way.scale)
+        for call in self._on_link:
+            call(link)
+        if not link.capacity:
+            for transfer in [each for each in self._active_over(link) if each.fails]:
+                transfer.break_off(link)
+
+    # ------------------------------------------------------------------ profiles
+
+    def _first_in(self, bundle: Bundle) -> None:
+        for link in bundle.owner.changing:
+            link.used_by += 1
+            if link.used_by == 1:
+                self._follow_profile(link)
+
+    def _last_out(self, bundle: Bundle) -> None:
+        route: Route = bundle.owner
+        if bundle is not route.plain:
+            # The number of different caps and weights is unbounded: drop empty bundles.
+            del route.bundles[bundle.cap, bundle.unit]
+        for link in route.changing:
+            link.used_by -= 1
+            if link.alarm is not None and not link.used_by:
+                link.alarm.set(inf)
+
+    def _follow_profile(self, link: Link) -> None:
+        """Set the current bandwidth, and the alarm for the next change while the link is used."""
+        after = self._look_up_profile(link)
+        if link.alarm is not None and link.used_by:
+            link.alarm.set(after)
+
+    def _look_up_profile(self, link: Link) -> float:
+        """Set the profile's current bandwidth; return the instant of its next change."""
+        last, value, after = profile_at(link.spec, self.env._now)
+        if last > link.set_at:
+            self._change(link, value, link.down)
+        return after
