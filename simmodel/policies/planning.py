@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from simmodel.policies.count_plan import CountPlan
 from simmodel.policies.ordering import FCFS, at_each_place, start_heads
 from simmodel.policies.orders import order as order_named
 from simmodel.resources.allocation import Allocation
@@ -19,8 +20,6 @@ from simmodel.scheduling.protocol import Decision, Reserve, Start, View
 if TYPE_CHECKING:
     from simmodel.policies.orders import GivenOrder
     from simmodel.resources.pool import Pool
-    from simmodel.resources.profile import CountProfile
-    from simmodel.scheduling.waiting import WaitingQueue
     from simmodel.work.job import LiveJob
 
 __all__ = ["Conservative", "ConservativeKeep"]
@@ -47,24 +46,6 @@ class _Planner(Policy):
         raise NotImplementedError
 
 
-class _Plan:
-    """The plan of a place after a decision; it stays valid while the only events are submissions."""
-
-    __slots__ = ("complete", "missed", "planned", "profile", "version")
-
-    def __init__(self, profile: CountProfile, version: int, complete: bool, planned: int) -> None:
-        self.profile = profile
-        self.version = version
-        self.complete = complete
-        self.planned = planned  # number of jobs that waited then
-        self.missed: list[LiveJob] = []  # jobs that arrived since, at decisions at which none could start
-
-    def not_planned(self, waiting: WaitingQueue) -> list[LiveJob] | None:
-        """Return the jobs that arrived since, in order; ``None`` if a planned job was withdrawn."""
-        came = [job for job in (*self.missed, *waiting.new) if job.state == "waiting"]
-        return came if self.planned + len(came) == len(waiting) else None
-
-
 class Conservative(_Planner):
     """Conservative backfilling with a new plan at each decision.
 
@@ -86,11 +67,7 @@ class Conservative(_Planner):
 
     def __init__(self, order: GivenOrder = FCFS, *, promises: bool = False) -> None:
         super().__init__(order, promises=promises)
-        self._plans: dict[Pool, _Plan] = {}
-
-    def forget(self) -> None:
-        """Discard the plans: another policy has decided since."""
-        self._plans.clear()
+        self._plans: dict[Pool, CountPlan] = {}
 
     def _at(self, view: View, place: Pool) -> Iterator[Decision]:
         """Decide by counts if the place allows it, else by profile: both start the same jobs."""
@@ -107,6 +84,7 @@ class Conservative(_Planner):
             return
         profile = place.profile()
         now = place.env.now
+        holds = True  # else a job is expected to run longer than planned, perhaps into a window
         for job in waiting.by(self.order):
             if place.free < lanes.narrowest and not self.promises:
                 return
@@ -115,63 +93,27 @@ class Conservative(_Planner):
                 continue
             profile.take(job, at, job.requested, allocation)
             if at == now:
-                yield Start(job, place, None, allocation)
+                if holds or place.accepts(job, allocation):
+                    holds = holds and job.expected == job.requested
+                    yield Start(job, place, None, allocation)
             elif self.promises:
                 yield Reserve(job, place, profile.instant(at))
 
     def _counted(self, view: View, place: Pool) -> Iterator[Decision]:
-        """Decide for counted processors; the plan is kept while the only events are submissions."""
+        """Decide for counted processors; the plan is kept as long as it holds."""
         waiting = view.waiting.at(place)
         yield from start_heads(self.order, view, place)
         if not waiting.count:
             return
         # No job can start, so no plan is needed unless promises are recorded.
-        narrowest = waiting.lanes(self.order).narrowest
-        plan = self._plans.get(place)
-        if place.free < narrowest and not self.promises:
-            if plan is not None and plan.version == place.version:
-                plan.missed += waiting.new
+        if place.free < waiting.lanes(self.order).narrowest and not self.promises:
             return
-        now = view.env._now
-        came = None if plan is None or plan.version != place.version else self._came(plan, waiting, now)
-        if plan is not None and came is not None and plan.complete:
-            profile, jobs = plan.profile, came
-        elif plan is not None and came is not None and plan.profile.free[0] < narrowest:
-            return
+        if self.promises or self.order.changes:
+            plan = CountPlan(place, waiting, self.order, keep=False)
         else:
-            profile, jobs = place.counts(), waiting.by(self.order)
-        complete = holds = True
-        free = profile.free
-        for job in jobs:
-            if free[0] < narrowest and not self.promises:
-                complete = False
-                break
-            if job.state != "waiting":  # held by a limit since another job started
-                continue
-            width, requested = job.width, job.requested
-            at = profile.earliest(width, requested)
-            profile.take(width, at, requested)
-            if at == now:
-                holds = holds and job.expected == requested  # else it is expected to run longer than planned
-                yield Start(job, place)
-            elif self.promises:
-                yield Reserve(job, place, profile.instant(at))
-        self._plans[place] = _Plan(profile, place.version if holds else -1, complete, len(waiting))
-
-    def _came(self, plan: _Plan, waiting: WaitingQueue, now: float) -> list[LiveJob] | None:
-        """Return the jobs that arrived since a plan was made; ``None`` if the plan is no longer valid.
-
-        No job started or ended since. If no expected end has passed either, the planned jobs keep their starts.
-        """
-        if self.order is not FCFS or waiting.with_priorities or self.promises:
-            return None
-        times = plan.profile.times
-        if len(times) > 1 and times[1] <= now:
-            return None
-        came = plan.not_planned(waiting)
-        if came is not None:
-            plan.profile.advance(now)
-        return came
+            found = self._plans.get(place)
+            plan = found or self._plans.setdefault(place, CountPlan(place, waiting, self.order, keep=True))
+        yield from plan.decide(promises=self.promises)
 
 
 def _rows(allocation: Allocation | None) -> list[list[int]] | None:

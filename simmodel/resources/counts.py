@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from simmodel.errors import InputError
 from simmodel.resources.claims import Grant
 from simmodel.resources.pool import Pool
-from simmodel.resources.profile import CountProfile, earliest_from, ends_of
+from simmodel.resources.profile import CountProfile, ends_of
 from simmodel.work.job import Refusal
 
 if TYPE_CHECKING:
@@ -327,7 +327,7 @@ class PoolProfile:
             return needs[0][0].earliest(needs[0][1], duration), COUNTED
         at = max(self._now, not_before)
         while True:
-            found = max(earliest_from(part, need, duration, at) for part, need in needs)
+            found = max(part.earliest(need, duration, at) for part, need in needs)
             if found == at or found == float("inf"):
                 return found, COUNTED
             at = found

@@ -8,7 +8,7 @@ from math import nextafter
 from typing import TYPE_CHECKING, Any
 
 from simmodel.resources.allocation import Allocation, Need, NodeTable
-from simmodel.resources.profile import CountProfile, earliest_from
+from simmodel.resources.profile import CountProfile
 
 if TYPE_CHECKING:
     from simmodel.work.job import LiveJob
@@ -131,7 +131,7 @@ class NodeProfile:
 
     def _from(self, job: LiveJob, at: float, duration: float) -> Allocation | None:
         """Return an allocation for the job from an instant on for ``duration`` seconds, or ``None``."""
-        if any(earliest_from(part, amount, duration, at) != at for part, amount in self._amounts(job)):
+        if any(part.earliest(amount, duration, at) != at for part, amount in self._amounts(job)):
             return None
         return self._on(self._need_of(job), at, duration)
 
@@ -151,7 +151,7 @@ class NodeProfile:
         at = max(self._now, not_before)
         while True:
             at, allocation = self._earliest(need, duration, at)
-            later = max((earliest_from(part, amount, duration, at) for part, amount in amounts), default=at)
+            later = max((part.earliest(amount, duration, at) for part, amount in amounts), default=at)
             if later == at or at == INFINITY:
                 return at, allocation
             if later == INFINITY:

@@ -8,11 +8,24 @@ from typing import Any, Protocol
 
 from simmodel.resources.work_left import WorkLeft
 
-__all__ = ["RunningIndex"]
+__all__ = ["Entry", "RunningIndex", "Watcher"]
 
 _BLOCK = 96
+INFINITY = float("inf")
 
 Entry = tuple[float, int, int, Any]  # expected end, start number, processors, run
+
+
+class Watcher(Protocol):
+    """What is told of the starts and ends of the executions of an index."""
+
+    def started(self, entry: Entry, /) -> None:
+        """Note an execution that was added."""
+        ...
+
+    def ended(self, entry: Entry, /) -> None:
+        """Note an execution that was removed."""
+        ...
 
 
 class Held(Protocol):
@@ -29,7 +42,7 @@ class RunningIndex:
     at which a number of processors is free cost about the square root of the number of executions.
     """
 
-    __slots__ = ("_blocks", "_count", "_lasts", "_left", "_size", "_sums")
+    __slots__ = ("_blocks", "_count", "_lasts", "_left", "_size", "_sums", "_watchers")
 
     def __init__(self) -> None:
         self._blocks: list[list[Entry]] = [[]]
@@ -38,6 +51,7 @@ class RunningIndex:
         self._size = 0
         self._count = 0
         self._left: WorkLeft | None = None  # created on first use
+        self._watchers: tuple[Watcher, ...] = ()
 
     def __len__(self) -> int:
         return self._size
@@ -50,6 +64,16 @@ class RunningIndex:
         for block in self._blocks:
             yield from block
 
+    def watch(self, watcher: Watcher) -> None:
+        """Tell a watcher of each execution that is added or removed from now on."""
+        self._watchers = (*self._watchers, watcher)
+
+    @property
+    def first_end(self) -> float:
+        """The earliest expected end, in seconds; infinite if nothing runs."""
+        block = self._blocks[0]
+        return block[0][0] if block else INFINITY
+
     def add(self, run: Held, processors: int) -> None:
         """Add an execution with its number of processors."""
         number = self._count = self._count + 1
@@ -58,6 +82,8 @@ class RunningIndex:
         self._size += 1
         if self._left is not None:
             self._left.add(*entry[:3])
+        for watcher in self._watchers:
+            watcher.started(entry)
         lasts = self._lasts
         i = bisect_left(lasts, entry) if lasts else 0
         block = self._blocks[i]
@@ -83,6 +109,8 @@ class RunningIndex:
         self._size -= 1
         if self._left is not None:
             self._left.remove(*entry[:2])
+        for watcher in self._watchers:
+            watcher.ended(entry)
         lasts = self._lasts
         i = bisect_left(lasts, entry) if lasts else 0
         block = self._blocks[i]

@@ -112,5 +112,4 @@ def test_a_profile_is_what_is_left_at_each_instant(free, ends, plans):
         taken.append((need, at, length))
         for t in instants[:100]:
             if t > 0 or not any(end == 0 for end, _ in released):
-                step = max(i for i, time in enumerate(profile.times) if time <= t)
-                assert profile.free[step] == left(t)
+                assert max(step for step in profile.steps() if step[0] <= t)[1] == left(t)

@@ -232,10 +232,9 @@ class Projection:
             return
         at = point.at
         profile = point.profile = CountProfile(at, point.free, point.by_expected_end())
-        free = profile.free
         left: list[ProjectedJob] = []
         for i, work in enumerate(waiting):
-            if free[0] < narrowest:
+            if profile.free < narrowest:
                 point.todo = len(left)
                 left += waiting[i:]
                 break
@@ -266,7 +265,7 @@ class Projection:
         points = self._points
         first = points[0]
         if first.at < now or decided:
-            if first.holds and (first.profile is None or len(first.profile.times) == 1 or first.profile.times[1] > now):
+            if first.holds and (first.profile is None or first.profile.next_step > now):
                 first.at = now  # deciding again would change nothing
                 first.promised = None
                 if first.profile is not None:

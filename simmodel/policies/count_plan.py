@@ -1,0 +1,295 @@
+"""The plan of conservative backfilling on counted processors, kept from decision to decision."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
+from simmodel.scheduling.protocol import Decision, Reserve, Start
+from simmodel.scheduling.waiting import entry_of
+
+if TYPE_CHECKING:
+    from simmodel.resources.pool import Pool
+    from simmodel.resources.profile import CountProfile
+    from simmodel.resources.running import Entry
+    from simmodel.scheduling.protocol import OrderLike
+    from simmodel.scheduling.waiting import WaitingQueue
+    from simmodel.work.job import LiveJob
+
+__all__ = ["CountPlan"]
+
+INFINITY = float("inf")
+_PAST = 1000  # started jobs tolerated in the line
+_DOUBLED = 40
+
+
+class CountPlan:
+    """The planned starts of the waiting jobs of a pool of counted processors.
+
+    Jobs are planned in the order of the queue, each into the earliest hole that the running jobs and those before it
+    leave. While running jobs end when expected and planned jobs start when planned, planning anew would give the same
+    starts: then the plan is kept, and jobs that arrived since are added to it. A job that comes or goes within the plan
+    has only the jobs behind it planned anew; an end at another instant, or any other change of the pool, all.
+
+    A plan goes no further than the last job that could start now; the more ends have come when expected, the further it
+    is made in advance, since it will probably last.
+
+    Parameters
+    ----------
+    place, waiting, order
+        the pool, its queue, and the order of the queue
+    keep
+        whether the plan is used for several decisions: not if the order changes with time
+    """
+
+    __slots__ = (
+        "_arrived",
+        "_broken",
+        "_due",
+        "_ends",
+        "_events",
+        "_gone",
+        "_line",
+        "_next",
+        "_order",
+        "_place",
+        "_planned",
+        "_profile",
+        "_starts",
+        "_tried",
+        "_version",
+        "_waiting",
+    )
+
+    def __init__(self, place: Pool, waiting: WaitingQueue, order: OrderLike, *, keep: bool) -> None:
+        self._place = place
+        self._waiting = waiting
+        self._order = order
+        self._profile: CountProfile | None = None  # with the planned jobs
+        self._line: list[LiveJob] = []  # in the order of the queue
+        self._next = 0  # how many of them are planned
+        self._starts: dict[LiveJob, tuple[float, int]] = {}  # planned start (s) and position in the line
+        self._due: list[tuple[float, int, int, LiveJob]] = []  # the same, earliest first, and some that are void
+        self._planned: list[tuple[float, int, int, LiveJob]] = []  # those of the last decision, not yet among them
+        self._gone: dict[LiveJob, tuple[float, int]] = {}  # planned jobs that left the queue and have not started
+        self._arrived: list[LiveJob] = []
+        self._broken = False  # whether something was not as planned
+        self._ends = 0  # the ends that came when expected since all jobs were planned anew
+        self._version = self._events = 0  # of the pool when all jobs were planned; its changes since
+        self._tried = 0, 0  # events and length of the line when no further job could start
+        if keep:
+            waiting.keep(self)
+            place.running.watch(self)
+
+    # ------------------------------------------------------------------ what happens between decisions
+
+    def add(self, job: LiveJob) -> None:
+        """Note a job that has come into the queue."""
+        if self._profile is not None:
+            self._arrived.append(job)
+            if job.attempts:
+                self._broken = True  # it may stand in the line already, at another position
+
+    def remove(self, job: LiveJob) -> None:
+        """Note a job that leaves the queue."""
+        planned = self._starts.pop(job, None)
+        if planned is not None:
+            self._gone[job] = planned
+
+    def started(self, entry: Entry) -> None:
+        """Note a start in the pool: of a planned job, or of a head of the queue."""
+        self._events += 1
+        profile = self._profile
+        if profile is None or self._broken:
+            return
+        end, _, processors, run = entry
+        now, job = self._place.env._now, run.work
+        at, _ = self._gone.pop(job, None) or self._starts.pop(job, None) or (None, 0)
+        if processors != job.width or end != now + job.requested or end <= now:
+            self._broken = True
+        elif at is None and not self._starts and not self._gone:
+            profile.advance(now)
+            profile.take(processors, now, job.requested)
+        elif at != now:
+            self._broken = True
+
+    def ended(self, entry: Entry) -> None:
+        """Note an end in the pool."""
+        self._events += 1
+        now = self._place.env._now
+        if entry[0] > now:
+            self._broken = True
+        elif entry[0] == now:
+            self._ends += 1
+
+    # ------------------------------------------------------------------ decisions
+
+    def decide(self, *, promises: bool = False) -> Iterator[Decision]:
+        """Bring the plan up to date and start the jobs planned for now.
+
+        With ``promises``, all jobs are planned, and the starts of those that keep waiting are promised.
+        """
+        now = self._place.env._now
+        if not promises and self._lasts(now):
+            self._follow(now)
+        else:
+            self._restart(now)
+        yield from self._start_due(now)
+        yield from self._go_on(now, promises)
+
+    def _lasts(self, now: float) -> bool:
+        """Whether everything went as planned since the last decision."""
+        if self._profile is None or self._broken or self._place.version != self._version + self._events:
+            return False
+        if self._place.running.first_end <= now or len(self._line) > 2 * self._waiting.count + _PAST:
+            return False
+        due, starts = self._due, self._starts
+        for each in self._planned:
+            heappush(due, each)
+        self._planned.clear()
+        while due and due[0][0] < now:
+            at, position, _, job = heappop(due)
+            if starts.get(job) == (at, position):
+                return False  # it was due before now
+        return True
+
+    def _restart(self, now: float) -> None:
+        """Plan no job yet."""
+        self._profile = self._place.counts()
+        self._line = list(self._waiting.by(self._order))
+        self._next = 0
+        self._starts.clear()
+        self._due.clear()
+        self._planned.clear()
+        self._gone.clear()
+        self._arrived.clear()
+        self._ends = 0
+        # Steps just after now stand for now: they do not outlast the decision.
+        self._broken = self._place.running.first_end <= now
+        self._version, self._events = self._place.version, 0
+        self._tried = -1, 0
+
+    def _follow(self, now: float) -> None:
+        """Take the jobs that came and went into account."""
+        if self._gone:
+            self._cut(min(position for _, position in self._gone.values()))
+        for job in self._arrived:
+            self._insert(job, 0)
+        self._arrived.clear()
+        assert self._profile is not None
+        self._profile.advance(now)
+
+    def _insert(self, job: LiveJob, after: int) -> bool:
+        """Insert a job that has come into the line, if it belongs at ``after`` or later."""
+        if job.state != "waiting":
+            return True
+        line, key = self._line, self._order.key
+        entry = entry_of(job, key)
+        position = len(line)
+        if line and entry < entry_of(line[-1], key):
+            position = bisect_right(line, entry, key=lambda each: entry_of(each, key))
+        if position < after:
+            return False
+        if position < self._next:
+            self._cut(position)
+        line.insert(position, job)
+        self._tried = self._tried[0], min(self._tried[1], position)
+        return True
+
+    def _cut(self, position: int) -> None:
+        """Drop the plans of the jobs from a position in the line on."""
+        profile = self._profile
+        assert profile is not None
+        for jobs in (self._starts, self._gone):
+            for job in [job for job, (_, place) in jobs.items() if place >= position]:
+                profile.give_back(job.width, jobs.pop(job)[0], job.requested)
+        self._next = min(self._next, position)
+        self._tried = -1, 0
+
+    def _start_due(self, now: float) -> Iterator[Decision]:
+        """Start the jobs that an earlier decision planned for now."""
+        due, starts = self._due, self._starts
+        while due and due[0][0] <= now:
+            at, position, _, job = heappop(due)
+            if starts.get(job) != (at, position):
+                continue
+            yield Start(job, self._place)
+            behind = [place for _, place in self._gone.values() if place > position]
+            if behind:  # held by a limit since this start
+                self._cut(min(behind))
+
+    def _go_on(self, now: float, promises: bool) -> Iterator[Decision]:
+        """Plan jobs behind those that are planned. A hot path."""
+        profile, line, starts = self._profile, self._line, self._starts
+        assert profile is not None
+        earliest, take, planned = profile.earliest, profile.take, self._planned
+        events, tried = self._tried
+        fitting = [] if promises else self._fitting(tried if events == self._events else self._next)
+        more = 2.0 ** min(self._ends, _DOUBLED) if self._ends else 0.0  # jobs to plan although none could start now
+        at = now
+        until = -INFINITY  # a plan from then on does not change which job could start now
+        position = self._next
+        while position < len(line):
+            if not promises and (until < now or at < until or at == now):
+                until = self._until(fitting)
+                if until < now:
+                    if not more:
+                        break
+                    more -= 1
+            job = line[position]
+            position += 1
+            if job.state != "waiting" or job in starts:
+                continue
+            width, requested = job.width, job.requested
+            at = earliest(width, requested)
+            if at == INFINITY:
+                continue
+            take(width, at, requested)
+            starts[job] = at, position - 1
+            if requested <= 0:
+                self._broken = True  # the step just after it stands for its instant
+            if at == now:
+                self._next = position
+                yield Start(job, self._place)
+                if self._arrived:
+                    fitting += self._join()
+            elif promises:
+                yield Reserve(job, self._place, profile.instant(at))
+            else:
+                planned.append((at, position - 1, job.seq, job))
+        self._next = position
+        self._tried = self._events, len(line)
+
+    def _join(self) -> list[LiveJob]:
+        """Insert the jobs that a start has released, if they stand behind the planned jobs; return them."""
+        came = [job for job in self._arrived if self._insert(job, self._next)]
+        self._arrived = [job for job in self._arrived if job not in came]
+        return came
+
+    def _fitting(self, first: int) -> list[LiveJob]:
+        """Return the jobs from a position on for which enough processors are free now."""
+        profile = self._profile
+        assert profile is not None
+        free = profile.free
+        return [job for job in self._line[first:] if job.width <= free]
+
+    def _until(self, fitting: list[LiveJob]) -> float:
+        """Return the expected end (s) of a job that could start now; infinitely early if none could.
+
+        Jobs that cannot start are dropped for good, with those that request no less: plans only take processors.
+        """
+        profile, starts = self._profile, self._starts
+        assert profile is not None
+        now = self._place.env._now
+        while fitting:
+            job = fitting[-1]
+            width, requested = job.width, job.requested
+            if job.state != "waiting" or job in starts:
+                fitting.pop()
+            elif profile.fits(width, requested):
+                return now + requested
+            else:
+                fitting[:] = [job for job in fitting if job.width < width or job.requested < requested]
+        return -INFINITY

@@ -1,0 +1,136 @@
+"""Conservative backfilling with a plan that is kept starts the same jobs as with a new plan at each decision."""
+
+import random
+
+import pytest
+
+from simmodel import Environment, Job, simulate
+from simmodel.environment import quiet_garbage_collector
+from simmodel.platform import ClusterSpec, OutageSpec, PartitionSpec, QueueSpec
+from simmodel.policies import Conservative, Preemptive
+from simmodel.policies.count_plan import CountPlan
+from simmodel.resources import profile
+from simmodel.systems import Cluster
+from simmodel.systems.cluster.prediction import predict
+from simmodel.work import Workload
+
+
+class Anew(Conservative):
+    """Plan all jobs anew at each decision, from the first to the last."""
+
+    def _at(self, view, place):
+        return self._planned(view, place)
+
+
+def drawn(seed):
+    """A small cluster and its jobs: some end early, run on, are cancelled, preempted, held by limits or depend."""
+    rng = random.Random(seed)
+    processors = rng.choice([1, 2, 4, 8, 16, 50])
+    unit, gaps = rng.choice([1, 1, 0.1, 7.3]), rng.choice([[0], [0, 0, 1], [0, 1, 2, 5], [0, 3, 10, 30]])
+    exact, over = rng.choice([0, 0.5, 0.9, 1, 1]), rng.choice([0, 0, 0.1])
+    priorities, cancelled = rng.choice([[0], [0], [0, 0, 1, 2]]), rng.choice([0, 0, 0.2])
+    preempts, limits = rng.random() < 0.2, rng.random() < 0.3
+    jobs, submit = [], 0
+    for number in range(1, rng.randint(3, 60)):
+        submit += rng.choice(gaps)
+        run = rng.choice([0] * (rng.random() < 0.1) + [1, 2, 3, 5, 8, 10, 20, rng.randint(1, 40)])
+        kind = rng.random()
+        requested = run + rng.choice([1, 5, 10, 30])
+        if kind < exact + over:
+            requested = run if kind < exact else max(1, run // 2)
+        asked = {"queue": rng.choice("ab")} if preempts or limits else {}
+        if rng.random() < cancelled:
+            asked["cancel"] = (submit + rng.choice([0, 1, 5, 20])) * unit
+        if rng.random() < 0.05 and number > 1:
+            asked["dependencies"] = [rng.randint(1, number - 1)]
+        size = min(processors, rng.choice([1, 1, 2, 3, rng.randint(1, processors), processors // 2 or 1, processors]))
+        times = {"submit": submit * unit, "run": run * unit, "requested": requested * unit or None}
+        priority = rng.choice(priorities)
+        jobs.append(Job(id=number, processors=size, user=rng.choice("xyz"), priority=priority, **times, **asked))
+    queues = []
+    if preempts or limits:
+        most = {"max_running_per_user": rng.choice([None, 1, 2]), "max_running": rng.choice([None, 3])}
+        mode = rng.choice(["requeue", "suspend"])
+        queues = [
+            QueueSpec(name="a", preempts=["b"] if preempts else [], **(most if limits else {})),
+            QueueSpec(name="b", preemptible=mode if preempts else None),
+        ]
+    outages = [
+        OutageSpec(
+            at=rng.randint(1, 60) * unit,
+            until=rng.randint(61, 120) * unit,
+            processors=rng.randint(1, processors),
+            kind=rng.choice(["failure", "maintenance", "drain"]),
+        )
+        for _ in range(rng.choice([0, 0, 0, 1, 2]))
+    ]
+    options = {
+        "overrun": rng.choice(["stop", "continue"]),
+        "decide_on": rng.choice(["instant", "instant", "event"]),
+        "event_order": rng.choice(["submits-first", "ends-first"]),
+        "estimates": rng.choice(["requested", "requested", "exact", "cqsim"]),
+    }
+    spec = ClusterSpec(partitions=[PartitionSpec(name="p", processors=processors)], queues=queues, outages=outages)
+    return spec, jobs, options, rng.choice(["fcfs", "fcfs", "sjf", "largest", "wfp"]), preempts, rng.random() < 0.1
+
+
+def heard(spec, jobs, options, policy):
+    events = []
+
+    class Watch:
+        def job_started(self, run):
+            events.append(("starts", run.started, run.job.id))
+
+        def job_resumed(self, run):
+            events.append(("resumes", run.started, run.job.id))
+
+        def job_promised(self, job, _place, at):
+            events.append(("is promised", at, job.id))
+
+    simulate(spec, jobs, policy, observers=[Watch()], **options)
+    return events
+
+
+@pytest.mark.parametrize("seeds", [range(100), pytest.param(range(4000), marks=pytest.mark.exhaustive)])
+def test_a_kept_plan_starts_what_a_new_plan_starts(seeds, monkeypatch):
+    kept = []
+    follow = CountPlan._follow
+    monkeypatch.setattr(CountPlan, "_follow", lambda plan, now: (kept.append(now), follow(plan, now)))
+    for seed in seeds:
+        monkeypatch.setattr(profile, "_MOST", 4 if seed % 2 else 256)  # so that profiles have several blocks
+        spec, jobs, options, order, preempts, promises = drawn(seed)
+        policies = [kind(order, promises=promises) for kind in (Conservative, Anew)]
+        plans = [heard(spec, jobs, options, Preemptive(each) if preempts else each) for each in policies]
+        assert plans[0] == plans[1], seed
+    assert len(kept) > 2 * len(seeds)
+
+
+def test_a_job_that_is_expected_to_run_longer_than_planned_does_not_start_into_a_window():
+    """With the estimates of CQSim, a started job is expected to run for its requested time, which no plan foresaw."""
+    spec, jobs, options, order, _, _ = drawn(1715)
+    assert len(heard(spec, jobs, options, Conservative(order))) == len(jobs)
+
+
+def test_a_future_that_goes_as_planned_is_planned_once(monkeypatch):
+    """What-ifs of deep queues: each of the jobs is planned once, however many decisions follow."""
+    rng = random.Random(1)
+    jobs = 400
+    columns = {
+        "submit": [0] * jobs,
+        "run": [rng.randint(1, 1000) for _ in range(jobs)],
+        "processors": [rng.choice([1, 2, 4, 8, 32]) for _ in range(jobs)],
+    }
+    env = Environment()
+    cluster = Cluster(env, 64, "fcfs")
+    cluster.replay(Workload(columns))
+    env.run(until=1)
+    planned = []
+    earliest = profile.CountProfile.earliest
+    monkeypatch.setattr(
+        profile.CountProfile, "earliest", lambda self, *asked: (planned.append(asked), earliest(self, *asked))[1]
+    )
+    waiting = len(cluster.snapshot().waiting)
+    with quiet_garbage_collector():
+        predict(cluster.snapshot().expected(), "conservative")
+    assert waiting > 300
+    assert len(planned) <= waiting

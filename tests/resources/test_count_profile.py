@@ -1,0 +1,64 @@
+"""The profile of a free amount, in blocks, against sums over everything that is taken."""
+
+import random
+from math import inf
+
+import pytest
+
+from simmodel.resources import profile as profiles
+from simmodel.resources.profile import CountProfile
+
+
+class Plain:
+    """A free amount and what is taken of it, as a list of (start, end, amount)."""
+
+    def __init__(self, now, free, ends):
+        self.now = now
+        self.taken = [(-inf, end, amount) for end, amount in ends]
+        self.total = free + sum(amount for _, amount in ends)
+
+    def free(self, at):
+        return self.total - sum(amount for start, end, amount in self.taken if start <= at < end)
+
+    def fits(self, need, at, duration):
+        instants = [at, *(t for start, end, _ in self.taken for t in (start, end) if at < t < at + duration)]
+        return all(self.free(t) >= need for t in instants)
+
+    def earliest(self, need, duration, not_before=0):
+        instants = {self.now, not_before, *(end for _, end, _ in self.taken if end < inf)}
+        found = [t for t in instants if t >= max(self.now, not_before) and self.fits(need, t, duration)]
+        return min(found, default=inf)
+
+
+@pytest.mark.parametrize("most", [4, 6, 9, 256])
+@pytest.mark.parametrize("seed", range(15))
+def test_a_profile_in_blocks_answers_as_a_list(seed, most, monkeypatch):
+    monkeypatch.setattr(profiles, "_MOST", most)
+    rng = random.Random(seed)
+    ends = sorted(
+        (rng.choice([rng.randint(1, 60), inf if rng.random() < 0.1 else 3]), rng.randint(1, 4)) for _ in "a" * 30
+    )
+    free = rng.randint(0, 6)
+    profile, plain = CountProfile(0, free, ends), Plain(0, free, ends)
+    for _ in range(60):
+        need, duration = rng.randint(1, 9), rng.choice([1, 2, 5, 5, 10, 30, inf if rng.random() < 0.1 else 4])
+        at = profile.earliest(need, duration)
+        assert at == plain.earliest(need, duration)
+        assert profile.fits(need, duration) == plain.fits(need, plain.now, duration)
+        later = plain.now + rng.choice([0, 1, 3, 7.5, 20, 100])
+        assert profile.earliest(need, duration, later) == plain.earliest(need, duration, later)
+        action = rng.random()
+        planned = [part for part in plain.taken if part[0] >= plain.now]
+        if action < 0.6 and at < inf:
+            profile.take(need, at, duration)
+            plain.taken.append((at, at + duration, need))
+        elif action < 0.75 and planned:
+            start, end, amount = rng.choice(planned)
+            profile.give_back(amount, start, end - start)
+            plain.taken.remove((start, end, amount))
+        elif action < 0.85:
+            plain.now += rng.choice([0, 1, 2.5, 7])
+            profile.advance(plain.now)
+        steps = profile.steps()
+        assert [amount for _, amount in steps] == [plain.free(t) for t, _ in steps]
+        assert (profile.free, profile.next_step) == (steps[0][1], steps[1][0] if len(steps) > 1 else inf)
