@@ -131,7 +131,7 @@ class CountPool(Pool):
         back = sorted((window.end, window.what) for window in windows if window.begun)
         return CountProfile(
             self.env.now,
-            self.free,
+            self.free - max(0, self._down - self._capacity),  # absences that overlap end one after the other
             merge(ends_of(self.running), back),
             [(window.start, window.end, window.what) for window in windows if not window.begun],
         )

@@ -21,7 +21,7 @@ class Purpose(NamedTuple):
 
     ``why``: its name, by which a snapshot finds it again; ``begins`` and ``ends``: the causes in the record; ``tell``:
     called with ``True`` once the part is away, and with ``False`` once the window has ended; ``may_return``: whether
-    the part comes back at the end of the window, instead of later.
+    the part comes back at the end of the window; if not, whoever said so extends the window and ends it later.
     """
 
     why: str = ""
@@ -75,6 +75,8 @@ class _Owner(Protocol):
     def altered(self) -> None: ...
 
     def came_free(self) -> None: ...
+
+    def end_window(self, window: CapacityWindow) -> None: ...
 
     def plan_window(self, window: CapacityWindow, what: str, at: float) -> None: ...
 
@@ -135,9 +137,20 @@ class Windows:
             self.plan_window(window, "over", end)
         return window
 
+    def end_window(self: _Owner, window: CapacityWindow) -> None:
+        """End a window: its part comes back."""
+        self.windows.remove(window)
+        self.come_up(window.what, window.purpose.ends)
+
+    def extend_window(self: _Owner, window: CapacityWindow, end: float) -> None:
+        """Expect the part of a window that has begun back at another instant (s)."""
+        if end != window.end:
+            window.end = end
+            self.altered()
+
     def plan_window(self: _Owner, window: CapacityWindow, what: str, at: float) -> None:
         """Plan the ``begin``, ``over`` or ``told`` call of a window at an instant (s)."""
-        _, begins, ends, tell, may_return = window.purpose
+        _, begins, _, tell, may_return = window.purpose
 
         def begin() -> None:
             window.begun = True
@@ -147,11 +160,8 @@ class Windows:
             self.came_free()
 
         def over() -> None:
-            self.windows.remove(window)
             if may_return is None or may_return():
-                self.come_up(window.what, ends)
-            else:
-                self.altered()
+                self.end_window(window)
             if tell is not None:
                 tell(False)
 

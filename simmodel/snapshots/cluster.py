@@ -254,10 +254,23 @@ class _Check:
                     if name not in {each.name for each in self.snapshot.platform.reservations}:
                         expected = "'maintenance', 'not yet open', 'closed' or 'reservation NAME'"
                         raise self.error(f"must be {expected}, got {shown(why)}", f"{where}.windows[{j}]")
+        self._pending()
         names = {each.name for each in self.snapshot.platform.consumables}
         for i, (name, _) in enumerate(self.snapshot.consumables):
             if name not in names:
                 raise self.error(unknown("consumable", name, sorted(names)).message, f"consumables[{i}]")
+
+    def _pending(self) -> None:
+        """Check that a part that has to change hands is away from the place that waits for it."""
+        begun = {(state.name, each.why) for state in self.snapshot.places for each in state.windows if each.begun}
+        first = self.snapshot.platform.partitions[0].name
+        of = {each.name: each.partition or first for each in self.snapshot.platform.reservations}
+        for i, state in enumerate(self.snapshot.places):
+            opens = state.pending == "open"
+            name, why = (state.name, "not yet open") if opens else (of.get(state.name), f"reservation {state.name}")
+            if state.pending and (name, why) not in begun:
+                accepted = f"must be '' without a window that has begun, {why!r}" + (f" of {name}" if name else "")
+                raise self.error(f"{accepted}, got {state.pending!r}", f"places[{i}].pending")
 
     # ------------------------------------------------------------------ references
 

@@ -76,6 +76,11 @@ class Bodies:
         if grace < float("inf"):
             self._kills[run] = env.call_at(env.now + grace, lambda: self._kill(run), self._core.end_priority)
 
+    def kill_at(self, run: Run) -> float:
+        """Return the instant (s) at which a body that was interrupted is killed; infinite if never."""
+        call = self._kills.get(run)
+        return float("inf") if call is None else call.at
+
     def _interrupt(self, run: Run) -> None:
         assert run.process is not None
         if run.process.is_alive:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from simmodel.resources.windows import Purpose
+from simmodel.resources.windows import CapacityWindow, Purpose
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,7 +35,8 @@ class Calendar:
 
     Jobs that overran into a reservation are stopped as by a failure when it begins. When it ends, jobs that still run
     there end with ``timeout``, and jobs that wait for it are cancelled. Nodes change hands once no body that cleans up
-    holds any of them: until then neither the partition nor the reservation has them. A node that fails is down in its
+    holds any of them: until then neither the partition nor the reservation has them, and both expect them at the latest
+    instant at which those bodies are killed. A node that fails is down in its
     partition and in its reservation; counted processors that are reserved do not fail, and neither do processors that a
     resize adds.
 
@@ -252,20 +253,34 @@ class Calendar:
             self._pending.pop(place, None)
         else:
             self._pending[place] = what
+            pool, window = self._awaited(place)
+            pool.extend_window(window, self._vacant_at(place, what))
         return ready
+
+    def _awaited(self, place: Reserved) -> tuple[Pool, CapacityWindow]:
+        """Return the pool that waits for the part of a reservation that is pending, and the window that goes on."""
+        opens = self._pending[place] == "open"
+        pool, why = (place, "not yet open") if opens else (place.part_of, f"reservation {place.name}")
+        return pool, next(window for window in pool.windows if window.why == why and window.begun)
+
+    def _vacant_at(self, place: Reserved, what: str) -> float:
+        leaves = self._execution.leaves
+        if what == "return":
+            return max(map(leaves, place.running))
+        return min(place.vacant_at(self._reserved[place.part_of], leaves), place.reservation.end)
 
     def _hand_over(self) -> None:
         """Hand over the parts that wait for it and that the last body has left."""
         for what in ("return", "open"):
             for place in [place for place, pending in self._pending.items() if pending == what]:
-                if self.pending(place) == what and self._hands_over(place, what):
-                    if what == "return":
-                        place.part_of.come_up(place.taken, "resume")
-                    else:
-                        place.come_up(place.own_all, "reservation")
+                if self.pending(place) == what:
+                    pool, window = self._awaited(place)
+                    if self._hands_over(place, what):
+                        pool.end_window(window)
 
     def _close(self, place: Reserved) -> None:
         if self.pending(place):
+            place.windows.remove(self._awaited(place)[1])
             del self._pending[place]  # it never opened
         self._execution.stop_all(list(place.running), "timeout")
         for job in list(self._dependencies.known.values()):

@@ -242,6 +242,12 @@ class JobExecution:
         else:
             self.finish(run, status)
 
+    def leaves(self, run: Run | Claim) -> float:
+        """Return the instant (s) at which a run ends at the latest if its body cleans up; else its expected end."""
+        if isinstance(run, Run) and run.stopping is not None:
+            return self._bodies.kill_at(run)
+        return run.expected_end
+
     def stop_all(self, runs: Iterable[Run | Claim], status: str) -> None:
         """Stop several runs; processes that hold claims are interrupted."""
         for run in runs:

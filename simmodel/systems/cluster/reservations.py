@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -44,6 +44,10 @@ class Reserved(Pool):
         """Whether no work of the partition and none of its reservations is on the part."""
         raise NotImplementedError
 
+    def vacant_at(self, others: Iterable[Reserved], leaves: Callable[[Any], float]) -> float:
+        """Return the instant (s) at which it is expected to be vacant, by when each execution leaves."""
+        raise NotImplementedError
+
     def limits_why_not(self, job: LiveJob) -> str | None:
         """Return why the job may not use the reservation, or ``None``."""
         spec = self.reservation
@@ -73,9 +77,24 @@ class ReservedProcessors(Reserved, CountPool):
 
     def vacant(self, others: Iterable[Reserved]) -> bool:
         """Whether so many processors are in use neither by the partition nor by its reservations."""
+        return self._missing(others) <= 0
+
+    def _missing(self, others: Iterable[Reserved]) -> int:
         parent = self.part_of
         used = parent.up - parent.free + sum(other.taken for other in others if other.holds)
-        return bool(used + self.taken <= parent.capacity)
+        return int(used + self.taken - parent.capacity)
+
+    def vacant_at(self, others: Iterable[Reserved], leaves: Callable[[Any], float]) -> float:
+        """Return when so many processors are expected to be free; infinite if the partition has too few."""
+        before = [other for other in others if other.holds]
+        frees = [(leaves(run), processors) for _, _, processors, run in self.part_of.running.entries()]
+        frees += [(max([other.reservation.end, *map(leaves, other.running)]), other.taken) for other in before]
+        missing = self._missing(before)
+        for at, processors in sorted(frees):
+            missing -= processors
+            if missing <= 0:
+                return at
+        return float("inf")
 
     def resize(self, processors: int, cause: str = "resize") -> None:
         """Raise ``InputError``: its spec sets the size of a reservation."""
@@ -89,6 +108,13 @@ class ReservedNodes(Reserved, NodePool):
         """Whether none of the nodes is in use by the partition or held by another reservation."""
         held = set().union(*(other.taken for other in others if other.holds))
         return held.isdisjoint(self.taken) and not self.part_of.in_the_way(self.taken)
+
+    def vacant_at(self, others: Iterable[Reserved], leaves: Callable[[Any], float]) -> float:
+        """Return when the last execution on the nodes is expected to have left."""
+        mine = set(self.taken)
+        runs = self.part_of.in_the_way(self.taken)
+        runs += [run for other in others if other.holds and not mine.isdisjoint(other.taken) for run in other.running]
+        return max(map(leaves, runs), default=self.env.now)
 
     def leave(self, nodes: Nodes, cause: str = "leave") -> None:
         """Raise ``InputError``: its spec sets the nodes of a reservation."""
