@@ -9,7 +9,7 @@ from simpy.events import URGENT, Event, Process
 from simpy.exceptions import Interrupt
 
 from simmodel.errors import JobFailed
-from simmodel.resources.claims import Grant
+from simmodel.resources.claims import Grant, Lost, Preempted
 
 if TYPE_CHECKING:
     from simmodel.environment import Call, Environment
@@ -25,7 +25,8 @@ class Bodies:
     """Runs the bodies of jobs, each as a process, and stops them.
 
     A body that must stop is interrupted and may clean up. If it has not ended when the grace time of its job is over,
-    it is killed: its generator is closed, and the event that it waits for does not resume it.
+    it is killed: its generator is closed, and the event that it waits for does not resume it. A body that the interrupt
+    of one of its claims ends has lost its job to the failure or the preemption.
 
     Parameters
     ----------
@@ -125,6 +126,9 @@ class Bodies:
         elif isinstance(event._value, JobFailed):
             event._defused = True
             status = "failed"
+        elif isinstance(event._value, Interrupt) and isinstance(event._value.cause, (Lost, Preempted)):
+            event._defused = True  # it does not go on without one of its claims
+            status = "preempted" if isinstance(event._value.cause, Preempted) else self._core.lost
         else:
             _name_job(event._value, run)  # an error in the user's code, which the environment raises
             return

@@ -90,6 +90,11 @@ class ClusterCore:
         queues = tuple(queue.name for queue in self.spec.queues)
         return Offers(nodes, queues, tuple(self.pools) if self.only_pool is None else ())
 
+    @property
+    def lost(self) -> str:
+        """The status of runs that a failure stops."""
+        return "requeued" if self.spec.on_failure == "resubmit" else "lost"
+
     def hear(self, recorder: object) -> None:
         """Call the hooks of the cluster's recorder, if any, after those of observers."""
         self._recorder = recorder

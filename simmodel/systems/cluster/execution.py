@@ -258,7 +258,7 @@ class JobExecution:
 
     def fail(self, runs: Iterable[Run | Claim]) -> None:
         """Stop several runs by a failure: their jobs are resubmitted or lost, as set by the spec's ``on_failure``."""
-        self.stop_all(runs, "requeued" if self._core.spec.on_failure == "resubmit" else "lost")
+        self.stop_all(runs, self._core.lost)
 
     # ------------------------------------------------------------------ snapshots
 

@@ -7,8 +7,10 @@ from contextlib import suppress
 import pytest
 import simpy
 
+from simmodel import simulate
 from simmodel.environment import Environment
 from simmodel.errors import JobFailed
+from simmodel.platform import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec
 from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Job
 
@@ -169,6 +171,45 @@ def test_a_killed_body_releases_its_claims_and_what_it_waited_for_resumes_nothin
     env.run()
     assert seen == [70, "interrupt"]
     assert (job.state, env.now, other.places[0].free) == ("timeout", 170, 2)
+
+
+@pytest.mark.parametrize(("on_failure", "status"), [("resubmit", "requeued"), ("lose", "lost")])
+def test_a_body_that_ends_with_the_failure_of_its_claim_is_lost_to_the_failure(on_failure, status):
+    def body(env, job, grant):
+        with job.place.claim(4, duration=10) as more:
+            yield more
+            yield env.timeout(10)
+
+    spec = ClusterSpec(
+        partitions=[PartitionSpec(nodes=[NodeSpec(count=2, cores=4)])],
+        on_failure=on_failure,
+        outages=[OutageSpec(at=5, until=7, nodes=[1], kind="failure")],
+    )
+    result = simulate(spec, [Job(processors=4, requested=60, body=body)], "fcfs")
+    ends = [(5, status), (17, "completed")][: 2 if status == "requeued" else 1]
+    assert list(zip(result.runs["end"], result.runs["status"], strict=True)) == ends
+
+
+def test_a_body_that_ends_with_the_preemption_of_its_claim_is_preempted():
+    env = Environment()
+    cluster, other = Cluster(env, 1), Cluster(env, 2, name="other")
+
+    def body(env, job, grant):
+        with other.places[0].claim(2) as claim:
+            yield claim
+            yield env.timeout(10)
+
+    def urgent(env):
+        yield env.timeout(4)
+        with other.places[0].claim(1, priority=1, preempt=True) as claim:
+            yield claim
+            yield env.timeout(3)
+
+    cluster.submit(Job(requested=60, body=body))
+    env.process(urgent(env))
+    env.run()
+    assert cluster.result().runs["status"].tolist() == ["preempted", "completed"]
+    assert cluster.result().runs["end"].tolist() == [4, 17]
 
 
 def test_an_error_in_the_closing_of_a_killed_body_is_not_hidden():
