@@ -160,13 +160,14 @@ class Easy(Policy):
         unchanged = version == place.version and before is head and (promise is None or now < promise.at)
         if not unchanged:
             promise = None
-        fitting = [job for job in waiting.new if states.fits(job)] if unchanged else states.fitting()
-        if self.promises or (promise is None and fitting):
+        rows = states.fitting(waiting.new if unchanged else None)
+        if self.promises or (promise is None and len(rows)):
             promise = NodePromise(states, head, now)
         if promise is not None:
             if self.promises:
                 yield Reserve(head, place, promise.at)
-            yield from self._beside(place, promise, self._in_order(waiting, fitting), states)
+            jobs = states.jobs(promise.possible(rows, now) if len(rows) > 2 else rows)
+            yield from self._beside(place, promise, self._in_order(waiting, jobs), states)
         self._promised[place] = place.version, head, promise
 
     def _in_order(self, waiting: Any, jobs: list[LiveJob]) -> list[LiveJob]:
@@ -180,16 +181,15 @@ class Easy(Policy):
         return sorted(jobs, key=partial(entry_of, key=order.key))
 
     def _beside(self, place: Pool, promise: NodePromise, jobs: list[LiveJob], states: NodeStates) -> Iterator[Decision]:
-        """Start those of the fitting jobs that do not delay the promise."""
+        """Start those of some fitting jobs that do not delay the promise."""
         limit = promise.at - place.env.now
-        late = {job for job in jobs if job.requested > limit and job is not promise.job}
-        possible = set(promise.possible([job for job in jobs if job in late]))
+        version = place.version
         for job in jobs:
-            if job is promise.job or job.state != "waiting" or not states.fits(job):
+            if job is promise.job or (place.version != version and (job.state != "waiting" or not states.fits(job))):
                 continue
-            if job not in late:
+            if job.requested <= limit:
                 yield Start(job, place)
-            elif job in possible and (nodes := promise.unhurt(job.request)) is not None:
+            elif (nodes := promise.unhurt(job.request)) is not None:
                 allocation = place.offer(job, nodes)
                 yield Start(job, place, None, allocation)
                 promise.take(allocation)

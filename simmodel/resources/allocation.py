@@ -6,8 +6,10 @@ the packed placement "pack" or "least nodes".
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from math import ceil, floor
+from operator import ge
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -233,12 +235,13 @@ class NodeTable:
     (False, 6)
     """
 
-    __slots__ = ("_place", "capacity", "free")
+    __slots__ = ("_kept_kinds", "_place", "capacity", "free")
 
     def __init__(self, capacity: NDArray[np.float64], placement: str = "first-fit") -> None:
         self.capacity = capacity
         self.free = capacity.copy()
         self._place = PLACEMENTS[placement]
+        self._kept_kinds: list[tuple[tuple[float, ...], int]] | None = None
 
     @classmethod
     def of(cls, kinds: Sequence[NodeSpec], placement: str = "first-fit") -> NodeTable:
@@ -250,6 +253,7 @@ class NodeTable:
     def _with(self, free: NDArray[np.float64]) -> NodeTable:
         table = NodeTable.__new__(NodeTable)
         table.capacity, table.free, table._place = self.capacity, free, self._place
+        table._kept_kinds = self._kept_kinds
         return table
 
     def __len__(self) -> int:
@@ -320,6 +324,12 @@ class NodeTable:
             mask &= memory >= request.memory_per_node
         return mask
 
+    def _kinds(self) -> list[tuple[tuple[float, ...], int]]:
+        """Return the different capacities of nodes, with the number of nodes that have them."""
+        if self._kept_kinds is None:
+            self._kept_kinds = list(Counter(zip(*self.capacity.tolist(), strict=True)).items())
+        return self._kept_kinds
+
     def fits(self, need: Need) -> bool:
         """Whether the need can be met now."""
         if isinstance(need, Allocation):
@@ -335,6 +345,11 @@ class NodeTable:
         >>> NodeTable(np.array([[4.0, 4], [0, 2], [0, 0]])).why_not(Request(2, nodes=2, gpus_per_node=1))
         '2 nodes with 1 core and 1 GPU each requested, the pool has 1 such node'
         """
+        if request.nodes is not None:
+            shape = request.cores_per_node, request.gpus_per_node, request.memory_per_node
+            there = sum(count for kind, count in self._kinds() if all(map(ge, kind, shape)))
+            if there >= request.nodes:
+                return None
         full = self.full()
         if full.fits(request):
             return None
@@ -347,26 +362,19 @@ class NodeTable:
         """Return parts of nodes that meet the need, chosen by the placement, or ``None`` if too little is free.
 
         Nothing is taken. An allocation as the need stands for exactly its own parts. A request for nodes gets those of
-        the mask ``prefer`` first.
+        the mask ``prefer`` first, all of which meet its needs per node.
         """
         if isinstance(need, Allocation):
             return need if self.fits(need) else None
-        candidates = np.flatnonzero(self._suitable(need))
+        if need.nodes is not None:
+            if prefer is not None and np.count_nonzero(prefer) >= need.nodes:
+                return self._nodes_of(need, need.nodes, prefer.nonzero()[0], None)
+            return self._nodes_of(need, need.nodes, self._suitable(need).nonzero()[0], prefer)
+        candidates = self._suitable(need).nonzero()[0]
         free = self.free[:, candidates]
-        cores: Amounts
-        if need.nodes is None:
-            if free[0].sum() < need.processors:
-                return None
-            chosen, cores = (_fewest if need.exclusive else self._place[1])(self, candidates, free, need.processors)
-        else:
-            if len(candidates) < need.nodes:
-                return None
-            chosen = self._place[0](self, candidates, free)
-            if prefer is not None:
-                first = prefer[chosen]
-                chosen = np.concatenate([chosen[first], chosen[~first]])
-            chosen = chosen[: need.nodes]
-            cores = np.full(need.nodes, need.cores_per_node)
+        if free[0].sum() < need.processors:
+            return None
+        chosen, cores = (_fewest if need.exclusive else self._place[1])(self, candidates, free, need.processors)
         order = np.argsort(chosen)
         nodes = chosen[order]
         amounts = np.empty((3, len(nodes)))
@@ -377,22 +385,41 @@ class NodeTable:
             amounts[:2] = self.capacity[:2, nodes]
         return Allocation(nodes, amounts)
 
+    def _nodes_of(
+        self, need: Request, count: int, candidates: Numbers, prefer: NDArray[np.bool_] | None
+    ) -> Allocation | None:
+        """Return so many of some nodes that meet the need per node, or ``None`` if there are too few."""
+        if len(candidates) < count:
+            return None
+        chosen = self._place[0](self, candidates)
+        if prefer is not None:
+            first = prefer[chosen]
+            chosen = np.concatenate([chosen[first], chosen[~first]])
+        nodes = tuple(sorted(chosen[:count].tolist()))
+        found = Allocation.alike(nodes, need.cores_per_node, need.gpus_per_node, need.memory_per_node)
+        if not need.exclusive:
+            return found
+        amounts = found.amounts
+        amounts[:2] = self.capacity[:2, found.nodes]
+        return Allocation(found.nodes, amounts)
+
 
 # ---------------------------------------------------------------------- placements
-# Each is a pair of functions. For requests of nodes: (table, candidates, their free capacity) -> candidates in order of
-# preference. For cores on any nodes: (the same, processors) -> chosen nodes and the cores to take of each.
+# Each is a pair of functions. For requests of nodes: (table, candidates) -> candidates in order of preference. For cores
+# anywhere: (table, candidates, their free capacity, processors) -> chosen nodes and the cores to take of each.
 
 
-def _by_number(_table: NodeTable, candidates: Numbers, _free: Amounts) -> Numbers:
+def _by_number(_table: NodeTable, candidates: Numbers) -> Numbers:
     return candidates
 
 
-def _fullest(_table: NodeTable, candidates: Numbers, free: Amounts) -> Numbers:
-    return candidates[np.lexsort((free[1], free[0]))]
+def _fullest(table: NodeTable, candidates: Numbers) -> Numbers:
+    cores, gpus = table.free[:2, candidates]
+    return candidates[np.lexsort((gpus, cores))]
 
 
-def _used_first(table: NodeTable, candidates: Numbers, free: Amounts) -> Numbers:
-    return candidates[np.argsort(free[0] == table.capacity[0, candidates], kind="stable")]
+def _used_first(table: NodeTable, candidates: Numbers) -> Numbers:
+    return candidates[np.argsort(table.free[0, candidates] == table.capacity[0, candidates], kind="stable")]
 
 
 def _spread(candidates: Numbers, cores: Amounts, processors: int) -> tuple[Numbers, Amounts]:

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from simmodel.resources.allocation import Allocation, Request
-    from simmodel.resources.node_states import NodeStates
+    from simmodel.resources.node_states import NodeStates, Rows
     from simmodel.work.job import LiveJob
 
 __all__ = ["NodePromise"]
@@ -57,25 +55,27 @@ class NodePromise:
             self.extra = int(np.count_nonzero(nodes)) - request.nodes
             self._rest = states.rest(shape, self.at, nodes)
 
-    def possible(self, jobs: Sequence[LiveJob]) -> list[LiveJob]:
-        """Return those of some jobs that fit now and may run past the promised instant, each by itself."""
-        if not jobs:
-            return []
-        table = self._states.table
+    def possible(self, rows: Rows, now: float) -> Rows:
+        """Return those of some rows of jobs that fit now that may start, each by itself."""
+        if self.at == INFINITY:
+            return rows
+        states = self._states
+        late = states.requested[rows] > self.at - now
+        past = rows[late]
+        if not len(past):
+            return rows
+        table = states.table
         free = table.free
-        if self._states.exclusive:
+        if states.exclusive:
             free = np.where(free[0] == table.capacity[0], free, -1.0)
-        wanted = np.array([[job.request.nodes, *shape_of(job.request)] for job in jobs], dtype=np.float64)
-        nodes, cores, gpus, memory = wanted.T
+        nodes, shapes = states.asked(past)
+        cores, gpus, memory = shapes[:, :, None]
         room = np.minimum(free, self._rest)
-        room = room[:, room[0] >= cores.min()]
-        met = (room[0] >= cores[:, None]) & (room[2] >= memory[:, None])
-        if gpus.any():
-            met &= room[1] >= gpus[:, None]
-        else:
-            met &= room[1] >= 0
-        unhurt = np.count_nonzero(met, axis=1)
-        return [job for job, may in zip(jobs, (unhurt + self.extra >= nodes).tolist(), strict=True) if may]
+        room = room[:, room[0] >= shapes[0].min()]
+        met = room[0] >= cores
+        met &= room[1] >= gpus
+        met &= room[2] >= memory
+        return np.concatenate([rows[~late], past[met.sum(axis=1) + self.extra >= nodes]])
 
     def unhurt(self, request: Request) -> NDArray[np.bool_] | None:
         """Return the nodes that satisfy a request now and are not hurt; ``None`` if it would delay the promise."""

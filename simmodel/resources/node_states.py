@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     Amounts = NDArray[np.float64]
     Mask = NDArray[np.bool_]
+    Rows = NDArray[np.intp]
     Part = tuple[float, int, float, float, float]  # expected end, number, cores, GPUs, bytes of memory
 
 __all__ = ["NodeStates", "WaitingJobs"]
@@ -55,6 +56,8 @@ class NodeStates:
 
     Attributes
     ----------
+    down
+        whether any node is down
     odd
         number of waiting jobs that are not for a number of nodes, or must have certain nodes, or are planned with
         another time than they will be while they run
@@ -71,6 +74,7 @@ class NodeStates:
         self._spare_rows: list[int] = []
         self._wanted = np.zeros(256, dtype=np.int64)
         self._shape_of = np.zeros(256, dtype=np.intp)
+        self.requested: Amounts = np.zeros(256)
         self._columns: dict[tuple[float, float, float], int] = {}
         self._users = [0] * 64
         self._spare_columns: list[int] = list(range(63, -1, -1))
@@ -82,6 +86,9 @@ class NodeStates:
         self.last_end: Amounts
         self._held: dict[int, int] = {}  # the numbers of the parts, by allocation
         self._capacity: list[list[float]] = table.capacity.T.tolist()
+        self._most_cores = float(table.capacity[0].max())
+        self._ables: dict[tuple[float, float, float], Mask] = {}
+        self.down = False
         self._numbers = 0
         self.restart(entries)
 
@@ -110,9 +117,11 @@ class NodeStates:
             if row == len(self._wanted):
                 self._wanted = np.concatenate([self._wanted, np.zeros_like(self._wanted)])
                 self._shape_of = np.concatenate([self._shape_of, np.zeros_like(self._shape_of)])
+                self.requested = np.concatenate([self.requested, np.zeros_like(self.requested)])
         self._rows[job] = row
         self._wanted[row] = request.nodes
         self._shape_of[row] = column
+        self.requested[row] = job.requested
 
     def remove(self, job: LiveJob) -> None:
         """Remove a job that no longer waits."""
@@ -161,11 +170,21 @@ class NodeStates:
         row = self._rows.get(job)
         return None if row is None else bool(self._wanted[row] <= self._there[self._shape_of[row]])
 
-    def fitting(self) -> list[LiveJob]:
-        """Return the waiting jobs for which enough nodes are there now, in no certain order."""
-        count = len(self._jobs)
-        rows = np.flatnonzero(self._wanted[:count] <= self._there[self._shape_of[:count]])
-        return [self._jobs[row] for row in rows.tolist()]  # type: ignore[misc]  # rows without a job never fit
+    def fitting(self, among: Sequence[LiveJob] | None = None) -> Rows:
+        """Return the rows of the waiting jobs, or of some of them, for which enough nodes are there now."""
+        if among is None:
+            count = len(self._jobs)
+            return (self._wanted[:count] <= self._there[self._shape_of[:count]]).nonzero()[0]
+        return np.array([self._rows[job] for job in among if self.fits(job)], dtype=np.intp)
+
+    def jobs(self, rows: Rows) -> list[LiveJob]:
+        """Return the jobs of rows, which have one."""
+        found = [self._jobs[row] for row in rows.tolist()]
+        return [job for job in found if job is not None]
+
+    def asked(self, rows: Rows) -> tuple[NDArray[np.int64], Amounts]:
+        """Return the numbers of nodes, and the shapes as columns, that the jobs of rows request."""
+        return self._wanted[rows], self._shapes[:, self._shape_of[rows]]
 
     # ------------------------------------------------------------------ changes of nodes
 
@@ -182,6 +201,7 @@ class NodeStates:
 
     def renew(self) -> None:
         """Count anew which nodes satisfy the shapes, after nodes went down or came up."""
+        self.down = not self.table.complete
         for shape, column in self._columns.items():
             self._there[column] = np.count_nonzero(self.satisfying(shape))
 
@@ -217,25 +237,31 @@ class NodeStates:
 
     def _changed(self, allocation: Allocation, sign: int) -> None:
         """Count the shapes that the nodes satisfy no more (1: taken) or again (-1: given back)."""
-        nodes = allocation.nodes
-        now = self.table.free[:, nodes]
-        other = now + sign * allocation.amounts
+        nodes, amounts = allocation.nodes, allocation.amounts
+        count = len(nodes)
+        free = np.empty((3, 2 * count))
+        now, other = free[:, :count], free[:, count:]
+        now[:] = self.table.free[:, nodes]
+        (np.add if sign > 0 else np.subtract)(now, amounts, out=other)
         if self.exclusive:
             idle = self.table.capacity[0, nodes]
-            now, other = np.where(now[0] == idle, now, -1.0), np.where(other[0] == idle, other, -1.0)
-        self._there += self._satisfied(now) - self._satisfied(other)
-
-    def _satisfied(self, free: Amounts) -> Any:
-        """Return of how many of some nodes, of which so much is free, each shape would be satisfied."""
-        if (free == free[:, :1]).all():  # a job's nodes are alike, mostly
-            count, free = free.shape[1], free[:, :1]
-        else:
-            count = 1
+            now[:, now[0] != idle] = -1.0
+            other[:, other[0] != idle] = -1.0
+        if count > 1 and bool((now == now[:, :1]).all()) and bool((other == other[:, :1]).all()):
+            free = free[:, ::count]  # as the nodes of a job mostly are
         cores, gpus, memory = self._shapes[:, :, None]
-        met = (cores <= free[0]) & (gpus <= free[1]) & (memory <= free[2])
-        if met.shape[1] == 1:
-            return met[:, 0].astype(np.int64) * count
-        return met.sum(axis=1)
+        met = cores <= free[0]
+        met &= gpus <= free[1]
+        met &= memory <= free[2]
+        if free.shape[1] > 2:
+            self._there += met[:, :count].sum(axis=1)
+            self._there -= met[:, count:].sum(axis=1)
+        elif count == 1:
+            self._there += met[:, 0]
+            self._there -= met[:, 1]
+        else:
+            self._there += met[:, 0] * count
+            self._there -= met[:, 1] * count
 
     # ------------------------------------------------------------------ questions about a shape
 
@@ -256,29 +282,36 @@ class NodeStates:
         The instant is infinite if too few ever do by the expected ends. Work past its expected end is expected to end
         now. Nodes whose later ends cannot matter are not looked at.
         """
-        table = self.table
         there = self.satisfying(shape)
         missing = nodes - int(np.count_nonzero(there))
-        capacity = table.capacity
-        later = (capacity[0] >= shape[0]) & ~there & (table.free[0] >= 0)
-        for amount, whole in zip(shape[1:], capacity[1:], strict=True):
-            if amount:
-                later &= whole >= amount
-        candidates = np.flatnonzero(later)
+        later = self._able(shape) & ~there
+        if self.down:
+            later &= self.table.free[0] >= 0
+        candidates = later.nonzero()[0]
         if len(candidates) < missing:
             return INFINITY, there
         last = self.last_end[candidates]
-        bound = max(float(np.partition(last, missing - 1)[missing - 1]), now)
-        tight = self.exclusive | (capacity[0, candidates] < shape[0] + 1)  # any job is in the way
-        found = last[tight & (last <= bound)]
+        latest = max(float(np.partition(last, missing - 1)[missing - 1]), now)
+        if self.exclusive or shape[0] > self._most_cores - 1:  # any job is in the way
+            return latest, there | (later & (self.last_end <= latest)) if latest < INFINITY else there
+        tight = self.table.capacity[0, candidates] < shape[0] + 1
+        ends = np.full(len(self.table), np.inf)
         by = candidates[tight]
-        ends = np.full(len(table), np.inf)
         ends[by] = self.last_end[by]
-        if not tight.all():
-            loose = candidates[~tight]
-            self._search(shape, loose[self.first_end[loose] <= bound], found.tolist(), missing, now, ends)
+        loose = candidates[~tight]
+        loose = loose[self.first_end[loose] <= latest]
+        self._search(shape, loose, last[tight].tolist(), missing, now, ends)
         at = max(float(np.partition(ends, missing - 1)[missing - 1]), now)
         return at, there | (ends <= at) if at < INFINITY else there
+
+    def _able(self, shape: tuple[float, float, float]) -> Mask:
+        """Return the mask of nodes that satisfy a shape when nothing runs."""
+        if shape not in self._ables:
+            if len(self._ables) > 64:
+                self._ables.clear()
+            cores, gpus, memory = self.table.capacity
+            self._ables[shape] = (cores >= shape[0]) & (gpus >= shape[1]) & (memory >= shape[2])
+        return self._ables[shape]
 
     def _search(
         self,

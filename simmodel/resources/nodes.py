@@ -76,6 +76,7 @@ class NodePool(ChangingNodes):
         self.nodes = list(partition.node_names if nodes is None else nodes)
         self._table = NodeTable.of(partition.nodes, partition.placement)
         self._missing: dict[int, tuple[Allocation, int]] = {}  # changes that the table does not have yet, by allocation
+        self._all_cores = partition.capacity
         self._whole = WholeNodes.of(partition)
         self._states: NodeStates | None = None
         self._stale = False  # whether the states have missed changes
@@ -313,7 +314,7 @@ class NodePool(ChangingNodes):
                 self._stale = True
         if job.request is not None:
             self.consumables.take(job.request.consumables)
-        self.altered()
+        self._moved(-allocation.processors)
         return Grant(allocation.processors, allocation.numbers, allocation)
 
     def _take_whole(self, job: LiveJob, width: int) -> Grant:
@@ -344,7 +345,7 @@ class NodePool(ChangingNodes):
             self._states.give_back(allocation)
         if job.request is not None:
             self.consumables.give_back(job.request.consumables)
-        self.altered()
+        self._moved(allocation.processors)
 
     def nodes_changed(self) -> None:
         """Note that nodes went down or came up."""
@@ -357,6 +358,13 @@ class NodePool(ChangingNodes):
         if self._whole is not None:
             self._whole.idle = None
         self._changed(self.table.cores)
+
+    def _moved(self, processors: int) -> None:
+        """Invalidate cached answers after so many processors came free, or were taken if it is negative."""
+        if self.up == self._all_cores:
+            self._changed(self.free + processors)
+        else:  # those of nodes that are down do not come free
+            self._changed(self.table.cores)
 
     def _changed(self, free: int) -> None:
         """Invalidate cached answers; so many processors are free from now on."""

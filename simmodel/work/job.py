@@ -77,6 +77,12 @@ def _whole(_instance: Job, attribute: attrs.Attribute[_Number], value: _Number) 
         raise ValueError(f"{attribute.name}: must be a whole number >= 1, got {value!r}")
 
 
+def _count(_instance: Job, attribute: attrs.Attribute[_Number], value: _Number) -> None:
+    """Refuse what is no number of things, of which there are no parts: GPUs are not shared."""
+    if isinstance(value, str) or value is None or not value >= 0 or value != value // 1:
+        raise ValueError(f"{attribute.name}: must be a whole number >= 0, got {value!r}")
+
+
 def _number(_instance: Job, attribute: attrs.Attribute[_Number], value: _Number) -> None:
     if isinstance(value, str) or (value is not None and value != value):
         raise ValueError(f"{attribute.name}: must be a number, got {value!r}")
@@ -105,7 +111,7 @@ class Job(Fields):
     submit
         instant of submission in seconds, for a job in a workload; ``cluster.submit`` submits at once
     nodes, cores_per_node, gpus_per_node, memory_per_node
-        nodes requested, and the cores, GPUs and bytes of memory on each
+        nodes requested, and the cores, GPUs and bytes of memory on each; GPUs are whole devices
     consumables
         named amounts: licences, bytes of burst buffer, bytes/s of I/O bandwidth
     user, group, queue, partition, priority
@@ -142,9 +148,9 @@ class Job(Fields):
     processors: int = attrs.field(validator=_whole)
     run: float | None = attrs.field(default=None, converter=in_seconds, validator=_not_negative)
     requested: float | None = attrs.field(default=None, converter=in_seconds, validator=_positive)
-    nodes: int | None = attrs.field(default=None, validator=_positive)
-    cores_per_node: int = attrs.field(default=1, validator=_not_negative)
-    gpus_per_node: int = attrs.field(default=0, validator=_not_negative)
+    nodes: int | None = attrs.field(default=None, validator=attrs.validators.optional(_whole))
+    cores_per_node: int = attrs.field(default=1, validator=_count)
+    gpus_per_node: int = attrs.field(default=0, validator=_count)
     memory_per_node: float = attrs.field(default=0.0, converter=in_bytes, validator=_not_negative)
     consumables: Mapping[str, float] = attrs.field(factory=dict)
     user: int | str | None = None

@@ -113,11 +113,12 @@ class Queueing:
             job.state = "held"
             return
         core = self._core
+        tries = True
         if core.submits_first:
             self.settle()
-        fits = job.place.fits(job)
+            tries = self.tries_every_submission or job.place.fits(job)
         self.queues[job.place].add(job)
-        if not core.submits_first or fits or self.tries_every_submission:
+        if tries:
             core.wake()
 
     def leave(self, job: LiveJob) -> None:

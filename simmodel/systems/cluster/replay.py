@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -70,7 +71,9 @@ def specs(workload: Workload, prepared: Prepared, on_nodes: bool = True) -> Iter
         if on_nodes:
             for name in ("nodes", "cores_per_node", "gpus_per_node"):
                 if known.get(name, 0) > 0:
-                    asked[name] = int(known[name])
+                    asked[name] = ceil(known[name])
+                    if asked[name] != known[name]:
+                        prepared.report.repaired[f"{name}: shares rounded up"] += 1
             if "nodes" in asked and "cores_per_node" not in asked:
                 asked["cores_per_node"] = -(-asked["processors"] // asked["nodes"])
             asked["memory_per_node"] = max(0.0, known.get("memory_per_node", 0.0))
