@@ -405,7 +405,7 @@ class NodeTable:
 
 
 # ---------------------------------------------------------------------- placements
-# Each is a pair of functions. For requests of nodes: (table, candidates) -> candidates in order of preference. For cores
+# Each is a pair of functions. For requests of nodes: (table, candidates) -> candidates, the best first. For cores
 # anywhere: (table, candidates, their free capacity, processors) -> chosen nodes and the cores to take of each.
 
 
