@@ -19,7 +19,7 @@ import sys
 import tomllib
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from functools import partial, wraps
 from pathlib import Path
@@ -42,6 +42,7 @@ __all__ = [
     "parse_json",
     "parse_toml",
     "peek",
+    "read_blocks",
     "read_bytes",
     "read_lines",
     "reader",
@@ -308,6 +309,52 @@ def read_lines(source: Source) -> tuple[Iterator[tuple[int, str]], str]:
     data, name = read_bytes(source)
     text = decode(data).replace("\r\n", "\n")
     return enumerate(text.removesuffix("\n").split("\n") if text else (), 1), name
+
+
+def read_blocks(file: Path | IO[bytes], *, size: int = _CHUNK, quotes: bool = False) -> Iterator[bytes]:
+    """Yield a text in blocks of whole lines, decompressed if it is gzip, so that a file of any length can be read.
+
+    The limit of the size does not apply. With ``quotes``, a line may go on inside quotation marks, as in CSV.
+
+    Raises
+    ------
+    InputError
+        the file cannot be read, is a corrupt gzip file, is binary, or is UTF-16
+
+    >>> list(read_blocks(io.BytesIO(b"one\\ntwo\\nthree"), size=5))
+    [b'one\\n', b'two\\n', b'three']
+    """
+    name = source_name(file)
+    packed = peek(file, 2)
+    try:
+        with ExitStack() as files:
+            raw = files.enter_context(file.open("rb")) if isinstance(file, Path) else file
+            if _starts_as_gzip(raw):
+                raw = cast(IO[bytes], files.enter_context(gzip.GzipFile(fileobj=raw)))
+            rest = b""
+            while found := raw.read(size):
+                if b"\0" in found:
+                    kind = "UTF-16" if packed in _UTF16 else "binary data"
+                    raise InputError(f"must be text in UTF-8, got {kind}", source=name)
+                rest += found
+                end = rest.rfind(b"\n") + 1
+                while quotes and rest.count(b'"', 0, end) % 2:
+                    end = rest.rfind(b"\n", 0, end - 1) + 1
+                if end:
+                    yield rest[:end]
+                    rest = rest[end:]
+            if rest:
+                yield rest
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InputError(f"corrupt gzip file: {error}", source=name) from None
+    except OSError as error:
+        raise _unreadable(error, name) from None
+
+
+def _starts_as_gzip(file: IO[bytes]) -> bool:
+    start = file.read(2)
+    file.seek(0)
+    return start == _GZIP
 
 
 # ---------------------------------------------------------------------- errors

@@ -21,7 +21,7 @@ from zlib import crc32
 
 from simmodel.errors import InputError
 
-__all__ = ["STDOUT", "check_output", "is_database", "replacing", "text_file", "write_text"]
+__all__ = ["STDOUT", "check_output", "holds_parquet", "is_database", "replacing", "text_file", "write_text"]
 
 STDOUT = Path("-")
 """Standard output as a path, compared by identity: ``Path("-")`` is a file, the text ``"-"`` is standard output."""
@@ -30,7 +30,7 @@ _JOURNALS = ("-journal", "-wal", "-shm")  # files of SQLite beside a database in
 
 
 @contextmanager
-def replacing(path: str | Path, *, force: bool = False) -> Iterator[Path]:
+def replacing(path: str | Path, *, force: bool = False, unfinished: Path | None = None) -> Iterator[Path]:
     """Yield the path of a new empty file, which replaces ``path`` when the block ends without an error.
 
     A link is followed: its target is replaced. The new file has the permissions of the old one, and its owner if the
@@ -42,6 +42,8 @@ def replacing(path: str | Path, *, force: bool = False) -> Iterator[Path]:
         the file to write; ``"-"`` or :data:`STDOUT` is standard output
     force
         whether to replace a database of another program
+    unfinished
+        the new file, which then stays if the block ends with an error; default: a file with a name of its own
 
     Raises
     ------
@@ -57,7 +59,7 @@ def replacing(path: str | Path, *, force: bool = False) -> Iterator[Path]:
     """
     target = check_output(path, force=force)
     with _refusing(path):
-        part = _new_part(target)
+        part = _new_part(target) if unfinished is None else unfinished
         try:
             yield part
             if target is None:
@@ -66,7 +68,8 @@ def replacing(path: str | Path, *, force: bool = False) -> Iterator[Path]:
             else:
                 _replace(part, target)
         except BaseException:
-            part.unlink(missing_ok=True)
+            if unfinished is None:
+                part.unlink(missing_ok=True)
             raise
 
 
@@ -130,6 +133,15 @@ def check_output(path: str | Path, *, force: bool = False) -> Path | None:
         if kind and not force and is_database(target):
             _check_database(target, path)
     return target
+
+
+def holds_parquet(path: Path) -> bool:
+    """Whether a streamed record becomes a folder of Parquet files: if it is a folder, or by its name.
+
+    >>> holds_parquet(Path("record.parquet")), holds_parquet(Path("record.db"))
+    (True, False)
+    """
+    return path.suffix == ".parquet" or path.is_dir()
 
 
 def _is_stdout(path: str | Path) -> bool:

@@ -3,4 +3,4 @@ from .formats import FORMATS as FORMATS, WORKFLOW_FORMATS as WORKFLOW_FORMATS, F
 from .platforms import load_platform as load_platform, platform_names as platform_names
 from .tasks import load_tasks as load_tasks, make_work as make_work, task_names as task_names
 from .workflows import load_workflow as load_workflow
-from .workloads import load_workload as load_workload
+from .workloads import load_workload as load_workload, workload_in_chunks as workload_in_chunks

@@ -11,6 +11,7 @@ import attrs
 
 from simmodel.display import Fields
 from simmodel.errors import InputError, unknown
+from simmodel.formats.chunks import by_blocks
 from simmodel.formats.daggen import read_daggen
 from simmodel.formats.dax import read_dax
 from simmodel.formats.gwf import read_gwf
@@ -18,10 +19,11 @@ from simmodel.formats.named_columns import read_columns
 from simmodel.formats.pbs import read_pbs
 from simmodel.formats.sacct import read_sacct
 from simmodel.formats.sst import read_sst
-from simmodel.formats.swf import read_swf
+from simmodel.formats.swf import read_swf, swf_in_chunks
 from simmodel.formats.wfformat import read_wfformat
 from simmodel.generators.settings import read_settings
 from simmodel.loading import decode, one_sentence, peek, source_name
+from simmodel.work.chunks import ChunkedWorkload
 from simmodel.work.workload import COLUMNS
 
 __all__ = ["FORMATS", "WORKFLOW_FORMATS", "Format", "check_format", "looks_like_settings", "read_file"]
@@ -29,12 +31,16 @@ __all__ = ["FORMATS", "WORKFLOW_FORMATS", "Format", "check_format", "looks_like_
 
 @attrs.frozen(repr=False)
 class Format(Fields):
-    """A format of workloads or workflows: its description, file endings, test of first lines, and reader."""
+    """A format of workloads or workflows: its description, file endings, test of first lines, and reader.
+
+    ``in_chunks`` reads a file block by block, where the format can be read so.
+    """
 
     description: str
     endings: tuple[str, ...]
     is_this: Callable[[list[str]], bool] = attrs.field(repr=False)
     read: Callable[..., Any] = attrs.field(repr=False)
+    in_chunks: Callable[..., ChunkedWorkload] | None = attrs.field(default=None, repr=False)
 
 
 def _is_swf(lines: list[str]) -> bool:
@@ -66,13 +72,28 @@ def _is_csv(lines: list[str]) -> bool:
     return bool(lines) and len(set(re.split(r"[,;\t]", lines[0])) & set(COLUMNS)) >= 2
 
 
+_GWF, _SACCT = by_blocks(read_gwf), by_blocks(read_sacct, head=True)
+_CSV = by_blocks(read_columns, head=True, quotes=True)
+
 FORMATS: Mapping[str, Format] = {
-    "swf": Format("Standard Workload Format (Parallel Workloads Archive)", (".swf",), _is_swf, read_swf),
-    "gwf": Format("Grid Workloads Format (Grid Workloads Archive)", (".gwf",), _is_gwf, read_gwf),
-    "sacct": Format("Slurm accounting: output of sacct --parsable2", (".sacct",), _is_sacct, read_sacct),
+    "swf": Format("Standard Workload Format (Parallel Workloads Archive)", (".swf",), _is_swf, read_swf, swf_in_chunks),
+    "gwf": Format("Grid Workloads Format (Grid Workloads Archive)", (".gwf",), _is_gwf, read_gwf, _GWF),
+    "sacct": Format(
+        "Slurm accounting: output of sacct --parsable2",
+        (".sacct",),
+        _is_sacct,
+        read_sacct,
+        by_blocks(read_sacct, head=True),
+    ),
     "pbs": Format("accounting logs of PBS Professional, OpenPBS and Torque", (".pbs",), _is_pbs, read_pbs),
     "toml": Format("settings of a generator", (".toml",), _is_settings, read_settings),
-    "csv": Format("a table with named columns", (".csv", ".tsv"), _is_csv, read_columns),
+    "csv": Format(
+        "a table with named columns",
+        (".csv", ".tsv"),
+        _is_csv,
+        read_columns,
+        by_blocks(read_columns, head=True, quotes=True),
+    ),
 }
 """The formats of workloads by name, in the order in which they are tried on the content of a file."""
 
@@ -96,7 +117,13 @@ WORKFLOW_FORMATS: Mapping[str, Format] = {
 
 
 def read_file(
-    file: Path | IO[bytes], kind: str, formats: Mapping[str, Format], format: str | None, options: Mapping[str, Any]
+    file: Path | IO[bytes],
+    kind: str,
+    formats: Mapping[str, Format],
+    format: str | None,
+    options: Mapping[str, Any],
+    *,
+    in_chunks: bool = False,
 ) -> Any:
     """Return the contents of a file, read in a named format or in the one detected from its ending or content.
 
@@ -112,6 +139,8 @@ def read_file(
         the name of a format; ``None``: detected from the file
     options
         passed to the reader
+    in_chunks
+        return a workload that is read in chunks; in a format that cannot be, the whole file is read first
 
     Raises
     ------
@@ -123,7 +152,10 @@ def read_file(
     chosen = formats[format] if format else _format_of(file, kind, formats)
     try:
         with one_sentence(source_name(file)):
-            return chosen.read(file, **options)
+            if in_chunks and chosen.in_chunks is not None:
+                return chosen.in_chunks(file, **options)
+            whole = chosen.read(file, **options)
+            return ChunkedWorkload.of(whole) if in_chunks else whole
     except TypeError as error:
         if options and "unexpected keyword" in str(error):
             raise InputError(f"unknown option of the reader: {error}", source=source_name(file)) from None

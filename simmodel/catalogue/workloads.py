@@ -13,9 +13,10 @@ from simmodel.errors import InputError, unknown
 from simmodel.loading import held
 
 if TYPE_CHECKING:
+    from simmodel.work.chunks import ChunkedWorkload
     from simmodel.work.workload import Workload
 
-__all__ = ["load_workload"]
+__all__ = ["load_workload", "workload_in_chunks"]
 
 
 def load_workload(name_or_path: str | Path, *, format: str | None = None, **options: Any) -> Workload:
@@ -39,6 +40,25 @@ def load_workload(name_or_path: str | Path, *, format: str | None = None, **opti
     >>> load_workload("probe-4")["run"]
     array([1000.,  500.,  100.,  400.])
     """
+    workload: Workload = _loaded(name_or_path, format, options, in_chunks=False)
+    return workload
+
+
+def workload_in_chunks(name_or_path: str | Path, *, format: str | None = None, **options: Any) -> ChunkedWorkload:
+    """Return a workload that is read in chunks; parameters and errors as of :func:`load_workload`.
+
+    A log in SWF, GWF, CSV or the output of sacct is read from its file as a simulation goes on, any other workload at
+    once.
+
+    >>> [len(chunk) for chunk in workload_in_chunks("probe-4")]
+    [4]
+    """
+    workload: ChunkedWorkload = _loaded(name_or_path, format, options, in_chunks=True)
+    workload.source = str(name_or_path)
+    return workload
+
+
+def _loaded(name_or_path: str | Path, format: str | None, options: dict[str, Any], *, in_chunks: bool) -> Any:
     check_format(format, FORMATS)
     given: Any = name_or_path
     if not isinstance(given, (str, Path)):
@@ -52,7 +72,7 @@ def load_workload(name_or_path: str | Path, *, format: str | None = None, **opti
     if isinstance(name_or_path, str) and not path.exists() and not re.search(r"[/\\.]|^-$", name):
         tasks = task_names()  # workloads of machines
         raise unknown("workload", name, [each for each in bundled_names("workloads") if each not in tasks])
-    workload: Workload = read_file(held(path), "workload", FORMATS, format, options)
+    workload = read_file(held(path), "workload", FORMATS, format, options, in_chunks=in_chunks)
     if bundled:
         workload.name = name
     return workload

@@ -33,7 +33,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     files = parser.add_argument_group("output files")
     add_output(files, "schedule", "OUT.csv", "one line per job; times as in the log")
     add_output(files, "json", "OUT.json", "metrics, counts and the scenario, which repeats the run")
-    add_database(files)
+    add_database(files, " or --stream")
+    text = "read the log in chunks and write jobs as they end, to an SQLite file or a folder NAME.parquet"
+    add_output(files, "stream", "OUT", text)
     files.add_argument("--events", action="store_true", help="record each state change too, for --db")
     add_output(files, "trace", "OUT.json", "a trace for ui.perfetto.dev")
     add_picture(files, "the run on one page")
@@ -44,9 +46,12 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Replay a log of a batch system under a policy and print a summary."""
     from simmodel.errors import InputError
+    from simmodel.results.streams import RecordStream
     from simmodel.runs.simulating import start
 
-    check_outputs(options, "schedule", "json", "db", "trace", "plot", "snapshot")
+    check_outputs(options, "schedule", "json", "db", "stream", "trace", "plot", "snapshot")
+    if options.stream is not None:
+        _refuse_with_stream(options)
     if options.at is not None:
         if options.snapshot is None:
             raise InputError("--at needs --snapshot")
@@ -63,9 +68,14 @@ def run(options: argparse.Namespace) -> None:
         policy,
         events=options.events,
         name=f"{label(options.log)} under {name}",
+        stream=None if options.stream is None else RecordStream(options.stream, force=options.force),
         **given,
     )
     result = simulation.run().result()
+    if options.stream is not None:
+        said = [result.summary(), f"  jobs written to {options.stream}"]
+        write_and_say(said, options, {"json": result.to_json})
+        return
     write_and_say(
         [result.summary()],
         options,
@@ -78,3 +88,12 @@ def run(options: argparse.Namespace) -> None:
             "snapshot": lambda path: simulation.snapshot().to_json(path),
         },
     )
+
+
+def _refuse_with_stream(options: argparse.Namespace) -> None:
+    """Refuse outputs that need the whole record in memory."""
+    from simmodel.errors import InputError
+
+    for name in ("schedule", "db", "events", "trace", "plot", "snapshot"):
+        if getattr(options, name) not in (None, False):
+            raise InputError(f"--stream and --{name} exclude each other: --{name} needs the whole record in memory")

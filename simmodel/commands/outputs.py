@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from simmodel.commands.values import output
 from simmodel.errors import InputError, missing_extra
-from simmodel.writing import STDOUT, check_output, replacing
+from simmodel.writing import STDOUT, check_output, holds_parquet, replacing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,10 +36,10 @@ INPUTS = frozenset(
 """The arguments that name files to read, in all commands."""
 
 
-def add_database(parser: TakesArguments) -> None:
-    """Add ``--db``, and ``--force``, which lets it replace any database."""
+def add_database(parser: TakesArguments, others: str = "") -> None:
+    """Add ``--db``, and ``--force``, which lets it (and ``others``) replace any database."""
     add_output(parser, "db", "OUT.sqlite", "all tables, as an SQLite database")
-    parser.add_argument("--force", action="store_true", help="let --db replace a database of another program")
+    parser.add_argument("--force", action="store_true", help=f"let --db{others} replace a database of another program")
 
 
 def add_picture(parser: TakesArguments, text: str, usual: str | None = None) -> None:
@@ -96,12 +96,15 @@ def check_outputs(options: argparse.Namespace, *names: str) -> None:
     to_stdout = [name for name, path in given.items() if path is STDOUT]
     if len(to_stdout) > 1:
         raise InputError(f"--{to_stdout[0]} - and --{to_stdout[1]} - exclude each other")
-    if "db" in to_stdout:
-        raise InputError("must be a file, got standard output", place="--db")
+    for name in ("db", "stream"):
+        if name in to_stdout:
+            raise InputError("must be a file, got standard output", place=f"--{name}")
     inputs = [each for name in INPUTS.difference(names) for each in _files(getattr(options, name, None))]
     replaced: dict[Path, str] = {}
     for name, path in given.items():
-        target = check_output(path, force=name == "db" and options.force)
+        if name == "stream" and holds_parquet(path):
+            continue
+        target = check_output(path, force=name in ("db", "stream") and options.force)
         if target is not None:
             if target in replaced:
                 raise InputError(f"--{replaced[target]} and --{name} must be different files", source=str(path))

@@ -7,22 +7,23 @@ Feitelson, Tsafrir, Krakov, "Experience with using the Parallel Workloads Archiv
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
 from simmodel.errors import InputError, shown
 from simmodel.formats.numbers import parse, read_columns_of_numbers
-from simmodel.loading import Source, decode, read_bytes, reader
+from simmodel.loading import Source, decode, peek, read_blocks, read_bytes, reader, source_name
+from simmodel.work.chunks import ChunkedWorkload
 from simmodel.work.workload import Report, Workload
 from simmodel.writing import write_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["FIELDS", "read_swf", "write_swf"]
+__all__ = ["FIELDS", "read_swf", "swf_in_chunks", "write_swf"]
 
 FIELDS = (
     "job",
@@ -95,12 +96,54 @@ def read_swf(source: Source, *, strict: bool = True) -> Workload:
     if promised > 0:
         report.skipped["promised by the header, not in the file"] = promised
     return Workload(
-        {field: _as_column(field, values) for field, values in zip(FIELDS, columns, strict=True)},
+        _columns(columns),
         name=Path(name).name.removesuffix(".gz").removesuffix(".swf"),
         processors=_machine_size(header),
         header=header,
         report=report,
     )
+
+
+def swf_in_chunks(file: Path | IO[bytes], *, strict: bool = True) -> ChunkedWorkload:
+    """Return a log in the Standard Workload Format that is read in chunks, block by block of the file.
+
+    Comments after the first job are ignored; otherwise as :func:`read_swf`.
+
+    >>> import io
+    >>> log = swf_in_chunks(io.BytesIO(b"; MaxProcs: 12\\n1 0 -1 100 5 -1 -1 5 120 -1 1 7 -1 -1 -1 -1 -1 -1\\n"))
+    >>> log.processors, [len(chunk) for chunk in log]
+    (12, [1])
+    """
+    name = source_name(file)
+    header = _header(peek(file, 1 << 20))
+    title = Path(name).name.removesuffix(".gz").removesuffix(".swf")
+
+    def chunks() -> Iterator[Workload]:
+        jobs = skipped = lines = 0
+        for block in read_blocks(file):
+            report = Report()
+            columns = read_columns_of_numbers(_COMMENT.sub(b"", block) if b";" in block else block, 18)
+            if columns is None or not _all_whole(columns):
+                columns = _line_by_line(block, name, strict, report, lines, begun=jobs > 0)
+            lines += block.count(b"\n")
+            jobs += len(columns[0])
+            skipped += report.skipped.total()
+            yield Workload(_columns(columns), name=title, report=report)
+        if not jobs:
+            raise InputError("no jobs: must have lines of 18 numbers (Standard Workload Format)", source=name)
+        if (promised := _promised(header) - jobs - skipped) > 0:
+            report = Report()
+            report.skipped["promised by the header, not in the file"] = promised
+            yield Workload(_columns([np.empty(0)] * 18), name=title, report=report)
+
+    total = _promised(header)
+    return ChunkedWorkload(
+        chunks, name=title, processors=_machine_size(header), header=header, total=total if total > 0 else None
+    )
+
+
+def _columns(columns: list[NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    return {field: _as_column(field, values) for field, values in zip(FIELDS, columns, strict=True)}
 
 
 def _head_length(data: bytes) -> int:
@@ -143,8 +186,10 @@ def _all_whole(columns: list[NDArray[np.number]]) -> bool:
     )
 
 
-def _line_by_line(data: bytes, name: str, strict: bool, report: Report) -> list[NDArray[Any]]:
-    """Read the lines one by one, to report or skip the bad ones."""
+def _line_by_line(
+    data: bytes, name: str, strict: bool, report: Report, before: int = 0, *, begun: bool = False
+) -> list[NDArray[Any]]:
+    """Read the lines one by one, to report or skip the bad ones; ``before``: lines, and perhaps jobs, came before."""
     rows: list[list[int | float]] = []
     lines = data.split(b"\n")
     for number, line in enumerate(lines, 1):
@@ -154,14 +199,14 @@ def _line_by_line(data: bytes, name: str, strict: bool, report: Report) -> list[
         wrong = _error_in(fields)
         if wrong is None:
             rows.append([parse(field) for field in fields])
-        elif rows and number == len(lines) and _is_cut_off(fields):
+        elif (rows or begun) and number == len(lines) and _is_cut_off(fields):
             report.skipped["last line, cut off"] += 1
         elif strict:
             excerpt = decode(line).strip()
             excerpt = excerpt if len(excerpt) <= 80 else excerpt[:77] + "..."
-            if not rows:
+            if not (rows or begun):
                 wrong = f"not a log in the Standard Workload Format: {wrong}"
-            raise InputError(f"{wrong}: {excerpt!r}", source=name, place=f"line {number}")
+            raise InputError(f"{wrong}: {excerpt!r}", source=name, place=f"line {before + number}")
         else:
             report.skipped["lines that are not 18 numbers"] += 1
     return [np.array(column) for column in zip(*rows, strict=True)] if rows else [np.empty(0)] * 18

@@ -6,7 +6,7 @@ failed, were cancelled or lost are counted separately.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -187,9 +187,33 @@ def window(result: JobRecord, warmup: Cut = None, cooldown: Cut = None) -> tuple
         order = counted[np.argsort(submit[counted], kind="stable")]
         cut = mser(result.jobs["wait"][order])
         low = float(submit[order[cut]]) if cut < len(order) else last
-    else:
+        return cut_window(result, first, last, warmup, cooldown, low)
+    return cut_window(result, first, last, warmup, cooldown)
+
+
+class Lasting(Protocol):
+    """Something with a first and a last instant, s."""
+
+    @property
+    def started(self) -> float:
+        """The first instant."""
+        ...
+
+    @property
+    def ended(self) -> float:
+        """The last instant."""
+        ...
+
+
+def cut_window(
+    run: Lasting, first: float, last: float, warmup: Cut, cooldown: Cut, low: float | None = None
+) -> tuple[float, float]:
+    """Return the interval that metrics cover, as of :func:`window`, given the first and the last submit time (s)."""
+    if warmup is None and cooldown is None:
+        return run.started, run.ended
+    if low is None:
         low = first + _seconds(warmup, last - first, "warmup")
-    high = last - _seconds(cooldown, last - first, "cooldown") if cooldown is not None else result.ended
+    high = last - _seconds(cooldown, last - first, "cooldown") if cooldown is not None else run.ended
     if low > high:
         raise InputError(f"warmup and cooldown leave nothing of {last - first:g} s of submissions")
     return low, high

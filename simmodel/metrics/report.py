@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from simmodel.display import text_table
 from simmodel.metrics.batch import METRICS, TAU, Cut, summary
 
 if TYPE_CHECKING:
     from simmodel.records.job_record import JobRecord
+    from simmodel.work.workload import Report
 
-__all__ = ["duration", "metric_rows", "metric_text", "summary_text"]
+__all__ = ["duration", "lines_of", "metric_rows", "metric_text", "summary_text"]
 
 _SHARES = ("utilisation", "unfairness")
 
@@ -74,7 +75,20 @@ def summary_text(result: JobRecord, *, warmup: Cut = None, cooldown: Cut = None,
     two jobs on 4 processors
       jobs         ...
     """
-    metrics = summary(result, warmup=warmup, cooldown=cooldown, tau=tau)
+    return lines_of(result, summary(result, warmup=warmup, cooldown=cooldown, tau=tau))
+
+
+class Described(Protocol):
+    """A result: what the text says of it besides its metrics."""
+
+    name: str
+    processors: int
+    decisions: dict[str, float]
+    report: Report
+
+
+def lines_of(result: Described, metrics: dict[str, Any]) -> str:
+    """Return these metrics of a result as a table of text."""
     rows = metric_rows(metrics)
     if result.decisions.get("count"):
         count, mean = result.decisions["count"], result.decisions.get("mean", math.nan)

@@ -85,6 +85,8 @@ def _missing(like: Column, count: int) -> NDArray[Any]:
 
 def join(first: NDArray[np.generic], more: NDArray[np.generic] | Sequence[object]) -> NDArray[Any]:
     """Join two columns: as numbers with -1 for unknown values, or, if there is text, as text with empty ones."""
+    if isinstance(more, np.ndarray) and f"{first.dtype.kind}{more.dtype.kind}" in ("ff", "ii", "uu"):
+        return np.concatenate([first, more])
     values = first.tolist() + (more.tolist() if isinstance(more, np.ndarray) else list(more))
     texts = any(isinstance(value, str) and value for value in values)
     filled = [("" if texts else -1) if value is None or value == "" else value for value in values]

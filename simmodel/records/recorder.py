@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from simmodel.scheduling.protocol import Place
     from simmodel.work.job import LiveJob, Run
 
-__all__ = ["JobRecorder"]
+__all__ = ["OPEN", "Chooser", "JobRecorder"]
 
 Record = TypeVar("Record", bound=JobRecord)
 
@@ -120,9 +120,9 @@ class JobRecorder(Observer):
         self._hears = False
         self._places = tuple(places)
         self._sizes = [int(place.capacity) for place in places]  # when the record begins: pools may be resized
-        self._start = array("d", [NAN]) * expected
-        self._end = array("d", [NAN]) * expected
-        self._code = bytearray(expected)
+        self._start: Any = array("d", [NAN]) * expected  # by row, as are the next two
+        self._end: Any = array("d", [NAN]) * expected
+        self._code: Any = bytearray(expected)
         self._late: dict[int, LiveJob] = {}  # by row: jobs beyond the expected ones
         self._reasons: dict[int, str] = {}
         self._eligible: dict[int, float] = {}

@@ -30,7 +30,18 @@ from simmodel.writing import is_database
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["load_result", "read_scenario"]
+__all__ = [
+    "UNFINISHED",
+    "common_of",
+    "database",
+    "load_result",
+    "ordered",
+    "quoted",
+    "read_document",
+    "read_scenario",
+    "read_tables",
+    "table_of",
+]
 
 
 def read_scenario(path: str | Path) -> dict[str, Any]:
@@ -47,7 +58,7 @@ def read_scenario(path: str | Path) -> dict[str, Any]:
         if the path is none of these, or has no scenario
     """
     source = str(path)
-    document = _read_meta(Path(path))
+    document = read_document(Path(path))
     scenario = document.get("scenario")
     if not isinstance(scenario, dict) or not scenario:
         raise InputError("missing scenario in the stored result", source=source)
@@ -70,10 +81,12 @@ def load_result(path: str | Path) -> Result | MachineResult:
 
 def _load(path: Path) -> Result | MachineResult:
     source = str(path)
-    document = _read_meta(path)
+    document = read_document(path)
     kind: type[Result] | type[MachineResult] = MachineResult if document.get("kind") == "machine" else Result
-    common = _common(Value(document, source))
-    tables = _read_tables(path, document, kind.TABLES)
+    common = common_of(Value(document, source))
+    if document.get("unfinished"):
+        common["report"].note(UNFINISHED)
+    tables = read_tables(path, document, kind.TABLES)
     main = kind.TABLES[0]
     if main not in tables:
         raise InputError(f"missing table of {main}", source=source)
@@ -88,7 +101,7 @@ def _load(path: Path) -> Result | MachineResult:
     return result
 
 
-def _common(document: Value) -> Common:
+def common_of(document: Value) -> Common:
     """Return the fields that all results have, each checked."""
     counts = document.get("report")
     found = {}
@@ -111,12 +124,15 @@ def _common(document: Value) -> Common:
     )
 
 
+UNFINISHED = "unfinished: the run was stopped before its end; jobs that had not ended by then are missing"
+
+
 def _instant(value: Value) -> float:
     """Return a number of s; null is nan, as in the results of runs without events."""
     return math.nan if value.data is None else value.number(least=None)
 
 
-def _read_tables(source: Path, document: Mapping[str, Plain], names: Sequence[str]) -> dict[str, Table]:
+def read_tables(source: Path, document: Mapping[str, Plain], names: Sequence[str]) -> dict[str, Table]:
     """Return the stored tables of a folder, of JSON or of a database."""
     tables: dict[str, Table] = {}
     if source.is_dir():
@@ -132,13 +148,14 @@ def _read_tables(source: Path, document: Mapping[str, Plain], names: Sequence[st
             if not isinstance(columns, dict) or not all(isinstance(values, list) for values in columns.values()):
                 raise InputError("must be a mapping of columns", str(source), f"tables.{clipped(name)}")
             if name in names:
-                tables[name] = _table(columns, str(source), name)
+                tables[name] = table_of(columns, str(source), name)
     elif is_database(source):
         tables = _read_sqlite(source, names)
     return tables
 
 
-def _read_meta(path: Path) -> dict[str, Any]:
+def read_document(path: Path) -> dict[str, Any]:
+    """Return what a stored result says beside its tables; raises ``InputError`` if it is none."""
     source = str(path)
     if not path.exists():
         raise InputError("no such file or folder", source=source)
@@ -157,7 +174,7 @@ def _read_meta(path: Path) -> dict[str, Any]:
 
 
 def _database_meta(path: Path) -> Plain:
-    with _database(path) as connection:
+    with database(path) as connection:
         rows = connection.execute("SELECT key, value FROM meta").fetchall()
     if not all(isinstance(key, str) and isinstance(value, str) for key, value in rows):
         raise InputError("must be texts", str(path), "table meta")
@@ -165,7 +182,7 @@ def _database_meta(path: Path) -> Plain:
 
 
 @contextmanager
-def _database(path: Path) -> Iterator[sqlite3.Connection]:
+def database(path: Path) -> Iterator[sqlite3.Connection]:
     """Open a database for reading; its errors are one sentence."""
     connection = None
     try:
@@ -180,7 +197,7 @@ def _database(path: Path) -> Iterator[sqlite3.Connection]:
             connection.close()
 
 
-def _table(columns: Mapping[str, Sequence[Any]], source: str, name: str) -> Table:
+def table_of(columns: Mapping[str, Sequence[Any]], source: str, name: str) -> Table:
     """Return a table of stored columns."""
     lengths = {key: len(values) for key, values in columns.items()}
     if len(set(lengths.values())) > 1:
@@ -232,15 +249,28 @@ def _listed(value: Any) -> tuple[Any, ...] | None:
 
 def _read_sqlite(path: Path, names: Sequence[str]) -> dict[str, Table]:
     tables = {}
-    with _database(path) as connection:
+    with database(path) as connection:
         present = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         for name in names:
             if name in present:
-                cursor = connection.execute(f'SELECT * FROM "{name}"')
-                keys = [entry[0] for entry in cursor.description]
+                keys, order = ordered(connection, name)
+                cursor = connection.execute(f'SELECT {", ".join(map(quoted, keys))} FROM "{name}"{order}')
                 columns = list(zip(*cursor, strict=True)) or [()] * len(keys)
-                tables[name] = _table({key: list(c) for key, c in zip(keys, columns, strict=True)}, str(path), name)
+                tables[name] = table_of({key: list(c) for key, c in zip(keys, columns, strict=True)}, str(path), name)
     return tables
+
+
+def ordered(connection: sqlite3.Connection, name: str) -> tuple[list[str], str]:
+    """Return the columns of a table to read, and the order of its rows: executions that were streamed need one."""
+    keys = [key for _, key, *_ in connection.execute(f"PRAGMA table_info({quoted(name)})")]
+    if "row" not in keys:
+        return keys, ""
+    return [key for key in keys if key != "row"], ' ORDER BY start, "row"'
+
+
+def quoted(name: str) -> str:
+    """Return a name as SQL takes it."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _read_csv(path: Path) -> Table:
@@ -261,7 +291,7 @@ def _read_csv(path: Path) -> Table:
             raise InputError(f"must have {len(names)} cells, got {len(row)}", source, f"line {number}")
     columns = list(zip(*rows[1:], strict=True)) or [()] * len(names)
     cells = {name: _numbers(list(column), name) for name, column in zip(names, columns, strict=True)}
-    return _table(cells, source, path.stem)
+    return table_of(cells, source, path.stem)
 
 
 def _numbers(texts: list[str], name: str) -> list[Any]:
@@ -284,4 +314,4 @@ def _read_parquet(path: Path) -> Table:
     except (arrow.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(f"invalid Parquet: {clipped(reason, 120)}", source=str(path)) from None
-    return _table(columns, str(path), path.stem)
+    return table_of(columns, str(path), path.stem)

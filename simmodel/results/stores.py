@@ -23,12 +23,25 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["LISTS", "json_text", "plain", "pyarrow", "write_csv", "write_parquet", "write_sqlite"]
+__all__ = [
+    "LISTS",
+    "SQLITE_TYPES",
+    "fill",
+    "flat",
+    "folder_of",
+    "json_text",
+    "plain",
+    "pyarrow",
+    "uniform",
+    "write_csv",
+    "write_parquet",
+    "write_sqlite",
+]
 
 LISTS = ("nodes", "down", "cores", "gpus", "memory")  # columns of tuples; stored as JSON text
 Tables: TypeAlias = Mapping[str, Table]
 Meta: TypeAlias = Mapping[str, Any]
-_SQLITE_TYPES = {"f": "REAL", "i": "INTEGER", "u": "INTEGER", "b": "INTEGER"}
+SQLITE_TYPES = {"f": "REAL", "i": "INTEGER", "u": "INTEGER", "b": "INTEGER"}
 
 
 def plain(value: Any) -> Any:
@@ -58,8 +71,8 @@ def plain(value: Any) -> Any:
 
 def write_csv(tables: Tables, meta: Meta, folder: str | Path) -> None:
     """Write one CSV file per table, and ``meta.json``, into a folder."""
-    with _folder_of(folder, meta, [f"{name}.csv" for name in tables]) as part_of:
-        for name, table in _flat(tables).items():
+    with folder_of(folder, meta, [f"{name}.csv" for name in tables]) as part_of:
+        for name, table in flat(tables).items():
             with open(part_of(f"{name}.csv"), "w", encoding="utf-8", newline="") as file:
                 table.to_csv(file)
 
@@ -67,19 +80,19 @@ def write_csv(tables: Tables, meta: Meta, folder: str | Path) -> None:
 def write_parquet(tables: Tables, meta: Meta, folder: str | Path) -> None:
     """Write one Parquet file per table, and ``meta.json``, into a folder."""
     arrow, parquet = pyarrow()
-    with _folder_of(folder, meta, [f"{name}.parquet" for name in tables]) as part_of:
-        for name, table in _flat(tables).items():
-            columns = {key: arrow.array(_uniform(np.asarray(column))) for key, column in table.items()}
+    with folder_of(folder, meta, [f"{name}.parquet" for name in tables]) as part_of:
+        for name, table in flat(tables).items():
+            columns = {key: arrow.array(uniform(np.asarray(column))) for key, column in table.items()}
             parquet.write_table(arrow.table(columns), part_of(f"{name}.parquet"), compression="zstd")
 
 
-def _flat(tables: Tables) -> dict[str, Table]:
+def flat(tables: Tables) -> dict[str, Table]:
     """Return the tables with columns of tuples as JSON text."""
     return {name: _with_texts(table) for name, table in tables.items()}
 
 
 @contextmanager
-def _folder_of(folder: str | Path, meta: Meta, files: Sequence[str]) -> Iterator[Callable[[str], Path]]:
+def folder_of(folder: str | Path, meta: Meta, files: Sequence[str]) -> Iterator[Callable[[str], Path]]:
     """Make a folder; yield a function of file names that returns new files, which replace the old ones at the end.
 
     ``meta.json`` is one of them, and lists the others; the files that its predecessor lists are removed.
@@ -144,29 +157,30 @@ def write_sqlite(tables: Tables, meta: Meta, path: str | Path, *, force: bool = 
 
     with replacing(path, force=force) as part, closing(sqlite3.connect(part)) as connection:
         try:
-            _fill(connection, tables, meta)
+            connection.execute("PRAGMA journal_mode = OFF")
+            connection.execute("PRAGMA synchronous = OFF")
+            with connection:
+                fill(connection, tables)
+                connection.execute("CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT)")
+                pairs = [(key, json.dumps(value)) for key, value in meta.items()]
+                connection.executemany("INSERT INTO meta VALUES (?, ?)", pairs)
         except sqlite3.OperationalError as error:
             raise InputError(f"cannot be written: {error}", source=str(path)) from None
 
 
-def _fill(connection: Connection, tables: Tables, meta: Meta) -> None:
-    connection.execute("PRAGMA journal_mode = OFF")
-    connection.execute("PRAGMA synchronous = OFF")
-    with connection:
-        connection.execute("BEGIN")
-        for name, table in _flat(tables).items():
-            kinds = [_SQLITE_TYPES.get(column.dtype.kind, "") for column in table.values()]
-            columns = ", ".join(f'"{key}" {kind}'.rstrip() for key, kind in zip(table.names, kinds, strict=True))
-            connection.execute(f'CREATE TABLE "{name}" ({columns})')
-            marks = ", ".join("?" * len(kinds))
-            rows = zip(*(column.tolist() for column in table.values()), strict=True)
-            connection.executemany(f'INSERT INTO "{name}" VALUES ({marks})', rows)
-        connection.execute("CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT)")
-        pairs = [(key, json.dumps(value)) for key, value in meta.items()]
-        connection.executemany("INSERT INTO meta VALUES (?, ?)", pairs)
+def fill(connection: Connection, tables: Tables) -> None:
+    """Create these tables in a database."""
+    connection.execute("BEGIN")
+    for name, table in flat(tables).items():
+        kinds = [SQLITE_TYPES.get(column.dtype.kind, "") for column in table.values()]
+        columns = ", ".join(f'"{key}" {kind}'.rstrip() for key, kind in zip(table.names, kinds, strict=True))
+        connection.execute(f'CREATE TABLE "{name}" ({columns})')
+        marks = ", ".join("?" * len(kinds))
+        rows = zip(*(column.tolist() for column in table.values()), strict=True)
+        connection.executemany(f'INSERT INTO "{name}" VALUES ({marks})', rows)
 
 
-def _uniform(column: NDArray[np.generic]) -> NDArray[np.generic] | list[str | None]:
+def uniform(column: NDArray[np.generic]) -> NDArray[np.generic] | list[str | None]:
     """Return a column of one type; mixed types become text."""
     values = column.tolist() if column.dtype == object else []
     if len({type(value) for value in values if value is not None}) < 2:

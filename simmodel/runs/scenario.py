@@ -15,12 +15,20 @@ from simmodel.errors import InputError, clipped, shown
 from simmodel.formats.documents import Value
 from simmodel.platform.options import NoOptions, Options
 from simmodel.records.versions import versions
+from simmodel.results.streams import RecordStream
 from simmodel.runs.platforms import GivenPlatform, platform_of
 from simmodel.runs.simulation import Simulation
 from simmodel.scheduling.registry import PolicyLike, unused
 from simmodel.snapshots.snapshot import Snapshot, check_policy_name, snapshot_of_document
 from simmodel.systems.kinds import Kind, kind_named, kind_of_platform, kind_of_snapshot, snapshot_in
-from simmodel.systems.submissions import INLINE, GivenWork, Submissions, read_submissions, submissions_of_document
+from simmodel.systems.submissions import (
+    INLINE,
+    GivenWork,
+    Submissions,
+    in_chunks as chunked,
+    read_submissions,
+    submissions_of_document,
+)
 from simmodel.systems.system import Live, System
 
 if TYPE_CHECKING:
@@ -171,24 +179,32 @@ class Scenario(Shown):
 
     # ------------------------------------------------------------------ running
 
-    def start(self, **options: Any) -> Simulation:
-        """Return the simulation, ready to run; options are those of :class:`~simmodel.runs.simulation.Simulation`."""
+    def start(self, *, stream: str | Path | RecordStream | None = None, **options: Any) -> Simulation:
+        """Return the simulation, ready to run.
+
+        Parameters
+        ----------
+        stream
+            the file that takes the record of jobs as the run goes on: see :func:`~simmodel.runs.simulating.simulate`
+        options
+            those of :class:`~simmodel.runs.simulation.Simulation`
+        """
         for given in (self.platform, self.workload, self.policy, self.policies):
             for each in given.values() if isinstance(given, Mapping) else (given,):
                 if isinstance(each, Missing):
                     raise InputError(each.message)
         snapshot = snapshot_in(self.platform)
+        if snapshot is not None and stream is not None:
+            raise InputError("must be None with a snapshot", place="stream")
         if snapshot is not None:
             system, work = self._restored(snapshot)
             described: dict[str, Any] = _snapshot_document(snapshot)
         else:
-            system, work, spec = self._built()
+            system, work, spec = self._built(in_chunks=stream is not None)
             from simmodel.platform.kinds import to_dict
 
             described = {"platform": to_dict(spec)}
         simulation = Simulation(system, until=self.until, **options)
-        if work is not None:
-            simulation.submit(work)
         simulation.scenario = {
             "kind": self.kind.name,
             "work": system.work,
@@ -200,14 +216,19 @@ class Scenario(Shown):
             "until": self.until,
             "versions": versions(),
         }
+        if stream is not None:
+            simulation.stream_to(stream if isinstance(stream, RecordStream) else RecordStream(stream))
+        if work is not None:
+            simulation.submit(work)
         return simulation
 
-    def _built(self) -> tuple[System[Any], Submissions, Any]:
+    def _built(self, *, in_chunks: bool = False) -> tuple[System[Any], Submissions, Any]:
         if self.workload is None:
             raise InputError("missing workload")
         kind = self.kind
         env = Environment(seed=0 if self.seed is ... else self.seed)
-        work, spec = kind.read_work(self.workload, self.platform, env.seed, self.inputs)
+        given = chunked(self.workload) if in_chunks and kind.work_of(self.platform) == "jobs" else self.workload
+        work, spec = kind.read_work(given, self.platform, env.seed, self.inputs)
         policy = kind.policy if self.policy is None else self.policy
         return kind.build(env, spec, unused(policy), self.options, policies=self.policies), work, spec
 
@@ -288,7 +309,7 @@ class Scenario(Shown):
 
 
 _FIELDS = tuple(field.name for field in attrs.fields(Scenario))
-_WATCHING = ("events", "observers", "progress", "name")
+_WATCHING = ("events", "observers", "progress", "name", "stream")
 
 
 def _snapshot_document(snapshot: Snapshot) -> dict[str, Any]:

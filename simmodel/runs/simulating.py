@@ -17,11 +17,14 @@ if TYPE_CHECKING:
     from simmodel.results.broker import BrokerResult
     from simmodel.results.machine import MachineResult
     from simmodel.results.result import Result
+    from simmodel.results.streamed import StreamedResult
+    from simmodel.results.streams import RecordStream
     from simmodel.runs.platforms import GivenPlatform
     from simmodel.runs.simulation import Simulation
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.systems.kinds import GivenPolicies
     from simmodel.systems.submissions import GivenTasks, GivenWork
+    from simmodel.work.chunks import ChunkedWorkload
     from simmodel.work.job import Job
     from simmodel.work.prepare import Estimates, Overrun
     from simmodel.work.workload import Workload
@@ -38,6 +41,7 @@ def start(
     observers: Sequence[object] = (),
     progress: bool = False,
     name: str | None = None,
+    stream: str | Path | RecordStream | None = None,
     **options: Any,
 ) -> Simulation:
     """Return a simulation of a workload on a platform under a policy, ready to run.
@@ -51,7 +55,27 @@ def start(
     array([   0.,  900., 1000., 1100.])
     """
     scenario = Scenario.of(platform, workload, policy, **options)
-    return scenario.start(events=events, observers=observers, progress=progress, name=name)
+    return scenario.start(events=events, observers=observers, progress=progress, name=name, stream=stream)
+
+
+@overload
+def simulate(
+    platform: ClusterSpec | int | str | None,
+    workload: Workload | ChunkedWorkload | Iterable[Job] | str | Path,
+    policy: PolicyLike = "fcfs",
+    *,
+    stream: str | Path,
+    processors: int | None = None,
+    seed: int | None = 0,
+    decide_on: Literal["instant", "event"] = "instant",
+    event_order: Literal["submits-first", "ends-first"] = "submits-first",
+    estimates: Estimates = "requested",
+    overrun: Overrun = "stop",
+    until: float | None = None,
+    observers: Sequence[object] = (),
+    progress: bool = False,
+    name: str | None = None,
+) -> StreamedResult: ...
 
 
 @overload
@@ -176,6 +200,10 @@ def simulate(
         whether to show a progress bar
     name
         name of the run in tables and plots; default: the policy
+    stream
+        of a cluster: an SQLite file, or a folder of Parquet files (``NAME.parquet``), that takes the record while the
+        run goes on. The log is read in chunks, for which it must be sorted by submit time, and jobs that have ended
+        leave memory; returns a :class:`~simmodel.results.streamed.StreamedResult`
 
     Raises
     ------

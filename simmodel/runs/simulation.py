@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 from simmodel.environment import quiet_garbage_collector
@@ -11,6 +12,8 @@ from simmodel.errors import InputError
 if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.records.observers import EventRecorder, Progress
+    from simmodel.results.streamed import StreamedResult
+    from simmodel.results.streams import RecordStream
     from simmodel.scheduling.protocol import Decision, View
     from simmodel.snapshots.snapshot import Snapshot
     from simmodel.systems.submissions import Submissions
@@ -70,6 +73,8 @@ class Simulation:
         self._check: Callable[[], None] | None = None  # whether to leave, at the end of the instant
         self._bar: Progress | None = None
         self._wants_bar = progress
+        self._stream: RecordStream | None = None
+        self._streamed: StreamedResult | None = None
         self._events: EventRecorder | None = None
         if events:
             self._keep_events()
@@ -98,9 +103,11 @@ class Simulation:
         if self._wants_bar:
             from simmodel.records.observers import Progress
 
-            self._bar = Progress(self.system.unfinished + len(work), work.title, unit=work.what)
+            total = None if work.total is None else self.system.unfinished + work.total
+            self._bar = Progress(total, work.title, unit=work.what)
             self.env.observe(self._bar)
-        work.submit_to(self.system)
+        with self._streaming():
+            work.submit_to(self.system)
 
     # ------------------------------------------------------------------ time
 
@@ -115,17 +122,29 @@ class Simulation:
         Stalled
             if work waits that will never start, or for which the policy does nothing but plan wake-ups
         """
+        if self._streamed is not None:
+            raise InputError(f"has ended: its record is in {self._streamed.path}", place="run")
         scheduler = self.system.scheduler
         if scheduler.external:  # from now on the policy decides, also on the open question
             scheduler.external = False
             scheduler.wake()
         try:
-            with quiet_garbage_collector():
+            with quiet_garbage_collector(), self._streaming():
                 self._advance(until)
         finally:
             if self._bar is not None:
                 self._bar.close()
         return self
+
+    @contextmanager
+    def _streaming(self) -> Iterator[None]:
+        """Close the file of the record if an error ends the run."""
+        try:
+            yield
+        except BaseException:
+            if self._stream is not None:
+                self._stream.leave()
+            raise
 
     def _advance(self, until: float | None) -> None:
         end = self.until if until is None else until
@@ -205,12 +224,59 @@ class Simulation:
     # ------------------------------------------------------------------ results and snapshots
 
     def result(self, name: str | None = None) -> Any:
-        """Return the result so far; ``name`` is its name in tables and plots."""
+        """Return the result so far; ``name`` is its name in tables and plots.
+
+        The result of a run whose record is streamed ends the run.
+        """
+        if self._streamed is not None:
+            return self._streamed
         result = self.system.result(name or self.name)
         if self._events is not None:
             result.events = self._events.table()
         result.scenario = dict(self.scenario)
+        if self._stream is not None:
+            from simmodel.results.streamed import open_result
+
+            tables = result.stored_tables()
+            jobs = tables.pop("jobs")
+            tables.pop("runs")
+            self._stream.close(result.meta(), tables, jobs)
+            result = self._streamed = open_result(self._stream.path)
         return result
+
+    def stream_to(self, stream: RecordStream) -> None:
+        """Write the record of the run to disk as it goes on, before any work is submitted.
+
+        Raises
+        ------
+        InputError
+            if the system keeps its record in memory, or has work
+        """
+        if self._events is not None:
+            stream.leave()
+            raise InputError("must be False for a record that is streamed", place="events")
+        from simmodel.records.place_tables import place_table
+        from simmodel.records.recorder import JobRecorder
+        from simmodel.results.result import Result
+
+        try:
+            self.system.stream_record(stream.write)
+        except BaseException:
+            stream.leave()
+            raise
+        self._stream = stream
+        now = float(self.env.now)
+        places = place_table(self.system.places)
+        begun = Result(
+            name=self.name or self.system.scheduler.policy_name,
+            jobs=JobRecorder(self.env).jobs(),
+            processors=int(places["processors"].sum()),
+            places=places,
+            started=now,
+            ended=now,
+            scenario=dict(self.scenario),
+        )
+        stream.begin(begun.meta(), {"places": places})
 
     def snapshot(self) -> Snapshot:
         """Return the state of the system as a plain value from which a simulation can continue."""

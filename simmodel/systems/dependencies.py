@@ -48,6 +48,8 @@ class Dependencies:
         the submitted jobs that others can depend on, by id
     absent
         ids of rejected jobs
+    forgets
+        whether it forgets jobs that have ended: no later job depends on another
     waiting
         by (id, ``"start"`` or ``"end"``): the jobs that wait for this event, each with its dependency
     """
@@ -57,6 +59,7 @@ class Dependencies:
         self.env = owner.env
         self.known: dict[Any, LiveJob] = {}
         self.absent: set[Any] = set()
+        self.forgets = False
         self.waiting: dict[tuple[Any, str], list[tuple[LiveJob, Dependency]]] = {}
         self._missing: dict[LiveJob, int] = {}  # number of unmet dependencies of each blocked job
         self._thinking: dict[Call, LiveJob] = {}
@@ -76,7 +79,8 @@ class Dependencies:
 
     def rejected(self, name: int | str) -> None:
         """Treat a rejected job as one that ended without success."""
-        self.absent.add(name)
+        if not self.forgets:
+            self.absent.add(name)
 
     def blocked_jobs(self) -> list[LiveJob]:
         """Return the blocked jobs, in order of submission."""
@@ -106,6 +110,8 @@ class Dependencies:
     def happened(self, job: LiveJob, what: str) -> None:
         """Resolve the dependencies on the start or the end of a job."""
         waiting = self.waiting
+        if self.forgets and what == "end":
+            self.forget(job)
         if not waiting:
             return
         for dependent, dependency in waiting.pop((job.id, what), ()):

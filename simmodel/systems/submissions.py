@@ -13,6 +13,7 @@ import attrs
 
 from simmodel.errors import InputError, Plain, unknown
 from simmodel.systems.system import Live
+from simmodel.work.chunks import ChunkedWorkload
 from simmodel.work.job import Job
 from simmodel.work.workload import Workload
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from simmodel.work.taskset import TaskSet
     from simmodel.work.workflow import Workflow
 
-__all__ = ["INLINE", "GivenTasks", "GivenWork", "Logs", "Submissions", "Tasks", "read_submissions"]
+__all__ = ["INLINE", "GivenTasks", "GivenWork", "Log", "Logs", "Submissions", "Tasks", "in_chunks", "read_submissions"]
 
 INLINE = 100_000
 """Maximum number of jobs or tasks without a source file that a scenario stores."""
@@ -31,7 +32,16 @@ INLINE = 100_000
 GivenTasks: TypeAlias = (
     "TaskSet | Workflow | str | Path | Iterable[TaskSet | Workflow | tuple[float, TaskSet | Workflow]]"
 )
-GivenJobs = Workload | Job | str | Path | Iterable[Job] | Iterable[Workload | str | Path] | Mapping[str | None, Any]
+GivenJobs = (
+    Workload
+    | ChunkedWorkload
+    | Job
+    | str
+    | Path
+    | Iterable[Job]
+    | Iterable[Workload | str | Path]
+    | Mapping[str | None, Any]
+)
 GivenWork: TypeAlias = "GivenJobs | GivenTasks"
 """Accepted workloads: see :func:`~simmodel.runs.simulating.simulate`."""
 
@@ -54,6 +64,11 @@ class Submissions:
 
     def __len__(self) -> int:
         raise NotImplementedError
+
+    @property
+    def total(self) -> int | None:
+        """The number of jobs or tasks, if it is known."""
+        return len(self)
 
     @property
     def title(self) -> str:
@@ -79,7 +94,7 @@ class Submissions:
 class Log:
     """A workload, its home (or ``None``), and the name or path that it was loaded from (or ``None``)."""
 
-    workload: Workload
+    workload: Workload | ChunkedWorkload
     home: str | None = None
     source: str | None = None
 
@@ -93,7 +108,12 @@ class Logs(Submissions):
     logs: Sequence[Log]
 
     def __len__(self) -> int:
-        return sum(len(log.workload) for log in self.logs)
+        return sum(_count(log.workload) or 0 for log in self.logs)
+
+    @property
+    def total(self) -> int | None:
+        """The number of jobs, if it is known."""
+        return None if any(_count(log.workload) is None for log in self.logs) else len(self)
 
     @property
     def title(self) -> str:
@@ -104,6 +124,9 @@ class Logs(Submissions):
         """Plan the submission of each job at its submit time."""
         now = system.env.now
         for log in self.logs:
+            if isinstance(log.workload, ChunkedWorkload):
+                system.replay_in_chunks(log.workload)
+                continue
             submit = log.workload["submit"]
             if (submit < now).any():
                 row = int((submit < now).argmax())
@@ -122,9 +145,16 @@ class Logs(Submissions):
         ]
 
 
-def _inlined(log: Workload) -> dict[str, Any]:
+def _count(log: Workload | ChunkedWorkload) -> int | None:
+    """Return the number of jobs; ``None`` if it is unknown until all chunks are read."""
+    return log.total if isinstance(log, ChunkedWorkload) else len(log)
+
+
+def _inlined(log: Workload | ChunkedWorkload) -> dict[str, Any]:
     """Return a workload as plain values; with its columns, if it is small and they describe it completely."""
-    described: dict[str, Any] = {"name": log.name, "jobs": len(log)}
+    described: dict[str, Any] = {"name": log.name, "jobs": _count(log)}
+    if isinstance(log, ChunkedWorkload):
+        return described
     if log.specs is None and len(log) <= INLINE:
         described["columns"] = {key: log[key].tolist() for key in log.table.names}
         described["processors"] = log.processors
@@ -135,6 +165,8 @@ def workload_of(given: GivenWork) -> Log:
     """Return the workload given as a Workload, as jobs, by name or as a file."""
     if isinstance(given, Workload):
         return Log(given)
+    if isinstance(given, ChunkedWorkload):
+        return Log(given, source=given.source)
     if isinstance(given, (str, Path)):
         from simmodel.catalogue import load_workload
 
@@ -147,6 +179,22 @@ def workload_of(given: GivenWork) -> Log:
     if len(jobs) < len(found):
         raise InputError(f"must be a workload, jobs, a name or a path, got {given!r}", place="workload")
     return Log(Workload.from_jobs(jobs))
+
+
+def in_chunks(given: GivenWork) -> ChunkedWorkload:
+    """Return one workload, given in any form, as one that is read in chunks.
+
+    Raises
+    ------
+    InputError
+        if there are several
+    """
+    if isinstance(given, (str, Path)):
+        from simmodel.catalogue import workload_in_chunks
+
+        return workload_in_chunks(given)
+    workload = workload_of(given).workload
+    return workload if isinstance(workload, ChunkedWorkload) else ChunkedWorkload.of(workload)
 
 
 def _logs(given: GivenWork, homes: Sequence[str]) -> list[Log]:

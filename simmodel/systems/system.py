@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.scheduling.scheduler import Handler, Scheduler
     from simmodel.snapshots.snapshot import Snapshot
+    from simmodel.work.chunks import ChunkedWorkload
     from simmodel.work.job import Job
     from simmodel.work.prepare import Prepared
     from simmodel.work.workload import Workload
@@ -255,6 +256,14 @@ class System(Generic[Live]):
         for run in self.view.running:
             yield run.work  # type: ignore[misc]
         yield from self.view.waiting
+
+    def replay_in_chunks(self, workload: ChunkedWorkload) -> None:
+        """Submit the jobs of a workload that is read in chunks; raises ``InputError`` if it cannot."""
+        raise InputError(f"must be in memory for a {self.kind}, got {workload!r}", place="workload")
+
+    def stream_record(self, write: Any) -> None:
+        """Write the rows of the record by a function as they are complete; raises ``InputError`` if it cannot."""
+        raise InputError(f"must be None for a {self.kind}, whose record is kept in memory", place="stream")
 
     @property
     def endless(self) -> bool:

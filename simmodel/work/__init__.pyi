@@ -1,3 +1,4 @@
+from .chunks import ChunkedWorkload as ChunkedWorkload
 from .job import Dependency as Dependency, Job as Job, JobRequest as JobRequest, LiveJob as LiveJob, Run as Run
 from .live import LiveWork as LiveWork
 from .livetask import LiveData as LiveData, LiveTask as LiveTask

@@ -21,6 +21,38 @@ Seconds = TypeVar("Seconds", float, "NDArray[np.float64]")
 
 
 @attrs.frozen
+class Stopped:
+    """How many of the jobs are stopped at their requested time, and how much work (processor-s) is never done."""
+
+    jobs: int = 0
+    stopped: int = 0
+    work: float = 0.0
+    lost: float = 0.0
+
+    @classmethod
+    def of(cls, run: NDArray[np.float64], duration: NDArray[np.float64], processors: NDArray[np.int64]) -> Stopped:
+        """Return the counts of these jobs."""
+        finite = np.isfinite(run)
+        cut = (duration < run) & finite
+        lost = float(((run[cut] - duration[cut]) * processors[cut]).sum())
+        work = float((run[finite] * processors[finite]).sum())
+        return cls(len(run), int(cut.sum()), work, lost)
+
+    def __add__(self, other: Stopped) -> Stopped:
+        return Stopped(
+            self.jobs + other.jobs, self.stopped + other.stopped, self.work + other.work, self.lost + other.lost
+        )
+
+    def note(self, report: Report) -> None:
+        """Add a sentence to a report, if there are any."""
+        if self.stopped:
+            report.note(
+                f"{self.stopped:,} of {self.jobs:,} jobs run longer than they request: stopped at their requested "
+                f"time, without {100 * self.lost / self.work:.1f} % of all work (overrun='continue' lets them end)"
+            )
+
+
+@attrs.frozen
 class Prepared:
     """Jobs as simulated: arrays with one entry per row of the workload, and the order of submission.
 
@@ -38,6 +70,8 @@ class Prepared:
         rows that never run, with the reason
     report
         counts of repairs and rejections
+    stopped
+        the jobs that are stopped at their requested time, of which the report has a note
     """
 
     rows: NDArray[np.intp]
@@ -49,6 +83,7 @@ class Prepared:
     cut: NDArray[np.bool_]
     rejected: dict[int, str]
     report: Report
+    stopped: Stopped
 
 
 def planned_seconds(
@@ -130,26 +165,9 @@ def prepare(
         _count(report.repaired, "submissions out of order: sorted", late)
         rows = rows[np.argsort(ordered, kind="stable")]
     cut = run > requested if overrun == "stop" else np.zeros(len(run), bool)
-    _note_cut(report, run[rows], duration[rows], processors[rows])
-    return Prepared(rows, submit, waiting, expected, duration, processors, cut, rejected, report)
-
-
-def _note_cut(
-    report: Report,
-    run: NDArray[np.float64],
-    duration: NDArray[np.float64],
-    processors: NDArray[np.int64],
-) -> None:
-    """Note the number of jobs that are stopped at their requested time, and the share of work that is never done."""
-    cut = (duration < run) & np.isfinite(run)
-    if cut.any():
-        lost = float(((run[cut] - duration[cut]) * processors[cut]).sum())
-        finite = np.isfinite(run)
-        share = lost / float((run[finite] * processors[finite]).sum())
-        report.note(
-            f"{int(cut.sum()):,} of {len(run):,} jobs run longer than they request: stopped at their requested time, "
-            f"without {100 * share:.1f} % of all work (overrun='continue' lets them end)"
-        )
+    stopped = Stopped.of(run[rows], duration[rows], processors[rows])
+    stopped.note(report)
+    return Prepared(rows, submit, waiting, expected, duration, processors, cut, rejected, report, stopped)
 
 
 def _circular(workload: Workload) -> NDArray[np.bool_]:

@@ -121,6 +121,11 @@ class Workload:
     report
         items that the reader skipped
 
+    Attributes
+    ----------
+    numbered
+        whether the columns had no ids of jobs, which are numbered from 1
+
     >>> workload = Workload({"submit": [0, 5], "run": [10, 10], "processors": [1, 4]}, name="two jobs")
     >>> workload
     <Workload two jobs: 2 jobs>
@@ -144,7 +149,8 @@ class Workload:
         for key in ("submit", "run", "wait", "requested", "cpu_time", "think_time", "cancel"):
             if key in arrays:
                 arrays[key] = arrays[key].astype(np.float64, copy=False)
-        if "job" not in arrays:
+        self.numbered = "job" not in arrays
+        if self.numbered:
             arrays = {"job": np.arange(1, len(arrays["submit"]) + 1), **arrays}
         self.table = Table(arrays)
         self.name = name

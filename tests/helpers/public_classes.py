@@ -5,6 +5,7 @@ import inspect
 import pkgutil
 from collections.abc import Iterator
 from functools import cache
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -53,7 +54,17 @@ from simmodel.studies import broker_study, fat_curve, setup_study
 from simmodel.studies.metascheduling import Setup
 from simmodel.systems import Broker, Cluster, Forecast, Machine
 from simmodel.systems.kinds import kind_of_platform
-from simmodel.work import DataObject, Dependency, Job, RecordedMachine, Task, TaskSet, Workflow, Workload
+from simmodel.work import (
+    ChunkedWorkload,
+    DataObject,
+    Dependency,
+    Job,
+    RecordedMachine,
+    Task,
+    TaskSet,
+    Workflow,
+    Workload,
+)
 from simmodel.work.table import Table
 from simmodel.work.workload import Report
 
@@ -130,6 +141,7 @@ def _work() -> Iterator[Any]:
     yield Task(id="a", run=3)
     yield DataObject("d", 1e6)
     yield Workload({"submit": np.arange(30.0), "run": [10.0] * 30, "processors": [1] * 30}, name="<log>")
+    yield ChunkedWorkload(lambda: iter(()), name="<log>", processors=4)
     yield Workflow([Task(id="a", run=3), Task(id="b", run=4)])
     yield TaskSet([3.0, 4.0], families=["x", None])
     report = Report()
@@ -143,6 +155,8 @@ def _results() -> Iterator[Any]:
     result = simulate(4, JOBS, "easy")
     yield result
     yield result.plot
+    with TemporaryDirectory() as folder:
+        yield simulate(4, JOBS, "easy", stream=f"{folder}/jobs.db")
     machine = two_kinds()
     yield machine
     found = simulate("hetsim-slow", "random:tasks=10", "heft")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from simmodel.errors import InputError, unknown
@@ -32,9 +32,12 @@ __all__ = ["Intake", "Submission"]
 
 
 class Submission:
-    """A job that will be submitted at an instant (s), with its row in the record and its number of submission."""
+    """A job that will be submitted at an instant (s), with its row in the record and its number of submission.
 
-    __slots__ = ("at", "job", "number", "report", "row")
+    ``before``, if any, is called when that instant has come, first of all.
+    """
+
+    __slots__ = ("at", "before", "job", "number", "report", "row")
 
     def __init__(self, at: float, row: int, number: int, job: Job, report: Report) -> None:
         self.at = at
@@ -42,6 +45,7 @@ class Submission:
         self.number = number
         self.job = job
         self.report = report
+        self.before: Callable[[], object] | None = None
 
 
 class Intake:
@@ -164,8 +168,23 @@ class Intake:
 
     def replay(self, workload: Workload, prepared: Prepared) -> None:
         """Plan the submission of the jobs of a workload."""
+        first = self.admit(workload, prepared)
+        if self.one_by_one(workload):
+            for coming in self.submissions_of(workload, prepared, first):
+                self.expect_one(coming)
+        else:
+            rows = range(first, first + len(workload))
+            numbers = {row: row + self.offset for row in rows} if self.offset else None
+            self.expect(chunks_of(workload, prepared, first), numbers)
+
+    def one_by_one(self, workload: Workload) -> bool:
+        """Whether each job of a workload becomes a ``Job``, since it may request more than processors and time."""
+        pool = self._core.only_pool
+        return pool is None or pool.limited or needs_specs(workload, self._core.offers)
+
+    def admit(self, workload: Workload, prepared: Prepared) -> int:
+        """Count the jobs of a workload and reject those that can never run; return the row of the first job."""
         core = self._core
-        report = prepared.report
         first = self.submitted - self.offset
         names = workload["job"].tolist() if prepared.rejected else []
         for row, reason in prepared.rejected.items():
@@ -174,16 +193,15 @@ class Intake:
             job.place = core.places[0]
             self.reject(job, reason)
         self.submitted += len(workload)
-        if core.only_pool is None or core.only_pool.limited or needs_specs(workload, core.offers):
-            offers = core.offers
-            for row, asked in specs(workload, prepared, offers.nodes):
-                spec = known_here(offers, asked, report) if workload.specs is None else asked
-                number = first + row + self.offset
-                self.expect_one(Submission(float(prepared.submit[row]), first + row, number, spec, report))
-        else:
-            rows = range(first, first + len(workload))
-            numbers = {row: row + self.offset for row in rows} if self.offset else None
-            self.expect(chunks_of(workload, prepared, first), numbers)
+        return first
+
+    def submissions_of(self, workload: Workload, prepared: Prepared, first: int) -> Iterator[Submission]:
+        """Yield the submissions of a workload's jobs, which request more than processors and time."""
+        offers, report = self._core.offers, prepared.report
+        for row, asked in specs(workload, prepared, offers.nodes):
+            spec = known_here(offers, asked, report) if workload.specs is None else asked
+            number = first + row + self.offset
+            yield Submission(float(prepared.submit[row]), first + row, number, spec, report)
 
     def reject(self, job: LiveJob, reason: str) -> None:
         """Record a job of a log that no place can ever run."""
@@ -204,6 +222,8 @@ class Intake:
 
     def _submit(self, call: Call) -> None:
         coming = self.submissions.pop(call)
+        if coming.before is not None:
+            coming.before()
         job, reason = self.live(coming.job, coming.number, coming.row)
         if reason is None:
             self.take_in(job)

@@ -1,4 +1,4 @@
-"""The record of a run that continues from a snapshot: columns of the jobs that had not ended."""
+"""Columns of the record: of the jobs of a log, or of those that had not ended in a snapshot."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from simmodel.records.job_columns import join
 if TYPE_CHECKING:
     from simmodel.snapshots.cluster import ClusterSnapshot
     from simmodel.snapshots.jobs import WorkState
+    from simmodel.work.prepare import Prepared
+    from simmodel.work.workload import Workload
 
-__all__ = ["columns_of", "works_of"]
+__all__ = ["columns_of", "columns_of_log", "works_of"]
 
 _OF_SPECS = ("group", "queue", "partition")
 
@@ -51,3 +53,13 @@ def _requested(work: WorkState) -> float:
 
 def _names(values: list[Any]) -> Any:
     return join(np.zeros(0, dtype=np.int64), values)
+
+
+def columns_of_log(workload: Workload, prepared: Prepared) -> dict[str, Any]:
+    """Return the columns of a workload for the record."""
+    columns = {name: workload[name] for name in workload.table.names if name not in ("wait", "status", "run")}
+    return columns | {
+        "processors": prepared.processors,
+        "requested": prepared.requested,
+        "recorded_run": workload["run"],
+    }

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from simmodel.work.prepare import Prepared
     from simmodel.work.workload import Report, Workload
 
-__all__ = ["check_names", "check_specs", "known_here", "name_of", "needs_specs", "note_left_out", "specs"]
+__all__ = ["LeftOut", "check_names", "check_specs", "known_here", "name_of", "needs_specs", "note_left_out", "specs"]
 
 _DETAILS = ("preceding", "priority", "cancel")
 _OF_NODES = ("gpus_per_node", "memory_per_node")
@@ -92,20 +92,42 @@ def specs(workload: Workload, prepared: Prepared, on_nodes: bool = True) -> Iter
         )
 
 
+class LeftOut:
+    """The requests of a log that the platform ignores: GPUs, memory, partitions."""
+
+    def __init__(self) -> None:
+        self.partitions: set[object] = set()
+        self.asking = 0
+
+    def note(self, report: Report) -> None:
+        """Add the sentences to a report."""
+        if len(self.partitions) > 1:
+            report.note(f"the log's {len(self.partitions)} partitions are simulated as one machine")
+        if self.asking:
+            report.note(f"{self.asking:,} jobs request memory per processor, which is not simulated")
+
+    def add(self, workload: Workload, offers: Offers, report: Report) -> None:
+        """Count the requests of a log, or of a part of one."""
+        if workload.specs is not None:
+            return
+        if "partition" in workload and not offers.partitions:
+            names = set(workload["partition"].tolist())
+            self.partitions |= {value for value in names if value not in (None, "", -1)}
+        if "requested_memory" in workload:
+            asked = np.nan_to_num(np.asarray(workload["requested_memory"], dtype=np.float64)) > 0
+            self.asking += int(asked.sum())
+        if not offers.nodes:
+            _count_left_out(workload, report)
+
+
 def note_left_out(workload: Workload, offers: Offers, report: Report) -> None:
     """Count or note requests of a log that the platform ignores: GPUs, memory, partitions."""
-    if workload.specs is not None:
-        return
-    if "partition" in workload and not offers.partitions:
-        names = {value for value in set(workload["partition"].tolist()) if value not in (None, "", -1)}
-        if len(names) > 1:
-            report.note(f"the log's {len(names)} partitions are simulated as one machine")
-    if "requested_memory" in workload:
-        asking = int((np.nan_to_num(np.asarray(workload["requested_memory"], dtype=np.float64)) > 0).sum())
-        if asking:
-            report.note(f"{asking:,} jobs request memory per processor, which is not simulated")
-    if offers.nodes:
-        return
+    left_out = LeftOut()
+    left_out.add(workload, offers, report)
+    left_out.note(report)
+
+
+def _count_left_out(workload: Workload, report: Report) -> None:
     asked = np.zeros(len(workload), dtype=bool)
     for name in _OF_NODES:
         if name in workload:

@@ -11,7 +11,8 @@ from simmodel.environment import Environment
 from simmodel.errors import ImpossibleWork, InputError
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.platform.options import ClusterOptions
-from simmodel.records.recorder import JobRecorder
+from simmodel.records.recorder import Chooser, JobRecorder
+from simmodel.records.streamed_recorder import StreamedRecorder
 from simmodel.scheduling.protocol import Estimate, Load, View
 from simmodel.scheduling.registry import PolicyLike
 from simmodel.scheduling.scheduler import Handler, Scheduler
@@ -19,6 +20,7 @@ from simmodel.systems.cluster.core import ClusterCore
 from simmodel.systems.cluster.execution import JobExecution
 from simmodel.systems.cluster.intake import Intake
 from simmodel.systems.cluster.queueing import Queueing
+from simmodel.systems.cluster.record import columns_of_log
 from simmodel.systems.cluster.replay import check_names
 from simmodel.systems.dependencies import Dependencies
 from simmodel.systems.system import Offers, System, Timing
@@ -28,13 +30,16 @@ from simmodel.work.workload import Report, Workload
 
 if TYPE_CHECKING:
     from simmodel.environment import Call
+    from simmodel.records.streamed_recorder import Write
     from simmodel.resources.pool import Pool
     from simmodel.results.result import Result
     from simmodel.scheduling.usage import Usage
     from simmodel.snapshots.cluster import ClusterSnapshot
     from simmodel.systems.cluster.calendar import Calendar
+    from simmodel.systems.cluster.chunks import ChunkedReplay
     from simmodel.systems.cluster.forecast import Forecast
     from simmodel.systems.system import EstimateBasis
+    from simmodel.work.chunks import ChunkedWorkload
 
 __all__ = ["Cluster"]
 
@@ -79,6 +84,8 @@ class Cluster(System[LiveJob]):
         its parts: queues and limits, executions, capacity changes, dependencies, submission
     core
         the state shared by the parts
+    chunks
+        the replay of a workload that is read in chunks, or ``None``
 
     Hooks of observers: ``job_submitted(job)``, ``job_eligible(job)``, ``job_rejected(job, reason)``,
     ``job_started(run)``, ``job_ended(run, status)``, ``job_suspended(run)``, ``job_resumed(run)``,
@@ -143,6 +150,7 @@ class Cluster(System[LiveJob]):
         self.view.estimator = _estimate
         self.view.simulate = self._simulate
         self._since: float | None = None
+        self.chunks: ChunkedReplay | None = None
         self._reports: list[Report] = []  # of replays
         self._forecasts: dict[str, Forecast] = {}
         self.report = Report()  # of jobs that arrive after a snapshot
@@ -240,6 +248,8 @@ class Cluster(System[LiveJob]):
 
     def receive(self, job: LiveJob) -> None:
         """Assign a number and a row in the record to a job that is about to be submitted."""
+        if self.chunks is not None:
+            raise InputError(f"{self.name}: cannot take jobs one by one while it reads a workload in chunks")
         self._expect_records()
         job.seq = self.intake.submitted
         job.index = job.seq - self.intake.offset
@@ -276,10 +286,48 @@ class Cluster(System[LiveJob]):
         if repeated:
             prepared.report.repaired[REPEATED] += repeated
         self._reports += [workload.report, prepared.report]
-        self._expect_records(_columns_of(workload, prepared))
+        self._expect_records(columns_of_log(workload, prepared))
         self._active += len(prepared.rows)
         self.intake.replay(workload, prepared)
         return prepared
+
+    def replay_in_chunks(self, workload: ChunkedWorkload) -> None:
+        """Submit the jobs of a workload as they are read; they must be sorted by submit time.
+
+        Raises
+        ------
+        InputError
+            if the record is not streamed, jobs have been submitted, or a job comes too late or waits for another
+        """
+        from simmodel.systems.cluster.chunks import ChunkedReplay
+
+        if not isinstance(self.recorder, StreamedRecorder) or self.intake.submitted:
+            message = "must be in memory, unless it is the only one and the record is streamed to a file (stream=)"
+            raise InputError(f"{message}, got {workload!r}", place="workload")
+        self.chunks = ChunkedReplay(self.core, self.intake, self.count_coming, workload, self.recorder)
+        self._reports.append(self.chunks.report)
+        self.chunks.begin()
+
+    def count_coming(self, jobs: int) -> None:
+        """Count jobs that will be submitted; negative: so many fewer will be."""
+        self._active += jobs
+
+    def stream_record(self, write: Write) -> None:
+        """Write the rows of ended jobs by a function instead of keeping them, from the first job on.
+
+        Raises
+        ------
+        InputError
+            if jobs have been submitted, the cluster keeps no record, or its policy records its choices
+        """
+        if self.intake.submitted or self.recorder is None:
+            raise InputError(f"must be None for {self!r}, which has jobs or keeps no record", place="stream")
+        if isinstance(self.scheduler.policy, Chooser):
+            message = f"must be None under {self.scheduler.policy_name}, whose choices are kept in memory"
+            raise InputError(message, place="stream")
+        self.recorder = StreamedRecorder(self.env, write, places=self.places)
+        self.dependencies.forgets = True
+        self.core.hear(self.recorder)
 
     # ------------------------------------------------------------------ the life of a job
 
@@ -452,6 +500,8 @@ class Cluster(System[LiveJob]):
         """
         if self.recorder is None:
             raise InputError(f"{self.name}: cannot return a result: built with record=False")
+        if self.chunks is not None:
+            self.chunks.read_the_rest()
         self._expect_records()
         scheduler = self.scheduler
         from simmodel.results.result import Result
@@ -543,16 +593,6 @@ def _estimate(view: View, job: LiveJob, place: Pool) -> Estimate:
     """Estimate from the expected ends of running jobs, as if the job were next."""
     at, _ = place.profile().earliest(job, job.requested)
     return Estimate(at, 0.0, 0.0, job.requested)
-
-
-def _columns_of(workload: Workload, prepared: Prepared) -> dict[str, Any]:
-    """Return the columns of a workload for the record."""
-    columns = {name: workload[name] for name in workload.table.names if name not in ("wait", "status", "run")}
-    return columns | {
-        "processors": prepared.processors,
-        "requested": prepared.requested,
-        "recorded_run": workload["run"],
-    }
 
 
 def _nothing() -> None:

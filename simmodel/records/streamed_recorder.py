@@ -1,0 +1,141 @@
+"""The recorder of jobs whose rows leave memory once they have ended."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Mapping
+from itertools import repeat
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from simmodel.records.job_columns import Column, joined
+from simmodel.records.recorder import OPEN, JobRecorder
+from simmodel.work.table import Table, rows_of
+from simmodel.work.words import Words
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import simpy
+    from numpy.typing import NDArray
+
+    from simmodel.scheduling.protocol import Place
+    from simmodel.work.job import LiveJob
+
+__all__ = ["StreamedRecorder", "Write"]
+
+Write = Callable[[str, "NDArray[np.int64]", Table], object]
+"""Called with ``"jobs"`` or ``"runs"``, the rows of the jobs in the log, and the table to write."""
+
+NAN = float("nan")
+_BY_ROW = ("_reasons", "_eligible", "_elsewhere", "_first", "_attempt", "_resumed", "_carried", "_on_nodes")
+
+
+class StreamedRecorder(JobRecorder):
+    """Record jobs as :class:`~simmodel.records.recorder.JobRecorder`, and write the rows of those that have ended.
+
+    Parameters
+    ----------
+    env, places
+        as of the base class
+    write
+        what writes tables
+
+    Attributes
+    ----------
+    first, last
+        the first and the last instant of the rows written so far, in s
+    open
+        whether a row written was that of a job that had not ended
+    """
+
+    def __init__(self, env: simpy.Environment, write: Write, *, places: Sequence[Place] = ()) -> None:
+        super().__init__(env, late=False, places=places)
+        self._write = write
+        self._start, self._end, self._code = {}, {}, {}
+        self._rows: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self.first, self.last, self.open = NAN, NAN, False
+        self._hears = True  # every job has a row before it is submitted
+        self._bind()
+
+    def expect(self, columns: Mapping[str, Column]) -> bool:
+        """Add rows for jobs before their submission."""
+        count = len(columns["job"])
+        rows = np.arange(self._expected, self._expected + count)
+        self._columns = joined(self._columns, columns) if len(self._rows) else dict(columns)
+        self._rows = np.append(self._rows, rows)
+        self._expected += count
+        for column, empty in ((self._start, NAN), (self._end, NAN), (self._code, 0)):
+            column.update(zip(rows.tolist(), repeat(empty)))
+        return True
+
+    def _grow(self, job: LiveJob) -> None:
+        """Do nothing: rows exist before their jobs."""
+
+    def drain(self, *, everything: bool = False) -> None:
+        """Write the rows of the jobs that have ended, or all rows, and forget them."""
+        code = self._code
+        over = np.array([everything or code[row] != 0 for row in self._rows.tolist()], dtype=bool)
+        if not over.any():
+            return
+        rows = self._rows[over]
+        columns = {name: np.asarray(column) for name, column in self._columns.items()}
+        part = self._part(rows.tolist())
+        jobs = part.jobs({name: column[over] for name, column in columns.items()})
+        self._note(jobs)
+        self._write("jobs", rows, jobs)
+        runs = part.runs(jobs)
+        if runs is not None:
+            self._write("runs", rows[rows_of(jobs["job"], runs["job"])], runs)
+        vars(part).clear()  # its hooks refer to it, so that it would wait for the garbage collector
+        self._rows = self._rows[~over]
+        self._columns = {name: column[~over] for name, column in columns.items()}
+
+    def _part(self, rows: list[int]) -> JobRecorder:
+        """Return a recorder of these rows alone, which are forgotten here."""
+        part = JobRecorder(self._env, places=self._places, late=False)
+        number = {row: i for i, row in enumerate(rows)}
+        part._expected = len(rows)
+        part._sizes, part._main = self._sizes, self._main
+        part._start = array("d", map(self._start.pop, rows))
+        part._end = array("d", map(self._end.pop, rows))
+        part._code = bytearray(map(self._code.pop, rows))
+        for name in _BY_ROW:
+            kept = getattr(self, name)
+            if kept:
+                setattr(part, name, {number[row]: kept.pop(row) for row in rows if row in kept})
+        if self._suspended:
+            part._suspended = {number[row] for row in self._suspended if row in number}
+            self._suspended -= number.keys()
+        if self._stretches:
+            part._stretches = [each._replace(row=number[each.row]) for each in self._stretches if each.row in number]
+            self._stretches = [each for each in self._stretches if each.row not in number]
+        return part
+
+    def _note(self, jobs: Table) -> None:
+        began = np.append(jobs["submit"], jobs["start"])
+        ended = np.append(jobs["end"], jobs["start"])
+        began, ended = began[np.isfinite(began)], ended[np.isfinite(ended)]
+        self.first = float(np.fmin(self.first, began.min(initial=np.inf) if len(began) else NAN))
+        self.last = float(np.fmax(self.last, ended.max(initial=-np.inf) if len(ended) else NAN))
+        self.open |= bool(Words.of(jobs["status"]).isin(OPEN).any())
+
+    # ------------------------------------------------------------------ the record without its rows
+
+    def jobs(self, columns: Mapping[str, Column] | None = None) -> Table:
+        """Return the table of jobs without rows."""
+        return JobRecorder(self._env).jobs()
+
+    def runs(self, jobs: Table) -> None:
+        """Return ``None``: executions are written with their jobs."""
+
+    def record(self, kind: Any, columns: Mapping[str, Column] | None = None, **options: Any) -> Any:
+        """Write all rows that are left, and return the record without rows; options as of the base class."""
+        self.drain(everything=True)
+        first = 0.0 if np.isnan(self.first) else self.first
+        given = {key: value for key, value in options.items() if value is not None}
+        given.setdefault("started", first)
+        last = first if np.isnan(self.last) else max(self.last, first)
+        given.setdefault("ended", float(self._env.now) if self.open else last)
+        return super().record(kind, None, **given)

@@ -1,0 +1,73 @@
+"""The tables of a stored result, part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any
+
+from simmodel.errors import InputError
+from simmodel.results.loading import database, ordered, quoted, table_of
+from simmodel.results.stores import pyarrow
+from simmodel.work.table import Table
+from simmodel.writing import is_database
+
+__all__ = ["parts_of"]
+
+_ROWS = 1 << 15
+
+
+def parts_of(path: Path, name: str, columns: Collection[str] | None = None) -> Iterator[Table]:
+    """Yield the rows of a table in order, in parts of some ten thousand, at least one.
+
+    Parameters
+    ----------
+    path
+        an SQLite file, or a folder of Parquet files
+    name
+        the name of the table
+    columns
+        those to read, as far as there are any; default: all
+
+    Raises
+    ------
+    InputError
+        if the path is neither, or has no such table
+    """
+    file = path / f"{name}.parquet"
+    if path.is_dir() and file.exists():
+        yield from _of_parquet(file, name, columns)
+    elif path.is_file() and is_database(path):
+        yield from _of_database(path, name, columns)
+    else:
+        message = "must be an SQLite file or a folder of Parquet files to be read in parts; load_result() reads others"
+        raise InputError(message, source=str(path))
+
+
+def _of_database(path: Path, name: str, columns: Collection[str] | None) -> Iterator[Table]:
+    with database(path) as connection:
+        known, order = ordered(connection, name)
+        if not known:
+            raise InputError(f"missing table of {name}", source=str(path))
+        keys = [key for key in known if columns is None or key in columns]
+        cursor = connection.execute(f'SELECT {", ".join(map(quoted, keys))} FROM "{name}"{order}')
+        first = True
+        while (rows := cursor.fetchmany(_ROWS)) or first:
+            first = False
+            cells: list[Any] = list(zip(*rows, strict=True)) or [()] * len(keys)
+            yield table_of(dict(zip(keys, map(list, cells), strict=True)), str(path), name)
+
+
+def _of_parquet(file: Path, name: str, columns: Collection[str] | None) -> Iterator[Table]:
+    arrow, parquet = pyarrow()
+    try:
+        with parquet.ParquetFile(file) as opened:
+            keys = [key for key in opened.schema_arrow.names if columns is None or key in columns]
+            first = True
+            for batch in opened.iter_batches(batch_size=_ROWS, columns=keys):
+                first = False
+                yield table_of({key: batch.column(key).to_pylist() for key in keys}, str(file), name)
+            if first:
+                yield table_of({key: [] for key in keys}, str(file), name)
+    except (arrow.ArrowException, OSError) as error:
+        raise InputError(f"invalid Parquet: {error}", source=str(file)) from None

@@ -1,0 +1,165 @@
+"""Results whose jobs stay on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from simmodel.display import Cells, Shown
+from simmodel.errors import InputError, Plain
+from simmodel.formats.documents import Value
+from simmodel.loading import one_sentence
+from simmodel.metrics.names import METRICS, TAU, Cut
+from simmodel.metrics.one_pass import COLUMNS, Span, summary_in_one_pass
+from simmodel.results.loading import UNFINISHED, common_of, load_result, read_document, read_tables
+from simmodel.results.parts import parts_of
+from simmodel.results.result import Result
+from simmodel.results.stored import Common, Stored
+from simmodel.results.stores import json_text
+from simmodel.work.table import Table
+
+__all__ = ["StreamedResult", "open_result"]
+
+
+class StreamedResult(Shown, Stored):
+    """The result of a run of jobs whose table of jobs stays on disk.
+
+    ``simulate(..., stream=path)`` returns one, and :func:`open_result` opens one again.
+
+    Attributes
+    ----------
+    path
+        the SQLite file, or the folder of Parquet files
+    processors, places, started, ended, report, decisions, scenario
+        as of a :class:`~simmodel.results.result.Result`
+    """
+
+    METRICS: ClassVar = METRICS
+    COUNTS: ClassVar = ("jobs", "counted")
+
+    def __init__(self, path: Path, document: Mapping[str, Plain], common: Common, tables: Mapping[str, Table]) -> None:
+        self.path = path
+        self.name, self.started, self.ended = common["name"], common["started"], common["ended"]
+        self.report, self.decisions, self.scenario = common["report"], common["decisions"], common["scenario"]
+        size: Any = document["processors"]
+        self.processors = int(size)
+        self.places = tables["places"]
+        self._changes, self._claims = tables.get("changes"), tables.get("claims")
+
+    # ------------------------------------------------------------------ jobs
+
+    def jobs(self, *columns: str) -> Iterator[Table]:
+        """Yield the table of jobs in parts of some ten thousand rows, in the order of the log.
+
+        ``columns``: those to read; default: all.
+        """
+        return parts_of(self.path, "jobs", columns or None)
+
+    def load(self) -> Result:
+        """Return the whole result, in memory."""
+        found = load_result(self.path)
+        assert isinstance(found, Result)
+        return found
+
+    # ------------------------------------------------------------------ metrics
+
+    def metrics(self, *, warmup: Cut = None, cooldown: Cut = None, tau: float = TAU) -> dict[str, Any]:
+        """Return the metrics of the run by name, in one pass over the jobs, with exact percentiles.
+
+        Parameters
+        ----------
+        warmup, cooldown, tau
+            as of :meth:`Result.metrics <simmodel.results.result.Result.metrics>`, except ``warmup="mser-5"``
+
+        Raises
+        ------
+        InputError
+            if jobs were interrupted, processes held claims, or the capacity changed: such records are loaded as a whole
+        """
+        kept = next((what for what, table in (("changes", self._changes), ("claims", self._claims)) if table), None)
+        if kept is not None:
+            raise InputError(f"has {kept} of its places: {_WHOLE}", source=str(self.path))
+        cut = warmup is not None or cooldown is not None
+        first, last = self._submitted() if cut else (np.nan, np.nan)
+        span = Span(started=self.started, ended=self.ended, processors=self._size(), first=first, last=last)
+        found = summary_in_one_pass(
+            parts_of(self.path, "jobs", COLUMNS), span, warmup=warmup, cooldown=cooldown, tau=tau
+        )
+        if found["interrupted"] or any(found["status"].get(word) for word in ("suspended", "requeued", "preempted")):
+            raise InputError(f"has interrupted jobs: {_WHOLE}", source=str(self.path))
+        return found
+
+    def _size(self) -> float:
+        return float(np.sum(self.places["processors"]))
+
+    def _submitted(self) -> tuple[float, float]:
+        """Return the first and the last submit time, s."""
+        first, last = np.inf, -np.inf
+        for part in parts_of(self.path, "jobs", ("submit",)):
+            if len(part):
+                first, last = min(first, part["submit"].min()), max(last, part["submit"].max())
+        return float(first), float(last)
+
+    def summary(self, *, warmup: Cut = None, cooldown: Cut = None, tau: float = TAU) -> str:
+        """Return the metrics as a short table of text; parameters as of :meth:`metrics`."""
+        from simmodel.metrics.report import lines_of
+
+        return lines_of(self, self.metrics(warmup=warmup, cooldown=cooldown, tau=tau))
+
+    def metric_text(self, name: str, value: float) -> str:
+        """Return one of the ``METRICS`` with its unit as text."""
+        from simmodel.metrics.report import metric_text
+
+        return metric_text(name, value)
+
+    # ------------------------------------------------------------------ stores
+
+    def stored_tables(self) -> dict[str, Table]:
+        """Return the tables that are stored, which are read as a whole."""
+        return self.load().stored_tables()
+
+    def stored_meta(self) -> dict[str, Any]:
+        """Return the document that is stored beside the tables, without the fields of all results."""
+        return {"processors": self.processors}
+
+    def to_json(
+        self, path: str | Path | None = None, *, warmup: Cut = None, cooldown: Cut = None, tau: float = TAU
+    ) -> str:
+        """Return metrics, report, decisions and scenario as JSON, and write them to ``path`` if given."""
+        return json_text({**self.meta(), "metrics": self.metrics(warmup=warmup, cooldown=cooldown, tau=tau)}, path)
+
+    def _cells(self) -> Cells:
+        rows = [["file", str(self.path)], ["processors", f"{self.processors:,}"]]
+        return [["", "value"], *rows, ["started", f"{self.started:g} s"], ["ended", f"{self.ended:g} s"]]
+
+    def __repr__(self) -> str:
+        return f"<StreamedResult {self.name}: on {self.processors:,} processors, in {self.path}>"
+
+
+_WHOLE = "metrics in one pass are of jobs that ran once on a constant capacity; load().metrics() reads all of it"
+
+
+def open_result(path: str | Path) -> StreamedResult:
+    """Open a stored result of jobs without reading its jobs: an SQLite file, or a folder of Parquet files.
+
+    Raises
+    ------
+    InputError
+        if the path is neither, or not a result of jobs
+    """
+    file = Path(path)
+    with one_sentence(str(path)):
+        document = read_document(file)
+        if document.get("kind") is not None:
+            raise InputError(f"must be a result of jobs, got one of a {document['kind']}", source=str(path))
+        common = common_of(Value(document, str(path)))
+        if document.get("unfinished"):
+            common["report"].note(UNFINISHED)
+        tables = read_tables(file, document, ("places", "changes", "claims"))
+        for name in ("places",):
+            if name not in tables:
+                raise InputError(f"missing table of {name}", source=str(path))
+        return StreamedResult(file, document, common, tables)

@@ -1,0 +1,173 @@
+"""Files that take the record of a run while it runs: SQLite, or a folder of Parquet files made of it at the end."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from simmodel.errors import InputError
+from simmodel.results.parts import parts_of
+from simmodel.results.stores import SQLITE_TYPES, fill, flat, folder_of, pyarrow, uniform
+from simmodel.work.table import Table
+from simmodel.writing import check_output, holds_parquet, replacing
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["RecordStream"]
+
+_UNFINISHED = ".unfinished"
+_RUNS_OF_JOBS = (
+    'INSERT INTO runs ("row", job, attempt, start, "end", place, processors, status{more}) '
+    'SELECT rowid - 1, job, 1, start, "end", ?, processors, status{same} FROM jobs '
+    'WHERE start IS NOT NULL AND rowid - 1 NOT IN (SELECT "row" FROM runs)'
+)
+
+
+class RecordStream:
+    """Takes the tables of a run in parts, and becomes a stored result when it is closed.
+
+    Until then, and if the run fails, its name ends in ``.unfinished``; such a file is readable up to its last part.
+
+    Parameters
+    ----------
+    path
+        an SQLite file; or a folder of Parquet files, if it is one or its name ends in ``.parquet``
+    force
+        whether to replace a database of another program
+
+    Raises
+    ------
+    InputError
+        if the file cannot be written
+    """
+
+    def __init__(self, path: str | Path, *, force: bool = False) -> None:
+        self.path = Path(path)
+        self._folder = holds_parquet(self.path)
+        if self._folder:
+            pyarrow()
+        elif check_output(self.path, force=force) is None:
+            raise InputError("must be a file, got a device or a pipe", source=str(path))
+        self._force = force
+        self._spool = self.path.with_name(self.path.name + _UNFINISHED)
+        check_output(self._spool)
+        self._columns: dict[str, dict[str, str]] = {}
+        self._ended = 0.0
+        self._connection = self._opened()
+
+    def _opened(self) -> sqlite3.Connection:
+        with suppress(FileNotFoundError):
+            self._spool.unlink()
+        connection = sqlite3.connect(self._spool)
+        connection.execute("PRAGMA synchronous = OFF")
+        connection.execute("CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT)")
+        return connection
+
+    def begin(self, meta: Mapping[str, Any], tables: Mapping[str, Table]) -> None:
+        """Write what is known before the run: the document of the result, and its small tables."""
+        self._meta({**meta, "unfinished": True})
+        with self._connection:
+            fill(self._connection, tables)
+
+    def _meta(self, meta: Mapping[str, Any]) -> None:
+        with self._connection:
+            pairs = [(key, json.dumps(value)) for key, value in meta.items()]
+            self._connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", pairs)
+
+    # ------------------------------------------------------------------ rows
+
+    def write(self, name: str, rows: NDArray[np.int64], table: Table) -> None:
+        """Write a part of the table of jobs or runs, given the rows of the jobs in the log."""
+        key = "rowid" if name == "jobs" else "row"
+        table = Table({key: rows + 1 if name == "jobs" else rows, **flat({name: table})[name]})
+        self._ended = max(self._ended, float(table["end"][np.isfinite(table["end"])].max(initial=0.0)))
+        try:
+            with self._connection:
+                self._insert(name, table)
+                self._connection.execute("UPDATE meta SET value = ? WHERE key = 'ended'", (json.dumps(self._ended),))
+        except sqlite3.OperationalError as error:
+            raise InputError(f"cannot be written: {error}", source=str(self.path)) from None
+
+    def _insert(self, name: str, table: Table) -> None:
+        known = self._columns.setdefault(name, {})
+        new = {key: SQLITE_TYPES.get(column.dtype.kind, "") for key, column in table.items() if key not in known}
+        stored = {key: kind for key, kind in new.items() if key != "rowid"}
+        listed = [f'"{key}" {kind}'.rstrip() for key, kind in stored.items()]
+        if not known:
+            self._connection.execute(f'CREATE TABLE "{name}" ({", ".join(listed)})')
+        else:
+            for each in listed:
+                self._connection.execute(f'ALTER TABLE "{name}" ADD COLUMN {each}')
+        known.update(new)
+        names = ", ".join(f'"{key}"' for key in table.names)
+        marks = ", ".join("?" * len(table.names))
+        cells = zip(*(column.tolist() for column in table.values()), strict=True)
+        self._connection.executemany(f'INSERT INTO "{name}" ({names}) VALUES ({marks})', cells)
+
+    # ------------------------------------------------------------------ the end
+
+    def leave(self) -> None:
+        """Close the file as it is: unfinished. A file without jobs is removed."""
+        self._connection.close()
+        if "jobs" not in self._columns:
+            self._spool.unlink(missing_ok=True)
+
+    def close(self, meta: Mapping[str, Any], tables: Mapping[str, Table], jobs: Table) -> None:
+        """Write the rest of the result and give the file its name; ``jobs``: the columns of a run without jobs."""
+        if "jobs" not in self._columns:
+            with self._connection:
+                self._insert("jobs", Table({"rowid": np.zeros(0, dtype=np.int64), **jobs}))
+        places = tables["places"]["place"].tolist()
+        if "runs" in self._columns:
+            self._complete_runs(places[0] if places else "")
+        with self._connection:
+            for name in tables:
+                self._connection.execute(f'DROP TABLE IF EXISTS "{name}"')
+            fill(self._connection, tables)
+            self._connection.execute("DELETE FROM meta")
+        self._meta(meta)
+        self._connection.close()
+        if self._folder:
+            self._to_parquet(meta, (*tables, *self._columns))
+            return
+        with replacing(self.path, force=self._force, unfinished=self._spool):
+            pass
+
+    def _complete_runs(self, place: str) -> None:
+        """Add the executions that follow from the table of jobs."""
+        more = {"nodes": "NULL", "allocated": "processors", "cores": "NULL", "gpus": "NULL", "memory": "NULL"}
+        extra = {key: value for key, value in more.items() if key in self._columns["runs"]}
+        names = "".join(f", {key}" for key in extra)
+        values = "".join(f", {value}" for value in extra.values())
+        with self._connection:
+            self._connection.execute(_RUNS_OF_JOBS.format(more=names, same=values), (place,))
+
+    def _to_parquet(self, meta: Mapping[str, Any], names: tuple[str, ...]) -> None:
+        arrow, parquet = pyarrow()
+        with folder_of(self.path, meta, [f"{name}.parquet" for name in names]) as part_of:
+            for name in names:
+                with ExitStack() as files:
+                    writer: Any = None
+                    for table in parts_of(self._spool, name):
+                        columns = {key: arrow.array(uniform(np.asarray(column))) for key, column in table.items()}
+                        batch = arrow.table(columns)
+                        if writer is None:
+                            opened = parquet.ParquetWriter(part_of(f"{name}.parquet"), batch.schema, compression="zstd")
+                            writer = files.enter_context(opened)
+                        writer.write_table(_as(batch, writer.schema, self.path))
+        self._spool.unlink()
+
+
+def _as(batch: Any, schema: Any, path: Path) -> Any:
+    try:
+        return batch.cast(schema)
+    except ValueError as error:
+        message = f"must have columns of one type to be written as Parquet ({error}): an SQLite file takes them"
+        raise InputError(message, source=str(path)) from None
