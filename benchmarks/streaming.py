@@ -3,6 +3,9 @@
 Run ``python benchmarks/streaming.py [JOBS ...]`` (default: 100,000, 1,000,000 and 10,000,000 jobs, under EASY on 1,024
 processors at a load of 0.7). The jobs are drawn chunk by chunk. Each run is a process of its own: its peak memory is
 asked for. Ten million jobs take some minutes, and 1 GB of disk.
+
+Measured on one core of a shared machine (yardstick of ``batch.py``: 0.44 s): 1,000,000 jobs 11.6 us CPU a job in 70 MiB
+and 5.6 us for the metrics, peak 108 MiB; 10,000,000 jobs 11.6 us in 72 MiB and 6.1 us, peak 111 MiB, record 830 MB.
 """
 
 from __future__ import annotations

@@ -138,6 +138,10 @@ class JobRecord(Shown):
             }
         )
 
+    def __attrs_post_init__(self) -> None:
+        if self.started > self.ended:  # stopped before the first job
+            self.started = self.ended
+
     @property
     def one_run_each(self) -> bool:
         """Whether each started job ran once, at the only place, so that ``runs`` follows from ``jobs``."""

@@ -1,11 +1,13 @@
 """The recorder in isolation: each hook is called as a cluster would call it."""
 
+from pathlib import Path
 from types import SimpleNamespace as Some
 
 import numpy as np
 import pytest
 import simpy
 
+from simmodel import Workload, load_result, simulate
 from simmodel.environment import heard
 from simmodel.records import EventRecorder, JobRecorder, Progress, UsageMeter
 from simmodel.results import Result
@@ -280,3 +282,10 @@ def test_progress_draws_with_tqdm(capsys):
     progress.job_rejected(None, "")
     progress.close()
     assert "2/2" in capsys.readouterr().err
+
+
+def test_a_run_that_is_stopped_before_its_first_job_begins_and_ends_then(tmp_path: Path) -> None:
+    result = simulate(4, Workload({"submit": [2], "run": [5], "processors": [1]}), until=1)
+    assert (result.started, result.ended) == (1.0, 1.0)
+    result.to_sqlite(tmp_path / "a.db")
+    assert load_result(tmp_path / "a.db").jobs["status"].tolist() == ["unsubmitted"]
