@@ -112,6 +112,7 @@ class _Reader:
                 name=_plain_name(self.name),
                 header={key: root.attrib[key] for key in _HEADER if key in root.attrib},
                 report=self.report,
+                cpu_only=True,
             )
         except InputError as error:
             raise InputError(error.message, source=self.name) from None

@@ -87,6 +87,7 @@ def read_wfformat(source: Source) -> Workflow:
             makespan=execution["makespanInSeconds"].number()
             if execution and "makespanInSeconds" in execution
             else None,
+            cpu_only=True,
         )
     except InputError as error:
         raise InputError(error.message, source=error.source or document.source, place=error.place) from None

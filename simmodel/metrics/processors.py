@@ -118,18 +118,47 @@ def load(result: TaskRecord) -> Table:
             "utilisation": busy / span if span > 0 else np.full(len(busy), np.nan),
             **{name: seconds[PHASES.index(name)] for name in HELD},
             "for others": busy - _own_seconds(result),
-            "energy": _watts(result, busy),
+            "energy": _joules(result, busy),
         }
     )
 
 
-def _watts(result: TaskRecord, busy: NDArray[np.float64]) -> NDArray[np.float64]:
+def _joules(result: TaskRecord, busy: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the energy of each processor; ``busy``: from :func:`busy_seconds`."""
     idle, full = (result.processors[name].astype(np.float64) for name in ("idle_power", "load_power"))
-    return np.asarray(idle * (result.ended - result.started - busy) + full * busy)
+    found = np.asarray(idle * (result.ended - result.started - busy) + full * busy)
+    specs = [spec for _, spec in result.spec.each_processor()]
+    for phase in WORKING[:-1]:
+        given = [getattr(spec, f"{phase}_power") for spec in specs]
+        if any(watts is not None for watts in given):
+            other = np.array([own if watts is None else watts for watts, own in zip(given, full, strict=True)])
+            found = found + (other - full) * _seconds_of_phase(result, phase)
+    return found
+
+
+def _seconds_of_phase(result: TaskRecord, phase: str) -> NDArray[np.float64]:
+    """Return the time of each processor in a phase of its own tasks, while it does not work for others."""
+    at = PHASES.index(phase)
+    found: NDArray[np.float64] = phase_seconds(result)[at].copy()
+    table = result.cpu_phases
+    core = positions(table["core"], result.processors["processor"].tolist())
+    ends = np.where(np.isnan(table["end"]), result.ended, table["end"])
+    place = positions(result.stopped["processor"], result.processors["processor"].tolist())
+    task_of = dict(zip(result.tasks["task"].tolist(), result.placed.tolist(), strict=True))
+    own = np.array([task_of.get(task, -1) for task in table["task"].tolist()], dtype=np.int64) == core
+    for each in np.unique(core[(core >= 0) & ~own]).tolist():
+        here = (core == each) & ~own
+        others = table["start"][here], ends[here]
+        starts = [others[0], result.spans[0][at][result.placed == each], result.stopped[MOMENTS[at]][place == each]]
+        stops = [others[1], result.spans[1][at][result.placed == each], result.stopped[MOMENTS[at + 1]][place == each]]
+        found[each] = _together(np.concatenate(starts), np.concatenate(stops)) - _together(*others)
+    return found
 
 
 def energy(result: TaskRecord) -> Energy:
     """Return the energy of the run: idle power times idle time, plus load power times busy time, of each processor.
+
+    Setup, reconfiguration and transfers draw the power of the spec for them, if it has one, instead of the load power.
 
     In watts times the machine's time unit: joules where that is a second. ``load`` is what the load added to standing
     idle all the time. What counts as busy: :data:`WORKING`, and a CPU core's work for others.
@@ -139,7 +168,7 @@ def energy(result: TaskRecord) -> Energy:
     141.0
     """
     idle = float((result.processors["idle_power"] * (result.ended - result.started)).sum())
-    return Energy(idle, float(_watts(result, busy_seconds(result)).sum()) - idle)
+    return Energy(idle, float(_joules(result, busy_seconds(result)).sum()) - idle)
 
 
 # ---------------------------------------------------------------------- links

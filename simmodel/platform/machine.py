@@ -17,12 +17,9 @@ from simmodel.loading import within_count
 from simmodel.platform.cluster import _not_negative, _one_of, _positive, _tuple
 from simmodel.platform.network import LinkSpec
 from simmodel.units import in_bytes, in_seconds, in_watts
+from simmodel.work.task import CPU_CORES
 
 __all__ = ["CPU_CORES", "ArchitectureSpec", "MachineSpec", "MemoryPoolSpec", "ProcessorSpec"]
-
-CPU_CORES = ("CPUCore", "CPU")
-"""The types of processors that are CPU cores, which set up other processors."""
-
 
 Interval = tuple[float, float]
 
@@ -47,6 +44,14 @@ def _rising(
 
 def _names(value: Iterable[str] | str) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(value)
+
+
+def _phase_power() -> Any:
+    return attrs.field(
+        default=None,
+        converter=attrs.converters.optional(in_watts),
+        validator=attrs.validators.optional(_not_negative),
+    )
 
 
 @attrs.frozen(kw_only=True, repr=False)
@@ -127,6 +132,9 @@ class ProcessorSpec(Fields):
         ``queue="priority"`` a task of higher priority preempts one of lower priority
     idle_power, load_power
         W per processor, idle and busy
+    setup_power, reconfiguration_power, transfer_power
+        W per processor in these phases of its own tasks; ``None``: ``load_power``, as in HetSim, whose processors draw
+        idle power or load power. A CPU core that works for others draws ``load_power``
     model, options
         the class of a custom processor, as a name of the entry points ``simmodel.resources`` or ``module:Class``; and
         options for that class
@@ -153,6 +161,9 @@ class ProcessorSpec(Fields):
     )
     idle_power: float = attrs.field(default=0.0, converter=in_watts, validator=_not_negative)
     load_power: float = attrs.field(default=0.0, converter=in_watts, validator=_not_negative)
+    setup_power: float | None = _phase_power()
+    reconfiguration_power: float | None = _phase_power()
+    transfer_power: float | None = _phase_power()
     model: str | None = None
     options: Mapping[str, Any] = attrs.field(factory=dict, hash=False)
 

@@ -54,7 +54,7 @@ class Options(Fields):
         """Return the names of the options, in order.
 
         >>> MachineOptions.names()
-        ['decide', 'overlap', 'transfers', 'contention']
+        ['decide', 'overlap', 'transfers', 'core_held', 'contention']
         """
         return [field.name for field in attrs.fields(cls)]
 
@@ -122,6 +122,9 @@ class MachineOptions(Options):
     overlap: bool = _option(False, "fetch data while the processor is busy with earlier tasks")
     transfers: Literal["sequential", "parallel"] = _choice(
         "sequential", "transfer the inputs of a task one after another (default) or in parallel"
+    )
+    core_held: Literal["run", "transfer"] = _choice(
+        "run", "a CPU core is held by its own task while that runs (default), or from the transfer of its data on"
     )
     contention: bool = _option(True, "ignore contention for links, as HetSim does")  # --no-contention
 

@@ -328,7 +328,8 @@ class FastestExecution(Lowest):
 class GreedyDS(Lowest):
     """Assign each task where setup, transfers and run take least, whatever the queue there (GreedyDS of HetSim).
 
-    Setup includes a reconfiguration if the place would need one now; transfers are those of data not in its pool now.
+    Setup includes a reconfiguration if another family is loaded now, whatever the queue ends with; transfers are those
+    of data not in the place's pool now.
 
     >>> GreedyDS().name
     'greedy-ds'
@@ -340,5 +341,6 @@ class GreedyDS(Lowest):
     def figures(self, view: View, work: LiveJob | LiveTask, places: Sequence[Any]) -> list[float]:
         """Return the seconds for which the task would hold each place."""
         return [
-            place.expected_setup(work) + place.expected_transfer(work) + place.expected_run(work) for place in places
+            place.expected_setup(work, now=True) + place.expected_transfer(work) + place.expected_run(work)
+            for place in places
         ]

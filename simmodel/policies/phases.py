@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from simmodel.policies.list_scheduling import by_rank, ready_first
 from simmodel.policies.ranks import optimistic_costs, optimistic_ranks, upward_ranks
-from simmodel.policies.timetable import IdleGaps, take_gap
+from simmodel.policies.timetable import IdleGaps, first_joint, joints_of, take_gap
 from simmodel.scheduling.problem import Plan, Problem
 
 __all__ = ["PhaseTable", "heft_setup", "peft_setup"]
@@ -38,8 +38,8 @@ class Course(NamedTuple):
 class PhaseTable:
     """A partial plan with the phases of tasks.
 
-    Tasks fill gaps between others, except on processors that reconfigure, where they are appended: there the order
-    determines the reconfigurations.
+    Tasks fill gaps between others (those of no length also the boundary between two that follow each other), except on
+    processors that reconfigure, where they are appended: there the order determines the reconfigurations.
 
     Parameters
     ----------
@@ -64,6 +64,7 @@ class PhaseTable:
         self.ends: list[list[float]] = [[inf] for _ in problem.available]
         self.loaded = list(problem.loaded)
         self._wide = {j: IdleGaps(cores, problem.available[j]) for j, cores in enumerate(problem.capacity) if cores > 1}
+        self._joints = joints_of(problem)
         self._cores = [
             () if cores is None else (cores,) if isinstance(cores, int) else tuple(cores)
             for cores in problem.setup_core
@@ -128,6 +129,12 @@ class PhaseTable:
                 taken = begin
         starts, ends = self.starts[j], self.ends[j]
         gap = len(starts) - 1 if problem.reconfigures[j] else bisect_left(ends, done + shortest)
+        if not shortest and self._joints is not None and not problem.reconfigures[j]:
+            taken = first_joint(self._joints[j], done)
+            if taken < max(starts[gap], done):
+                course = self._from(task, j, taken)
+                if course.finish == taken:  # no transfer, either
+                    return course if taken < least else None
         while True:
             taken = max(starts[gap], done)
             if taken + shortest <= ends[gap]:
@@ -210,9 +217,11 @@ class PhaseTable:
         if j in self._wide:
             self._wide[j].take(taken, finish, problem.cores[task])
         else:
-            take_gap(self.starts[j], self.ends[j], taken, finish)
+            take_gap(self.starts[j], self.ends[j], taken, finish, None if self._joints is None else self._joints[j])
         for core, begin, end in held:
-            take_gap(self.starts[core], self.ends[core], begin, end)
+            take_gap(
+                self.starts[core], self.ends[core], begin, end, None if self._joints is None else self._joints[core]
+            )
             self.held.append((core, task, begin, end))
         if problem.reconfigures[j]:
             self.loaded[j] = problem.family[task]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Sequence
 from math import inf
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ from simmodel.scheduling.problem import Plan, Problem
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["MANY", "IdleGaps", "Slot", "Timetable", "take_gap"]
+__all__ = ["MANY", "IdleGaps", "Slot", "Timetable", "first_joint", "joints_of", "take_gap"]
 
 Slot = tuple[int, float, float]
 """A processor, and the begin and end of the time for which it would be held (s)."""
@@ -22,13 +22,17 @@ Slot = tuple[int, float, float]
 MANY = 300  # count of numbers from which numpy is faster than Python
 
 
-def take_gap(starts: list[float], ends: list[float], start: float, finish: float) -> None:
+def take_gap(
+    starts: list[float], ends: list[float], start: float, finish: float, joints: list[float] | None = None
+) -> None:
     """Remove the time from ``start`` to ``finish`` from the gap that contains it.
 
     Parameters
     ----------
     starts, ends
         starts and ends of the gaps, in order (s); gaps of zero length are omitted
+    joints
+        starts and ends of all that was taken, in order (s), where tasks of no length may stand; ``None``: not needed
 
     >>> starts, ends = [0.0, 8.0], [5.0, inf]
     >>> take_gap(starts, ends, 1.0, 5.0)
@@ -36,6 +40,11 @@ def take_gap(starts: list[float], ends: list[float], start: float, finish: float
     ([0.0, 8.0], [1.0, inf])
     """
     gap = bisect_right(starts, start) - 1
+    if joints is not None:
+        insort(joints, start)
+        insort(joints, finish)
+        if start == finish and (gap < 0 or start > ends[gap]):
+            return
     before, after = starts[gap] < start, finish < ends[gap]
     if before and after:
         starts.insert(gap + 1, finish)
@@ -46,6 +55,17 @@ def take_gap(starts: list[float], ends: list[float], start: float, finish: float
         starts[gap] = finish
     else:
         del starts[gap], ends[gap]
+
+
+def first_joint(joints: list[float], early: float) -> float:
+    """Return the first of the joints of :func:`take_gap` that is not before ``early`` (s); infinity if none is."""
+    at = bisect_left(joints, early)
+    return joints[at] if at < len(joints) else inf
+
+
+def joints_of(problem: Problem) -> list[list[float]] | None:
+    """Return an empty list of joints for each processor, or ``None`` if no task of the problem has no length."""
+    return [[] for _ in problem.available] if any(0.0 in row for row in problem.run) else None
 
 
 class IdleGaps:
@@ -91,7 +111,8 @@ class IdleGaps:
 class Timetable:
     """The placed tasks, and the remaining gaps on each processor.
 
-    The last gap of each processor never ends. Among equally good slots the first one is taken.
+    The last gap of each processor never ends. Among equally good slots the first one is taken. A task of no length may
+    stand between two tasks that follow each other without a gap (on a processor of one core).
 
     Parameters
     ----------
@@ -125,6 +146,7 @@ class Timetable:
         self.ends: list[list[float]] = [[inf] for _ in problem.available]
         self._nothing = [0.0] * len(problem.pools)
         self._wide = {j: IdleGaps(cores, problem.available[j]) for j, cores in enumerate(problem.capacity) if cores > 1}
+        self._joints = joints_of(problem) if insertion else None
         self._links: NDArray[np.float64] | None = None
         # All links between different pools are equal: see _with_uniform.
         between = {link for i, row in enumerate(problem.links) for j, link in enumerate(row) if i != j}
@@ -214,7 +236,7 @@ class Timetable:
 
     def best(self, task: int, ready: Sequence[float], extra: Sequence[float] | None = None) -> Slot:
         """Return the slot with the least end (s) of a task, after adding ``extra`` on each processor (default: 0)."""
-        if self._wide:
+        if self._wide or (self._joints is not None and 0.0 in self.problem.run[task]):
             return self._best_of_all(task, ready, extra)
         insertion = self.insertion
         least = inf
@@ -258,6 +280,8 @@ class Timetable:
         while begin + seconds > ends[gap]:
             gap += 1
             begin = starts[gap]
+        if not seconds and self._joints is not None:
+            begin = min(begin, first_joint(self._joints[j], early))
         return j, begin, begin + seconds
 
     def _best_of_all(self, task: int, ready: Sequence[float], extra: Sequence[float] | None) -> Slot:
@@ -276,21 +300,24 @@ class Timetable:
         if j in self._wide:
             self._wide[j].take(start, finish, self.problem.cores[task])
         else:
-            take_gap(self.starts[j], self.ends[j], start, finish)
+            take_gap(self.starts[j], self.ends[j], start, finish, None if self._joints is None else self._joints[j])
 
-    def remember(self, j: int) -> tuple[list[float], list[float]]:
+    def remember(self, j: int) -> tuple[list[float], ...]:
         """Return the free time of a processor, for :meth:`restore`."""
         if j in self._wide:
             profile = self._wide[j]
             return profile.times[:], profile.free[:]
-        return self.starts[j][:], self.ends[j][:]
+        joints = () if self._joints is None else (self._joints[j][:],)
+        return self.starts[j][:], self.ends[j][:], *joints
 
-    def restore(self, j: int, free: tuple[list[float], list[float]]) -> None:
+    def restore(self, j: int, free: tuple[list[float], ...]) -> None:
         """Restore the free time of a processor; the entries of tasks placed since remain."""
         if j in self._wide:
             self._wide[j].times, self._wide[j].free = free
-        else:
-            self.starts[j], self.ends[j] = free
+            return
+        self.starts[j], self.ends[j], *joints = free
+        if self._joints is not None:
+            self._joints[j] = joints[0]
 
     def plan(self) -> Plan:
         """Return the plan, once all tasks are placed."""

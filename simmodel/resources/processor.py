@@ -48,6 +48,7 @@ class Processor(TaskPlace):
         self.core = Core(name) if spec.is_cpu and spec.cores == 1 else None
         self.setup_cores: Sequence[Core] = ()  # the cores that run its setups
         self.overlap = bool(spec.overlap)
+        self.holds_core_early = False  # its own task holds its core from the transfer of its data on
         self._stoppable: dict[LiveTask, Any] = {}  # executing tasks and their processes
         self._timer = Event(self.env)  # reused for all phases of fixed length: no other process waits for it
         self._timer._ok = True
@@ -157,7 +158,10 @@ class Processor(TaskPlace):
             stamps += (now, now)
         own = self.core
         if met < 7:
-            if own is not None and not own.take():
+            if own is not None and task.core is own:  # held since its transfer
+                task.core = None
+                services.held_core(own, task, "transfer", task.core_since)
+            elif own is not None and not own.take():
                 yield own.queue(env)
                 now = env._now
             stamps.append(now)
@@ -240,7 +244,7 @@ class Processor(TaskPlace):
         if missing:
             core = task.core
             cores = self.setup_cores if self.core is None else (self.core,)
-            if not self.spec.dma and cores and core is None:
+            if (self.holds_core_early or not self.spec.dma) and cores and core is None:
                 core = take_core(self.env, cores)
                 if type(core) is CoreTicket:
                     core = yield core
@@ -251,7 +255,7 @@ class Processor(TaskPlace):
             else:
                 for data in missing:
                     yield bring(data, pool, task, "input")
-            if core is not None:
+            if core is not None and not self.holds_core_early:
                 task.core = None
                 core.release()
                 self.services.held_core(core, task, "transfer", task.core_since)

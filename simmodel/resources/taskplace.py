@@ -129,10 +129,16 @@ class TaskPlace:
         """Return the expected run time of the task here, in seconds."""
         return task.speeds[self.kind]
 
-    def expected_setup(self, task: LiveTask) -> float:
-        """Return the seconds of setup, plus reconfiguration unless the queue ends with the task's family."""
+    def expected_setup(self, task: LiveTask, *, now: bool = False) -> float:
+        """Return the seconds of setup, plus reconfiguration unless the queue ends with the task's family.
+
+        Parameters
+        ----------
+        now
+            whether to compare with the family that is loaded now, whatever the queue ends with
+        """
         seconds = self.spec.setup
-        if self.reconfigures and task.family != self.last_family:
+        if self.reconfigures and task.family != (self.loaded if now else self.last_family):
             seconds += self.services.reconfiguration_time(self.spec, task)
         return seconds
 

@@ -21,6 +21,7 @@ from simmodel.runs.simulation import Simulation
 from simmodel.scheduling.registry import PolicyLike, unused
 from simmodel.snapshots.snapshot import Snapshot, check_policy_name, snapshot_of_document
 from simmodel.systems.kinds import Kind, kind_named, kind_of_platform, kind_of_snapshot, snapshot_in
+from simmodel.systems.machine.recorded import recorded_machine, recorded_workflow
 from simmodel.systems.submissions import (
     INLINE,
     GivenWork,
@@ -110,6 +111,8 @@ class Scenario(Shown):
         'continue'
         """
         spec = platform_of(platform)
+        if spec is None and (flow := recorded_workflow(workload)) is not None:
+            spec = recorded_machine(flow)
         own = {name: options.pop(name) for name in ("policies", "seed", "until") if name in options}
         if snapshot_in(spec) is not None:
             for name in options:

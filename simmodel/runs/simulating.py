@@ -109,6 +109,7 @@ def simulate(
     decide: Literal["ready", "submit"] | None = None,
     overlap: bool = False,
     transfers: Literal["sequential", "parallel"] = "sequential",
+    core_held: Literal["run", "transfer"] = "run",
     contention: bool = True,
     until: float | None = None,
     observers: Sequence[object] = (),
@@ -162,8 +163,8 @@ def simulate(
     ----------
     platform
         the spec of a system of any kind, a number of processors, the name of a bundled platform or the path of a file;
-        several of these, by name or as a list: a broker over them; ``None``: the cluster that the log was recorded on;
-        or a snapshot to continue from
+        several of these, by name or as a list: a broker over them; ``None``: the cluster that the log, or the machines
+        that the WfFormat workflow, was recorded on; or a snapshot to continue from
     workload
         jobs: a :class:`~simmodel.work.workload.Workload`, :class:`~simmodel.work.job.Job` values, the name of a bundled
         workload or the path of a log; for a broker also several, each with its home, as ``{place: workload}``
@@ -186,7 +187,7 @@ def simulate(
         with a snapshot: its streams continue
     decide_on, event_order, estimates, overrun
         see :class:`~simmodel.systems.cluster.system.Cluster`; also for the clusters of a broker
-    decide, overlap, transfers, contention
+    decide, overlap, transfers, core_held, contention
         see :class:`~simmodel.systems.machine.system.Machine`
     by
         see :class:`~simmodel.systems.broker.system.Broker`

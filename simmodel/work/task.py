@@ -11,7 +11,10 @@ import attrs
 from simmodel.display import Fields
 from simmodel.units import in_bytes, in_seconds
 
-__all__ = ["DataObject", "File", "RecordedMachine", "Task"]
+__all__ = ["CPU_CORES", "DataObject", "File", "RecordedMachine", "Task"]
+
+CPU_CORES = ("CPUCore", "CPU")
+"""The types of processors that are CPU cores, which set up other processors."""
 
 _Number = TypeVar("_Number", bound=float | None)
 

@@ -13,7 +13,7 @@ from typing import Any
 from simmodel.display import Cells, Shown
 from simmodel.errors import InputError
 from simmodel.work.precedence import topological_order
-from simmodel.work.task import DataObject, Task
+from simmodel.work.task import CPU_CORES, DataObject, Task
 from simmodel.work.workflow import Workflow
 from simmodel.work.workload import Report
 
@@ -220,7 +220,12 @@ class TaskSet(Shown):
             [float("nan") if task.run is None else float(task.run) for task in tasks],
             ids=[task.id for task in tasks],
             families=[task.family for task in tasks],
-            implementations=[task.implementations for task in tasks],
+            implementations=[
+                CPU_CORES
+                if workflow.cpu_only and task.implementations is None and not task.run_on
+                else task.implementations
+                for task in tasks
+            ],
             inputs=[tuple(data[name] for name in dict.fromkeys(task.inputs)) for task in tasks],
             outputs=[tuple(data[name] for name in dict.fromkeys(task.outputs)) for task in tasks],
             sizes=[float(file.size) for file in workflow.files.values()],

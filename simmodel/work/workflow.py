@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
+from math import inf
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import attrs
 
 from simmodel.display import html_page
-from simmodel.errors import InputError, Plain
+from simmodel.errors import InputError, Plain, unknown
 from simmodel.work.precedence import levels_of, longest_path, topological_order
-from simmodel.work.task import DataObject, File, RecordedMachine, Task
+from simmodel.work.task import CPU_CORES, DataObject, File, RecordedMachine, Task
 from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
@@ -57,6 +58,9 @@ class Workflow:
         items that the reader skipped or repaired
     machines, makespan
         the machines on which it was recorded, and its recorded makespan in seconds, if known
+    cpu_only
+        whether tasks that name neither ``implementations`` nor ``run_on`` run on CPU cores only, as in files with
+        recorded run times, which say nothing about accelerators; see :meth:`offloaded`
 
     Raises
     ------
@@ -83,8 +87,10 @@ class Workflow:
         report: Report | None = None,
         machines: Iterable[RecordedMachine] = (),
         makespan: float | None = None,
+        cpu_only: bool = False,
     ) -> None:
         self.name = name
+        self.cpu_only = cpu_only
         self.header: dict[str, Any] = dict(header or {})
         self.report = report or Report()
         self.machines = tuple(machines)
@@ -366,10 +372,51 @@ class Workflow:
             report=self.report,
             machines=self.machines,
             makespan=self.makespan,
+            cpu_only=self.cpu_only,
         )
         if list(new.tasks) != list(self.tasks):
             raise ValueError("change: must keep the ids of tasks")
         return new
+
+    def offloaded(self, where: Mapping[str, tuple[str | Iterable[str], float]]) -> Workflow:
+        """Return the workflow in which some tasks may run on accelerators, too.
+
+        Parameters
+        ----------
+        where
+            by family or name of tasks: a type of processors (or several) and the speed-up there over ``run``
+
+        Raises
+        ------
+        InputError
+            no task has one of these families or names, a speed-up is not above zero, or a run time is unknown
+
+        >>> flow = Workflow([Task(id="a", run=20, family="fft"), Task(id="b", run=2)], cpu_only=True)
+        >>> flow.offloaded({"fft": ("GPU", 10)})["a"].run_on
+        {'GPU': 2.0}
+        """
+        known = {name for task in self for name in (task.family, task.name) if name is not None}
+        for name, (_, gain) in where.items():
+            if name not in known:
+                raise unknown("family or name of tasks", name, sorted(known))
+            if not 0 < gain < inf:
+                raise InputError(f"must be a speed-up > 0, got {gain!r}", place=f"where[{name!r}]")
+
+        def moved(task: Task) -> Task:
+            given = where.get(task.family or "") or where.get(task.name or "")
+            if given is None:
+                return task
+            if task.run is None:
+                raise InputError(f"{self.name}: unknown run time of task {task.id!r}")
+            types = (given[0],) if isinstance(given[0], str) else tuple(given[0])
+            own = CPU_CORES if task.implementations is None else task.implementations
+            return attrs.evolve(
+                task,
+                implementations=tuple(dict.fromkeys((*own, *types))),
+                run_on={**task.run_on, **dict.fromkeys(types, task.run / given[1])},
+            )
+
+        return self.map(moved)
 
     @cached_property
     def graph(self) -> nx.DiGraph[Any]:

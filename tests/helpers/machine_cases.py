@@ -42,6 +42,7 @@ def machine_cases(draw: st.DrawFn, policies: tuple[str, ...], max_tasks: int = 1
         "overlap": draw(st.booleans()),
         "transfers": draw(st.sampled_from(["sequential", "parallel"])),
         "contention": draw(st.booleans()),
+        "core_held": draw(st.sampled_from(["run", "transfer"])),
     }
     return MachineCase(spec, work, options, draw(st.sampled_from(policies)), draw(st.integers(0, 3)))
 

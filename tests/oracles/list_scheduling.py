@@ -93,12 +93,12 @@ def _ready(case, placed, task, j):
 
 
 def _slot(case, placed, task, j, insertion=True):
-    """Return the first slot of a task on a processor: in a gap of positive length, or behind all tasks."""
+    """Return the first slot of a task on a processor: in a gap, of no length too, or behind all tasks."""
     ready, length = _ready(case, placed, task, j), case.run[task][j]
     idle_from = case.available[j]
     for _, start, end in sorted(slot for slot in placed.values() if slot[0] == j):
         begin = max(idle_from, ready)
-        if insertion and idle_from < start and begin + length <= start:
+        if insertion and begin + length <= start:
             return j, begin, begin + length
         idle_from = max(idle_from, end)
     begin = max(idle_from, ready)

@@ -114,6 +114,18 @@ def test_insertion_shortens_the_plan():
     assert (heft(problem).makespan, appended.makespan) == (4, 5)
 
 
+def test_tasks_of_no_length_stand_between_two_that_follow_each_other():
+    # The chain 3, 4, 5 takes 2 s if the tasks of no length need not wait for the end of those that are placed.
+    run = [[0.0, 0.0], [2.0, 2.0], [1.0, 0.0], [0.0, 1.0], [1.0, 2.0]]
+    problem = Problem(run, [(), (), (), ((2, 0.0),), ((3, 0.0),)], [[0, 0], [0, 0]], [[0, 0], [0, 0]])
+    assert heft(problem).makespan == 2.0
+    # Two blocks on one processor, and a task of no length whose parent ends at their boundary on the other one.
+    run = [[3.0, inf], [2.0, inf], [inf, 3.0], [0.0, inf]]
+    problem = Problem(run, [(), (), (), ((2, 0.0),)], [[0, 0], [0, 0]], [[0, 0], [0, 0]])
+    assert by_processor(problem, heft(problem)) == [[(1, 0, 3), (4, 3, 3), (2, 3, 5)], [(3, 0, 3)]]
+    assert heft(problem, insertion=False).start[3] == 5.0
+
+
 def test_processors_of_one_pool_have_nothing_between_them():
     # Three processors, the first two on one pool. a: 0-4 on the first. Of its children one follows there, one starts at
     # once on the second, and the third queues, as it would wait 10 s for its data on the last.

@@ -5,7 +5,7 @@ from math import inf
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from simmodel import Cluster, Environment
+from simmodel import Cluster, Environment, TaskSet, simulate
 from simmodel.errors import InputError
 from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.platform.network import LinkSpec
@@ -33,7 +33,7 @@ class Place:
     def expected_run(self, task):
         return self.column[task]
 
-    def expected_setup(self, task):
+    def expected_setup(self, task, *, now=False):
         return self.setup
 
     def expected_transfer(self, task):
@@ -95,6 +95,33 @@ def test_greedy_ds_adds_setup_and_transfers_and_looks_at_no_queue():
     rows = [[9, 4, 3], [8, 4, 2], [7, 4, 2]]
     view = Pretended(machine_of(rows, available=[0, 100, 100], setup=[0, 3, 3], transfer=[0, 1, 2]))
     assert placed("greedy-ds", view) == [(0, 1), (1, 2), (2, 0)]  # 9 8 8; 8 8 7; 7 8 7
+
+
+def test_greedy_ds_compares_with_the_family_that_is_loaded_not_with_the_last_one_queued():
+    # An FPGA that loads a family in 30 s and runs a task in 10 s; a core that runs it in 35 s. At 0 nothing is loaded,
+    # so "b" would take 40 s on the FPGA, although "a", of its family, queues there. At 50 "x" is loaded: "c" takes
+    # 10 s. "d" is decided at 51, while "e" of family "y", from 50 on, is queued: still "x" is what the FPGA has.
+    spec = MachineSpec(
+        pools=[MemoryPoolSpec(name="ram")],
+        architectures=[ArchitectureSpec(name="x86"), ArchitectureSpec(name="fabric")],
+        processors=[
+            ProcessorSpec(name="core", type="CPUCore", architecture="x86", pool="ram"),
+            ProcessorSpec(name="fpga", type="FPGA", architecture="fabric", pool="ram", reconfiguration=30),
+        ],
+    )
+    both, alone = {"x86": 35.0, "fabric": 10.0}, {"fabric": 10.0}
+    tasks = TaskSet(
+        [float("nan")] * 5,
+        ids=list("abced"),
+        run_on=[alone, both, both, alone, both],
+        implementations=[("FPGA",), None, None, ("FPGA",), None],
+        families=["x", "x", "x", "y", "x"],
+        submit=[0.0, 0.0, 50.0, 50.0, 51.0],
+    )
+    table = simulate(spec, tasks, "greedy-ds").tasks
+    places = dict(zip(table["task"].tolist(), table["processor"].tolist(), strict=True))
+    assert places == {"a": "fpga", "b": "core", "c": "fpga", "e": "fpga", "d": "fpga"}
+    assert table["end"].tolist() == [40.0, 35.0, 60.0, 100.0, 140.0]
 
 
 def test_the_earliest_start_looks_at_queues_alone():

@@ -9,11 +9,12 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from simmodel import simulate
 from simmodel.errors import InputError
 from simmodel.formats.dax import read_dax
 from simmodel.generators.sipht_workflow import sipht
 from simmodel.studies.fat import Layers, fat_curve, two_processors
-from simmodel.studies.hetsim import CLAIMS, Drawn, setup_study
+from simmodel.studies.hetsim import CLAIMS, PATSERS, Drawn, setup_study
 from tests.helpers.data_files import data_file
 
 
@@ -32,13 +33,20 @@ def test_the_shape_of_sipht_is_that_of_its_file() -> None:
         sipht(0)
 
 
+def test_the_setup_study_draws_the_33_tasks_of_the_paper() -> None:
+    assert len(sipht(PATSERS)) == 33
+    drawn = Drawn(sipht(PATSERS))(seed=0)
+    study = setup_study(["hrr"], seeds=[0], configurations={"slow": "hetsim-slow"})
+    assert study.exploration.samples["makespan"][0] == simulate("hetsim-slow", drawn, "hrr").metrics()["makespan"]
+
+
 def test_setup_turns_the_order_of_the_policies_round() -> None:
     study = setup_study(seeds=20)
     claims = study.claims
     assert len(claims) == len(CLAIMS)
     assert claims["holds"].tolist() == [True] * len(claims), list(claims.rows())
     # All but those about policies that are nearly equal with slow accelerators are beyond doubt.
-    assert sum(claims["sure"]) >= len(claims) - 3
+    assert sum(claims["sure"]) >= len(claims) - 4
     table = study.table
     assert len(table) == 16
     assert np.isfinite(table["low"]).all()

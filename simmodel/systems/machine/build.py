@@ -14,6 +14,7 @@ from simmodel.systems.machine.state import TaskSpeedKey
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from simmodel.platform.options import MachineOptions
     from simmodel.resources.memory import MemoryPool
     from simmodel.resources.services import ProcessorServices
 
@@ -21,7 +22,7 @@ __all__ = ["build_processors"]
 
 
 def build_processors(
-    machine: ProcessorServices, spec: MachineSpec, pools: Mapping[str, MemoryPool], overlap: bool
+    machine: ProcessorServices, spec: MachineSpec, pools: Mapping[str, MemoryPool], options: MachineOptions
 ) -> tuple[dict[str, Processor], list[TaskSpeedKey]]:
     """Return the processors of a machine by name, and their kinds.
 
@@ -29,8 +30,8 @@ def build_processors(
     ----------
     machine, spec, pools
         the services that processors use; the spec; the pools by name
-    overlap
-        whether processors fetch data while they are busy; a processor's own ``overlap`` takes precedence
+    options
+        of the machine; a processor's own ``overlap`` takes precedence
 
     Raises
     ------
@@ -47,7 +48,8 @@ def build_processors(
     first = next(iter(cores.values()), None)
     for processor in found.values():
         own = processor.spec
-        processor.overlap = (overlap if own.overlap is None else own.overlap) and own.dma
+        processor.overlap = (options.overlap if own.overlap is None else own.overlap) and own.dma
+        processor.holds_core_early = processor.core is not None and options.core_held == "transfer"
         named = [cores[name] for name in own.setup_on] or ([first] if first is not None else [])
         processor.setup_cores = [processor.core] if processor.core in named and processor.core is not None else named
     return found, list(numbers)

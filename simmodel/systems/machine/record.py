@@ -11,6 +11,7 @@ import numpy as np
 from simmodel.records.task_moments import CPU_USE, STOPPED, TRANSFERS
 from simmodel.resources.services import STAMPS
 from simmodel.results.machine import MachineResult
+from simmodel.systems.machine.recorded import assumed
 from simmodel.work.table import Table
 from simmodel.work.workload import Report
 
@@ -81,6 +82,11 @@ def machine_result(machine: MachineState, name: str) -> MachineResult:
     report = Report()
     for submission in machine.sets:
         report = report + submission.set.report
+        over = not submission.left and not submission.withdrawn and bool(submission.tasks)
+        rows = [task.index for task in submission.tasks] if over else []
+        took = float(columns["end"][rows].max()) - submission.at if over else None
+        for sentence in assumed(submission.set, machine.spec, took):
+            report.note(sentence)
     return MachineResult(
         tasks=table,
         spec=machine.spec,

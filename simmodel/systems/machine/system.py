@@ -62,6 +62,11 @@ class Machine(MachineState):
     transfers
         ``"sequential"``: the data that a task lacks when its turn comes move one after another, in the order of its
         inputs; ``"parallel"``: all at once
+    core_held
+        ``"run"``: a CPU core sets up others while the data of its own task move, and is held by the task only while
+        that runs; ``"transfer"``: from the beginning of its transfers on (HetSim's paper does not say which). Setups
+        that ask for a core at one instant get it in the order in which their tasks were assigned; the paper is silent
+        there, too
     contention
         whether transfers share the bandwidth of links (max-min fair); otherwise each has its links to itself
     name, rank
@@ -95,13 +100,16 @@ class Machine(MachineState):
         decide: Literal["ready", "submit"] | None = None,
         overlap: bool = False,
         transfers: Literal["sequential", "parallel"] = "sequential",
+        core_held: Literal["run", "transfer"] = "run",
         contention: bool = True,
         name: str | None = None,
         rank: int = 2,
         record: bool = True,
         begin: bool = True,
     ) -> None:
-        options = MachineOptions(decide=decide, overlap=overlap, transfers=transfers, contention=contention)
+        options = MachineOptions(
+            decide=decide, overlap=overlap, transfers=transfers, core_held=core_held, contention=contention
+        )
         if not isinstance(env, Environment):
             raise InputError(f"env: must be a simmodel Environment, got {type(env).__module__}.{type(env).__name__}")
         if not isinstance(spec, MachineSpec):
@@ -125,7 +133,7 @@ class Machine(MachineState):
             contention=contention,
             record=record,
         )
-        self.processors, self.kinds = build_processors(self, spec, self.pools, overlap)
+        self.processors, self.kinds = build_processors(self, spec, self.pools, options)
         self.places: tuple[Processor, ...] = tuple(self.processors.values())
         self.waiting = ReadyTasks()
         self.view = View(env, self.waiting, self.places, f"{self.name}.policy")
@@ -535,21 +543,9 @@ class Machine(MachineState):
 
     def waiting_report(self) -> Iterator[str]:
         """Yield one sentence for each task that has not ended, and for data that wait for room."""
-        for submission in self.sets:
-            for coming in submission.coming:
-                yield f"data {coming.data.name} of {submission.set.name} wait for room in {coming.pool}"
-        for task in self.tasks:
-            if task.state in ("done", "cancelled"):
-                continue
-            where = f" on {task.place.name}" if task.place is not None else ""
-            if task.state == "running":
-                pool = task.place.pool
-                needs = f"{pool.needs(task):g} more bytes, {pool.used:g} of {pool.size:g} are used"
-                yield f"task {task.id} waits for room in pool {pool.name}{where}: {needs}"
-            elif task.missing:
-                yield f"task {task.id} waits for {task.missing} tasks{where}"
-            else:
-                yield f"task {task.id} waits{where or ' for a decision'} since {task.ready:g}"
+        from simmodel.systems.machine.waiting_report import waiting_report
+
+        return waiting_report(self)
 
 
 def _estimate(view: View, task: LiveTask, place: Processor) -> Estimate:

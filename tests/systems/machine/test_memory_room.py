@@ -215,11 +215,70 @@ def test_a_core_that_sets_itself_up_is_busy_once() -> None:
     assert (row["busy"], row["utilisation"], row["setup"], row["for others"]) == (4.0, 1.0, 1.0, 0.0)
 
 
+@pytest.mark.parametrize(("held", "expected"), [("run", [6.0, 3.0]), ("transfer", [6.0, 9.0])])
+def test_a_core_serves_others_while_its_own_data_move_or_not(held: str, expected: list[float]) -> None:
+    # c, first on the core, brings 5 bytes (0-5) and runs (5-6); g on the GPU needs the core for 2 s, and runs for 1 s.
+    # Either the core sets g up meanwhile, from 0 to 2, or after c, from 6 to 8.
+    def machine() -> Machine:
+        return machine_of(
+            {"disk": (9, None), "ram": (9, None)},
+            {"cpu": ("ram", {}), "gpu": ("ram", {"type": "GPU", "setup": 2.0})},
+            to("cpu", "gpu"),
+            core_held=held,
+        )
+
+    tasks = TaskSet([1.0, 1.0], inputs=[(0,), ()], outputs=[(), ()], sizes=[5.0])
+    made = machine()
+    assert run(made, tasks) == expected
+    assert made.result().load()["busy"].tolist() == ([6.0, 3.0] if held == "run" else [8.0, 3.0])
+    for at in (1.0, 5.5):
+        first = machine()
+        first.submit(tasks)
+        first.env.run(until=at)
+        again = Machine.from_snapshot(Environment(at), first.snapshot(), to("cpu", "gpu"))
+        again.env.run()
+        assert sorted(ends(again)) == sorted(end for end in expected if end > at)
+
+
+def test_setups_asked_for_at_one_instant_are_served_in_the_order_of_assignment() -> None:
+    for order, expected in (((0, 1), [3.0, 5.0]), ((1, 0), [5.0, 3.0])):
+
+        def policy(view: Any, order: tuple[int, ...] = order) -> Any:
+            waiting, places = list(view.waiting), {place.name: place for place in view.places}
+            for row in order:
+                if waiting:
+                    yield Start(waiting[row], places[f"gpu{row}"])
+
+        machine = machine_of(
+            {"ram": (9, None)}, {"cpu": ("ram", {}), "gpu": ("ram", {"type": "GPU", "count": 2, "setup": 2.0})}, policy
+        )
+        assert run(machine, TaskSet([1.0, 1.0])) == expected
+
+
 def test_a_result_written_in_place_stays() -> None:
     machine = machine_of({"ram": (10, None), "disk": (10, None)}, {"cpu": ("ram", {"count": 1})}, to("cpu", "cpu"))
     tasks = TaskSet([1.0, 1.0], inputs=[(0,), ()], outputs=[(0,), ()], sizes=[5.0], memory=[0, 9.0], parents=[(), (0,)])
-    with pytest.raises(Stalled, match="9 more bytes"):  # the result cannot move, and is not dropped
+    with pytest.raises(Stalled, match="9 more bytes") as stall:  # the result cannot move, and is not dropped
         run(machine, tasks)
+    assert "5 of 10 are used, by d0 (5 bytes, a result)" in str(stall.value)
+
+
+def test_a_stall_says_what_fills_the_memory_and_who_will_read_it() -> None:
+    # w writes 8 bytes on the GPU, that r reads there after big, which needs 5 bytes: nothing can move to the full host.
+    machine = machine_of(
+        {"ram": (3, None), "hbm": (10, None)},
+        {"cpu": ("ram", {}), "gpu": ("hbm", {})},
+        to("gpu", "gpu", "gpu"),
+        decide="submit",
+    )
+    tasks = TaskSet([1.0, 1.0, 1.0], ids=["w", "big", "r"], inputs=[(), (), (0,)], outputs=[(0,), (), ()], sizes=[8.0],
+                    memory=[0.0, 5.0, 0.0], parents=[(), (), (0, 1)])  # fmt: skip
+    with pytest.raises(Stalled) as stall:
+        run(machine, tasks)
+    said = (
+        "task big waits for room in pool hbm on gpu: 5 more bytes, 8 of 10 are used, by d0 (8 bytes, read by r on gpu)"
+    )
+    assert said in str(stall.value)
 
 
 def test_data_that_find_no_room_wait_and_so_do_their_readers() -> None:
