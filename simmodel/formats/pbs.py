@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Any
@@ -168,9 +169,12 @@ def _job(job: str, life: _Life, offset: float) -> dict[str, Any]:
             text = words.get(key, "")
             if text:
                 try:
-                    return float(convert(text))
+                    value = float(convert(text))
                 except ValueError:
-                    raise ValueError(f"{key}: cannot read {shown(text)}") from None
+                    value = math.inf
+                if math.isinf(value):
+                    raise ValueError(f"{key}: cannot read {shown(text)}")
+                return value
         return math.nan
 
     submit = read(float, "ctime", "qtime", "etime")
@@ -221,11 +225,20 @@ def _size(words: dict[str, str]) -> tuple[int, int, int]:
         try:
             return whole(words.get(key, ""))
         except ValueError:
-            raise ValueError(f"{key}: must be a whole number, got {shown(words[key])}") from None
+            raise ValueError(f"{key}: must be a whole number below 2^63, got {shown(words[key])}") from None
 
-    chunks, cores, gpus = _chunks(words.get("Resource_List.select") or words.get("Resource_List.nodes", ""))
+    def counts(parse: Callable[[str], tuple[int, ...]], *keys: str) -> tuple[int, ...]:
+        key = next((key for key in keys if words.get(key)), keys[0])
+        text = words.get(key, "")
+        with suppress(ValueError):  # more digits than Python reads
+            found = parse(text)
+            if max(found) < 2**63:
+                return found
+        raise ValueError(f"{key}: must be less than 2^63 of everything, got {shown(text)}")
+
+    chunks, cores, gpus = counts(_chunks, "Resource_List.select", "Resource_List.nodes")
     listed = number("Resource_List.ncpus")
-    hosts, places = _hosts(words.get("exec_host", ""))
+    hosts, places = counts(_hosts, "exec_host")
     processors = next((n for n in (listed if listed > cores else -1, cores, listed, places) if n > 0), -1)
     nodect = number("Resource_List.nodect")
     nodes = next((n for n in (nodect, chunks, hosts) if n > 0), -1)

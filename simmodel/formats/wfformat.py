@@ -199,12 +199,18 @@ def _machines(execution: Value) -> list[RecordedMachine]:
             RecordedMachine(
                 name=value["nodeName"].text(),
                 cores=int(cpu["coreCount"].number()) if cpu and "coreCount" in cpu else None,
-                speed=cpu["speedInMHz"].number(scale=1e6) if cpu and "speedInMHz" in cpu else None,
+                speed=_speed(cpu["speedInMHz"]) if cpu and "speedInMHz" in cpu else None,
                 memory=value["memoryInBytes"].number() if "memoryInBytes" in value else None,
                 details=details,
             )
         )
     return machines
+
+
+def _speed(megahertz: Value) -> float:
+    if not megahertz.number():
+        raise megahertz.wrong("must be a number > 0, got 0")
+    return megahertz.number(scale=1e6)
 
 
 def _header(document: Value) -> dict[str, Any]:

@@ -183,6 +183,41 @@ PBS = "\n".join(
 )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("key", "text", "said"),
+    [
+        ("Resource_List.ncpus", str(2**63), "must be a whole number below 2^63"),
+        ("Resource_List.nodect", str(2**63), "must be a whole number below 2^63"),
+        ("Resource_List.ngpus", str(2**70), "must be a whole number below 2^63"),
+        ("Resource_List.select", f"{2**63}:ncpus=1", "must be less than 2^63 of everything"),
+        ("Resource_List.select", f"{2**40}:ncpus={2**40}", "must be less than 2^63 of everything"),
+        ("Resource_List.select", f"1:ncpus=1:ngpus={2**63}", "must be less than 2^63 of everything"),
+        ("Resource_List.nodes", f"{2**33}:ppn={2**33}", "must be less than 2^63 of everything"),
+        ("Resource_List.select", "9" * 5000, "must be less than 2^63 of everything"),
+        ("exec_host", f"n1/0*{2**63}", "must be less than 2^63 of everything"),
+        ("exec_host", f"n1/0-{2**63}", "must be less than 2^63 of everything"),
+        ("Resource_List.walltime", "9" * 400, "cannot read"),
+        ("Resource_List.mem", "9" * 400 + "kb", "cannot read"),
+        ("ctime", "9" * 400, "cannot read"),
+        ("end", "inf", "cannot read"),
+    ],
+)
+def test_numbers_beyond_64_bits_name_job_and_key(key, text, said):
+    words = {"ctime": 1714564800, key.replace(".", "__"): text}
+    good, bad = record("15:05:00", "E", 1, ctime=1714564800), record("15:05:00", "E", 2, **words)
+    with pytest.raises(InputError) as caught:
+        read_pbs(io.StringIO(f"{good}\n{bad}\n"))
+    assert str(caught.value).startswith(f"an open file, job 2.server: {key}: {said}")
+    log = read_pbs(io.StringIO(f"{good}\n{bad}\n"), strict=False)
+    assert (len(log), dict(log.report.skipped)) == (1, {"jobs with a bad value": 1})
+
+
+def test_the_largest_numbers_of_64_bits_are_read():
+    words = {"ctime": 1714564800, "Resource_List__select": f"{2**30}:ncpus={2**32}", "Resource_List__ncpus": 2**62}
+    log = read_pbs(io.StringIO(record("15:05:00", "E", 1, **words) + "\n"))
+    assert (log["processors"].tolist(), log["nodes"].tolist()) == ([2**62], [2**30])
+
+
 def test_pbs():
     log = read_pbs(io.StringIO(PBS))
     assert log["job"].tolist() == ["1", "2", "3", "7[1]"]

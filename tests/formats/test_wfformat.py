@@ -139,6 +139,24 @@ def test_wrong_wfformat_is_refused(changes, place, said) -> None:
     assert (found.value.source, found.value.place) == ("an open file", place)
 
 
+@pytest.mark.parametrize(
+    ("speed", "said"),
+    [
+        (0, "must be a number > 0, got 0"),
+        (-1, "must be a number >= 0, got -1"),
+        ("2400", 'must be a number >= 0, got "2400"'),
+        (True, "must be a number >= 0, got true"),
+        (1e305, r"must be a number that is finite times 1e\+06, got 1e\+305"),
+        (float("nan"), "must be a finite number, got NaN"),
+        (float("inf"), "must be a finite number, got Infinity"),
+    ],
+)
+def test_wrong_speeds_of_recorded_machines_are_refused(speed, said) -> None:
+    machines = [{"nodeName": "m", "cpu": {"speedInMHz": speed}}]
+    with pytest.raises(InputError, match=said):
+        read_wfformat(as_file(wfformat(workflow__execution__machines=machines)))
+
+
 def test_wfformat_writer_keeps_what_it_can_and_says_what_not(tmp_path: Path) -> None:
     tasks = [
         Task(id="a b", run=2, family="f", started=5, ended=7, cores=2, memory=8, priority=1, machines=["m"]),
