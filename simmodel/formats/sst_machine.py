@@ -83,7 +83,7 @@ def machine_for(
     >>> text = '{"tasks": [{"id": 1, "execution_time": 5}], "resources_available": {"cpu": 10, "memory": 8192}}'
     >>> spec = machine_for(io.StringIO(text))
     >>> spec, spec.processors[0].cores, spec.pools[0].size / 2**20
-    (<MachineSpec sst: 1 processors (1 CPU), 1 pool, 0 links>, 10, 8192.0)
+    (<MachineSpec sst: 1 processor (1 CPU), 1 pool, 0 links>, 10, 8192.0)
     """
     flows = [_flow(each) for each in _listed(files)]
     found_cores = _agreed(flows, "cpu") if cores is None else cores

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import attrs
 
-from simmodel.display import Fields
+from simmodel.display import Fields, counted
 from simmodel.errors import InputError, unknown
 from simmodel.loading import within_count
 from simmodel.platform.cluster import _not_negative, _one_of, _positive, _tuple
@@ -305,9 +305,8 @@ class MachineSpec(Fields):
         for _, spec in self.each_processor():
             counts[spec.type] = counts.get(spec.type, 0) + 1
         kinds = ", ".join(f"{count} {kind}" for kind, count in counts.items())
-        parts = [f"{sum(counts.values())} processors ({kinds})"]
-        for what, count in (("pool", len(self.pools)), ("link", len(self.links))):
-            parts.append(f"{count} {what}{'' if count == 1 else 's'}")
+        parts = [f"{counted(sum(counts.values()), 'processor')} ({kinds})"]
+        parts += [counted(len(self.pools), "pool"), counted(len(self.links), "link")]
         return f"<MachineSpec {self.name}: {', '.join(parts)}>"
 
 
