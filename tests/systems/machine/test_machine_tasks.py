@@ -431,6 +431,19 @@ def test_tasks_with_several_cores_share_a_processor() -> None:
     assert result.tasks["end"].tolist() == [10, 5, 14, 11]
 
 
+@pytest.mark.parametrize(("cores", "second"), [([3, 1 + 1e-9], 0), ([3, 1 + 1e-8], 10), ([3.9, 0.1], 0)])
+def test_a_task_fits_into_free_cores_up_to_the_rounding_of_fractions(cores: list[float], second: float) -> None:
+    """4 - 3.9 is 0.10000000000000009 and may as well be a little less than 0.1; 1e-9 more than is free still fits."""
+
+    result = run(many_cores(), TaskSet([10.0, 5.0], ids=list("ab"), cores=cores), dict.fromkeys("ab", "node"))
+    assert result.tasks["start"].tolist() == [0, second]
+    machine = Machine(Environment(), many_cores(), lambda view: [Start(next(iter(view.waiting)), view.places[0])])
+    machine.submit(TaskSet([10.0, 5.0], ids=list("ab"), cores=cores))
+    machine.env.run(until=1)
+    (task,) = machine.view.waiting
+    assert machine.places[0].fits(task) is (second == 0)
+
+
 def test_a_later_one_of_higher_priority_stops_what_it_must_on_many_cores() -> None:
     env = Environment()
     machine = Machine(env, many_cores(queue="priority", preemption="suspend"), Placed(dict.fromkeys("abcd", "node")))
