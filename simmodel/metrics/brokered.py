@@ -15,6 +15,7 @@ import numpy as np
 
 from simmodel.display import text_table
 from simmodel.errors import InputError
+from simmodel.loading import check_count
 from simmodel.metrics.batch import job_values
 from simmodel.metrics.bins import BINS, binned
 from simmodel.metrics.report import duration
@@ -185,7 +186,15 @@ def weekly(result: BrokerRecord, interval: float = WEEK) -> Table:
         columns ``week`` (from 0 on), ``start`` (s), ``cluster``, ``submitted`` (jobs whose home it is), ``handed``
         (jobs handed to it) and ``utilisation`` (busy share of the processors that were up; the last week is cut at the
         end of the run)
+
+    Raises
+    ------
+    InputError
+        the interval is not positive, or so short that there are too many
     """
+    if not interval > 0:
+        raise InputError(f"must be > 0 s, got {interval!r}", place="interval")
+    check_count("weeks", (result.ended - result.started) / interval)
     edges = np.append(np.arange(result.started, max(result.ended, result.started + 1e-9), interval), result.ended)
     weeks = len(edges) - 1
     jobs = result.jobs
