@@ -11,21 +11,36 @@ __all__ = ["Channel", "Group"]
 class Channel:
     """A shared capacity: a link, or the cores of a host.
 
+    Parameters
+    ----------
+    name, capacity
+        its name, and what its users share per second
+
+    Attributes
+    ----------
+    load, saturated, users
+        what is used; whether that is all; the groups that use it, each with its factor
+    place
+        its number in a crowd; 0: none
+    filling, room, rising, rising_weight, first_weight, has_others
+        of one filling: its number; the capacity left; the number of rates that still rise, and the sum of their weights
+        now and at first; whether others than those filled use the channel
+
     >>> Channel("backbone", 60.0)
     <Channel backbone of 60.0, 0.0 used>
     """
 
     __slots__ = (
-        "_count",
-        "_mark",
-        "_outside",
-        "_room",
-        "_start",
-        "_weight",
         "capacity",
+        "filling",
+        "first_weight",
+        "has_others",
         "load",
         "name",
         "place",
+        "rising",
+        "rising_weight",
+        "room",
         "saturated",
         "users",
     )
@@ -36,13 +51,11 @@ class Channel:
         self.load = 0.0
         self.saturated = False
         self.users: list[tuple[Group, float]] = []
-        self.place = 0  # its number in a crowd; 0: none
-        self._mark = 0
-        # While filling: capacity left; weight and number of the rising rates, and their initial weight; whether the
-        # channel also has users outside the part that is solved.
-        self._room = self._weight = self._start = 0.0
-        self._count = 0
-        self._outside = False
+        self.place = 0
+        self.filling = 0
+        self.room = self.rising_weight = self.first_weight = 0.0
+        self.rising = 0
+        self.has_others = False
 
     def __repr__(self) -> str:
         return f"<Channel {self.name} of {self.capacity}, {self.load} used>"
@@ -60,18 +73,27 @@ class Group:
     ceiling
         the level at which their caps bind: cap / weight
 
+    Attributes
+    ----------
+    level
+        their common rate per weight; infinite if nothing limits them
+    row
+        its row in a crowd, which then has the level; -1: none
+    filling, entries
+        the number of the latest filling; for each channel, the pair that stands for the group among its users
+
     >>> link = Channel("link", 100.0)
     >>> Group(((link, 1.0),), 2.0).level
     inf
     """
 
-    __slots__ = ("_entries", "_mark", "ceiling", "demand", "level", "row", "uses")
+    __slots__ = ("ceiling", "demand", "entries", "filling", "level", "row", "uses")
 
     def __init__(self, uses: Sequence[tuple[Channel, float]], demand: float = 0.0, ceiling: float = inf) -> None:
         self.uses = tuple(uses)
         self.demand = demand
         self.ceiling = ceiling
         self.level = ceiling
-        self.row = -1  # its row in a crowd, which then has the level; -1: none
-        self._mark = 0
-        self._entries = tuple((channel, (self, factor)) for channel, factor in self.uses)
+        self.row = -1
+        self.filling = 0
+        self.entries = tuple((channel, (self, factor)) for channel, factor in self.uses)

@@ -42,12 +42,12 @@ def spread(spreading: list[Channel], groups: list[Group], touched: list[Channel]
     """Collect the groups that a change of the spreading channels reaches, and the channels of those groups."""
     for channel in spreading:
         for group, _ in channel.users:
-            if group._mark != mark and group.level >= floor:
-                group._mark = mark
+            if group.filling != mark and group.level >= floor:
+                group.filling = mark
                 groups.append(group)
                 for other, _ in group.uses:
-                    if other._mark != mark:
-                        other._mark = mark
+                    if other.filling != mark:
+                        other.filling = mark
                         touched.append(other)
                         if other.saturated:
                             spreading.append(other)
@@ -71,16 +71,16 @@ def fill(groups: list[Group], touched: list[Channel], mark: int) -> list[tuple[C
         weight = 0.0
         count = 0
         for user, factor in channel.users:
-            if user._mark == mark:
+            if user.filling == mark:
                 weight += factor * user.demand
                 count += 1
             else:
                 room -= factor * user.demand * user.level
-        channel._count = count
+        channel.rising = count
         if count:
-            channel._outside = count < len(channel.users)
-            channel._room = room
-            channel._weight = channel._start = weight
+            channel.has_others = count < len(channel.users)
+            channel.room = room
+            channel.rising_weight = channel.first_weight = weight
             heap.append((room / weight if room > 0 else 0.0, number, channel))
             number += 1
     heapify(heap)
@@ -97,17 +97,17 @@ def fill(groups: list[Group], touched: list[Channel], mark: int) -> list[tuple[C
                 _fix(group, group.ceiling)
                 left -= 1
             continue
-        if not channel._count:
+        if not channel.rising:
             heappop(heap)
             continue
-        if channel._weight < 1e-3 * channel._start:
+        if channel.rising_weight < 1e-3 * channel.first_weight:
             _sum_again(channel, mark)
-        room = channel._room
-        now = room / channel._weight if room > 0 else 0.0
+        room = channel.room
+        now = room / channel.rising_weight if room > 0 else 0.0
         if now > level:
             heapreplace(heap, (now, number, channel))
             continue
-        if channel._outside:
+        if channel.has_others:
             tops.append((channel, level))
         for group, _ in channel.users:
             if group.level < 0:
@@ -126,9 +126,9 @@ def _fix(group: Group, level: float) -> None:
     demand = group.demand
     for channel, factor in group.uses:
         demanded = factor * demand
-        channel._room -= demanded * level
-        channel._weight -= demanded
-        channel._count -= 1
+        channel.room -= demanded * level
+        channel.rising_weight -= demanded
+        channel.rising -= 1
 
 
 def _fill_one(group: Group) -> list[tuple[Channel, float]]:
@@ -153,6 +153,6 @@ def _fill_one(group: Group) -> list[tuple[Channel, float]]:
 
 def _sum_again(channel: Channel, mark: int) -> None:
     """Sum the rising weights of a channel again once subtraction has lost too many digits."""
-    channel._weight = channel._start = fsum(
-        factor * user.demand for user, factor in channel.users if user._mark == mark and user.level < 0
+    channel.rising_weight = channel.first_weight = fsum(
+        factor * user.demand for user, factor in channel.users if user.filling == mark and user.level < 0
     )

@@ -127,7 +127,7 @@ class Sharing:
         self._joined[group] = None
         if self.crowd is not None:
             self.crowd.add(group)
-        for channel, entry in group._entries:
+        for channel, entry in group.entries:
             channel.users.append(entry)
             self._seeds[channel] = None
 
@@ -138,7 +138,7 @@ class Sharing:
             self.crowd.remove(group)
         self._changed.pop(group, None)
         del self._joined[group]
-        for channel, entry in group._entries:
+        for channel, entry in group.entries:
             channel.users.remove(entry)
             self._seeds[channel] = None
         group.level = 0.0
@@ -162,7 +162,7 @@ class Sharing:
             return False
         group.level = level
         self._joined[group] = None
-        for channel, entry in group._entries:
+        for channel, entry in group.entries:
             channel.users.append(entry)
             channel.load = load = entry[1] * demand * level
             channel.saturated = load >= channel.capacity * (1 - 1e-9)
@@ -238,7 +238,7 @@ class Sharing:
         touched = list(self._seeds)
         spreading = []
         for channel in touched:
-            channel._mark = mark
+            channel.filling = mark
             level = level_of_change(channel)
             if level is not None:
                 spreading.append(channel)
@@ -257,7 +257,7 @@ class Sharing:
             tops = fill(groups, touched, mark)
             spreading = []
             for channel, level in tops:
-                if any(user._mark != mark and user.level > level * (1 + 1e-12) for user, _ in channel.users):
+                if any(user.filling != mark and user.level > level * (1 + 1e-12) for user, _ in channel.users):
                     spreading.append(channel)
                     if level < floor:
                         floor = level
@@ -267,7 +267,7 @@ class Sharing:
                 load += factor * user.demand * user.level
             channel.load = load
             channel.saturated = load >= channel.capacity * (1 - 1e-9)
-        groups += [group for group in self._changed if group._mark != mark]
+        groups += [group for group in self._changed if group.filling != mark]
         if self.crowd is not None:
             self.crowd.take(groups, touched)
         self._solved()
