@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from simmodel.entries import Entries
 from simmodel.errors import InputError
-from simmodel.policies.ordering import FCFS, SJF, at_each_place
+from simmodel.policies.ordering import FCFS, SJF, at_each_place, start_heads
 from simmodel.policies.orders import order
+from simmodel.policies.preference import start_unheld
 from simmodel.resources.node_promise import NodePromise
 from simmodel.scheduling.policy_base import Policy
 from simmodel.scheduling.protocol import Decision, Reserve, Start, View
@@ -77,7 +79,9 @@ class Easy(Policy):
         """Start heads, make a promise, and backfill, at each place."""
         places = view.places
         if len(places) > 1:
-            return at_each_place(view, self._at)
+            # Which place is held for a job that waits for several is known once the heads of all have started.
+            first = at_each_place(view, partial(start_heads, self.order)) if view.choices else ()
+            return chain(first, at_each_place(view, self._at))
         place = places[0]
         last = self._blocked.get(place)
         if last is not None and last[0] == place.version and self._still_blocked(view, place, *last[1:]):
@@ -113,6 +117,8 @@ class Easy(Policy):
         queue = waiting.by(self.order)
         while (head := queue.head()) is not None and place.fits(head):
             yield Start(head, place)
+        if head in view.choices:
+            head = yield from start_unheld(self.order, view, place)
         if head is None:
             return
         lanes = waiting.lanes(self.candidates)
@@ -153,6 +159,8 @@ class Easy(Policy):
         queue = waiting.by(self.order)
         while (head := queue.head()) is not None and place.fits(head):
             yield Start(head, place)
+        if head in view.choices:
+            head = yield from start_unheld(self.order, view, place)
         if head is None:
             return
         now = view.env._now
@@ -202,6 +210,8 @@ class Easy(Policy):
         queue = waiting.by(self.order)
         while (head := queue.head()) is not None and place.fits(head):
             yield Start(head, place)
+        if head in view.choices:
+            head = yield from start_unheld(self.order, view, place)
         if head is None or (place.free <= 0 and not self.promises):
             return
         lanes = waiting.lanes(self.candidates)

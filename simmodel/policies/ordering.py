@@ -19,6 +19,7 @@ import attrs
 import numpy as np
 
 from simmodel.entries import load
+from simmodel.policies.preference import by_preference
 from simmodel.scheduling.policy_base import Policy
 from simmodel.scheduling.protocol import Decision, Start, View
 
@@ -100,6 +101,8 @@ def at_each_place(view: View, decide: Callable[[View, Pool], Iterable[Decision]]
     places = view.places
     if len(places) == 1:
         return decide(view, places[0])
+    if view.choices:
+        return by_preference(view, decide)
     return chain.from_iterable(decide(view, place) for place in places)
 
 

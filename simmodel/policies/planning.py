@@ -176,8 +176,8 @@ class ConservativeKeep(_Planner):
     def restore(self, values: dict[str, Any]) -> None:
         """Restore the promises from the state of an equal policy in a snapshot."""
         places = {place.name: place for place in self._system.places}
-        jobs = {job.seq: job for job in self._system.view.waiting}
         for name, promised in values["promised"].items():
+            jobs = {job.seq: job for job in self._system.view.waiting.at(places[name])}
             self._promised[places[name]] = {
                 jobs[number]: (at, COUNTED if rows is None else Allocation.of(rows)) for number, at, rows in promised
             }

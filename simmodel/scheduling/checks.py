@@ -70,8 +70,10 @@ def not_here(work: object) -> str:
     return f"must name work that waits for this scheduler, got {work!r} of another system"
 
 
-def why_not_start(decision: Start, waiting: Iterable[object], places: Sequence[Place]) -> str:
-    """Return why work cannot start at a place now."""
+def why_not_start(
+    decision: Start, waiting: Iterable[object], places: Sequence[Place], entries: Sequence[LiveJob] | None = None
+) -> str:
+    """Return why work cannot start at a place now; ``entries``: those of a job that waits for several places."""
     job, place, _, allocation = decision
     reason = why_not_known(job, place, places)
     if reason is not None:
@@ -81,11 +83,12 @@ def why_not_start(decision: Start, waiting: Iterable[object], places: Sequence[P
         return f"cannot start {job!r}: it is not {' or '.join(expected)}"
     if job.state == "waiting" and all(job is not each for each in waiting):
         return not_here(job)
-    reason = place.why_not(job)
+    here = {each.place.name: each for each in entries or (job,) if each.place is not None}
+    reason = place.why_not(here.get(place.name, job))
     if reason is not None:
         return f"the place can never run it: {reason}"
-    if job.place is not place:
-        return f"the job waits for {job.place.name}"
+    if place.name not in here:
+        return f"the job waits for {' and '.join(here)}"
     if allocation is not None and place.fits(job):
         return f"allocation: must be a free allocation of the place for this job, got {allocation!r}"
     return (

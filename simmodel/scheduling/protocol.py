@@ -7,7 +7,7 @@ effect.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
@@ -188,6 +188,9 @@ class OrderLike(Protocol):
         ...
 
 
+_NO_CHOICES: Mapping[LiveJob, tuple[LiveJob, ...]] = {}
+
+
 class View:
     """A policy's view of a system: live and read-only, nothing is copied.
 
@@ -199,6 +202,10 @@ class View:
         the waiting work in order of arrival; see :class:`simmodel.scheduling.waiting.WaitingQueue`
     places
         the places on which work can start
+    choices
+        the jobs that wait for several places, if any: each has an entry for each of them, which is what
+        ``waiting.at(place)`` holds there; the mapping is from every entry to all, in order of preference, the first of
+        which is the job itself. To start one entry is to start the job
     rng
         the random stream of the policy
     usage
@@ -211,12 +218,13 @@ class View:
         ``problem(tasks) -> Problem``, the input of planners, if the system provides it
     """
 
-    __slots__ = ("_rng", "env", "estimator", "places", "problem", "simulate", "usage", "waiting")
+    __slots__ = ("_rng", "choices", "env", "estimator", "places", "problem", "simulate", "usage", "waiting")
 
     def __init__(self, env: Any, waiting: Any, places: Sequence[Any], rng_name: str = "policy") -> None:
         self.env = env
         self.waiting = waiting
         self.places = places
+        self.choices: Mapping[LiveJob, tuple[LiveJob, ...]] = _NO_CHOICES
         self.estimator: Callable[[View, Any, Any], Estimate] | None = None
         self.simulate: Callable[..., Any] | None = None
         self.problem: Callable[..., Any] | None = None

@@ -292,7 +292,7 @@ class Scheduler:
                         except (AttributeError, TypeError) as error:
                             self._check_types(decision, error)
                         if not startable:
-                            raise self._error(why_not_start(decision, self.view.waiting, self.view.places), job, place)
+                            job = self._entry(decision)
                         start(job, place, allocation)
                     else:
                         self._carry(decision, decisions)
@@ -472,14 +472,28 @@ class Scheduler:
         except (AttributeError, TypeError) as error:
             self._check_types(decision, error)
         if not startable:
-            return why_not_start(decision, self.view.waiting, self.view.places)
+            job = self._entry(decision)
         self._executive.start(job, place, allocation)
         return None
+
+    def _entry(self, decision: Start) -> LiveJob:
+        """Return the entry at the place of a start of a job that waits for several places, or raise why there is none.
+
+        The decision may name the job, or any of its entries.
+        """
+        job, place, _, allocation = decision
+        for entry in self.view.choices.get(job, ()) if self.view.choices else ():
+            if entry.place is place and (place.fits(entry) if allocation is None else place.accepts(entry, allocation)):
+                return entry
+        waiting = (*self.view.waiting, *self.view.choices)
+        raise self._error(why_not_start(decision, waiting, self.view.places, self.view.choices.get(job)), job, place)
 
     def _carry_reserve(self, decision: Reserve) -> str | None:
         reason = why_not_reserve(decision, self.env.now, self.view.places)
         if reason is None:
             job, place, at, _ = decision
+            if self.view.choices:
+                job = self.view.choices.get(job, (job,))[0]
             for hook in self._promised:
                 hook(job, place, at)
             self._plans += 1

@@ -448,12 +448,38 @@ class WaitingQueue:
 
 
 class MergedQueues:
-    """The waiting jobs of all places of a scheduler, in order of arrival; ``at(place)`` returns those of one place."""
+    """The waiting jobs of all places of a scheduler, in order of arrival; ``at(place)`` returns those of one place.
 
-    __slots__ = ("_queues",)
+    A job that waits for several places is in the queue of each, with one entry for each, and here once.
+
+    Attributes
+    ----------
+    choices
+        such jobs: from each of their entries to all of them, in order of preference; the first is the job itself
+    """
+
+    __slots__ = ("_extra", "_queues", "choices")
 
     def __init__(self, queues: dict[Any, WaitingQueue]) -> None:
         self._queues = queues
+        self.choices: dict[LiveJob, tuple[LiveJob, ...]] = {}
+        self._extra = 0
+
+    def add_choices(self, entries: tuple[LiveJob, ...]) -> None:
+        """Note the entries of a job that is about to join several queues."""
+        for entry in entries:
+            self.choices[entry] = entries
+        self._extra += len(entries) - 1
+
+    def remove_choices(self, entries: tuple[LiveJob, ...]) -> None:
+        """Forget the entries of a job that has left its queues."""
+        for entry in entries:
+            del self.choices[entry]
+        self._extra -= len(entries) - 1
+
+    def counts(self, job: LiveJob) -> bool:
+        """Whether a job of a queue counts in totals: of several entries, only the first does."""
+        return not self.choices or self.choices.get(job, (job,))[0] is job
 
     def at(self, place: Pool) -> WaitingQueue:
         """Return the jobs that wait for a place."""
@@ -466,7 +492,7 @@ class MergedQueues:
     @property
     def new(self) -> list[LiveJob]:
         """The jobs that arrived since the last decision."""
-        return [job for queue in self._queues.values() for job in queue.new]
+        return [job for queue in self._queues.values() for job in queue.new if self.counts(job)]
 
     def forget_new(self) -> None:
         """Clear the list of new jobs after a decision."""
@@ -474,11 +500,11 @@ class MergedQueues:
             queue.new.clear()
 
     def __len__(self) -> int:
-        return sum(len(queue) for queue in self._queues.values())
+        return sum(len(queue) for queue in self._queues.values()) - self._extra
 
     def __bool__(self) -> bool:
         return any(queue.count for queue in self._queues.values())
 
     def __iter__(self) -> Iterator[LiveJob]:
         cursors = merge(*self._queues.values(), key=lambda job: (job.submit, job.seq))
-        return (job for job in cursors if job.state == "waiting")
+        return (job for job in cursors if job.state == "waiting" and self.counts(job))

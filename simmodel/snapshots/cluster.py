@@ -12,6 +12,7 @@ from simmodel.errors import InputError, shown, unknown
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.platform.options import ClusterOptions
 from simmodel.snapshots.jobs import (
+    Choice,
     JobsSnapshot,
     PlaceState,
     Planned,
@@ -52,6 +53,8 @@ class ClusterSnapshot(JobsSnapshot):
         unavailable parts of each place; the free amount of each consumable
     waits
         pending dependencies of blocked jobs
+    choices
+        the waiting jobs that may start at several places
     over
         (id, final state) of ended jobs on which arrivals depend
     usage
@@ -77,6 +80,7 @@ class ClusterSnapshot(JobsSnapshot):
     over: tuple[tuple[int | str, str], ...] = ()
     usage: tuple[tuple[float, tuple[tuple[int | str | None, float, float, Instant], ...]], ...] = ()
     planned: tuple[Planned, ...] = ()
+    choices: tuple[Choice, ...] = ()
 
     def __repr__(self) -> str:
         return (
@@ -276,10 +280,22 @@ class _Check:
 
     def _references(self) -> None:
         snapshot = self.snapshot
-        waiting = {work.number for work in snapshot.waiting}
+        waiting = {work.number: work for work in snapshot.waiting}
         for i, number in enumerate(snapshot.new):
             if number not in waiting:
                 raise self.error(f"must be the number of a waiting job, got {number}", f"new[{i}]")
+        for i, (number, places) in enumerate(snapshot.choices):
+            if number not in waiting:
+                raise self.error(f"must be the number of a waiting job, got {number}", f"choices[{i}]")
+            for name in places:
+                if name not in self.capacity:
+                    raise self.error(unknown("place", name, self.capacity).message, f"choices[{i}]")
+            first = waiting[number].place
+            if len(set(places)) < max(2, len(places)) or places[0] != first:
+                expected = f"must be two or more places, the first of which is {first}"
+                raise self.error(f"{expected}, got {shown(list(places))}", f"choices[{i}]")
+            if waiting[number].spec is None:
+                raise self.error("must be a job with partitions", f"choices[{i}]")
         blocked = {work.number: work for work in snapshot.blocked}
         for i, (_, _, number, which) in enumerate(snapshot.waits):
             spec = blocked[number].spec if number in blocked else None

@@ -17,6 +17,7 @@ from simmodel.snapshots.types import Count, Instant, Like, Rest, Seconds, Size, 
 from simmodel.work.job import Job
 
 __all__ = [
+    "Choice",
     "JobsSnapshot",
     "Past",
     "PlaceState",
@@ -149,6 +150,13 @@ class Wait(NamedTuple):
     what: Annotated[str, one_of("start", "end")]
     number: int
     which: Count
+
+
+class Choice(NamedTuple):
+    """The number of a job that waits for several places, and their names in order of preference."""
+
+    number: int
+    places: tuple[str, ...]
 
 
 class Planned(NamedTuple):

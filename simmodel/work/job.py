@@ -18,12 +18,27 @@ if TYPE_CHECKING:
 
     from simmodel.environment import Environment
 
-__all__ = ["OVER", "Dependency", "History", "Job", "JobRequest", "LiveJob", "Refusal", "Run", "rule_of"]
+__all__ = [
+    "ANY",
+    "OVER",
+    "Dependency",
+    "History",
+    "Job",
+    "JobRequest",
+    "LiveJob",
+    "Refusal",
+    "Run",
+    "partitions_in",
+    "rule_of",
+]
 
 INFINITY = float("inf")
 
 OVER = ("completed", "timeout", "failed", "cancelled", "lost", "rejected")
 """The final states of a job."""
+
+ANY = "any"
+"""The name that stands for all partitions of a cluster."""
 
 _GUARDED = {"processors": "", "requested": " s", "expected": " s", "submit": " s", "priority": ""}
 """The fields of a live job that nothing but its system changes, with their units in errors."""
@@ -94,6 +109,15 @@ def _dependencies(value: Iterable[Dependency | int | str]) -> tuple[Dependency, 
     return tuple(each if isinstance(each, Dependency) else Dependency(each) for each in value)
 
 
+def _partitions(value: Iterable[int | str] | int | str) -> tuple[int | str, ...]:
+    if isinstance(value, str):
+        value = [part.strip() for part in value.split(",")]
+    names = (value,) if isinstance(value, int) else tuple(value)
+    if any(isinstance(name, bool) or not isinstance(name, int | str) or name == "" for name in names):
+        raise ValueError(f"partitions: must be names of partitions or {ANY!r}, got {value!r}")
+    return tuple(dict.fromkeys(names))
+
+
 @attrs.frozen(kw_only=True, repr=False)
 class Job(Fields):
     """A request to a batch system, immutable: one job can run in many simulations.
@@ -116,6 +140,8 @@ class Job(Fields):
         named amounts: licences, bytes of burst buffer, bytes/s of I/O bandwidth
     user, group, queue, partition, priority
         submitter, target queue and partition, and priority (higher first)
+    partitions
+        instead of ``partition``: several, in order of preference, or ``"any"``; the job runs in one of them
     dependencies
         jobs to wait for: ids or :class:`Dependency` values
     cancel
@@ -133,7 +159,7 @@ class Job(Fields):
     Raises
     ------
     ValueError
-        a number is negative, or neither ``run`` nor ``body`` is given
+        a number is negative, neither ``run`` nor ``body`` is given, or both ``partition`` and ``partitions`` are
 
     >>> Job(processors=4, run=100, requested=120).processors
     4
@@ -167,6 +193,7 @@ class Job(Fields):
     body: Body | None = None
     grace: float = attrs.field(default=30.0, validator=_not_negative)
     name: str | None = None
+    partitions: tuple[int | str, ...] = attrs.field(default=(), converter=_partitions)
 
     @processors.default
     def _default_processors(self) -> int:
@@ -177,11 +204,32 @@ class Job(Fields):
             raise ValueError(f"job {self.id if self.id is not None else self.name}: must have a run time or a body")
         if self.body is not None and not callable(self.body):
             raise ValueError(f"body: must be a generator function body(env, job, grant), got {self.body!r}")
+        if self.partitions and self.partition is not None:
+            raise ValueError(f"partitions: must be left out beside partition={self.partition!r}, got {self.partitions}")
         for name, amount in self.consumables.items():
             if not amount >= 0:
                 raise ValueError(f"consumables[{name!r}]: must be >= 0, got {amount!r}")
         if self.nodes is not None:
             object.__setattr__(self, "processors", self.nodes * max(1, self.cores_per_node))
+
+    @property
+    def partition_text(self) -> int | str | None:
+        """Its partition as in a log: several are ``"a,b"``.
+
+        >>> Job(run=1, partitions=["a", "b"]).partition_text
+        'a,b'
+        """
+        return ",".join(map(str, self.partitions)) if self.partitions else self.partition
+
+
+def partitions_in(text: int | str | None) -> dict[str, Any]:
+    """Return the ``partition`` or ``partitions`` of a :class:`Job` for the cell of a log.
+
+    >>> partitions_in("a,b"), partitions_in("any"), partitions_in("a")
+    ({'partitions': 'a,b'}, {'partitions': 'any'}, {'partition': 'a'})
+    """
+    several = isinstance(text, str) and ("," in text or text == ANY)
+    return {"partitions": text} if several else {"partition": text}
 
 
 class Refusal(str):
@@ -221,6 +269,8 @@ class JobRequest:
     ----------
     has_body
         whether the job runs a body; such a job cannot be suspended
+    partition
+        as in a log: several are ``"a,b"``
     """
 
     __slots__ = (
@@ -260,7 +310,7 @@ class JobRequest:
         self.user = job.user
         self.group = job.group
         self.queue = job.queue
-        self.partition = job.partition
+        self.partition = job.partition_text
         self.priority = job.priority
         self.dependencies = job.dependencies
         self.on_preempt = job.on_preempt
@@ -323,7 +373,7 @@ class LiveJob(LiveWork):
     user, priority
         its user; its priority, which includes those of its queue and partition
     place
-        the place (partition) that it waits for
+        the place (partition) that it waits for, the first one if there are several
     request
         its request for nodes and consumables; ``None``: processors only
     rules

@@ -10,6 +10,7 @@ import attrs
 import numpy as np
 
 from simmodel.display import Cells, Fields, html_page
+from simmodel.work.job import partitions_in
 from simmodel.work.table import Columns, Rows, Table
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ COLUMNS: Mapping[str, str] = {
     "group": "the user's group or account",
     "executable": "the program",
     "queue": "the queue submitted to",
-    "partition": "the partition submitted to",
+    "partition": "the partition submitted to; a,b: any of these, in order of preference",
     "preceding": "the job that must end first",
     "think_time": "s between the end of the preceding job and this submission",
     "nodes": "nodes requested, each with cores_per_node cores",
@@ -178,7 +179,7 @@ class Workload:
             "requested": [nan if job.requested is None else job.requested for job in specs],
         }
         for column in ("user", "group", "queue", "partition"):
-            values = [getattr(job, column) for job in specs]
+            values = [getattr(job, "partition_text" if column == "partition" else column) for job in specs]
             if any(value is not None for value in values):
                 columns[column] = np.array(values, dtype=object)
         workload = cls(columns, name=name, processors=processors)
@@ -206,6 +207,10 @@ class Workload:
         derived = self._derived(self.table.with_columns(**columns), name, processors)
         if self.specs is not None:
             fields = {key: derived[key].tolist() for key in columns if key in attrs.fields_dict(type(self.specs[0]))}
+            if "partition" in columns:
+                parts = {"partition": None, "partitions": ()}
+                several = [parts | partitions_in(text) for text in derived["partition"].tolist()]
+                fields |= {key: [each[key] for each in several] for key in parts}
             derived.specs = [
                 attrs.evolve(job, **{key: values[row] for key, values in fields.items()})
                 for row, job in enumerate(self.specs)

@@ -188,6 +188,10 @@ def jobs(draw: st.DrawFn, number: int, count: int, spec: ClusterSpec) -> Job:
     if len(spec.partitions) > 1 or spec.reservations:
         places = [*spec.partitions, *spec.reservations]
         asked["partition"] = draw(st.sampled_from([None, None, *(place.name for place in places)]))
+    if len(spec.partitions) > 1 and draw(st.booleans()):
+        del asked["partition"]
+        names = [part.name for part in spec.partitions]
+        asked["partitions"] = draw(st.permutations(names) | st.just("any") | st.sampled_from(names))
     if spec.consumables and draw(st.booleans()):
         asked["consumables"] = {"licence": draw(st.sampled_from([0.1, 0.2, 0.7, 1.0]))}
     if draw(st.integers(0, 2)) == 0:

@@ -10,6 +10,7 @@ from simmodel.environment import ToCome
 from simmodel.errors import SnapshotError
 from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.snapshots.jobs import (
+    Choice,
     Past,
     PlaceState,
     Planned,
@@ -95,6 +96,11 @@ def capture(cluster: Cluster, actual: bool) -> ClusterSnapshot:
         streams=stream_states(env, f"{cluster.name}.") if actual else (),
         planned=tuple(planned),
         submitted=submitted,
+        choices=tuple(
+            Choice(job.seq, tuple(entry.place.name for entry in entries))
+            for job, entries in cluster.queueing.choices.items()
+            if job is entries[0]
+        ),
     )
 
 

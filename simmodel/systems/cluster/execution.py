@@ -81,6 +81,8 @@ class JobExecution:
             raise place.tampered(job)
         grant = place.take(job, allocation)  # raises a PolicyError if a policy has changed the job or the place
         self._queues[place].remove(job)
+        if job.watched:
+            job = self._queueing.chosen(job)
         run = Run(job, place, now, now + job.expected, grant)
         place.running.add(run, job.width)
         job.state = "running"

@@ -16,6 +16,7 @@ from simmodel.resources.nodes import NodePool
 from simmodel.scheduling.usage import Usage
 from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.systems.cluster.capture import capture
+from simmodel.systems.cluster.choices import places_to_wait
 from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Job, LiveJob, Run
 
@@ -308,7 +309,7 @@ class _Builder:
         if job.rules is not None and job.rules.holds(job):
             job.state = "held"
         else:
-            self.cluster.queueing.queues[job.place].add(job)
+            self.cluster.queueing.join(job, places_to_wait(job, self.cluster.core))
 
     def usage(self, used: Mapping[int | str, float], half_life: float | None) -> tuple[float, tuple[Any, ...]]:
         """Return the record of the consumption of users."""

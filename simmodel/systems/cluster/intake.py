@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from simmodel.errors import InputError, unknown
 from simmodel.systems.cluster.arrivals import Arrivals, PlainJobs, chunks_of
+from simmodel.systems.cluster.choices import able, check_partitions, places_of
 from simmodel.systems.cluster.replay import (
     check_names,
     check_specs,
@@ -114,11 +115,12 @@ class Intake:
             if job.rules is None:
                 raise InputError(f"job {name}: {unknown('queue', str(spec.queue), rules).message}")
             job.priority += job.rules.spec.priority
-        pool = _place_of(job, spec, core)
-        job.place = pool
+        places = places_of(spec, core) if spec.partitions and core.only_pool is None else [_place_of(job, spec, core)]
+        found, reasons = able(job, places)
+        pool = job.place = (found or places)[0]
         job.priority += pool.priority
         job.request = pool.request_of(spec)
-        reason = pool.why_not(job) or pool.limits_why_not(job)
+        reason = None if found else reasons
         return job, reason or (job.rules.why_not(job) if job.rules is not None else None)
 
     def _name_of(self, spec: Job, number: int) -> int | str:
@@ -139,8 +141,12 @@ class Intake:
         InputError
             if an id is in use, or a queue or partition is unknown
         """
-        rules, pools = self._queueing.rules, self._core.pools
-        check_specs(jobs, self._dependencies.known, lambda job, label: check_names(job, label, rules, pools))
+        check_specs(jobs, self._dependencies.known, self.check_names)
+
+    def check_names(self, job: Job, label: object) -> None:
+        """Check that the queue and the partitions of a job exist here."""
+        check_names(job, label, self._queueing.rules, self._core.pools)
+        check_partitions(job, self._core, label)
 
     def take_in(self, job: LiveJob) -> None:
         """Submit a live job, which joins the queue, is held by a limit, or is blocked by dependencies."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from simmodel.scheduling.protocol import work_units
 from simmodel.scheduling.waiting import MergedQueues, WaitingQueue
+from simmodel.systems.cluster.choices import bind, entries_of, places_to_wait
 from simmodel.systems.cluster.limits import QueueRules
 
 if TYPE_CHECKING:
@@ -31,9 +32,10 @@ class QueuedWork:
         functions that are called whenever a job joins or leaves
     """
 
-    __slots__ = ("changed", "endless", "processors", "work")
+    __slots__ = ("_counts", "changed", "endless", "processors", "work")
 
-    def __init__(self) -> None:
+    def __init__(self, counts: Callable[[LiveJob], bool]) -> None:
+        self._counts = counts  # whether a job counts: of several entries, only one does
         self.changed: list[Callable[[], object]] = []
         self.processors = self.work = self.endless = 0
 
@@ -48,6 +50,8 @@ class QueuedWork:
     def _count(self, job: LiveJob, sign: int) -> None:
         for call in self.changed:
             call()
+        if not self._counts(job):
+            return
         self.processors += sign * job.processors
         self.work += sign * work_units(job.processors, job.expected)
         self.endless += sign * (job.expected == inf)
@@ -62,6 +66,8 @@ class Queueing:
         the queues by place; the single one, or ``None``
     waiting
         the jobs of all queues, as seen by policies
+    choices
+        the jobs that wait in several queues (see :class:`~simmodel.scheduling.waiting.MergedQueues`)
     rules
         the limits of the named queues in the cluster's spec, by name
     tries_every_submission
@@ -80,9 +86,9 @@ class Queueing:
             if index is not None:
                 queue.keep(index)
         self.only_queue = None if core.only_pool is None else self.queues[core.only_pool]
-        self.waiting: WaitingQueue | MergedQueues = (
-            MergedQueues(self.queues) if self.only_queue is None else self.only_queue
-        )
+        self._merged = MergedQueues(self.queues)
+        self.waiting: WaitingQueue | MergedQueues = self._merged if self.only_queue is None else self.only_queue
+        self.choices = self._merged.choices
         self.rules = {queue.name: QueueRules(queue) for queue in core.spec.queues}
         self.tries_every_submission = False
         self._on_nodes = core.offers.nodes
@@ -113,46 +119,89 @@ class Queueing:
             job.state = "held"
             return
         core = self._core
+        several = job._job is not None and job._job.partitions
+        entries = entries_of(job, places_to_wait(job, core)) if several else (job,)
         tries = True
         if core.submits_first:
             self.settle()
-            tries = self.tries_every_submission or job.place.fits(job)
-        self.queues[job.place].add(job)
+            tries = self.tries_every_submission or any(entry.place.fits(entry) for entry in entries)
+        self._add(entries)
         if tries:
             core.wake()
+
+    def join(self, job: LiveJob, places: Sequence[Pool]) -> None:
+        """Put a job into the queues of one or several places, in order of preference."""
+        self._add(entries_of(job, places))
+
+    def _add(self, entries: tuple[LiveJob, ...]) -> None:
+        if len(entries) > 1:
+            self._merged.add_choices(entries)
+        for entry in entries:
+            self.queues[entry.place].add(entry)
 
     def leave(self, job: LiveJob) -> None:
         """Remove a waiting or held job."""
         if job.state == "waiting":
-            self.queues[job.place].remove(job)
+            self._take_out(job)
         if job.rules is not None:
             job.rules.forget(job)
+
+    def _take_out(self, job: LiveJob) -> None:
+        """Remove a waiting job from its queue or queues; the caller sets its new state."""
+        entries = self.choices.get(job)
+        if entries is None:
+            self.queues[job.place].remove(job)
+            return
+        for entry in entries:
+            self.queues[entry.place].remove(entry)
+        self._forget(entries)
+
+    def _forget(self, entries: tuple[LiveJob, ...]) -> None:
+        self._merged.remove_choices(entries)
+        for entry in entries[1:]:
+            entry.state = "left"
+
+    def chosen(self, entry: LiveJob) -> LiveJob:
+        """Return the job of an entry that starts and has left its queue; its other entries leave theirs.
+
+        The job is at the place of that entry from now on. The policy is asked again: the places that it leaves may have
+        been decided already.
+        """
+        entries = self.choices.get(entry)
+        if entries is None:
+            return entry
+        for each in entries:
+            if each is not entry:
+                self.queues[each.place].remove(each)
+        self._forget(entries)
+        job = entries[0]
+        if job is not entry:
+            job.place, job.priority, job.width, job.request = entry.place, entry.priority, entry.width, entry.request
+            job._priority = entry._priority
+            job._work = job._seen = None
+        self._core.wake()
+        return job
 
     @property
     def queued(self) -> QueuedWork:
         """Totals over waiting jobs, updated incrementally from the first access on."""
         if self._queued is None:
-            self._queued = QueuedWork()
+            self._queued = QueuedWork(self._merged.counts)
             for queue in self.queues.values():
                 queue.keep(self._queued)
         return self._queued
 
     def move(self, job: LiveJob, place: Pool) -> None:
         """Move a waiting job to the queue of another place."""
-        before = job.place
-        self.queues[before].remove(job)
-        job.place = place
-        job.priority += place.priority - before.priority
-        job.width = job.processors
-        if job._job is not None:
-            job.request = place.request_of(job._job)
+        self._take_out(job)
+        bind(job, place)
         self.queues[place].add(job)
 
     def started(self, job: LiveJob) -> None:
         """Count a start in the limits of the job's queue; hold the waiting jobs that exceed them from now on."""
         if job.rules is not None:
             for held in job.rules.started(job):
-                self.queues[held.place].remove(held)
+                self._take_out(held)
                 held.state = "held"
 
     def ended(self, job: LiveJob) -> Sequence[LiveJob]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["columns_of", "columns_of_log", "works_of"]
 
-_OF_SPECS = ("group", "queue", "partition")
+_OF_SPECS = {"group": "group", "queue": "queue", "partition": "partition_text"}
 
 
 def works_of(snapshot: ClusterSnapshot) -> list[WorkState]:
@@ -36,8 +36,8 @@ def columns_of(snapshot: ClusterSnapshot) -> dict[str, Any]:
         "requested": np.array([_requested(work) for work in works], dtype=np.float64),
     }
     columns["user"] = [work.user for work in works]
-    for name in _OF_SPECS:
-        columns[name] = [None if work.spec is None else getattr(work.spec, name) for work in works]
+    for name, field in _OF_SPECS.items():
+        columns[name] = [None if work.spec is None else getattr(work.spec, field) for work in works]
     for name in ("user", *_OF_SPECS):
         if any(value is not None for value in columns[name]):
             columns[name] = _names(columns[name])

@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 
 from simmodel.errors import InputError, unknown
-from simmodel.work.job import Dependency, Job
+from simmodel.work.job import ANY, Dependency, Job, partitions_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Container, Iterable, Iterator
@@ -66,7 +66,8 @@ def specs(workload: Workload, prepared: Prepared, on_nodes: bool = True) -> Iter
             else:
                 prepared.report.repaired["preceding job not in the log: dependency ignored"] += 1
         requested = known.get("requested", 0.0)
-        asked: dict[str, Any] = {name: known.get(name) for name in ("user", "group", "queue", "partition")}
+        asked: dict[str, Any] = {name: known.get(name) for name in ("user", "group", "queue")}
+        asked |= partitions_in(known.get("partition"))
         asked["processors"] = int(prepared.processors[row])
         if on_nodes:
             for name in ("nodes", "cores_per_node", "gpus_per_node"):
@@ -111,8 +112,8 @@ class LeftOut:
         if workload.specs is not None:
             return
         if "partition" in workload and not offers.partitions:
-            names = set(workload["partition"].tolist())
-            self.partitions |= {value for value in names if value not in (None, "", -1)}
+            cells = {value for value in set(workload["partition"].tolist()) if value not in (None, "", -1)}
+            self.partitions |= {name for cell in cells for name in str(cell).split(",")}
         if "requested_memory" in workload:
             asked = np.nan_to_num(np.asarray(workload["requested_memory"], dtype=np.float64)) > 0
             self.asking += int(asked.sum())
@@ -144,6 +145,11 @@ def known_here(offers: Offers, spec: Job, report: Report) -> Job:
     if spec.partition is not None and offers.partitions and str(spec.partition) not in offers.partitions:
         report.repaired["partition not on the platform: ignored"] += 1
         spec = attrs.evolve(spec, partition=None)
+    if spec.partitions and offers.partitions:
+        names = tuple(name for name in spec.partitions if name == ANY or str(name) in offers.partitions)
+        if names != spec.partitions:
+            report.repaired["partition not on the platform: ignored"] += 1
+            spec = attrs.evolve(spec, partitions=names)
     return spec
 
 
@@ -192,6 +198,8 @@ def check_names(job: Job, label: object, queues: Collection[str], partitions: Co
     InputError
         if one is not
     """
-    for kind, name, names in (("queue", job.queue, queues), ("partition", job.partition, partitions)):
+    several = () if job.partitions == (ANY,) else job.partitions
+    named = [("partition", name, partitions) for name in (job.partition, *several)]
+    for kind, name, names in (("queue", job.queue, queues), *named):
         if name is not None and str(name) not in names:
             raise InputError(f"job {label}: {unknown(kind, str(name), names).message}")

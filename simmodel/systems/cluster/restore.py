@@ -201,11 +201,12 @@ class Restored:
 
     def _waiting(self) -> None:
         cluster, snapshot, jobs = self.cluster, self.snapshot, self.jobs
-        queues = cluster.queueing.queues
+        queueing = cluster.queueing
+        choices = {choice.number: [cluster.pools[name] for name in choice.places] for choice in snapshot.choices}
         known = [run.job for run in self.runs]
         for work in snapshot.waiting:
             job = jobs[work.number] = self._live(work)
-            queues[job.place].add(job)
+            queueing.join(job, choices.get(work.number, (job.place,)))
             known.append(job)
             if job.rules is not None:
                 job.rules.waits(job)
@@ -220,7 +221,8 @@ class Restored:
             cluster.view.waiting.forget_new()
             for number in snapshot.new:
                 job = jobs[number]
-                queues[job.place].new.append(job)
+                for entry in queueing.choices.get(job, (job,)):
+                    queueing.queues[entry.place].new.append(entry)
         cluster.dependencies.restore(
             known, [(other, what, jobs[n], which) for other, what, n, which in snapshot.waits], snapshot.over
         )

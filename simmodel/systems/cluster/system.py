@@ -21,7 +21,6 @@ from simmodel.systems.cluster.execution import JobExecution
 from simmodel.systems.cluster.intake import Intake
 from simmodel.systems.cluster.queueing import Queueing
 from simmodel.systems.cluster.record import columns_of_log
-from simmodel.systems.cluster.replay import check_names
 from simmodel.systems.dependencies import Dependencies
 from simmodel.systems.system import Offers, System, Timing
 from simmodel.work.job import OVER, Job, LiveJob
@@ -147,6 +146,7 @@ class Cluster(System[LiveJob]):
         self.execution = kind(core, self.queueing, self.dependencies, self.over, self.changed)
         self.start = self.execution.start  # type: ignore[method-assign] # the scheduler calls it once a job
         self.view = View(env, self.queueing.waiting, self.places, f"{self.name}.policy")
+        self.view.choices = self.queueing.choices
         self.view.estimator = _estimate
         self.view.simulate = self._simulate
         self._since: float | None = None
@@ -239,8 +239,8 @@ class Cluster(System[LiveJob]):
         return job
 
     def check_names(self, job: Job, label: object) -> None:
-        """Check that the queue and the partition of a job exist here."""
-        check_names(job, label, self.rules, self.pools)
+        """Check that the queue and the partitions of a job exist here."""
+        self.intake.check_names(job, label)
 
     def live(self, spec: Job) -> tuple[LiveJob, str | None]:
         """Return the live job as if submitted now, and why it can never run or ``None``; has no side effects."""
@@ -358,6 +358,7 @@ class Cluster(System[LiveJob]):
         """Withdraw a waiting job or stop a running one; has no effect on a job that has ended."""
         if work.state in OVER:
             return
+        work = self.queueing.choices.get(work, (work,))[0]
         if work.run is not None:
             self.execution.stop(work.run, "cancelled")
             return

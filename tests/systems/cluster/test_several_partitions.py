@@ -1,0 +1,223 @@
+"""Jobs that may run in any of several partitions, in order of preference."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from simmodel import Cluster, Environment, Job, Start, simulate
+from simmodel.errors import ImpossibleWork, InputError
+from simmodel.platform import ClusterSpec, PartitionSpec
+from simmodel.platform.cluster import ReservationSpec
+from simmodel.policies import Easy
+from simmodel.work.workload import Workload
+from tests.helpers.snapshot_cuts import check_cut, log_of
+
+
+def spec(*sizes: int, **options: Any) -> ClusterSpec:
+    """Return a cluster with partitions a, b, ... of these sizes."""
+    return ClusterSpec(
+        partitions=[PartitionSpec(name=name, processors=n) for name, n in zip("abc", sizes, strict=False)], **options
+    )
+
+
+def ran(platform: ClusterSpec, jobs: list[Job], policy: Any = "fcfs", **options: Any) -> list[tuple[float, str]]:
+    """Return the start and the partition of each job."""
+    result = simulate(platform, jobs, policy, **options)
+    where = dict(zip(result.runs["job"].tolist(), result.runs["place"].tolist(), strict=True))
+    starts = zip(result.jobs["job"].tolist(), result.jobs["start"].tolist(), strict=True)
+    return [(start, where[job]) for job, start in starts]
+
+
+def busy(a: float, b: float, processors: int = 4) -> list[Job]:
+    """Return two jobs that fill partitions a and b for so many seconds."""
+    return [Job(processors=processors, run=run, partition=name) for name, run in (("a", a), ("b", b))]
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative", "conservative-keep", "best-fit", "window"])
+@pytest.mark.parametrize("order", [["a", "b"], ["b", "a"]])
+def test_a_job_starts_in_its_first_choice_if_both_are_free(policy, order):
+    assert ran(spec(4, 4), [Job(processors=2, run=10, partitions=order)], policy) == [(0, order[0])]
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative", "conservative-keep", "best-fit", "window"])
+@pytest.mark.parametrize("order", [["a", "b"], ["b", "a"]])
+@pytest.mark.parametrize(("a", "b", "found"), [(100, 50, (50, "b")), (50, 100, (50, "a"))])
+def test_a_job_starts_where_there_is_room_first(policy, order, a, b, found):
+    assert ran(spec(4, 4), [*busy(a, b), Job(processors=4, run=10, partitions=order)], policy)[2] == found
+
+
+def test_two_jobs_with_opposite_preferences_both_get_their_first_choice():
+    jobs = [Job(processors=4, run=10, partitions=order) for order in (["b", "a"], ["a", "b"])]
+    assert ran(spec(4, 4), jobs) == [(0, "b"), (0, "a")]
+
+
+def test_the_second_choice_is_taken_if_the_first_starts_other_jobs():
+    """The job of a and b is behind a job in its first choice, which takes all of it."""
+    jobs = [Job(processors=4, run=10, partition="b"), Job(processors=4, run=10, partitions=["b", "a"])]
+    assert ran(spec(4, 4), jobs) == [(0, "b"), (0, "a")]
+
+
+def test_a_blocked_job_blocks_all_its_partitions_without_backfilling():
+    jobs = [
+        *(Job(processors=1, run=100, partition=name) for name in "ab"),
+        Job(processors=4, run=10, partitions=["a", "b"]),
+        *(Job(processors=1, run=10, partition=name) for name in "ab"),
+    ]
+    assert ran(spec(4, 4), jobs)[2:] == [(100, "a"), (110, "a"), (100, "b")]
+
+
+def test_easy_holds_only_the_partition_with_the_earliest_start():
+    """Partition b is free at 50, so the job of both is promised b: in a, a long job passes it; in b, it may not."""
+    jobs = [
+        Job(processors=3, run=100, partition="a"),
+        Job(processors=3, run=50, partition="b"),
+        Job(id="both", processors=4, run=10, partitions=["a", "b"]),
+        Job(processors=1, run=500, partition="a"),
+        Job(processors=1, run=500, partition="b"),
+    ]
+    result = simulate(spec(4, 4), jobs, "easy")
+    assert ran(spec(4, 4), jobs, "easy") == [(0, "a"), (0, "b"), (50, "b"), (0, "a"), (60, "b")]
+    assert result.jobs["partition"].tolist() == ["a", "b", "a,b", "a", "b"]
+
+
+def test_of_equally_early_partitions_easy_holds_the_preferred_one():
+    jobs = [
+        *(Job(processors=3, run=50, partition=name) for name in "ab"),
+        Job(processors=4, run=10, partitions=["b", "a"]),
+        *(Job(processors=1, run=500, partition=name) for name in "ab"),
+    ]
+    assert ran(spec(4, 4), jobs, "easy")[2:] == [(50, "b"), (0, "a"), (60, "b")]
+
+
+def test_the_promise_of_easy_is_recorded_once_for_the_job():
+    env = Environment()
+    log = log_of(env)
+    cluster = Cluster(env, spec(4, 4), Easy(promises=True))
+    for job in [*busy(100, 50), Job(id="both", processors=4, run=10, partitions=["a", "b"])]:
+        cluster.submit(job)
+    env.run()
+    assert [row for row in log.rows if row[1] == "promised"] == [(0, "promised", "both", "b", 50)]
+
+
+def test_while_two_jobs_wait_for_both_the_first_chooses_first():
+    """Both are at the head of a queue: b (at 50) is held for the first, a (at 100) for the second."""
+    jobs = [
+        *busy(100, 50, processors=3),
+        *(Job(id=name, processors=4, run=200, partitions=["a", "b"]) for name in ("first", "second")),
+        Job(processors=1, run=60, partition="a"),  # ends before the promise of the second
+        Job(processors=1, run=60, partition="b"),  # would not end before that of the first
+    ]
+    assert ran(spec(4, 4), jobs, "easy")[2:] == [(50, "b"), (100, "a"), (0, "a"), (250, "b")]
+
+
+def test_a_job_waits_once_although_it_is_in_several_queues():
+    env = Environment()
+    cluster = Cluster(env, spec(4, 4))
+    for job in busy(100, 50):
+        cluster.submit(job)
+    both = cluster.submit(Job(processors=4, run=10, partitions=["b", "a"]))
+    env.run(until=1)
+    view, (a, b) = cluster.view, cluster.places
+    assert list(view.waiting) == [both]
+    assert len(view.waiting) == 1
+    assert both.place is b
+    assert [job.id for place in (a, b) for job in view.waiting.at(place)] == [both.id, both.id]
+    assert [entry.place for entry in view.choices[both]] == [b, a]
+    assert (cluster.load.queued, cluster.load.queued_work) == (1, 4 * 10 * 2**20)
+    env.run()
+    assert (both.started, both.place, both.state) == (50, b, "completed")
+    assert not view.choices
+    assert not any(view.waiting.at(place) for place in (a, b))
+    assert cluster.load.queued_work == 0
+
+
+def test_a_policy_may_start_the_job_at_any_of_its_places():
+    def last_choice(view):
+        for job in view.waiting:
+            entries = view.choices.get(job, (job,))
+            yield Start(job, entries[-1].place)
+
+    jobs = [Job(processors=2, run=10, partitions=["a", "b"]), Job(processors=2, run=10, partitions=["c", "a", "b"])]
+    assert ran(spec(4, 4, 4), jobs, last_choice) == [(0, "b"), (0, "b")]
+
+
+def test_a_start_at_a_place_that_the_job_does_not_name_is_refused():
+    def elsewhere(view):
+        yield Start(next(iter(view.waiting)), view.places[2])
+
+    with pytest.raises(Exception, match="the job waits for a and b"):
+        ran(spec(4, 4, 4), [Job(processors=2, run=10, partitions=["a", "b"])], elsewhere)
+
+
+def test_any_stands_for_all_partitions_but_reservations():
+    reserved = ReservationSpec(name="r", partition="a", start=0, end=1000, processors=4)
+    jobs = [Job(processors=3, run=10, partitions="any") for _ in range(3)]
+    assert ran(spec(8, 4, reservations=[reserved]), jobs) == [(0, "a"), (0, "b"), (10, "a")]
+
+
+def test_partitions_that_can_never_run_the_job_are_left_out():
+    platform = ClusterSpec(
+        partitions=[
+            PartitionSpec(name="a", processors=2),
+            PartitionSpec(name="b", processors=8, max_requested=60),
+            PartitionSpec(name="c", processors=8),
+        ]
+    )
+    jobs = [Job(processors=4, run=100, partitions="a,b,c"), Job(processors=8, run=10, partitions=["a", "b"])]
+    assert ran(platform, jobs) == [(0, "c"), (0, "b")]
+    cluster = Cluster(Environment(), platform)
+    with pytest.raises(ImpossibleWork) as found:
+        cluster.submit(Job(id=7, processors=4, run=100, partitions=["a", "b"]))
+    assert str(found.value) == "cluster: job 7: 4 processors requested, a has 2; 100 s requested, b allows 60"
+    result = simulate(platform, [Job(id=7, processors=4, run=100, partitions=["a", "b"])])
+    assert result.jobs["status"].tolist() == ["rejected"]
+    assert result.report.rejected == {"a has 2; b allows 60": 1}
+
+
+@pytest.mark.parametrize(
+    ("partitions", "message"),
+    [
+        (["a", "x"], "job 7: unknown partition 'x'; known partitions: a, b, r"),
+        (["a", "r"], "job 7: partitions: must name reservation r alone, got a,r"),
+    ],
+)
+def test_unknown_names_and_reservations_in_a_list_are_errors(partitions, message):
+    reserved = ReservationSpec(name="r", partition="a", start=0, end=1000, processors=4)
+    platform = spec(8, 4, reservations=[reserved])
+    with pytest.raises(InputError) as found:
+        simulate(platform, [Job(id=7, run=1, partitions=partitions)])
+    assert str(found.value) == message
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative", "conservative-keep", "preemptive", "portfolio"])
+def test_snapshots_keep_the_queues_of_a_waiting_job(policy):
+    jobs = [
+        *busy(100, 50),
+        Job(processors=4, run=10, partitions=["a", "b"]),
+        Job(submit=30, processors=2, run=10, partitions=["b", "a"]),
+        Job(processors=2, run=40, partition="b"),
+    ]
+
+    def make(policy: Any) -> tuple[Environment, Cluster]:
+        env = Environment()
+        cluster = Cluster(env, spec(4, 4), policy)
+        cluster.replay(Workload.from_jobs(jobs))
+        return env, cluster
+
+    rows = check_cut(make, policy, (0.5, 20, 30.5, 50, 55))
+    assert {row[2] for row in rows if row[1] == "completed"} == {1, 2, 3, 4, 5}
+
+
+def test_a_cancelled_job_leaves_all_queues():
+    env = Environment()
+    cluster = Cluster(env, spec(4, 4), "easy")
+    for job in busy(100, 50):
+        cluster.submit(job)
+    both = cluster.submit(Job(processors=4, run=10, partitions=["a", "b"], cancel=20))
+    behind = [cluster.submit(Job(processors=4, run=10, partition=name)) for name in "ab"]
+    env.run()
+    assert (both.state, both.started) == ("cancelled", None)
+    assert [job.started for job in behind] == [100, 50]
+    assert not cluster.view.choices
