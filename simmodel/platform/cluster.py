@@ -16,6 +16,7 @@ from simmodel.display import Fields
 from simmodel.errors import InputError, unknown
 from simmodel.loading import within_count
 from simmodel.platform.overlaps import check_overlaps
+from simmodel.platform.placements import PLACEMENTS
 from simmodel.units import in_bytes, in_seconds, in_watts
 
 if TYPE_CHECKING:
@@ -34,8 +35,6 @@ __all__ = [
 
 _Number = TypeVar("_Number", bound=float | None)
 _Text = TypeVar("_Text", bound=str | None)
-
-Placement = Literal["first-fit", "best-fit", "packed"]
 
 
 def _positive(instance: attrs.AttrsInstance, attribute: attrs.Attribute[_Number], value: _Number) -> None:
@@ -63,6 +62,11 @@ def _one_of(*allowed: str | None) -> Check:
             raise InputError(f"must be one of {names}, got {value!r}", place=attribute.name)
 
     return check
+
+
+def _known_placement(_instance: PartitionSpec, attribute: attrs.Attribute[str], value: str) -> None:
+    if value not in PLACEMENTS:
+        raise InputError(f"must be one of {', '.join(PLACEMENTS)}, got {value!r}", place=attribute.name)
 
 
 class Check(Protocol):
@@ -109,7 +113,11 @@ class PartitionSpec(Fields):
     processors, nodes
         exactly one of them: a number of interchangeable processors, or identified nodes
     placement
-        on identified nodes: ``"first-fit"``, ``"best-fit"`` or ``"packed"``
+        on identified nodes: ``"first-fit"``: those of lowest number; ``"best-fit"``: those left with the fewest free
+        cores, then GPUs; ``"packed"``: partly used ones first (cores on any nodes: the fewest nodes, among equals the
+        partly used ones, the last one chosen to leave the fewest free cores); ``"spread"``: those with the most free
+        cores, then GPUs; or a name of :func:`~simmodel.resources.placements.register_placement`. Ties go to the lower
+        number
     exclusive
         whether a job takes whole nodes
     max_processors, max_requested
@@ -126,7 +134,7 @@ class PartitionSpec(Fields):
     name: str = "batch"
     processors: int | None = attrs.field(default=None, validator=_positive)
     nodes: tuple[NodeSpec, ...] = attrs.field(default=(), converter=_tuple)
-    placement: Placement = attrs.field(default="first-fit", validator=_one_of("first-fit", "best-fit", "packed"))
+    placement: str = attrs.field(default="first-fit", validator=_known_placement)
     exclusive: bool = False
     max_processors: int | None = attrs.field(default=None, validator=_positive)
     max_requested: float | None = attrs.field(default=None, converter=in_seconds, validator=_positive)

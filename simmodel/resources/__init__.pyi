@@ -10,6 +10,7 @@ from .memory import MemoryPool as MemoryPool
 from .network import Network as Network
 from .nodes import NodePool as NodePool
 from .pim import PIMRank as PIMRank
+from .placements import register_placement as register_placement
 from .pool import Pool as Pool
 from .processor import Phase as Phase, Processor as Processor
 from .routing import Router as Router

@@ -1,8 +1,4 @@
-"""Allocation of cores, GPUs and memory of nodes: pure bookkeeping, without a clock.
-
-First fit and best fit: Johnson, "Fast algorithms for bin packing", J. Comput. Syst. Sci. 8(3), 1974; batch systems call
-the packed placement "pack" or "least nodes".
-"""
+"""Allocation of cores, GPUs and memory of nodes: pure bookkeeping, without a clock."""
 
 from __future__ import annotations
 
@@ -15,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
+from simmodel.resources.placements import fewest, placement_named
 from simmodel.work.job import Refusal
 
 if TYPE_CHECKING:
@@ -24,9 +21,8 @@ if TYPE_CHECKING:
     from simmodel.work.job import Job
 
     Numbers = NDArray[np.intp]  # of nodes
-    Amounts = NDArray[np.float64]
 
-__all__ = ["PLACEMENTS", "Allocation", "Need", "NodeTable", "Request"]
+__all__ = ["Allocation", "Need", "NodeTable", "Request"]
 
 AWAY = 2.0**40  # cores taken from a node that is down, once per reason, so that reasons may overlap
 NOT_MODELLED = 2.0**50  # bytes of a node without specified memory
@@ -217,10 +213,7 @@ class NodeTable:
     capacity
         shape (3, nodes): cores, GPUs and bytes of memory of each
     placement
-        ``"first-fit"``: the nodes of lowest number; ``"best-fit"``: the nodes left with the fewest free cores, then
-        GPUs (cores on any nodes: the fullest nodes first); ``"packed"``: partly used nodes first (cores on any nodes:
-        the fewest nodes, among equals the partly used ones, the last one chosen to leave the fewest free cores). Ties
-        go to the lower number. Exclusive requests for cores get the fewest nodes under any placement.
+        the name of a placement. Exclusive requests for cores get the fewest nodes under any placement
 
     Attributes
     ----------
@@ -240,7 +233,7 @@ class NodeTable:
     def __init__(self, capacity: NDArray[np.float64], placement: str = "first-fit") -> None:
         self.capacity = capacity
         self.free = capacity.copy()
-        self._place = PLACEMENTS[placement]
+        self._place = placement_named(placement)
         self._kept_kinds: list[tuple[tuple[float, ...], int]] | None = None
 
     @classmethod
@@ -374,7 +367,8 @@ class NodeTable:
         free = self.free[:, candidates]
         if free[0].sum() < need.processors:
             return None
-        chosen, cores = (_fewest if need.exclusive else self._place[1])(self, candidates, free, need.processors)
+        choose = fewest if need.exclusive else self._place.cores
+        chosen, cores = choose(self, candidates, free, need.processors)
         order = np.argsort(chosen)
         nodes = chosen[order]
         amounts = np.empty((3, len(nodes)))
@@ -391,7 +385,7 @@ class NodeTable:
         """Return so many of some nodes that meet the need per node, or ``None`` if there are too few."""
         if len(candidates) < count:
             return None
-        chosen = self._place[0](self, candidates)
+        chosen = self._place.nodes(self, candidates)
         if prefer is not None:
             first = prefer[chosen]
             chosen = np.concatenate([chosen[first], chosen[~first]])
@@ -402,63 +396,3 @@ class NodeTable:
         amounts = found.amounts
         amounts[:2] = self.capacity[:2, found.nodes]
         return Allocation(found.nodes, amounts)
-
-
-# ---------------------------------------------------------------------- placements
-# Each is a pair of functions. For requests of nodes: (table, candidates) -> candidates, the best first. For cores
-# anywhere: (table, candidates, their free capacity, processors) -> chosen nodes and the cores to take of each.
-
-
-def _by_number(_table: NodeTable, candidates: Numbers) -> Numbers:
-    return candidates
-
-
-def _fullest(table: NodeTable, candidates: Numbers) -> Numbers:
-    cores, gpus = table.free[:2, candidates]
-    return candidates[np.lexsort((gpus, cores))]
-
-
-def _used_first(table: NodeTable, candidates: Numbers) -> Numbers:
-    return candidates[np.argsort(table.free[0, candidates] == table.capacity[0, candidates], kind="stable")]
-
-
-def _spread(candidates: Numbers, cores: Amounts, processors: int) -> tuple[Numbers, Amounts]:
-    """Take nodes in order until there are enough cores."""
-    total = np.cumsum(cores)
-    last = int(np.searchsorted(total, processors))
-    taken = cores[: last + 1].copy()
-    taken[last] -= total[last] - processors
-    return candidates[: last + 1], taken
-
-
-def _spread_by_number(
-    _table: NodeTable, candidates: Numbers, free: Amounts, processors: int
-) -> tuple[Numbers, Amounts]:
-    return _spread(candidates, free[0], processors)
-
-
-def _spread_fullest(_table: NodeTable, candidates: Numbers, free: Amounts, processors: int) -> tuple[Numbers, Amounts]:
-    order = np.argsort(free[0], kind="stable")
-    return _spread(candidates[order], free[0][order], processors)
-
-
-def _fewest(table: NodeTable, candidates: Numbers, free: Amounts, processors: int) -> tuple[Numbers, Amounts]:
-    """Use the fewest nodes: the emptiest first, last the one left with the fewest free cores, preferably a used one."""
-    cores = free[0]
-    unused = cores == table.capacity[0, candidates]
-    order = np.lexsort((unused, -cores))
-    total = np.cumsum(cores[order])
-    last = int(np.searchsorted(total, processors))
-    rest = processors - (total[last - 1] if last else 0.0)
-    others = np.sort(order[last:])
-    others = others[cores[others] >= rest]
-    closing = others[np.lexsort((cores[others], unused[others]))[:1]]
-    return candidates[np.append(order[:last], closing)], np.append(cores[order[:last]], rest)
-
-
-PLACEMENTS = {
-    "first-fit": (_by_number, _spread_by_number),
-    "best-fit": (_fullest, _spread_fullest),
-    "packed": (_used_first, _fewest),
-}
-"""Placements by name."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from simmodel.resources.allocation import Allocation
+from simmodel.resources.placements import placement_named
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -66,9 +67,11 @@ class WholeNodes:
 
     @classmethod
     def of(cls, partition: PartitionSpec) -> WholeNodes | None:
-        """Return those of a partition; ``None`` if its nodes differ."""
+        """Return those of a partition; ``None`` if its nodes differ, or are not placed by number when they are idle."""
         first = partition.nodes[0]
         each = first.cores, first.gpus, first.memory
+        if not placement_named(partition.placement).plain:
+            return None
         if any((kind.cores, kind.gpus, kind.memory) != each for kind in partition.nodes):
             return None
         return cls(first.cores, first.gpus, exclusive=partition.exclusive)

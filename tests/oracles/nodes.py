@@ -62,6 +62,8 @@ class Machine:
         cores, gpus, _ = self.free(node)
         if self.placement == "best-fit":
             return cores, gpus, node
+        if self.placement == "spread":
+            return -cores, -gpus, node
         if self.placement == "packed":
             return cores == self.capacity[node][0], node
         return (node,)

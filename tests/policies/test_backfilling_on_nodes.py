@@ -79,7 +79,7 @@ def test_starts_and_nodes_as_brute_force_says(policy, cases):
         machine, jobs = drawn(seed)
         rng = Random(seed)
         exclusive, overrun = rng.random() < 0.3, rng.choice(["stop", "continue"])
-        placement = rng.choice(["first-fit", "best-fit", "packed"])
+        placement = rng.choice(["first-fit", "best-fit", "packed", "spread"])
         capacity = [(*kind[:2], kind[2] or 2.0**50) for kind, count in machine for _ in range(count)]
         expected = easy(jobs, Machine(capacity, exclusive, placement), order, candidates, overrun)
         assert run(machine, jobs, policy, exclusive, placement, overrun) == expected, seed

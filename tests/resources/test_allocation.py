@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from simmodel.platform.cluster import NodeSpec
-from simmodel.resources.allocation import PLACEMENTS, Allocation, NodeTable, Request
+from simmodel.platform.placements import PLACEMENTS
+from simmodel.resources.allocation import Allocation, NodeTable, Request
 from simmodel.work.job import Job
 
 GB = 2**30
@@ -31,6 +32,7 @@ def cores(found):
     [
         ("first-fit", [(0, 8), (1, 1)]),
         ("best-fit", [(0, 1), (1, 3), (2, 5)]),  # fullest nodes first
+        ("spread", [(0, 8), (3, 1)]),  # emptiest nodes first
         ("packed", [(1, 1), (3, 8)]),  # two nodes at least: the emptiest used one, and the one left with fewest
     ],
 )
@@ -41,7 +43,7 @@ def test_cores_anywhere(placement, expected):
 
 @pytest.mark.parametrize(
     ("placement", "expected"),
-    [("first-fit", [0, 1]), ("best-fit", [1, 2]), ("packed", [1, 2])],
+    [("first-fit", [0, 1]), ("best-fit", [1, 2]), ("packed", [1, 2]), ("spread", [0, 4])],
 )
 def test_nodes(placement, expected):
     made = table([8, 4, 6, 3, 8], placement=placement)
@@ -81,7 +83,7 @@ def test_whole_nodes(placement):
     assert cores(made.allocate(Request(17, exclusive=True))) == [(0, 8), (3, 16)]
     assert made.allocate(Request(41, exclusive=True)) is None
     twice = made.allocate(Request(4, nodes=2, cores_per_node=2, exclusive=True))
-    assert cores(twice) == [(0, 8), (2, 8)]
+    assert cores(twice) == [(0, 8), (3, 16) if placement == "spread" else (2, 8)]
     assert twice.meets(Request(4, nodes=2, cores_per_node=2, exclusive=True))
 
 
