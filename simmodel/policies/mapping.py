@@ -93,7 +93,7 @@ class RoundRobin(MappingPolicy):
         """Assign all waiting work, in turn."""
         places = view.places
         count = len(places)
-        turn = self._next
+        turn = self._next if self._next < count else 0
         for work in view.waiting:
             for _ in range(count):
                 place = places[turn]

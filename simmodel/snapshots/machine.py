@@ -328,8 +328,8 @@ class MachineSnapshot(Snapshot):
                 )
             if task.state in ("assigned", "running", "stopping") and task.place is None:
                 raise InputError(f"must be a place, as the task is {task.state}", place=f"tasks.place[{i}]")
-            if task.stamps is not None and (len(task.stamps) > _STAMPS or max(task.stamps, default=0.0) > self.now):
-                message = f"must be at most {_STAMPS} instants <= {self.now:g} s, got {shown(task.stamps)}"
+            if task.stamps is not None and not (0 < len(task.stamps) <= _STAMPS and max(task.stamps) <= self.now):
+                message = f"must be 1 to {_STAMPS} instants <= {self.now:g} s, got {shown(task.stamps)}"
                 raise InputError(message, place=f"tasks.stamps[{i}]")
             if task.core is not None and task.core not in places:
                 raise InputError(f"must be a processor, got {shown(task.core)}", place=f"tasks.core[{i}]")

@@ -19,7 +19,14 @@ from simmodel.snapshots.job_system import JobSystemSnapshot
 from simmodel.snapshots.jobs import RunningWork, WorkState, expected_end
 from simmodel.systems.cluster.replay import check_specs, name_of, specs
 from simmodel.systems.job_states import job_of, work_of
-from simmodel.systems.policy_state import check_instant, chosen_policy, policy_state, remember, stream_states
+from simmodel.systems.policy_state import (
+    check_instant,
+    chosen_policy,
+    policy_state,
+    remember,
+    restore_streams,
+    stream_states,
+)
 from simmodel.systems.system import System
 from simmodel.work.job import Job, LiveJob, Refusal, Run, rule_of
 from simmodel.work.prepare import REPEATED, distinct_jobs, prepare
@@ -429,8 +436,7 @@ class JobSystem(System[LiveJob]):
         """
         check_instant(env, snapshot)
         system = cls(env, snapshot.platform, chosen_policy(snapshot, policy), name=snapshot.name)  # type: ignore[call-arg]
-        for name, state in snapshot.streams:
-            env.rng(name).bit_generator.state = state
+        restore_streams(env, snapshot)
         system.go_on(snapshot)
         remember(system.scheduler, snapshot.policy)
         return system

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simmodel.errors import InputError, SnapshotError
+from simmodel.errors import InputError, SnapshotError, shown
 from simmodel.scheduling.policy_base import Policy
 from simmodel.scheduling.registry import PolicyLike, unused
 from simmodel.snapshots.snapshot import PolicyState, Snapshot
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.scheduling.scheduler import Scheduler
 
-__all__ = ["check_instant", "chosen_policy", "policy_state", "remember", "stream_states"]
+__all__ = ["check_instant", "chosen_policy", "policy_state", "remember", "restore_streams", "stream_states"]
 
 
 def policy_state(scheduler: Scheduler) -> PolicyState:
@@ -92,3 +92,19 @@ def stream_states(env: Environment, prefix: str = "") -> tuple[tuple[str, dict[s
         for name, stream in sorted(env._streams.items())
         if name.startswith(prefix)
     )
+
+
+def restore_streams(env: Environment, snapshot: Snapshot) -> None:
+    """Give the random streams of an environment the states that they have in a snapshot.
+
+    Raises
+    ------
+    InputError
+        a state is not one of a random stream
+    """
+    for name, state in snapshot.streams:
+        try:
+            env.rng(name).bit_generator.state = state
+        except (KeyError, TypeError, ValueError, OverflowError):
+            message = f"must be the state of a random stream, got {shown(state)}"
+            raise InputError(message, place=f"streams[{name!r}]") from None

@@ -15,7 +15,7 @@ from simmodel.systems.broker.policies import policies_of_places
 from simmodel.systems.dependencies import Dependencies
 from simmodel.systems.destination import BrokeredJob, BrokeredSet
 from simmodel.systems.kinds import kind_of_snapshot
-from simmodel.systems.policy_state import check_instant, chosen_policy, remember
+from simmodel.systems.policy_state import check_instant, chosen_policy, remember, restore_streams
 from simmodel.systems.submissions import set_of_columns
 from simmodel.work.job import LiveJob
 from simmodel.work.table import Table
@@ -44,8 +44,7 @@ def restore(
     ]
     slowdowns: dict[Any, float] = {(home or None, place): factor for home, place, factor in snapshot.slowdowns}
     broker = kind(env, systems, chosen, slowdowns=slowdowns, by=snapshot.by, name=snapshot.name)
-    for name, state in snapshot.streams:
-        env.rng(name).bit_generator.state = state
+    restore_streams(env, snapshot)
     _Restored(broker, snapshot).run()
     remember(broker.scheduler, snapshot.policy)
     return broker

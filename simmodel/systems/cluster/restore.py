@@ -18,7 +18,7 @@ from simmodel.systems.cluster.intake import Submission
 from simmodel.systems.cluster.record import columns_of
 from simmodel.systems.cluster.reservations import Reserved
 from simmodel.systems.cluster.system import Cluster
-from simmodel.systems.policy_state import check_instant, chosen_policy, remember
+from simmodel.systems.policy_state import check_instant, chosen_policy, remember, restore_streams
 from simmodel.work.job import History, LiveJob, Run
 
 if TYPE_CHECKING:
@@ -96,8 +96,7 @@ class Restored:
         intake = cluster.intake
         intake.submitted = max(snapshot.submitted, numbers[-1] + 1 if numbers else 0)
         intake.offset = intake.submitted - len(works)
-        for name, state in snapshot.streams:
-            cluster.env.rng(name).bit_generator.state = state
+        restore_streams(cluster.env, snapshot)
         self._places()
         self._running()
         self._waiting()

@@ -14,7 +14,7 @@ from simmodel.snapshots.machine import FlightState, MachineSnapshot, SetState, T
 from simmodel.systems.machine.arrivals import LiveSet
 from simmodel.systems.machine.mover import Flight
 from simmodel.systems.machine.system import Machine
-from simmodel.systems.policy_state import check_instant, chosen_policy, remember
+from simmodel.systems.policy_state import check_instant, chosen_policy, remember, restore_streams
 from simmodel.work.livetask import LiveData, LiveTask
 from simmodel.work.taskset import TaskSet
 
@@ -62,8 +62,7 @@ class _Restored:
     def run(self) -> None:
         """Rebuild the state."""
         machine, snapshot = self.machine, self.snapshot
-        for name, state in snapshot.streams:
-            machine.env.rng(name).bit_generator.state = state
+        restore_streams(machine.env, snapshot)
         machine.loads.update(snapshot.loads)
         self._data()
         self._tasks()
