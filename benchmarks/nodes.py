@@ -1,6 +1,6 @@
-"""What identified nodes cost: exclusive nodes against counts, EASY on nodes that differ, what-ifs, with a yardstick.
+"""What identified nodes cost: exclusive nodes against counts; EASY and conservative on nodes that differ; a yardstick.
 
-Run ``python benchmarks/nodes.py`` for all cases, or name some of them: whole, mixed, deep, large, whatif. Figures are
+Run ``python benchmarks/nodes.py`` for all cases, or name some of them: whole, mixed, deep, large, planned. Figures are
 ratios of CPU times, so that they can be compared between runs.
 """
 
@@ -83,16 +83,15 @@ def whole(y: float) -> None:
         print(f"{policy} on 256 exclusive nodes: {found / counts:.2f} times counts", flush=True)
 
 
-def mixed(y: float, nodes: int = 1000, load: float = 1.1, jobs: int = 10_000) -> None:
+def mixed(y: float, nodes: int = 1000, load: float = 1.1, jobs: int = 10_000, policy: str = "easy") -> None:
     for random_memory in (False, True):
         log = mixed_jobs(jobs, nodes, load, random_memory=random_memory)
         begin = time.process_time()
-        result = simulate(machine(nodes), log, "easy")
+        result = simulate(machine(nodes), log, policy)
         seconds = time.process_time() - begin
         what = "random memory" if random_memory else f"{len(shapes(log))} shapes"
-        print(
-            f"EASY, {nodes} nodes, {what}, {queue(result):.0f} waiting: {seconds / jobs * 1e3 / y:.3f} ms a job and y"
-        )
+        cost = f"{seconds / jobs * 1e3 / y:.3f} ms a job and y"
+        print(f"{policy}, {nodes} nodes, {what}, {queue(result):.0f} waiting: {cost}", flush=True)
 
 
 def shapes(log: Workload) -> set[tuple[float, ...]]:
@@ -108,7 +107,12 @@ def large(y: float) -> None:
     mixed(y, nodes=5000, load=1.1)
 
 
-CASES = {"whole": whole, "mixed": mixed, "deep": deep, "large": large}
+def planned(y: float) -> None:
+    mixed(y, load=1.2, jobs=3000, policy="conservative")
+    mixed(y, nodes=5000, load=1.2, jobs=3000, policy="conservative")
+
+
+CASES = {"whole": whole, "mixed": mixed, "deep": deep, "large": large, "planned": planned}
 
 if __name__ == "__main__":
     measured = yardstick()

@@ -143,7 +143,22 @@ def snapshot_to_the_end() -> None:
     show("from JSON", 1e3 * cpu(lambda: ClusterSnapshot.from_json(text)), "ms CPU")
 
 
-PARTS = {"broker": broker, "future": snapshot_to_the_end}
+def deep_queues() -> None:
+    """Futures of deep queues, in milliseconds per second of the yardstick."""
+    y = min(yardstick() for _ in range(3))
+    for running, waiting, policy, target in (
+        (500, 150, "conservative", ""),
+        (500, 1_000, "conservative", "at most 150"),
+        (500, 1_000, "sjf+conservative", ""),
+        (5_000, 10_000, "easy", "at most 250"),
+        (5_000, 10_000, "conservative", ""),
+    ):
+        seen = busy_cluster(running, waiting).expected()
+        spent = cpu(lambda seen=seen, policy=policy: predict(seen, policy), times=3)
+        show(f"{running:,} running, {waiting:,} waiting: {policy} to the end", 1e3 * spent / y, "ms CPU / y", target)
+
+
+PARTS = {"broker": broker, "future": snapshot_to_the_end, "deep": deep_queues}
 
 
 def main(names: list[str]) -> None:

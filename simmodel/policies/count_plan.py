@@ -5,14 +5,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING
+from math import nextafter
+from typing import TYPE_CHECKING, Any
 
 from simmodel.scheduling.protocol import Decision, Reserve, Start
 from simmodel.scheduling.waiting import entry_of
 
 if TYPE_CHECKING:
     from simmodel.resources.pool import Pool
-    from simmodel.resources.profile import CountProfile
     from simmodel.resources.running import Entry
     from simmodel.scheduling.protocol import OrderLike
     from simmodel.scheduling.waiting import WaitingQueue
@@ -67,7 +67,7 @@ class CountPlan:
         self._place = place
         self._waiting = waiting
         self._order = order
-        self._profile: CountProfile | None = None  # with the planned jobs
+        self._profile: Any = None  # with the planned jobs
         self._line: list[LiveJob] = []  # in the order of the queue
         self._next = 0  # how many of them are planned
         self._starts: dict[LiveJob, tuple[float, int]] = {}  # planned start (s) and position in the line
@@ -101,8 +101,7 @@ class CountPlan:
     def started(self, entry: Entry) -> None:
         """Note a start in the pool: of a planned job, or of a head of the queue."""
         self._events += 1
-        profile = self._profile
-        if profile is None or self._broken:
+        if self._profile is None or self._broken:
             return
         end, _, processors, run = entry
         now, job = self._place.env._now, run.work
@@ -110,9 +109,8 @@ class CountPlan:
         if processors != job.width or end != now + job.requested or end <= now:
             self._broken = True
         elif at is None and not self._starts and not self._gone:
-            profile.advance(now)
-            profile.take(processors, now, job.requested)
-        elif at != now:
+            self._take_head(entry, now)
+        elif at != now or not self._as_planned(entry):
             self._broken = True
 
     def ended(self, entry: Entry) -> None:
@@ -143,7 +141,10 @@ class CountPlan:
         """Whether everything went as planned since the last decision."""
         if self._profile is None or self._broken or self._place.version != self._version + self._events:
             return False
-        if self._place.running.first_end <= now or len(self._line) > 2 * self._waiting.count + _PAST:
+        if (
+            self._place.running.first_end <= nextafter(now, INFINITY)
+            or len(self._line) > 2 * self._waiting.count + _PAST
+        ):
             return False
         due, starts = self._due, self._starts
         for each in self._planned:
@@ -157,7 +158,7 @@ class CountPlan:
 
     def _restart(self, now: float) -> None:
         """Plan no job yet."""
-        self._profile = self._place.counts()
+        self._profile = self._new_profile()
         self._line = list(self._waiting.by(self._order))
         self._next = 0
         self._starts.clear()
@@ -167,7 +168,7 @@ class CountPlan:
         self._arrived.clear()
         self._ends = 0
         # Steps just after now stand for now: they do not outlast the decision.
-        self._broken = self._place.running.first_end <= now
+        self._broken = self._place.running.first_end <= nextafter(now, INFINITY)
         self._version, self._events = self._place.version, 0
         self._tried = -1, 0
 
@@ -178,7 +179,6 @@ class CountPlan:
         for job in self._arrived:
             self._insert(job, 0)
         self._arrived.clear()
-        assert self._profile is not None
         self._profile.advance(now)
 
     def _insert(self, job: LiveJob, after: int) -> bool:
@@ -200,11 +200,12 @@ class CountPlan:
 
     def _cut(self, position: int) -> None:
         """Drop the plans of the jobs from a position in the line on."""
-        profile = self._profile
-        assert profile is not None
-        for jobs in (self._starts, self._gone):
-            for job in [job for job, (_, place) in jobs.items() if place >= position]:
-                profile.give_back(job.width, jobs.pop(job)[0], job.requested)
+        planned = {**self._starts, **self._gone}
+        dropped = [(job, at) for job, (at, place) in planned.items() if place >= position]
+        for job, _ in dropped:
+            self._starts.pop(job, None)
+            self._gone.pop(job, None)
+        self._drop(dropped)
         self._next = min(self._next, position)
         self._tried = -1, 0
 
@@ -215,7 +216,7 @@ class CountPlan:
             at, position, _, job = heappop(due)
             if starts.get(job) != (at, position):
                 continue
-            yield Start(job, self._place)
+            yield self._start(job)
             behind = [place for _, place in self._gone.values() if place > position]
             if behind:  # held by a limit since this start
                 self._cut(min(behind))
@@ -223,8 +224,7 @@ class CountPlan:
     def _go_on(self, now: float, promises: bool) -> Iterator[Decision]:
         """Plan jobs behind those that are planned. A hot path."""
         profile, line, starts = self._profile, self._line, self._starts
-        assert profile is not None
-        earliest, take, planned = profile.earliest, profile.take, self._planned
+        plan, planned = self._plan, self._planned
         events, tried = self._tried
         fitting = [] if promises else self._fitting(tried if events == self._events else self._next)
         more = 2.0 ** min(self._ends, _DOUBLED) if self._ends else 0.0  # jobs to plan although none could start now
@@ -242,17 +242,16 @@ class CountPlan:
             position += 1
             if job.state != "waiting" or job in starts:
                 continue
-            width, requested = job.width, job.requested
-            at = earliest(width, requested)
+            at = plan(job)
             if at == INFINITY:
                 continue
-            take(width, at, requested)
             starts[job] = at, position - 1
-            if requested <= 0:
+            if job.requested <= 0:
                 self._broken = True  # the step just after it stands for its instant
             if at == now:
                 self._next = position
-                yield Start(job, self._place)
+                yield self._start(job)
+                self._has_started(job)
                 if self._arrived:
                     fitting += self._join()
             elif promises:
@@ -268,28 +267,68 @@ class CountPlan:
         self._arrived = [job for job in self._arrived if job not in came]
         return came
 
-    def _fitting(self, first: int) -> list[LiveJob]:
-        """Return the jobs from a position on for which enough processors are free now."""
-        profile = self._profile
-        assert profile is not None
-        free = profile.free
-        return [job for job in self._line[first:] if job.width <= free]
-
     def _until(self, fitting: list[LiveJob]) -> float:
         """Return the expected end (s) of a job that could start now; infinitely early if none could.
 
         Jobs that cannot start are dropped for good, with those that request no less: plans only take processors.
         """
-        profile, starts = self._profile, self._starts
-        assert profile is not None
-        now = self._place.env._now
+        starts, now = self._starts, self._place.env._now
         while fitting:
             job = fitting[-1]
-            width, requested = job.width, job.requested
             if job.state != "waiting" or job in starts:
                 fitting.pop()
-            elif profile.fits(width, requested):
-                return now + requested
+            elif self._fits(job):
+                return now + job.requested
             else:
-                fitting[:] = [job for job in fitting if job.width < width or job.requested < requested]
+                self._drop_like(job, fitting)
         return -INFINITY
+
+    # ------------------------------------------------------------------ what depends on the kind of pool
+
+    def _new_profile(self) -> Any:
+        """Return the profile without any plans."""
+        return self._place.counts()
+
+    def _plan(self, job: LiveJob) -> float:
+        """Plan a job; return its start (s), which is infinite if it can never start."""
+        profile, width, requested = self._profile, job.width, job.requested
+        at: float = profile.earliest(width, requested)
+        if at < INFINITY:
+            profile.take(width, at, requested)
+        return at
+
+    def _start(self, job: LiveJob) -> Start:
+        """Return the decision to start a job as planned."""
+        return Start(job, self._place)
+
+    def _has_started(self, job: LiveJob) -> None:
+        """Note the start of a job, of which a plan that is not kept is not told otherwise."""
+
+    def _as_planned(self, entry: Entry) -> bool:
+        """Whether a job that was planned for now has started on the planned nodes."""
+        return True
+
+    def _take_head(self, entry: Entry, now: float) -> None:
+        """Note the start of a job while no jobs are planned."""
+        self._profile.advance(now)
+        self._profile.take(entry[2], now, entry[3].work.requested)
+
+    def _drop(self, jobs: list[tuple[LiveJob, float]]) -> None:
+        """Undo the plans of jobs, each with its start (s)."""
+        for job, at in jobs:
+            self._profile.give_back(job.width, at, job.requested)
+
+    def _fitting(self, first: int) -> list[LiveJob]:
+        """Return the jobs from a position in the line on that are not too large for what is free now."""
+        free = self._profile.free
+        return [job for job in self._line[first:] if job.width <= free]
+
+    def _fits(self, job: LiveJob) -> bool:
+        """Whether a job could start now beside the planned ones."""
+        fits: bool = self._profile.fits(job.width, job.requested)
+        return fits
+
+    def _drop_like(self, blocked: LiveJob, jobs: list[LiveJob]) -> None:
+        """Drop a job that does not fit now, and those that request no less."""
+        width, requested = blocked.width, blocked.requested
+        jobs[:] = [job for job in jobs if job.width < width or job.requested < requested]

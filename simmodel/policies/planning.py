@@ -10,10 +10,13 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from simmodel.policies.count_plan import CountPlan
+from simmodel.policies.node_plan import NodePlan
 from simmodel.policies.ordering import FCFS, at_each_place, start_heads
 from simmodel.policies.orders import order as order_named
 from simmodel.resources.allocation import Allocation
 from simmodel.resources.counts import COUNTED
+from simmodel.resources.node_times import NodeTimes
+from simmodel.resources.nodes import NodePool
 from simmodel.scheduling.policy_base import Policy
 from simmodel.scheduling.protocol import Decision, Reserve, Start, View
 
@@ -68,10 +71,15 @@ class Conservative(_Planner):
     def __init__(self, order: GivenOrder = FCFS, *, promises: bool = False) -> None:
         super().__init__(order, promises=promises)
         self._plans: dict[Pool, CountPlan] = {}
+        self._node_plans: dict[Pool, NodePlan] = {}
+        self._times: dict[Pool, NodeTimes] = {}
 
     def _at(self, view: View, place: Pool) -> Iterator[Decision]:
-        """Decide by counts if the place allows it, else by profile: both start the same jobs."""
-        return self._counted(view, place) if place.simple else self._planned(view, place)
+        """Decide with a kept plan if the place allows it, else by profile: both start the same jobs."""
+        if place.simple:
+            return self._kept(view, place, self._counts(view, place))
+        nodes = self._nodes(view, place)
+        return self._planned(view, place) if nodes is None else self._kept(view, place, nodes)
 
     def _planned(self, view: View, place: Pool) -> Iterator[Decision]:
         """Decide at a pool of any kind, by its profile: the reference rule."""
@@ -99,21 +107,40 @@ class Conservative(_Planner):
             elif self.promises:
                 yield Reserve(job, place, profile.instant(at))
 
-    def _counted(self, view: View, place: Pool) -> Iterator[Decision]:
-        """Decide for counted processors; the plan is kept as long as it holds."""
+    def _kept(self, view: View, place: Pool, plan: CountPlan) -> Iterator[Decision]:
+        """Decide with a plan, which is kept as long as it holds."""
         waiting = view.waiting.at(place)
         yield from start_heads(self.order, view, place)
         if not waiting.count:
             return
         # No job can start, so no plan is needed unless promises are recorded.
-        if place.free < waiting.lanes(self.order).narrowest and not self.promises:
-            return
-        if self.promises or self.order.changes:
-            plan = CountPlan(place, waiting, self.order, keep=False)
-        else:
-            found = self._plans.get(place)
-            plan = found or self._plans.setdefault(place, CountPlan(place, waiting, self.order, keep=True))
-        yield from plan.decide(promises=self.promises)
+        if place.free >= waiting.lanes(self.order).narrowest or self.promises:
+            yield from plan.decide(promises=self.promises)
+
+    def _counts(self, view: View, place: Pool) -> CountPlan:
+        """Return the plan of counted processors."""
+        plan = self._plans.get(place)
+        if plan is None:
+            keep = not (self.promises or self.order.changes)
+            plan = CountPlan(place, view.waiting.at(place), self.order, keep=keep)
+            if keep:
+                self._plans[place] = plan
+        return plan
+
+    def _nodes(self, view: View, place: Pool) -> NodePlan | None:
+        """Return the plan of identified nodes, or ``None`` if only the full profile will do."""
+        if not isinstance(place, NodePool) or place.spec.placement != "first-fit":
+            return None
+        plan = self._node_plans.get(place)
+        if plan is None:
+            times = self._times.get(place)
+            if times is None:
+                times = self._times[place] = NodeTimes(place.table.capacity, place.running)
+            keep = not (self.promises or self.order.changes)
+            plan = NodePlan(place, view.waiting.at(place), self.order, times, keep=keep)
+            if keep:
+                self._node_plans[place] = plan
+        return plan if plan.possible else None
 
 
 def _rows(allocation: Allocation | None) -> list[list[int]] | None:
