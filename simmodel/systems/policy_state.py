@@ -106,5 +106,5 @@ def restore_streams(env: Environment, snapshot: Snapshot) -> None:
         try:
             env.rng(name).bit_generator.state = state
         except (KeyError, TypeError, ValueError, OverflowError):
-            message = f"must be the state of a random stream, got {shown(state)}"
-            raise InputError(message, place=f"streams[{name!r}]") from None
+            message = f"must be the state of a PCG64 generator, got {shown(state)}"
+            raise InputError(message, place=f"streams.{name}") from None

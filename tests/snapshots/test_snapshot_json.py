@@ -101,6 +101,7 @@ WRONG = {
     "policy.due": ("yes", "policy.due: must be true or false, got 'yes'"),
     "running.started": ([1.0], "running.started: must have 2 values, got 1"),
     "running.started.0": (11.0, r"running.started\[0\]: must be an instant <= 10.25 s, got 11"),
+    "running.submit.0": (0.5, r"running.started\[0\]: must be an instant >= 0.5 s \(the submission\), got 0"),
     "running.end.0": (3.0, r"running.end\[0\]: must be an instant >= 10.25 s, got 3"),
     "running.processors.1": (8, r"running.processors\[1\]: must be at most 6 in total on cpu, got 8"),
     "running.held.0": (None, r"running.held\[0\]: must be nodes of gpu, got None"),

@@ -96,7 +96,7 @@ def test_contradictions_name_their_place(path: tuple[Any, ...], value: Any, said
 def test_wrong_states_of_random_streams(key: str, value: Any) -> None:
     (stream,) = DOCUMENTS["busy"]["streams"]
     snapshot = MachineSnapshot.from_json(changed(DOCUMENTS["busy"], ("streams", stream, key), value))
-    with pytest.raises(InputError, match=r"streams\['machine.*'\]: must be the state of a random stream, got"):
+    with pytest.raises(InputError, match=r"streams\.machine.*: must be the state of a PCG64 generator, got"):
         simulate(snapshot)
 
 
