@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> None:
     check_outputs(options, "table", "plot")
     policies = split_names(options.policies)
     platform, given = run_options(options)
-    with process_pool(options.workers, most=len(policies)) as executor:
+    with process_pool(options, most=len(policies)) as executor:
         found = compare(platform, options.log, policies, executor=executor, **given)
     first: Result = found.results[0]
     head = f"{label(options.log)}: {len(first.jobs):,} jobs on {first.processors:,} processors"

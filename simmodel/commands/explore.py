@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> None:
     policies = split_names(options.policies)
     seeds = options.seeds if isinstance(options.seeds, int) else len(options.seeds)
     runs = len(platforms) * len(options.workloads) * len(policies) * seeds
-    with process_pool(options.workers, most=runs) as executor:
+    with process_pool(options, most=runs) as executor:
         found = explore(
             platforms,
             options.workloads,

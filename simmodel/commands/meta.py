@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> None:
     if options.slowdowns is not None:
         given["slowdowns"] = [_factor(text) for text in _parts(options.slowdowns, "--slowdowns")]
     logs = [_log(name, options.align) for name in options.logs]
-    with process_pool(options.workers, most=len(brokers) * options.repeat) as executor:
+    with process_pool(options, most=len(brokers) * options.repeat) as executor:
         found = compare_brokers(
             clusters,
             logs[0] if len(logs) == 1 else logs,

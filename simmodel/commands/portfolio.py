@@ -105,7 +105,7 @@ def run(options: argparse.Namespace) -> None:
 
     check_outputs(options, "schedule", "choices", "json", "db", "plot")
     platform, given = run_options(options)
-    with process_pool(options.workers, most=len(split_names(options.policies)) + 1) as executor:
+    with process_pool(options, most=len(split_names(options.policies)) + 1) as executor:
         found = compare_portfolio(platform, options.log, _text(options), executor=executor, **given)
     result = found.portfolio
     assert result.choices is not None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from simmodel.commands.options import add_kind_options, kind_options, options_of, platform_for
 from simmodel.commands.progress import add_progress
 from simmodel.commands.values import at_least_one, one_of, seconds, seed
-from simmodel.errors import InputError
+from simmodel.errors import InputError, optional_imports
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -104,9 +104,12 @@ def add_seed(parser: TakesArguments, text: str = "seed of all random numbers") -
 
 
 def add_workers(parser: TakesArguments) -> None:
-    """Add the number of processes, as :func:`process_pool` takes it."""
+    """Add the processes of simulations, as :func:`process_pool` takes them."""
     parser.add_argument(
         "--workers", type=at_least_one, default=1, metavar="N", help="processes to run simulations on (default: 1)"
+    )
+    parser.add_argument(
+        "--dask", metavar="ADDRESS", help="run simulations on the Dask cluster of this scheduler (tcp://HOST:PORT)"
     )
 
 
@@ -133,13 +136,21 @@ def run_options(options: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
 
 
 @contextmanager
-def process_pool(workers: int, apart: bool = False, most: int | None = None) -> Iterator[Executor | None]:
+def process_pool(
+    options: argparse.Namespace, apart: bool = False, most: int | None = None
+) -> Iterator[Executor | None]:
     """Yield an executor of processes, or ``None`` if one process is enough and need not be ``apart`` from this one.
+
+    With ``--dask`` it is that of a Dask cluster, which goes on afterwards.
 
     There are at most ``most`` processes, the number of simulations, since all of them start at once. An error or an
     interrupt here ends them at once, as does the end of this process; they ignore interrupts themselves.
     """
-    workers = workers if most is None else max(1, min(workers, most))
+    if options.dask is not None:
+        with _dask_executor(options) as executor:
+            yield executor
+        return
+    workers = options.workers if most is None else max(1, min(options.workers, most))
     if workers == 1 and not apart:
         yield None
         return
@@ -152,6 +163,25 @@ def process_pool(workers: int, apart: bool = False, most: int | None = None) -> 
         except BaseException:
             stop_workers(pool)
             raise
+
+
+@contextmanager
+def _dask_executor(options: argparse.Namespace) -> Iterator[Executor]:
+    if options.workers != 1:
+        raise InputError("--workers and --dask exclude each other")
+    with optional_imports():
+        import distributed
+    make: Any = distributed.Client
+    try:
+        client = make(options.dask, timeout=10)
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"must be the address of a Dask scheduler, got {options.dask!r}: {error}", place="--dask"
+        ) from None
+    with client:
+        if not client.scheduler_info()["workers"]:
+            raise InputError(f"the Dask cluster at {options.dask} has no workers", place="--dask")
+        yield client.get_executor()
 
 
 # ---------------------------------------------------------------------- policies

@@ -61,9 +61,7 @@ def run(options: argparse.Namespace) -> None:
         raise InputError("--samples needs --arrivals")
     policies = split_names(options.policies)
     # A policy that blocks can be left at the deadline only if it runs in another process.
-    with process_pool(
-        options.workers, apart=options.deadline is not None, most=len(policies) * options.samples
-    ) as executor:
+    with process_pool(options, apart=options.deadline is not None, most=len(policies) * options.samples) as executor:
         found = what_if(
             options.snapshot,
             policies,

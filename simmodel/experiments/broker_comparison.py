@@ -108,8 +108,9 @@ def compare_brokers(
     for label, broker in chosen.items():
         for i, each in enumerate(seeds if policy_of(broker).draws else seeds[:1]):
             named = {**options, "seed": each, "name": label}
-            calls.append(_Call(clusters, workload, broker, named, edges, dict(bins or {}), i == 0))
-    found = list(map_calls(_run, calls, executor, progress))
+            calls.append(_Call(broker, named, i == 0))
+    shared = _Shared(clusters, workload, edges, dict(bins or {}))
+    found = map_calls(_run, shared, calls, executor, progress)
     tables: dict[str, list[dict[str, Table]]] = {label: [] for label in chosen}
     results = {}
     for call, (pair, result) in zip(calls, found, strict=True):
@@ -119,23 +120,28 @@ def compare_brokers(
     return BrokerComparison(results, tables, level, dict(bins or {}))
 
 
-class _Call(NamedTuple):
-    """One run: arguments of simulate(), uncounted jobs at each end, bins, and whether its result is kept."""
+class _Shared(NamedTuple):
+    """What all runs share: platform and workload, uncounted jobs at each end, and bins."""
 
     clusters: GivenPlatform
     workload: GivenWork
-    broker: PolicyLike
-    options: dict[str, Any]
     edges: int
     bins: dict[str, Sequence[float]]
+
+
+class _Call(NamedTuple):
+    """One run: its policy, options of simulate(), and whether its result is kept."""
+
+    broker: PolicyLike
+    options: dict[str, Any]
     kept: bool
 
 
-def _run(call: _Call) -> tuple[dict[str, Table], BrokerResult | None]:
-    result = inner_jobs(simulate(call.clusters, call.workload, call.broker, **call.options), call.edges)
+def _run(shared: _Shared, call: _Call) -> tuple[dict[str, Table], BrokerResult | None]:
+    result = inner_jobs(simulate(shared.clusters, shared.workload, call.broker, **call.options), shared.edges)
     tables = {}
     for by in BINNED:
-        table = side_by_side([result], by, call.bins.get(by))
+        table = side_by_side([result], by, shared.bins.get(by))
         tables[by] = Table({"bin": table["bin"], "jobs": table["jobs"], "wait": table[result.name]})
     return tables, result if call.kept else None
 

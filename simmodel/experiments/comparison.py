@@ -5,6 +5,7 @@ The simulations run on any ``concurrent.futures.Executor``: processes of this co
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import cached_property
@@ -14,7 +15,7 @@ import attrs
 import numpy as np
 
 from simmodel.display import Cells, Shown, text_table
-from simmodel.errors import InputError, unknown
+from simmodel.errors import InputError, SimmodelError, unknown
 from simmodel.metrics.comparison import compare as metrics_table
 from simmodel.metrics.names import TAU, Cut
 from simmodel.metrics.statistics import Interval, mean_interval, paired_difference, replication_seeds
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Comparison", "Replications", "compare", "labelled_policies", "map_calls", "numbers_of", "replicate"]
 
+Shared = TypeVar("Shared")
 Item = TypeVar("Item")
 Found = TypeVar("Found")
 Measured = Stored | Mapping[str, float] | float
@@ -75,7 +77,7 @@ def compare(
     candidates
         the policies to compare (names, objects or functions of a view), or ``{label: policy}``
     executor
-        runs the simulations, with policies and workload pickled; default: this process
+        runs the simulations (processes, threads or Dask); each worker gets the workload once. Default: this process
     progress
         show a progress bar, one step per policy
 
@@ -95,8 +97,8 @@ def compare(
     chosen = labelled_policies(candidates)
     if isinstance(workload, Iterator):
         workload = list(workload)
-    calls = [(platform, workload, policy, {**options, "name": name}) for name, policy in chosen.items()]
-    return Comparison(tuple(map_calls(_run, calls, executor, progress)))
+    shared = (platform, workload, options)
+    return Comparison(tuple(map_calls(_run, shared, list(chosen.items()), executor, progress)))
 
 
 def labelled_policies(policies: Mapping[str, PolicyLike] | Iterable[PolicyLike]) -> dict[str, PolicyLike]:
@@ -108,25 +110,58 @@ def labelled_policies(policies: Mapping[str, PolicyLike] | Iterable[PolicyLike])
     return labelled(policies, "policy", "policies", purpose=" to compare", check=policy_named)
 
 
-def _run(call: tuple[GivenPlatform, GivenWork, PolicyLike, dict[str, Any]]) -> Any:
-    platform, workload, policy, options = call
-    return simulate(platform, workload, policy, **options)
+def _run(shared: tuple[GivenPlatform, GivenWork, dict[str, Any]], chosen: tuple[str, PolicyLike]) -> Any:
+    platform, workload, options = shared
+    name, policy = chosen
+    return simulate(platform, workload, policy, **options, name=name)
 
 
 def map_calls(
-    function: Callable[[Item], Found], items: Sequence[Item], executor: Executor | None, progress: bool
-) -> Iterator[Found]:
-    """Call the function with each item, here or on the executor, and yield the results in the order of the items."""
-    if executor is None:
-        results: Iterator[Found] = map(function, items)
-    else:
-        from simmodel.futures.workers import map_on
+    function: Callable[[Shared, Item], Found],
+    shared: Shared,
+    items: Sequence[Item],
+    executor: Executor | None,
+    progress: bool,
+) -> list[Found]:
+    """Call the function with what all calls share and each item; return the results in the order of the items.
 
-        results = map_on(executor, function, items)
+    On an executor, ``shared`` is sent once to each worker (see :mod:`simmodel.futures.executors`), and an error in a
+    call is raised here as soon as it is known; a worker that dies costs its own calls a retry.
+    """
     with progress_bar(len(items), "run", progress) as bar:
-        for each in results:
+        if executor is None:
+            found = []
+            for item in items:
+                found.append(function(shared, item))
+                bar.update(1)
+            return found
+        from simmodel.futures.executors import Ended, run_all
+
+        def ended(_: int, how: Ended) -> None:
+            if how.status != "finished":
+                raise SimmodelError(f"a run {how.status}: {how.reason}")
+            if isinstance(how.value, _Raised):
+                raise how.value.error
             bar.update(1)
-            yield each
+
+        return [how.value for how in run_all(_answered, (function, shared), items, executor=executor, ended=ended)]
+
+
+@attrs.frozen
+class _Raised:
+    """An error raised by a call in a worker."""
+
+    error: Exception
+
+
+def _answered(material: tuple[Callable[[Any, Any], Any], Any], item: object, _left: float | None) -> Any:
+    """Return the result of a call in a worker, or its error, so that it can be raised again as it is."""
+    function, shared = material
+    try:
+        return function(shared, item)
+    except Exception as error:
+        pickle.dumps(error)  # else it is reported as text
+        return _Raised(error)
 
 
 @attrs.frozen(eq=False, repr=False, slots=False)
@@ -279,16 +314,15 @@ def replicate(
     chosen = replication_seeds(seeds) if isinstance(seeds, int) else [int(seed) for seed in seeds]
     if len(chosen) < 2:
         raise InputError(f"must be two or more for an interval, got {len(chosen)}", place="seeds")
-    calls = [(function, arguments, seed) for seed in chosen]
-    found = list(map_calls(_sample, calls, executor, progress))
+    found = map_calls(_sample, (function, arguments), chosen, executor, progress)
     names = list(found[0])
     columns = {name: np.array([sample[name] for sample in found], dtype=np.float64) for name in names}
     return Replications(Table({"seed": np.array(chosen, dtype=np.uint64), **columns}), level)
 
 
-def _sample(call: tuple[Callable[..., Measured], dict[str, Any], int]) -> dict[str, float]:
+def _sample(shared: tuple[Callable[..., Measured], dict[str, Any]], seed: int) -> dict[str, float]:
     """Run one replication and return its measurements."""
-    function, arguments, seed = call
+    function, arguments = shared
     if callable(arguments.get("workload")):
         arguments = {**arguments, "workload": arguments["workload"](seed=seed)}
     found = function(**arguments, seed=seed) if arguments else function(seed)

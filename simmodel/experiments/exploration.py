@@ -96,12 +96,9 @@ def explore(
     if not numbers:
         raise InputError("must be at least one, got none", place="seeds")
     cells = list(product(spread["platform"], spread["workload"], chosen))
-    calls = [
-        (spread["platform"][platform], spread["workload"][workload], chosen[policy], seed, options)
-        for platform, workload, policy in cells
-        for seed in numbers
-    ]
-    found = list(map_calls(_measure, calls, executor, progress))
+    shared = (spread["platform"], spread["workload"], chosen, options)
+    calls = [(*cell, seed) for cell in cells for seed in numbers]
+    found = map_calls(_measure, shared, calls, executor, progress)
     names = list(dict.fromkeys(name for each in found for name in each))
     rows = [cell for cell in cells for _ in numbers]
     samples = Table(
@@ -143,11 +140,17 @@ def _label(given: Any) -> str:
     return str(getattr(given, "name", None) or getattr(given, "__name__", None) or given)
 
 
-def _measure(call: tuple[Any, Any, Any, int, dict[str, Any]]) -> dict[str, float]:
-    platform, workload, policy, seed, options = call
-    if callable(workload):
-        workload = workload(seed=seed)
-    return numbers_of(simulate(platform, workload, policy, seed=seed, **options))
+_Shared = tuple[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any], dict[str, Any]]
+"""Platforms, workloads and policies by label, and options."""
+
+
+def _measure(shared: _Shared, call: tuple[str, str, str, int]) -> dict[str, float]:
+    platforms, workloads, policies, options = shared
+    platform, workload, policy, seed = call
+    work = workloads[workload]
+    if callable(work):
+        work = work(seed=seed)
+    return numbers_of(simulate(platforms[platform], work, policies[policy], seed=seed, **options))
 
 
 @attrs.frozen(eq=False, repr=False)

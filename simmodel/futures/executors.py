@@ -1,8 +1,9 @@
 """Run many tasks on shared material, on any ``concurrent.futures.Executor``, by a deadline.
 
-The material (a snapshot, workloads) is pickled once and sent to each worker once: workers cache it by the digest of
-its bytes and request it if it is missing. A task that fails, kills its worker or misses the deadline is reported and
-does not affect the others.
+The material (a snapshot, workloads) is pickled once and read by each worker once, which caches it by the digest of its
+bytes: from a temporary file by those of a process pool, from its memory by those of a Dask cluster, to which it is
+scattered; the workers of any other executor request it if it is missing. Threads share it as it is. A task that fails,
+kills its worker or misses the deadline is reported and does not affect the others.
 """
 
 from __future__ import annotations
@@ -14,8 +15,17 @@ import pickle
 import traceback
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+    wait,
+)
 from multiprocessing.connection import Connection, wait as wait_for_connections
+from tempfile import mkstemp
 from threading import Lock
 from time import monotonic, perf_counter
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -113,15 +123,18 @@ def run_all(
     tell = ended or (lambda index, how: None)
     if executor is None:
         return list(_here(function, material, tasks, until, overdue, tell))
+    batch = _Batch(keeping_limits(function), material, tasks, until, overdue, tell)
+    if isinstance(executor, ThreadPoolExecutor):
+        batch.run(executor)
+        return batch.endings()
     try:
-        packed = pickle.dumps(material, protocol=5)
+        batch.pack()
     except Exception as error:
         raise InputError(f"material: cannot be sent to other processes: {error}") from None
-    batch = _Batch(keeping_limits(function), material, packed, tasks, until, overdue, tell)
     batch.run(executor)
     if batch.broken:
         batch.run_isolated(executor)
-    return [batch.over.get(i, Ended("unfinished", reason=overdue)) for i in range(len(tasks))]
+    return batch.endings()
 
 
 def stop_workers(executor: Executor) -> None:
@@ -209,21 +222,25 @@ def _work(
     caller: int,
     function: Task[Material, Item],
     digest: str,
-    packed: bytes | None,
+    packed: bytes | str | None,
     task: Item,
     left: float | None,
     overdue: str,
 ) -> Ended | None:
     """Run one task in a worker; ``None`` requests the material. The unique name keeps calls from being merged.
 
-    A worker that the caller started ends with it.
+    ``packed`` is the material, or the path of a file of it. A worker that the caller started ends with it.
     """
     end_with_parent(caller)
     material = _known(digest)
     if material is None:
         if packed is None:
             return None
-        material = pickle.loads(packed)
+        if isinstance(packed, str):
+            with open(packed, "rb") as file:
+                material = pickle.load(file)
+        else:
+            material = pickle.loads(packed)
         _remember(digest, material)
     return _call(function, material, task, left, overdue)
 
@@ -250,46 +267,86 @@ class _Batch:
         self,
         function: Task[Material, Item],
         material: Material,
-        packed: bytes,
         tasks: Sequence[Item],
         until: float | None,
         overdue: str,
         tell: Callable[[int, Ended], object],
     ) -> None:
         self.function = function
-        self.packed = packed
-        self.digest = hashlib.sha256(packed).hexdigest()
+        self.material = material
+        self.packed = b""
+        self.digest = ""
+        self.shared: Any = None  # the packed material in the memory of all workers of a Dask cluster, or its path
         self.tasks = tasks
         self.until = until
         self.overdue = overdue
         self.tell = tell
         self.over: dict[int, Ended] = {}
         self.broken: list[int] = []  # tasks whose pool broke before they ended
-        _remember(self.digest, material)  # for threads, and for processes forked from now on
+
+    def pack(self) -> None:
+        """Pickle the material, for other processes."""
+        self.packed = pickle.dumps(self.material, protocol=5)
+        self.digest = hashlib.sha256(self.packed).hexdigest()
+        _remember(self.digest, self.material)  # for processes forked from now on
+
+    def endings(self) -> list[Ended]:
+        """Return how each task ended, in order."""
+        return [self.over.get(i, Ended("unfinished", reason=self.overdue)) for i in range(len(self.tasks))]
 
     def run(self, executor: Executor) -> None:
         """Run all tasks on the executor until they have ended or the deadline has passed."""
         workers = getattr(executor, "_max_workers", None) or os.cpu_count() or 1
+        path = self._share(executor) if len(self.packed) > _SMALL else None
         pending: dict[Future[Ended | None], int] = {}
-        for i in range(len(self.tasks)):
-            self._submit(executor, i, i < workers or len(self.packed) <= _SMALL, pending)
-        while pending:
-            done, _ = wait(pending, _left(self.until), FIRST_COMPLETED)
-            if not done:
-                break
-            for future in sorted(done, key=pending.__getitem__):
-                self._take(executor, future, pending.pop(future), pending)
-        for future in pending:
-            future.cancel()
+        try:
+            for i in range(len(self.tasks)):
+                self._submit(executor, i, i < workers or len(self.packed) <= _SMALL, pending)
+            while pending:
+                done, _ = wait(pending, _left(self.until), FIRST_COMPLETED)
+                if not done:
+                    break
+                for future in sorted(done, key=pending.__getitem__):
+                    self._take(executor, future, pending.pop(future), pending)
+        finally:
+            for future in pending:
+                future.cancel()
+            self.shared = None
+            if path is not None:
+                os.unlink(path)
         self.broken.sort()
 
-    def _submit(self, executor: Executor, i: int, whole: bool, pending: dict[Future[Ended | None], int]) -> None:
-        packed = self.packed if whole else None
-        left = _left(self.until)
+    def _share(self, executor: Executor) -> str | None:
+        """Give all workers access to the packed material, if the executor allows it; return the path of its file."""
+        scatter = getattr(getattr(executor, "_client", None), "scatter", None)
+        if scatter is not None:
+            self.shared = scatter(self.packed, broadcast=True, hash=False)
+        if not isinstance(executor, ProcessPoolExecutor):
+            return None
         try:
-            future = executor.submit(
-                _work, uuid4().hex, os.getpid(), self.function, self.digest, packed, self.tasks[i], left, self.overdue
-            )
+            number, path = mkstemp(prefix="simmodel-", suffix=".material")
+        except OSError:  # no folder for temporary files
+            return None
+        try:
+            with os.fdopen(number, "wb") as file:
+                file.write(self.packed)
+        except OSError:  # full
+            os.unlink(path)
+            return None
+        self.shared = path
+        return path
+
+    def _submit(self, executor: Executor, i: int, whole: bool, pending: dict[Future[Ended | None], int]) -> None:
+        packed = self.shared or (self.packed if whole else None)
+        left = _left(self.until)
+        task, overdue = self.tasks[i], self.overdue
+        try:
+            if not self.digest:  # threads
+                future: Future[Any] = executor.submit(_call, self.function, self.material, task, left, overdue)
+            else:
+                future = executor.submit(
+                    _work, uuid4().hex, os.getpid(), self.function, self.digest, packed, task, left, overdue
+                )
         except BrokenExecutor:
             self.broken.append(i)
         else:

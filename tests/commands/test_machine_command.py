@@ -90,7 +90,13 @@ def test_seeds_and_rules_reach_the_run(folder: Path) -> None:
     json_of = ["--seed", "1", "--no-contention", "--decide", "submit", "--transfers", "parallel", "--json", "j.json"]
     ends(*json_of)
     scenario = json.loads(Path("j.json").read_text())["scenario"]
-    assert scenario["options"] == {"contention": False, "decide": "submit", "transfers": "parallel", "overlap": False}
+    assert scenario["options"] == {
+        "contention": False,
+        "decide": "submit",
+        "transfers": "parallel",
+        "overlap": False,
+        "core_held": "run",
+    }
     assert scenario["until"] is None
 
 

@@ -1,0 +1,160 @@
+"""Experiments on executors: what runs share reaches each worker once, and a worker that dies costs its runs a retry."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from simmodel import InputError, Workload, compare, explore, replicate
+from simmodel.cli import main
+from simmodel.errors import SimmodelError
+from simmodel.futures import executors
+
+
+def log(jobs: int = 2000) -> Workload:
+    """A log of jobs of one processor."""
+    rng = np.random.default_rng(1)
+    columns = {"submit": np.sort(rng.uniform(0, 60.0 * jobs, jobs)), "run": rng.uniform(1, 900, jobs)}
+    return Workload({**columns, "requested": np.full(jobs, 900.0), "processors": np.ones(jobs, dtype=int)}, name="log")
+
+
+@contextmanager
+def dask(processes: bool, folder: Path) -> Iterator[Any]:
+    distributed = pytest.importorskip("distributed", reason="needs dask: pip install 'simmodel[scale]'")
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "local_directory": str(folder)}
+    with (
+        distributed.LocalCluster(processes=processes, **options) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        client.wait_for_workers(2)
+        yield client
+
+
+class Sizes:
+    """The bytes of the arguments of all calls that an executor was asked for."""
+
+    def __init__(self, executor: Executor, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.calls: list[int] = []
+        submit = executor.submit
+
+        def counted(function: Any, *arguments: Any) -> Any:
+            self.calls.append(sum(len(pickle.dumps(each)) for each in arguments if _plain(each)))
+            return submit(function, *arguments)
+
+        monkeypatch.setattr(executor, "submit", counted)
+
+
+def _plain(value: object) -> bool:
+    return type(value).__module__.partition(".")[0] != "distributed"
+
+
+def numbers(found: Any) -> dict[str, list[float]]:
+    table = found.samples if hasattr(found, "samples") else found.table
+    return {name: table[name].tolist() for name in table.names if not name.startswith("decision")}
+
+
+def test_a_process_pool_reads_the_workload_and_gets_only_the_names_of_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    work = log()
+    size = len(pickle.dumps(work))
+    here = [explore(64, {"log": work}, ["fcfs", "easy"], seeds=4), compare(64, work, ["fcfs", "easy", "sjf"])]
+    with ProcessPoolExecutor(2) as pool:
+        sent = Sizes(pool, monkeypatch)
+        far = [
+            explore(64, {"log": work}, ["fcfs", "easy"], seeds=4, executor=pool),
+            compare(64, work, ["fcfs", "easy", "sjf"], executor=pool),
+        ]
+    assert [str(numbers(each)) for each in far] == [str(numbers(each)) for each in here]
+    assert len(sent.calls) == 8 + 3
+    assert sum(sent.calls) < 0.2 * size
+
+
+@pytest.mark.filterwarnings("ignore:Couldn't detect a suitable IP address:RuntimeWarning")  # without a network
+def test_dask_gets_the_workload_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    work = log()
+    size = len(pickle.dumps(work))
+    here = explore(64, {"log": work}, ["fcfs", "easy"], seeds=10)
+    with dask(False, tmp_path) as client:
+        executor = client.get_executor()
+        sent = Sizes(executor, monkeypatch)
+        scattered: list[int] = []
+        scatter = client.scatter
+
+        def counted(data: bytes, **options: Any) -> Any:
+            assert options["broadcast"]
+            scattered.append(len(data))
+            return scatter(data, **options)
+
+        monkeypatch.setattr(client, "scatter", counted)
+        far = explore(64, {"log": work}, ["fcfs", "easy"], seeds=10, executor=executor)
+    assert str(numbers(far)) == str(numbers(here))
+    assert len(sent.calls) == 20
+    assert len(scattered) == 1
+    assert scattered[0] + sum(sent.calls) < 1.2 * size
+
+
+def test_threads_share_what_cannot_be_pickled() -> None:
+    with ThreadPoolExecutor(2) as threads:
+        found = replicate(lambda seed: {"value": seed % 7}, [3, 10, 12], executor=threads)
+    assert found.samples["value"].tolist() == [3.0, 3.0, 5.0]
+
+
+def test_an_error_in_a_worker_is_raised_as_it_is() -> None:
+    with ProcessPoolExecutor(1) as pool, pytest.raises(InputError, match="wrong on purpose"):
+        replicate(_wrong, [1, 2], executor=pool)
+
+
+def _wrong(seed: int) -> float:
+    raise InputError("wrong on purpose")
+
+
+def _dies_once(seed: int, folder: str) -> float:
+    """Kill the worker at the first attempt with seed 2."""
+    mark = Path(folder, "died")
+    if seed == 2 and not mark.exists():
+        mark.touch()
+        os._exit(3)
+    return float(seed)
+
+
+def _dies(seed: int) -> float:
+    os._exit(3)
+
+
+def test_a_worker_that_dies_costs_its_runs_a_retry(tmp_path: Path) -> None:
+    with ProcessPoolExecutor(2) as pool:
+        found = replicate(_dies_once, [1, 2, 3, 4], executor=pool, folder=str(tmp_path))
+    assert found.samples["value"].tolist() == [1.0, 2.0, 3.0, 4.0]
+    with ProcessPoolExecutor(2) as pool, pytest.raises(SimmodelError, match=r"its worker process died \(exit code 3\)"):
+        replicate(_dies, [1, 2], executor=pool)
+
+
+def test_without_a_folder_for_temporary_files_workers_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(**_: object) -> None:
+        raise OSError("no folder")
+
+    monkeypatch.setattr(executors, "mkstemp", none)
+    with ProcessPoolExecutor(2) as pool:
+        found = compare(64, log(), ["fcfs", "easy"], executor=pool)
+    assert str(numbers(found)) == str(numbers(compare(64, log(), ["fcfs", "easy"])))
+
+
+@pytest.mark.filterwarnings("ignore:Couldn't detect a suitable IP address:RuntimeWarning")
+def test_commands_run_on_a_dask_cluster(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["compare", "probe-4", "--policies", "fcfs,easy", "--processors", "12"]
+    assert main(arguments) == 0
+    here = capsys.readouterr().out
+    with dask(True, tmp_path) as client:
+        assert main([*arguments, "--dask", client.scheduler.address]) == 0
+        assert capsys.readouterr().out == here
+        assert main([*arguments, "--dask", client.scheduler.address, "--workers", "2"]) == 2
+    assert "--workers and --dask exclude each other" in capsys.readouterr().err
+    assert main([*arguments, "--dask", "nowhere"]) == 2
+    assert "--dask: must be the address of a Dask scheduler, got 'nowhere'" in capsys.readouterr().err
