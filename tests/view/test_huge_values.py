@@ -1,6 +1,7 @@
 """Plots of the largest and the shortest values end with a picture or with one sentence."""
 
 import io
+from functools import cache
 
 import matplotlib as mpl
 
@@ -34,13 +35,18 @@ RUNS = {
     "machine": lambda seconds: simulate("hetsim-slow", Workflow([Task(id=i, run=seconds) for i in range(3)]), "heft"),
     "portfolio": lambda seconds: simulate(MANY, jobs(seconds), Portfolio(["easy", "sjf"], "wait_mean")),
 }
-RESULTS = {(kind, seconds): run(seconds) for kind, run in RUNS.items() for seconds in SECONDS}
 PLOTS = [
-    (kind, seconds, name)
-    for (kind, seconds), result in RESULTS.items()
-    for name in dir(result.plot)
-    if not name.startswith("_") and (kind == "portfolio") == (name in ("scores", "starts_by_policy"))
+    *(("cluster", name) for name in ("cdf", "gantt", "overview", "power", "queue", "utilisation", "wait_by_bin")),
+    *(("broker", name) for name in ("cdf", "clusters", "flows", "gantt", "overview", "queue", "utilisation", "weekly")),
+    *(("machine", name) for name in ("gantt", "links", "memory", "overview", "phases", "plan")),
+    *(("portfolio", name) for name in ("scores", "starts_by_policy")),
 ]
+
+
+@cache
+def result(kind, seconds):
+    """Return the result of a run."""
+    return RUNS[kind](seconds)
 
 
 def picture(draw):
@@ -64,9 +70,10 @@ pytestmark = [  # sums beyond 1.8e308 are infinite, and labels of 300 digits lea
 ]
 
 
-@pytest.mark.parametrize(("kind", "seconds", "name"), PLOTS)
-def test_results_of_huge_and_of_tiny_values(kind, seconds, name):
-    said = picture(getattr(RESULTS[kind, seconds].plot, name))
+@pytest.mark.parametrize("seconds", SECONDS)
+@pytest.mark.parametrize(("kind", "name"), PLOTS)
+def test_results_of_huge_and_of_tiny_values(kind, name, seconds):
+    said = picture(getattr(result(kind, seconds).plot, name))
     if said:
         counted = "weeks" if name in ("clusters", "weekly") else "processors to draw"
         assert said.startswith(f"{counted}: {TOO_MANY}")
@@ -81,9 +88,17 @@ def test_workloads_of_huge_and_of_tiny_values(draw, seconds):
 
 
 def test_intervals_of_weekly_figures():
-    result = RESULTS["broker", 1e10]
+    plot = result("broker", 1e10).plot
     for wrong in (0, -1, float("nan")):
         with pytest.raises(InputError, match="interval: must be > 0 s, got"):
-            result.plot.weekly(interval=wrong)
+            plot.weekly(interval=wrong)
     with pytest.raises(InputError, match="weeks: must be at most"):
-        result.plot.weekly(interval=1e-3)
+        plot.weekly(interval=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["cluster", "broker", "machine"])
+def test_every_plot_is_drawn(kind):
+    names = {name for name in dir(result(kind, 1e10).plot) if not name.startswith("_")}
+    assert names <= {
+        name for each, name in PLOTS if each in (kind, "portfolio") or (kind, each) == ("broker", "cluster")
+    }
