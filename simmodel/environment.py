@@ -331,6 +331,28 @@ class Environment(simpy.Environment):
         heappush(self._queue, (at, priority, number, occurrence))  # type: ignore[misc]
         return number
 
+    def happen(self, event: Event, value: object = None) -> None:
+        """Let an event succeed as the last act of the current one: at once if nothing precedes it, else in its turn.
+
+        All callbacks run in the order in which ``event.succeed(value)`` would run them, without passing the queue. For
+        events inside a resource: no run ends with one.
+
+        >>> env = Environment(); event = env.event()
+        >>> event.callbacks.append(lambda event: print("happened at", env.now))
+        >>> _ = env.call_at(5, lambda: env.happen(event)); env.run()
+        happened at 5
+        """
+        event._ok = True
+        event._value = value
+        queue = self._queue
+        if queue and queue[0][0] <= self._now and queue[0][1] <= NORMAL:
+            self.schedule(event)
+            return
+        callbacks: Any = event.callbacks
+        event.callbacks = None  # type: ignore[assignment]
+        for callback in callbacks:
+            callback(event)
+
     def withdraw(self, occurrence: Occurrence | Event) -> None:
         """Withdraw a scheduled occurrence: it does not fire, and the clock does not stop at its time.
 

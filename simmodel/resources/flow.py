@@ -208,7 +208,8 @@ class Flow(Event):
 
     Leaving a ``with`` block around it cancels the remaining work, also on an interrupt. ``status`` is ``"waiting"``
     (in its latency), ``"moving"``, ``"paused"``, ``"done"`` or ``"cancelled"``; ``start`` and ``end`` are in s. While
-    moving, it has an ``entry`` in a ``bundle``; ``kept`` is the work left when it last stopped.
+    moving, it has an ``entry`` in a ``bundle``; ``kept`` is the work left when it last stopped. ``inside``: only the
+    system that owns it waits for it, with one callback, so that its end need not pass the event queue.
 
     >>> from simmodel.resources import Host
     >>> env = Environment()
@@ -219,6 +220,12 @@ class Flow(Event):
     16.0
     """
 
+    inside = False
+    end: float | None = None
+    status = "waiting"
+    bundle: Bundle | None = None
+    entry: tuple[float, float, int, Flow] | None = None
+
     def __init__(self, fluid: Carrier, number: int, size: float, weight: float) -> None:
         env = fluid.env
         self.env = env
@@ -228,11 +235,7 @@ class Flow(Event):
         self.size = size
         self.weight = weight
         self.start: float = env._now
-        self.end: float | None = None
-        self.status = "waiting"
         self.kept = size
-        self.bundle: Bundle | None = None
-        self.entry: tuple[float, float, int, Flow] | None = None
 
     def __enter__(self) -> Flow:
         return self

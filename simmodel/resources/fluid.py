@@ -55,6 +55,7 @@ class Fluid:
         self._alarm = Alarm(env, self._due)
         self._settle_at_end = env.at_instant_end(self.settle, _SETTLE_RANK)
         self._numbers = 0
+        self._ending = False  # while flows end: rates are settled afterwards
         self._under_way: dict[Flow, None] = {}
         self._busy = 0  # bundles with flows
         self._pipes_touched: dict[Channel, None] = {}
@@ -160,6 +161,11 @@ class Fluid:
         """Start a flow, or continue one that was stopped."""
         raise NotImplementedError
 
+    def _settle_later(self) -> None:
+        """Settle at the end of the instant, or once the flows that end now have ended."""
+        if not self._ending:
+            self._settle_at_end()
+
     def let_go(self, flow: Flow) -> None:
         """Remove an ended flow and trigger its event; without callbacks it does not pass through the event queue."""
         del self._under_way[flow]
@@ -205,12 +211,25 @@ class Fluid:
                     break
                 bundle.weigh(-flow.weight)
                 flow = entry[3]
-            bundle.weigh(-flow.weight)
+            if count < bundle.count:
+                bundle.weigh(-flow.weight)
             self._less(bundle, count)
-        for flow in ended:
-            if flow.end is None:  # an observer of another's end may have cancelled it
-                flow.finish()
+        if len(ended) == 1 and ended[0].inside and not self._on_end:
+            self._end_inside(ended[0])
+        else:
+            for flow in ended:
+                if flow.end is None:  # an observer of another's end may have cancelled it
+                    flow.finish()
         self._settle_soon()
+
+    def _end_inside(self, flow: Flow) -> None:
+        """End the only flow that ends now, and let its owner go on: this is the last act of the event."""
+        self._ending = True
+        flow.end = self.env._now
+        flow.status = "done"
+        del self._under_way[flow]
+        self.env.happen(flow, flow._result())
+        self._ending = False
 
     def _settle_soon(self) -> None:
         """Settle now, or at the end of the instant if it has further events."""

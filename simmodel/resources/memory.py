@@ -299,8 +299,8 @@ class MemoryPool:
         self.arriving[data] = arrival = DataArrival(self.env)
         return arrival
 
-    def arrived(self, data: LiveData) -> None:
-        """Note the arrival of data."""
+    def arrived(self, data: LiveData) -> DataArrival:
+        """Note the arrival of data; return its event, which the caller triggers."""
         arrival = self.arriving.pop(data)
         self.awaited.pop(data, None)
         if data in self.held:  # written here meanwhile
@@ -309,9 +309,9 @@ class MemoryPool:
         else:
             self.held[data] = arrival.users
             data.copies += (self,)
-        arrival.succeed()
         if self.changed is not None:
             self.changed()
+        return arrival
 
     def forget(self, data: LiveData) -> None:
         """Drop an unused copy."""

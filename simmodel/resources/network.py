@@ -197,7 +197,7 @@ class Network(ChangingLinks):
                 self._lag_alarm.set(at)
         else:
             self._move(transfer)
-            self._settle_at_end()
+            self._settle_later()
 
     def _move(self, transfer: Transfer) -> None:
         """Let a transfer take bandwidth, after its latency."""

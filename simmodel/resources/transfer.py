@@ -58,15 +58,16 @@ class Transfer(Flow):
     ('cancelled', 400.0)
     """
 
+    source: Hashable = None
+    destination: Hashable = None
+    wait_entry: object = None
+
     def __init__(self, fluid: Carrier, number: int, size: float, weight: float, route: Route, cap: float) -> None:
         super().__init__(fluid, number, size, weight)
-        self.source: Hashable = None
-        self.destination: Hashable = None
         self.rate_cap = cap
         self.fails = route.fails
         self.way = route
         self.wait = route.wait  # the remaining latency, or the instant at which it ends
-        self.wait_entry: object = None
 
     @property
     def lag(self) -> float:

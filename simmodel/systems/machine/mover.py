@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from math import inf
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ from simpy.events import Event
 
 from simmodel.environment import Environment
 from simmodel.errors import InputError
-from simmodel.resources.memory import MemoryPool, nearest
+from simmodel.resources.memory import DataArrival, MemoryPool, nearest
 from simmodel.resources.network import Network
 from simmodel.resources.services import Moved
 from simmodel.systems.machine.room import RoomMaker
@@ -128,7 +129,7 @@ class DataMover:
             return arrival
         if data in pool.held:  # written there meanwhile
             arrival.under_way = True
-            pool.arrived(data)
+            pool.arrived(data).succeed()
             return arrival
         to = pool.index
         copies = data.copies
@@ -139,45 +140,50 @@ class DataMover:
         now = self.env._now
         if self.contention:
             moving: Any = self.network.transfer(data.size, source=source.name, destination=pool.name)
-            self.send(Flight(data, source, pool, now, task, cause, moving))
+            ends = 0.0
         else:
             ends = now + self.latency[source.index][to] + data.size * self.per_byte[source.index][to]
-            self.send(Flight(data, source, pool, now, task, cause, self.env.event_at(ends), ends))
+            moving = self.env.event_at(ends)
+        self.send(Flight(data, source, pool, now, task, cause, moving, ends, self.next_number()))
         return arrival
+
+    def next_number(self) -> int:
+        """Return the number of the next flight."""
+        self._numbers += 1
+        return self._numbers
 
     def send(self, flight: Flight) -> None:
         """Put data in flight; the copy at the source is in use until they arrive."""
-        data, source, pool = flight.data, flight.source, flight.pool
-        self._numbers = number = self._numbers + 1
-        arrival = pool.arriving[data]
+        moving = flight.moving
+        arrival = flight.pool.arriving[flight.data]
         arrival.under_way = True
-        arrival.flight = flight._replace(number=number)
-        source.use(data)
-
-        def arrived(_: Event) -> None:
-            source.unuse(data)
-            self._note(flight)
-            if not arrival.stale or data in pool.held:
-                pool.arrived(data)
-            elif arrival.users:  # rewritten meanwhile: send them again
-                arrival.stale = arrival.under_way = False
-                self.bring(data, pool, flight.task, flight.cause)
-            else:
-                pool.turn_away(data)
-
-        if flight.moving.callbacks is None:  # nothing to move, and no latency
-            arrived(flight.moving)
+        arrival.flight = flight
+        flight.source.use(flight.data)
+        if moving.callbacks is None:  # nothing to move, and no latency
+            self._land(flight, arrival, DataArrival.succeed)
         else:
-            flight.moving.callbacks.append(arrived)
+            moving.inside = True
+            moving.callbacks.append(partial(self._land, flight, arrival, self.env.happen))
 
-    def _note(self, flight: Flight) -> None:
+    def _land(
+        self, flight: Flight, arrival: DataArrival, happen: Callable[[Any], object], _: Event | None = None
+    ) -> None:
+        """End a flight; ``happen`` triggers the event of the arrival."""
+        data, source, pool, since, task, cause = flight[:6]
+        source.unuse(data)
         if self._record or self._on_moved:
-            data, source, pool, since, task, cause, *_ = flight
             moved = Moved(data.name, data.size, source.name, pool.name, since, self.env._now, task, cause)
             if self._record:
                 self.moved.append(moved)
             for call in self._on_moved:
                 call(moved)
+        if not arrival.stale or data in pool.held:
+            happen(pool.arrived(data))
+        elif arrival.users:  # rewritten meanwhile: send them again
+            arrival.stale = arrival.under_way = False
+            self.bring(data, pool, task, cause)
+        else:
+            pool.turn_away(data)
 
     def fetch_ahead(self, task: LiveTask) -> None:
         """Start to move the inputs of a task to its processor's pool: those already written, while there is room."""

@@ -218,7 +218,8 @@ class _Restored:
             moving = mover.env.event_at(state.at)
         else:
             moving = mover.network.transfer(state.left, source=source.name, destination=pool.name, lag=state.lag)
-        mover.send(Flight(data, source, pool, state.since, task, state.cause, moving, state.at or 0.0))
+        number = mover.next_number()
+        mover.send(Flight(data, source, pool, state.since, task, state.cause, moving, state.at or 0.0, number))
         if data in source.leaving:
             mover.leaves(data, source, arrival)
 
