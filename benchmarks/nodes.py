@@ -76,7 +76,9 @@ def queue(result) -> float:
 def whole(y: float) -> None:
     log = load_workload("lublin-256")
     nodes = ClusterSpec(partitions=[PartitionSpec(nodes=[NodeSpec(count=256, cores=4)], exclusive=True)])
-    wide = Workload({**{name: log[name] for name in log.table.names}, "processors": log["processors"] * 4})
+    wide = Workload(
+        {**{name: log[name] for name in ("submit", "run", "requested")}, "processors": log["processors"] * 4}
+    )
     for policy in ("fcfs", "easy", "conservative"):
         counts = min(cpu(simulate, 1024, wide, policy) for _ in range(3))
         found = min(cpu(simulate, nodes, wide, policy) for _ in range(3))

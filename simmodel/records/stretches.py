@@ -91,6 +91,6 @@ def allocation_columns(
     for row, (_, allocation) in enumerate(held):
         if allocation is not None:
             columns["allocated"][row] = allocation.processors
-            for name, amounts in zip(("cores", "gpus", "memory"), allocation.amounts, strict=True):
-                columns[name][row] = tuple(amounts.astype(np.int64).tolist())
+            for name, amounts in zip(("cores", "gpus", "memory"), allocation.columns, strict=True):
+                columns[name][row] = amounts
     return columns

@@ -175,6 +175,14 @@ class Allocation:
         return tuple(self.nodes.tolist()) if self._alike is None else self._alike[0]
 
     @property
+    def columns(self) -> tuple[tuple[int, ...], ...]:
+        """The cores, the GPUs and the bytes of memory, each by node."""
+        if self._alike is None:
+            return tuple(map(tuple, self.amounts.astype(np.int64).tolist()))
+        nodes, each = self._alike
+        return tuple((int(amount),) * len(nodes) for amount in each)
+
+    @property
     def rows(self) -> tuple[tuple[int, int, int, int], ...]:
         """The rows (node, cores, GPUs, bytes of memory), by node number."""
         columns = zip(self.nodes.tolist(), *self.amounts.astype(np.int64).tolist(), strict=True)
