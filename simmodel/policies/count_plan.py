@@ -53,6 +53,7 @@ class CountPlan:
         "_gone",
         "_line",
         "_next",
+        "_offered",
         "_order",
         "_place",
         "_planned",
@@ -78,6 +79,7 @@ class CountPlan:
         self._broken = False  # whether something was not as planned
         self._ends = 0  # the ends that came when expected since all jobs were planned anew
         self._version = self._events = 0  # of the pool when all jobs were planned; its changes since
+        self._offered: LiveJob | None = None  # a job whose start has not been carried out yet
         self._tried = 0, 0  # events and length of the line when no further job could start
         if keep:
             waiting.keep(self)
@@ -139,7 +141,9 @@ class CountPlan:
 
     def _lasts(self, now: float) -> bool:
         """Whether everything went as planned since the last decision."""
-        if self._profile is None or self._broken or self._place.version != self._version + self._events:
+        if self._profile is None or self._broken or self._offered is not None:
+            return False  # a start that was put aside may be carried out elsewhere
+        if self._place.version != self._version + self._events:
             return False
         if (
             self._place.running.first_end <= nextafter(now, INFINITY)
@@ -166,6 +170,7 @@ class CountPlan:
         self._planned.clear()
         self._gone.clear()
         self._arrived.clear()
+        self._offered = None
         self._ends = 0
         # Steps just after now stand for now: they do not outlast the decision.
         self._broken = self._place.running.first_end <= nextafter(now, INFINITY)
@@ -216,7 +221,9 @@ class CountPlan:
             at, position, _, job = heappop(due)
             if starts.get(job) != (at, position):
                 continue
+            self._offered = job
             yield self._start(job)
+            self._offered = None
             behind = [place for _, place in self._gone.values() if place > position]
             if behind:  # held by a limit since this start
                 self._cut(min(behind))
@@ -250,7 +257,9 @@ class CountPlan:
                 self._broken = True  # the step just after it stands for its instant
             if at == now:
                 self._next = position
+                self._offered = job
                 yield self._start(job)
+                self._offered = None
                 self._has_started(job)
                 if self._arrived:
                     fitting += self._join()

@@ -6,7 +6,7 @@ import pytest
 
 from simmodel import Environment, Job, simulate
 from simmodel.environment import quiet_garbage_collector
-from simmodel.platform import ClusterSpec, OutageSpec, PartitionSpec, QueueSpec
+from simmodel.platform import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec, QueueSpec
 from simmodel.policies import Conservative, Preemptive
 from simmodel.policies.count_plan import CountPlan
 from simmodel.resources import profile
@@ -134,3 +134,27 @@ def test_a_future_that_goes_as_planned_is_planned_once(monkeypatch):
         predict(cluster.snapshot().expected(), "conservative")
     assert waiting > 300
     assert len(planned) <= waiting
+
+
+@pytest.mark.parametrize("seeds", [range(60), pytest.param(range(2000), marks=pytest.mark.exhaustive)])
+def test_a_kept_plan_starts_what_a_new_plan_starts_where_jobs_wait_for_several_partitions(seeds):
+    """A start may be put aside until the partitions that the job prefers have decided."""
+    for seed in seeds:
+        rng = random.Random(seed)
+        parts = [
+            PartitionSpec(name="p", processors=rng.randint(2, 6)),
+            PartitionSpec(name="q", processors=rng.randint(2, 6)),
+            PartitionSpec(name="r", nodes=[NodeSpec(count=2, cores=2), NodeSpec(name="large", count=2, cores=4)]),
+        ]
+        jobs = []
+        for number in range(rng.randint(5, 40)):
+            run = rng.randint(1, 10)
+            names = rng.choice(["any", ["q", "p"], ["r", "p"], ["p"], ["r"], rng.sample("pqr", 3)])
+            requested = run + rng.choice([0, 0, 0, 4])
+            asked = {"nodes": rng.randint(1, 2), "cores_per_node": 1} if names == ["r"] else {}
+            size = {} if asked else {"processors": rng.randint(1, 2)}
+            jobs.append(
+                Job(id=number, submit=number // 3, run=run, requested=requested, partitions=names, **asked, **size)
+            )
+        spec = ClusterSpec(partitions=parts)
+        assert heard(spec, jobs, {}, Conservative()) == heard(spec, jobs, {}, Anew()), seed
