@@ -87,27 +87,30 @@ class Fluid:
     def _enter(self, flow: Flow, bundle: Bundle) -> None:
         """Let a flow with remaining work move from now on."""
         now = self.env._now
-        if bundle.count:
-            bundle.advance(now)
-        else:
-            bundle.high = bundle.low = bundle.speed = 0.0
-            bundle.since = now
-        top, rest = bundle.mark(flow.kept / flow.weight)
+        weight = flow.weight
+        step = flow.kept / weight
         self._numbers = number = self._numbers + 1
-        flow.entry = entry = (top, rest, number, flow)
         flow.bundle = bundle
         flow.status = "moving"
-        heappush(bundle.heap, entry)
-        bundle.due = nan
         if bundle.count:
+            bundle.advance(now)
+            bundle.due = nan
+            top, rest = bundle.mark(step)
+            flow.entry = entry = (top, rest, number, flow)
+            heappush(bundle.heap, entry)
             bundle.count += 1
-            bundle.weigh(flow.weight)
+            bundle.weigh(weight)
             self._sharing.grow(bundle)
             return
+        # An empty bundle starts anew, at virtual time 0.
+        bundle.high = bundle.low = bundle.speed = bundle.rest = 0.0
+        bundle.since = now
+        bundle.due = nan
         bundle.count = 1
-        bundle.weight = flow.weight
-        bundle.rest = 0.0
-        bundle.demand = flow.weight * bundle.scale
+        bundle.weight = weight
+        bundle.demand = weight * bundle.scale
+        flow.entry = entry = (step, 0.0, number, flow)
+        bundle.heap.append(entry)
         self._busy += 1
         self._first_in(bundle)
         if bundle.pipes:
@@ -116,7 +119,10 @@ class Fluid:
                 pipe.users.append(bundle.pipe_entry)
         # Alone on its channels, a bundle needs no solver; observers are told of loads by the solution.
         if not self._on_load and self._sharing.join_alone(bundle):
-            self._set_speed(bundle, bundle.scale * bundle.level * self._progress, now)
+            bundle.speed = speed = bundle.scale * bundle.level * self._progress
+            bundle.due = due = now + step / speed if speed > 0 else inf
+            if due < inf:
+                heappush(self._calendar, (due, bundle.number, bundle))
         else:
             self._sharing.join(bundle)
 
@@ -242,7 +248,8 @@ class Fluid:
     def settle(self) -> None:
         """Update all rates and due times; happens automatically at the end of an instant and when a rate is read."""
         calendar = self._calendar
-        if self._sharing.waiting or self._pipes_touched:
+        sharing = self._sharing
+        if sharing._changed or sharing._seeds or self._pipes_touched:
             now = self.env._now
             groups, channels = self._sharing.solve()
             progress = self._progress

@@ -150,7 +150,11 @@ class Processor(TaskPlace):
                     missing = yield services.mover.room.claim(pool, task)
                     now = env._now
                 stamps.append(now)
-            if missing or pool.arriving or self._always_transfers:
+            if (
+                missing
+                or self._always_transfers
+                or (pool.arriving and not pool.arriving.keys().isdisjoint(task.inputs))
+            ):
                 yield from self.transfer(task, missing)
                 now = env._now
             stamps.append(now)
