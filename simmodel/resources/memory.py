@@ -165,25 +165,27 @@ class MemoryPool:
         """
         held = self.held
         writing = self.writing
+        inputs = task.inputs
+        outputs = task.outputs
         amount = task.memory
         missing: tuple[LiveData, ...] | list[LiveData] = ()
         arriving = self.arriving
-        for data in task.inputs:
+        for data in inputs:
             if data not in held and data not in arriving:
                 amount += data.size
                 if missing:
                     missing.append(data)  # type: ignore[union-attr]
                 else:
                     missing = [data]
-        for data in task.outputs:
-            if data not in held and data not in task.inputs and data not in writing:
+        for data in outputs:
+            if data not in held and data not in inputs and data not in writing:
                 amount += data.size
         if self.used + amount > self.size and not self.room_for(amount):
             return None
         if amount:
             self._add(amount)
         self.takers += 1
-        for data in task.inputs:
+        for data in inputs:
             if data in held:
                 held[data] += 1
                 held.move_to_end(data)
@@ -193,8 +195,8 @@ class MemoryPool:
                     arriving[data] = arrival = DataArrival(self.env)
                     arrival.owner = task
                 arrival.users += 1
-        for data in task.outputs:
-            if data in task.inputs:
+        for data in outputs:
+            if data in inputs:
                 continue
             if data in writing:
                 writing[data] += 1

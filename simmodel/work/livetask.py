@@ -164,8 +164,13 @@ class LiveTask:
 
     def fix(self) -> None:
         """Keep the present values of its request, which nothing but its system changes."""
-        for name in _GUARDED:
-            setattr(self, f"_{name}", getattr(self, name))
+        self._speeds = self.speeds
+        self._cores = self.cores
+        self._memory = self.memory
+        self._priority = self.priority
+        self._inputs = self.inputs
+        self._outputs = self.outputs
+        self._family = self.family
 
     def altered(self) -> str | None:
         """Return how other code, such as a policy, has changed its request, or ``None``."""

@@ -370,11 +370,20 @@ def _given(tasks: TaskSet) -> list[int]:
     writers: dict[int, list[int]] = {}
     for i, row in enumerate(tasks.outputs or ()):
         for d in row:
-            writers.setdefault(d, []).append(i)
+            if d in writers:
+                writers[d].append(i)
+            else:
+                writers[d] = [i]
     found: dict[int, None] = {}
+    parents = tasks.parents
     for i, row in enumerate(tasks.inputs):
         for d in row:
-            if d not in found and not _written_before(tasks, i, writers.get(d, ())):
+            if d in found:
+                continue
+            by = writers.get(d, ())
+            if by and parents is not None and by[0] in parents[i]:
+                continue  # as nearly always
+            if not _written_before(tasks, i, by):
                 found[d] = None
     return sorted(found)
 
