@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from simmodel.entries import Entries
 from simmodel.errors import InputError
-from simmodel.policies.ordering import FCFS, SJF, at_each_place, start_heads
+from simmodel.policies.ordering import FCFS, SJF, at_each_place
 from simmodel.policies.orders import order
-from simmodel.policies.preference import start_unheld
+from simmodel.policies.preference import heads_of, start_heads_in_order
 from simmodel.resources.node_promise import NodePromise
 from simmodel.scheduling.policy_base import Policy
 from simmodel.scheduling.protocol import Decision, Reserve, Start, View
@@ -79,8 +79,7 @@ class Easy(Policy):
         """Start heads, make a promise, and backfill, at each place."""
         places = view.places
         if len(places) > 1:
-            # Which place is held for a job that waits for several is known once the heads of all have started.
-            first = at_each_place(view, partial(start_heads, self.order)) if view.choices else ()
+            first = start_heads_in_order(self.order, view, passing=True) if view.choices else ()
             return chain(first, at_each_place(view, self._at))
         place = places[0]
         last = self._blocked.get(place)
@@ -118,7 +117,7 @@ class Easy(Policy):
         while (head := queue.head()) is not None and place.fits(head):
             yield Start(head, place)
         if head in view.choices:
-            head = yield from start_unheld(self.order, view, place)
+            head = heads_of(self.order, view).get(place)
         if head is None:
             return
         lanes = waiting.lanes(self.candidates)
@@ -160,7 +159,7 @@ class Easy(Policy):
         while (head := queue.head()) is not None and place.fits(head):
             yield Start(head, place)
         if head in view.choices:
-            head = yield from start_unheld(self.order, view, place)
+            head = heads_of(self.order, view).get(place)
         if head is None:
             return
         now = view.env._now
@@ -211,7 +210,7 @@ class Easy(Policy):
         while (head := queue.head()) is not None and place.fits(head):
             yield Start(head, place)
         if head in view.choices:
-            head = yield from start_unheld(self.order, view, place)
+            head = heads_of(self.order, view).get(place)
         if head is None or (place.free <= 0 and not self.promises):
             return
         lanes = waiting.lanes(self.candidates)

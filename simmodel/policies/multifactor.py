@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 import numpy as np
 
-from simmodel.policies.ordering import at_each_place, start_heads
+from simmodel.policies.ordering import start_in_order
 from simmodel.scheduling.policy_base import Policy
 from simmodel.scheduling.protocol import Decision, View
 from simmodel.scheduling.usage import Usage
@@ -123,4 +122,4 @@ class Multifactor(Policy):
 
     def decide(self, view: View, /) -> Iterable[Decision]:
         """Start jobs in order at each place, until the first that does not fit."""
-        return at_each_place(view, partial(start_heads, self))
+        return start_in_order(self, view)

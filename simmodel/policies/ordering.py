@@ -19,7 +19,7 @@ import attrs
 import numpy as np
 
 from simmodel.entries import load
-from simmodel.policies.preference import by_preference
+from simmodel.policies.preference import by_preference, start_heads_in_order
 from simmodel.scheduling.policy_base import Policy
 from simmodel.scheduling.protocol import Decision, Start, View
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from simmodel.scheduling.protocol import OrderLike
     from simmodel.work.job import LiveJob
 
-__all__ = ["BUILT_IN", "FCFS", "LJF", "SJF", "UNICEF", "WFP", "Order", "at_each_place", "start_heads"]
+__all__ = ["BUILT_IN", "FCFS", "LJF", "SJF", "UNICEF", "WFP", "Order", "at_each_place", "start_heads", "start_in_order"]
 
 
 @attrs.frozen(eq=False)
@@ -72,7 +72,7 @@ class Order(Policy):
 
     def decide(self, view: View, /) -> Iterable[Decision]:
         """Start jobs in order at each place, until the first that does not fit."""
-        return at_each_place(view, partial(start_heads, self))
+        return start_in_order(self, view)
 
     def fresh(self) -> Order:
         """Return the order itself, which has no state."""
@@ -94,6 +94,13 @@ def start_heads(order: OrderLike, view: View, place: Pool) -> Iterator[Decision]
         return
     while (head := queue.head()) is not None and place.fits(head):
         yield Start(head, place)
+
+
+def start_in_order(order: OrderLike, view: View) -> Iterable[Decision]:
+    """Return the starts of jobs in an order at each place, until the first that does not fit."""
+    if view.choices:
+        return start_heads_in_order(order, view)
+    return at_each_place(view, partial(start_heads, order))
 
 
 def at_each_place(view: View, decide: Callable[[View, Pool], Iterable[Decision]]) -> Iterable[Decision]:

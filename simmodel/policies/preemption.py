@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from simmodel.policies.backfilling import Easy
+from simmodel.policies.ordering import at_each_place
 from simmodel.scheduling.policy_base import Policy
 from simmodel.scheduling.protocol import Decision, Preempt, Start, View
 from simmodel.scheduling.registry import PolicyLike, policy as policy_of
@@ -67,14 +68,15 @@ class Preemptive(Policy):
 
     def decide(self, view: View, /) -> Iterator[Decision]:
         """Start heads, with preemption if it helps; then yield the decisions of the other policy."""
-        for place in view.places:
-            yield from self._heads(view, place)
+        yield from at_each_place(view, self._heads)
         yield from self.policy.decide(view) or ()
 
     def _heads(self, view: View, place: Pool) -> Iterator[Decision]:
         queue = view.waiting.at(place).by(self.order)
         while (job := queue.head()) is not None:
             if not place.fits(job):
+                if any(entry.place.fits(entry) for entry in view.choices.get(job, ())):
+                    return
                 victims = _victims(place, job, view.now)
                 if not victims:
                     return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from simmodel.resources.pool import Pool
     from simmodel.work.job import LiveJob
 
-__all__ = ["by_preference", "held_places", "start_unheld"]
+__all__ = ["by_preference", "heads_of", "start_heads_in_order"]
 
 
 def by_preference(view: View, decide: Callable[[View, Pool], Iterable[Decision]]) -> Iterator[Decision]:
@@ -48,39 +48,52 @@ def _rank(job: LiveJob) -> tuple[Any, ...]:
     return -job.priority, job.submit, job.seq
 
 
-def held_places(view: View, order: OrderLike) -> dict[LiveJob, Pool]:
-    """Return the place that is held for each job at the head of the queues of several places, by the job's entries.
+def heads_of(order: OrderLike, view: View) -> dict[Pool, LiveJob]:
+    """Return the head of each queue: the first job for which no other place is held; none of them fits.
 
-    It is the place with the earliest start by the expected ends of running jobs; of equal ones, the preferred one. In
-    the queues of its other places the next job is the head, which may in turn be a job with several places: earlier
-    jobs choose first.
+    For a job that is first in several queues one place is held: that with the earliest start by the expected ends of
+    running jobs; of equal ones, the preferred one. In the other queues the next job is the first.
     """
+    return _settled(order, view, passing=True)[1]
+
+
+def start_heads_in_order(order: OrderLike, view: View, *, passing: bool = False) -> Iterator[Decision]:
+    """Start the first of all jobs, where it prefers to, as long as it fits at a place where it is first.
+
+    Parameters
+    ----------
+    order, view
+        the order of the queues; the view
+    passing
+        whether a job that fits nowhere lets others pass except where a place is held for it (see :func:`heads_of`)
+    """
+    while (entry := _settled(order, view, passing=passing)[0]) is not None:
+        yield Start(entry, entry.place)
+
+
+def _settled(order: OrderLike, view: View, *, passing: bool) -> tuple[LiveJob | None, dict[Pool, LiveJob]]:
+    """Return the first job that can start, and the jobs ahead of it that wait, by the places that are held for them."""
     cursors = {place: iter(view.waiting.at(place).by(order)) for place in view.places}
-    heads: dict[Pool, LiveJob | None] = {place: next(cursor, None) for place, cursor in cursors.items()}
-    held: dict[LiveJob, Pool] = {}
+    firsts: dict[Pool, LiveJob | None] = {place: next(cursor, None) for place, cursor in cursors.items()}
+    held: dict[Pool, LiveJob] = {}
+    passed: set[LiveJob] = set()
     while True:
-        for place, head in heads.items():
-            while head is not None and held.get(head, place) is not place:
-                head = heads[place] = next(cursors[place], None)
-        open_heads = [head for head in heads.values() if head is not None and head in view.choices and head not in held]
-        if not open_heads:
-            return held
-        first = min(open_heads, key=lambda job: _key(order, job, view))
-        entries = view.choices[first]
-        best = min((each for each in entries if heads[each.place] is each), key=_earliest)
-        held.update(dict.fromkeys(entries, best.place))
-
-
-def start_unheld(order: OrderLike, view: View, place: Pool) -> Generator[Decision, Any, LiveJob | None]:
-    """Start the heads of a queue that fit, and pass jobs that other places are held for; return the first other one."""
-    held = held_places(view, order)
-    job: LiveJob
-    for job in view.waiting.at(place).by(order):
-        if place.fits(job):
-            yield Start(job, place)
-        elif held.get(job, place) is place:
-            return job
-    return None
+        for place, first in firsts.items():
+            while first in passed:
+                first = firsts[place] = next(cursors[place], None)
+        left = [first for place, first in firsts.items() if first is not None and place not in held]
+        if not left:
+            return None, held
+        first = min(left, key=lambda job: _key(order, job, view))
+        entries = view.choices.get(first, (first,))
+        here = [each for each in entries if each in left]
+        for each in here:
+            if each.place.fits(each):
+                return each, held
+        holding = [min(here, key=_earliest)] if passing and len(here) > 1 else here
+        held.update((each.place, each) for each in holding)
+        if passing:
+            passed.update(each for each in entries if each not in holding)
 
 
 def _key(order: OrderLike, job: LiveJob, view: View) -> tuple[Any, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from simmodel.errors import InputError
+from simmodel.errors import InputError, unknown
 from simmodel.work.job import ANY, LiveJob, Refusal, rule_of
 
 if TYPE_CHECKING:
@@ -17,10 +17,19 @@ __all__ = ["able", "bind", "check_partitions", "entries_of", "places_of", "place
 
 
 def places_of(spec: Job, core: ClusterCore) -> list[Pool]:
-    """Return the pools of the ``partitions`` of a job, in order of preference; reservations must be named alone."""
+    """Return the pools of the ``partitions`` of a job, in order of preference, without reservations beside others.
+
+    Raises
+    ------
+    InputError
+        if one is unknown
+    """
     names = [str(name) for name in spec.partitions]
     if names == [ANY] and ANY not in core.pools:
         names = list(core.pools)
+    for name in names:
+        if name not in core.pools:
+            raise InputError(f"job {spec.id}: {unknown('partition', name, core.pools).message}")
     places = [core.pools[name] for name in names]
     return [place for place in places if place.part_of is None] or places[:1]
 

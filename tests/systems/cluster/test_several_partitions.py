@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
+import attrs
 import pytest
+from hypothesis import given, settings, strategies as st
 
 from simmodel import Cluster, Environment, Job, Start, simulate
 from simmodel.errors import ImpossibleWork, InputError
+from simmodel.formats import read_columns, read_sacct
 from simmodel.platform import ClusterSpec, PartitionSpec
-from simmodel.platform.cluster import ReservationSpec
+from simmodel.platform.cluster import QueueSpec, ReservationSpec
 from simmodel.policies import Easy
+from simmodel.scheduling import policy_names
+from simmodel.snapshots.codec import read_state, write_fields
+from simmodel.work.job import Dependency
 from simmodel.work.workload import Workload
 from tests.helpers.snapshot_cuts import check_cut, log_of
+from tests.oracles.partitions import Asked, schedule
 
 
 def spec(*sizes: int, **options: Any) -> ClusterSpec:
@@ -221,3 +229,165 @@ def test_a_cancelled_job_leaves_all_queues():
     assert (both.state, both.started) == ("cancelled", None)
     assert [job.started for job in behind] == [100, 50]
     assert not cluster.view.choices
+
+
+@st.composite
+def asked(draw: st.DrawFn) -> tuple[list[int], list[Asked]]:
+    """Draw the sizes of two or three partitions, and jobs that fit into each of theirs."""
+    sizes = draw(st.lists(st.integers(2, 5), min_size=2, max_size=3))
+    drawn = []
+    for _ in range(draw(st.integers(1, 10))):
+        names = draw(st.permutations(range(len(sizes))))[: draw(st.integers(1, len(sizes)))]
+        most = min(sizes[name] for name in names)
+        times = draw(st.integers(0, 8)), draw(st.integers(1, most)), draw(st.integers(1, 9))
+        drawn.append(Asked(*times, tuple(names)))
+    return sizes, drawn
+
+
+def jobs_of(drawn: list[Asked]) -> list[Job]:
+    return [
+        Job(submit=at, processors=n, run=run, partitions=["abc"[name] for name in names]) for at, n, run, names in drawn
+    ]
+
+
+@pytest.mark.parametrize(
+    ("policy", "key", "easy"),
+    [
+        ("fcfs", lambda job: 0, False),
+        ("sjf", lambda job: job.run, False),
+        ("largest", lambda job: -job.processors, False),
+        ("easy", lambda job: 0, True),
+        ("sjf+easy", lambda job: job.run, True),
+    ],
+    ids=["fcfs", "sjf", "largest", "easy", "sjf+easy"],
+)
+@settings(max_examples=200)
+@given(case=asked())
+def test_schedules_are_those_of_one_queue_that_is_rescanned(policy, key, easy, case):
+    sizes, drawn = case
+    expected = [(at, "abc"[where]) for at, where in schedule(sizes, drawn, key, easy=easy)]
+    assert ran(spec(*sizes), jobs_of(drawn), policy) == expected
+
+
+@settings(max_examples=100)
+@given(case=asked(), policy=st.sampled_from(["easy", "conservative", "conservative-keep", "window", "best-fit"]))
+def test_a_list_of_one_partition_is_that_partition(case, policy):
+    sizes, drawn = case
+    alone = [attrs.evolve(job, partitions=job.partitions[:1]) for job in jobs_of(drawn)]
+    plain = [attrs.evolve(job, partition=job.partitions[0], partitions=()) for job in alone]
+    for options in ({}, {"decide_on": "event"}):
+        assert ran(spec(*sizes), alone, policy, **options) == ran(spec(*sizes), plain, policy, **options)
+
+
+@pytest.mark.parametrize("policy", [*policy_names("jobs"), "sjf+conservative", "wfp+easy"])
+@settings(max_examples=10)
+@given(case=asked())
+def test_every_policy_runs_each_job_once_in_one_of_its_partitions(policy, case):
+    sizes, drawn = case
+    found = ran(spec(*sizes), jobs_of(drawn), policy)
+    for (start, where), job in zip(found, jobs_of(drawn), strict=True):
+        assert start >= job.submit
+        assert where in job.partitions
+    for at, place in found:
+        here = [job for (start, where), job in zip(found, jobs_of(drawn), strict=True) if where == place]
+        starts = [start for start, where in found if where == place]
+        used = sum(job.processors for start, job in zip(starts, here, strict=True) if start <= at < start + job.run)
+        assert used <= sizes["abc".index(place)]
+
+
+@settings(max_examples=100)
+@given(case=asked())
+def test_promises_of_easy_are_kept(case):
+    """All jobs end as expected, so nobody starts later than it was ever promised."""
+    sizes, drawn = case
+    env = Environment()
+    log = log_of(env)
+    cluster = Cluster(env, spec(*sizes), Easy(promises=True))
+    cluster.replay(Workload.from_jobs(jobs_of(drawn)))
+    env.run()
+    starts = {row[2]: row[0] for row in log.rows if row[1] == "started"}
+    for row in log.rows:
+        assert row[1] != "promised" or starts[row[2]] <= row[4]
+
+
+def test_logs_name_several_partitions_in_one_cell():
+    slurm = io.StringIO(
+        "JobID|Submit|Start|End|Elapsed|AllocCPUS|State|Partition\n"
+        "1|0|0|100|100|4|COMPLETED|a\n"
+        "2|0|0|10|10|4|COMPLETED|a,b\n"
+        "3|0|0|10|10|4|COMPLETED|any\n"
+        "4|0|0|10|10|4|COMPLETED|b,elsewhere\n"
+    )
+    table = io.StringIO('submit,run,processors,partition\n0,100,4,a\n0,10,4,"a,b"\n0,10,4,any\n0,10,4,"b,elsewhere"\n')
+    for log in (read_sacct(slurm), read_columns(table)):
+        assert log["partition"].tolist() == ["a", "a,b", "any", "b,elsewhere"]
+        result = simulate(spec(4, 4), log, "fcfs")
+        assert result.jobs["start"].tolist() == [0, 0, 10, 20]
+        assert result.runs["place"].tolist() == ["a", "b", "b", "b"]
+        assert result.report.repaired["partition not on the platform: ignored"] == 1
+        text = log.replace(partition=["a", "b,a", "b", "b"])
+        assert simulate(spec(4, 4), text, "fcfs").jobs["partition"].tolist() == ["a", "b,a", "b", "b"]
+
+
+def test_jobs_and_their_columns_agree():
+    log = Workload.from_jobs([Job(run=1, partitions=["b", "a"]), Job(run=1, partition="a"), Job(run=1)])
+    assert log["partition"].tolist() == ["b,a", "a", None]
+    assert [job.partitions for job in log.replace(partition=["a", "a,b", "any"]).specs] == [(), ("a", "b"), ("any",)]
+    job = Job(run=1, processors=1, partitions=["b", 7])
+    assert read_state(write_fields(job), Job) == job
+    with pytest.raises(ValueError, match="partitions: must be left out beside partition='a'"):
+        Job(run=1, partition="a", partitions=["b"])
+    with pytest.raises(ValueError, match="partitions: must be names of partitions or 'any', got"):
+        Job(run=1, partitions=["a", ""])
+
+
+def test_a_preempted_job_may_start_again_in_another_partition():
+    """The urgent job stops it in a; b is free by then."""
+    platform = spec(
+        4, 4, queues=[QueueSpec(name="urgent", preempts=["rest"]), QueueSpec(name="rest", preemptible="requeue")]
+    )
+    jobs = [
+        Job(processors=4, run=5, partition="b", queue="rest"),
+        Job(processors=4, run=100, partitions=["a", "b"], queue="rest"),
+        Job(submit=10, processors=4, run=10, partition="a", queue="urgent"),
+        Job(submit=10, processors=4, run=10, partitions=["a", "b"], queue="urgent"),
+    ]
+    result = simulate(platform, jobs[:3], "preemptive")
+    assert result.jobs["end"].tolist() == [5, 110, 20]
+    assert result.runs["place"].tolist()[-1] == "b" or "b" in result.runs["place"].tolist()
+    other = simulate(platform, [*jobs[:2], jobs[3]], "preemptive")  # it fits in b: nobody is stopped
+    assert other.jobs["start"].tolist() == [0, 0, 10]
+    assert other.jobs["attempts"].tolist() == [1, 1, 1]
+
+
+def test_capacity_that_changes_while_a_job_waits():
+    env = Environment()
+    cluster = Cluster(env, spec(4, 4), "easy")
+    for job in busy(100, 50):
+        cluster.submit(job)
+    both = cluster.submit(Job(processors=4, run=10, partitions=["a", "b"]))
+    env.run(until=10)
+    cluster.places[1].take_down(2)
+    env.run(until=60)
+    assert both.state == "waiting"
+    cluster.places[1].bring_up(2)
+    env.run()
+    assert (both.started, both.place.name) == (60, "b")
+
+
+def test_a_dependent_job_joins_all_its_queues_when_it_is_released():
+    jobs = [
+        *busy(100, 50),
+        Job(id=3, processors=4, run=10, partitions=["a", "b"], dependencies=[Dependency(2, think_time=5)]),
+    ]
+    assert ran(spec(4, 4), jobs)[2] == (55, "b")
+
+
+def test_a_broker_hands_such_jobs_to_clusters_that_know_the_names():
+    jobs = [*busy(100, 50)[::-1], Job(processors=4, run=10, partitions=["b", "a"])]
+    other = ClusterSpec(partitions=[PartitionSpec(name=name, processors=8) for name in "ax"])
+    platform = {"one": spec(4, 4), "two": other}
+    result = simulate(platform, jobs, "earliest-start")
+    assert result.jobs["destination"].tolist() == ["one"] * 3
+    assert result.jobs["start"].tolist() == [0, 0, 50]
+    assert result.jobs["partition"].tolist() == ["b", "a", "b,a"]
