@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from math import inf
 from typing import Any
 
-from simmodel import Environment
+from simmodel import Environment, Task, Workflow
 from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.platform.network import LinkSpec
 from simmodel.results.machine import MachineResult
@@ -14,6 +14,21 @@ from simmodel.scheduling.protocol import Start
 from simmodel.systems.machine.system import Machine
 
 MB = 1e6
+
+WIDE_FLOW = Workflow(
+    [Task(id=i, run=10.0 + i, family="xyz"[i % 3]) for i in range(12)],
+    [
+        (0, 3, 40 * MB),
+        (1, 4, 25 * MB),
+        (2, 5, 90 * MB),
+        (3, 6, 10 * MB),
+        (4, 7, 80 * MB),
+        (5, 8),
+        (6, 9),
+        (0, 9, 5 * MB),
+    ],
+)
+"""A workflow of three layers and three families."""
 
 
 def small_machine(
@@ -62,3 +77,10 @@ def row(result: MachineResult, task: Any, *columns: str) -> tuple[float, ...]:
     """Return the values of one task in some columns."""
     i = result.tasks["task"].tolist().index(task)
     return tuple(result.tasks[column][i].item() for column in columns)
+
+
+def two_tasks() -> Machine:
+    """Return a machine with a task on the core and one that follows on an accelerator."""
+    machine = Machine(Environment(seed=0), small_machine({"name": "gpu0", "setup": 100}), "hrr")
+    machine.submit(Workflow([Task(id="p", run=10), Task(id="c", run=50)], [("p", "c", 50 * MB)]))
+    return machine

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from simmodel import Environment, InputError, Task, Workflow, simulate
+from simmodel import Environment, InputError, simulate
 from simmodel.catalogue import load_platform
 from simmodel.errors import ImpossibleWork, SnapshotError, Stalled
 from simmodel.snapshots.machine import MachineSnapshot
@@ -17,7 +17,7 @@ from simmodel.systems.machine.system import Machine
 from simmodel.work.taskset import TaskSet
 from tests.helpers.machine_cases import MachineCase, machine_cases
 from tests.helpers.simple_machine_policies import POLICIES
-from tests.helpers.small_machines import MB, Placed, row, small_machine
+from tests.helpers.small_machines import WIDE_FLOW, Placed, row, small_machine, two_tasks
 
 MOMENTS = ("ready", "taken", "setup_start", "setup_end", "reconfiguration_end", "transfer_start", "start", "end")
 
@@ -36,21 +36,6 @@ def assert_goes_on(whole: Any, part: Any) -> None:
         np.testing.assert_allclose(part.tasks[moment], whole.tasks[moment][rows], rtol=1e-9, atol=1e-9, err_msg=moment)
 
 
-FLOW = Workflow(
-    [Task(id=i, run=10.0 + i, family="xyz"[i % 3]) for i in range(12)],
-    [
-        (0, 3, 40 * MB),
-        (1, 4, 25 * MB),
-        (2, 5, 90 * MB),
-        (3, 6, 10 * MB),
-        (4, 7, 80 * MB),
-        (5, 8),
-        (6, 9),
-        (0, 9, 5 * MB),
-    ],
-)
-
-
 @pytest.mark.parametrize("policy", ["hrr", "greedy-ds", "earliest-finish", "min-min", "heft", "peft-setup"])
 @pytest.mark.parametrize("options", [{}, {"overlap": True}, {"contention": False, "transfers": "parallel"}])
 def test_a_cut_run_goes_on_as_the_uncut_one(policy: str, options: dict[str, Any]) -> None:
@@ -58,7 +43,7 @@ def test_a_cut_run_goes_on_as_the_uncut_one(policy: str, options: dict[str, Any]
 
     def machine() -> Machine:
         machine = Machine(Environment(seed=5), spec, policy, **options)
-        machine.submit(FLOW)
+        machine.submit(WIDE_FLOW)
         machine.submit(TaskSet([30.0, 40.0], ids=["later", "latest"], submit=[0.0, 60.0]), at=150.0)
         return machine
 
@@ -117,12 +102,6 @@ def test_random_machines_go_on(case: MachineCase, shares: list[float]) -> None:
 
 
 # ---------------------------------------------------------------------- by hand
-
-
-def two_tasks() -> Machine:
-    machine = Machine(Environment(seed=0), small_machine({"name": "gpu0", "setup": 100}), "hrr")
-    machine.submit(Workflow([Task(id="p", run=10), Task(id="c", run=50)], [("p", "c", 50 * MB)]))
-    return machine
 
 
 def test_the_phases_go_on_where_they_were() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from simmodel import InputError, simulate, start
 from simmodel.snapshots.machine import MachineSnapshot
-from tests.snapshots.test_machine_snapshot import FLOW, two_tasks
+from tests.helpers.small_machines import WIDE_FLOW, two_tasks
 
 MISSING = object()
 WRONG = [MISSING, None, "x", -1, 10**6, 2.5, True, [], {}, [None], {"x": 1}, 1e300, 2**70]
@@ -19,7 +19,7 @@ WRONG = [MISSING, None, "x", -1, 10**6, 2.5, True, [], {}, [None], {"x": 1}, 1e3
 
 def busy() -> dict[str, Any]:
     """Return the document of a machine with queues, random streams, and tasks in several phases."""
-    sim = start("hetsim-slow", FLOW, "hrr").run(until=12)
+    sim = start("hetsim-slow", WIDE_FLOW, "hrr").run(until=12)
     return json.loads(sim.system.snapshot().to_json())
 
 
@@ -107,7 +107,7 @@ def test_places_of_the_platform_that_are_missing() -> None:
 
 
 def test_a_turn_beyond_the_places_is_the_first() -> None:
-    whole = simulate("hetsim-slow", FLOW, "hrr")
+    whole = simulate("hetsim-slow", WIDE_FLOW, "hrr")
     document = changed(DOCUMENTS["busy"], ("policy", "state"), 10**6)
     result = simulate(MachineSnapshot.from_json(document))
     assert len(result.tasks) <= len(whole.tasks)
