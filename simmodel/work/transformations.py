@@ -205,9 +205,7 @@ def merge(*workloads: Workload, align: bool = False, name: str | None = None, ow
         for part, table in zip(parts, tables, strict=True):
             for column in ("user", "group", "queue", "partition"):
                 if column in table:
-                    table[column] = np.array(
-                        ["" if value in (-1, "", None) else f"{part.name}:{value}" for value in table[column].tolist()]
-                    )
+                    table[column] = np.array([_own_names(part.name, column, value) for value in table[column].tolist()])
     _number(tables)
     names = dict.fromkeys(column for table in tables for column in table)
     lengths = [len(part) for part in parts]
@@ -222,6 +220,14 @@ def merge(*workloads: Workload, align: bool = False, name: str | None = None, ow
         processors=max((part.processors for part in parts if part.processors), default=None),
         report=sum((part.report for part in parts), Report()),
     )
+
+
+def _own_names(workload: str, column: str, value: int | str | None) -> str:
+    """Return the cell of a column whose names, of partitions perhaps several, begin with that of the workload."""
+    if value in (-1, "", None):
+        return ""
+    names = str(value).split(",") if column == "partition" else [value]
+    return ",".join(f"{workload}:{name}" for name in names)
 
 
 def _number(tables: list[dict[str, NDArray[np.generic]]]) -> None:

@@ -17,7 +17,9 @@ from simmodel.platform.cluster import QueueSpec, ReservationSpec
 from simmodel.policies import Easy
 from simmodel.scheduling import policy_names
 from simmodel.snapshots.codec import read_state, write_fields
+from simmodel.systems.cluster.from_data import snapshot_of
 from simmodel.work.job import Dependency
+from simmodel.work.transformations import merge
 from simmodel.work.workload import Workload
 from tests.helpers.snapshot_cuts import check_cut, log_of
 from tests.oracles.partitions import Asked, schedule
@@ -391,3 +393,23 @@ def test_a_broker_hands_such_jobs_to_clusters_that_know_the_names():
     assert result.jobs["destination"].tolist() == ["one"] * 3
     assert result.jobs["start"].tolist() == [0, 0, 50]
     assert result.jobs["partition"].tolist() == ["b", "a", "b,a"]
+
+
+def test_merged_logs_keep_the_partitions_of_each_apart():
+    parts = [
+        Workload({"submit": [0], "run": [1], "processors": [1], "partition": ["a,b"]}, name=name) for name in ("x", "y")
+    ]
+    assert merge(*parts, own_users=True)["partition"].tolist() == ["x:a,x:b", "y:a,y:b"]
+
+
+def test_data_of_a_real_scheduler_may_have_such_jobs():
+    running = [
+        {"processors": 4, "requested": end, "started": 0, "partition": name} for name, end in (("a", 9), ("b", 5))
+    ]
+    waiting = [{"id": 7, "submit": 0, "processors": 4, "requested": 3, "partitions": ["a", "b"]}]
+    found = snapshot_of(spec(4, 4), now=1, running=running, waiting=waiting, policy="easy")
+    assert found.choices == ((2, ("a", "b")),)
+    env = Environment(1)
+    cluster = Cluster.from_snapshot(env, found)
+    env.run()
+    assert cluster.result().jobs["start"].tolist()[-1] == 5
