@@ -359,3 +359,26 @@ def test_the_queue_is_written_to_at_the_checked_entries_alone() -> None:
     }
     assert {push.partition(":")[0] for push in pushes} == {"environment.py"}
     assert len(pushes) == 2
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_an_event_that_happens_keeps_the_order_of_one_that_succeeds(first: bool) -> None:
+    def order(trigger: str) -> list[str]:
+        env = Environment()
+        seen: list[str] = []
+        event = env.event()
+        event.callbacks.append(lambda event: seen.append(f"happened: {event.value}"))
+
+        def last_act() -> None:
+            if first:
+                env.timeout(0).callbacks.append(lambda _: seen.append("timeout"))
+            seen.append("call")
+            env.happen(event, 3) if trigger == "happen" else event.succeed(3)
+
+        env.call_at(5, last_act)
+        env.call_at(5, lambda: seen.append("next call"))
+        env.run()
+        return seen
+
+    assert order("happen") == order("succeed")
+    assert order("happen")[-2:] == ["happened: 3", "next call"]

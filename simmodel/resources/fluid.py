@@ -167,11 +167,6 @@ class Fluid:
         """Start a flow, or continue one that was stopped."""
         raise NotImplementedError
 
-    def _settle_later(self) -> None:
-        """Settle at the end of the instant, or once the flows that end now have ended."""
-        if not self._ending:
-            self._settle_at_end()
-
     def let_go(self, flow: Flow) -> None:
         """Remove an ended flow and trigger its event; without callbacks it does not pass through the event queue."""
         del self._under_way[flow]

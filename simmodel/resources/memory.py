@@ -235,8 +235,9 @@ class MemoryPool:
     def give_back(self, task: LiveTask, done: bool) -> None:
         """Release a task's memory; its outputs become available if it is done, otherwise their room is freed."""
         held = self.held
+        inputs = task.inputs
         self.takers -= 1
-        for data in task.inputs:
+        for data in inputs:
             held[data] -= 1
         if self.stale:
             if done:
@@ -244,7 +245,7 @@ class MemoryPool:
                     self.stale.pop(data, None)
             self._forget_stale()
         for data in task.outputs:
-            if data in task.inputs:
+            if data in inputs:
                 continue
             if data in self.writing:
                 self._end_writing(data, done)

@@ -197,7 +197,8 @@ class Network(ChangingLinks):
                 self._lag_alarm.set(at)
         else:
             self._move(transfer)
-            self._settle_later()
+            if not self._ending:
+                self._settle_at_end()
 
     def _move(self, transfer: Transfer) -> None:
         """Let a transfer take bandwidth, after its latency."""

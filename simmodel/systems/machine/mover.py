@@ -144,7 +144,8 @@ class DataMover:
         else:
             ends = now + self.latency[source.index][to] + data.size * self.per_byte[source.index][to]
             moving = self.env.event_at(ends)
-        self.send(Flight(data, source, pool, now, task, cause, moving, ends, self.next_number()))
+        self._numbers = number = self._numbers + 1
+        self.send(Flight(data, source, pool, now, task, cause, moving, ends, number))
         return arrival
 
     def next_number(self) -> int:
@@ -169,7 +170,7 @@ class DataMover:
         self, flight: Flight, arrival: DataArrival, happen: Callable[[Any], object], _: Event | None = None
     ) -> None:
         """End a flight; ``happen`` triggers the event of the arrival."""
-        data, source, pool, since, task, cause = flight[:6]
+        data, source, pool, since, task, cause, _moving, _ends, _number = flight
         source.unuse(data)
         if self._record or self._on_moved:
             moved = Moved(data.name, data.size, source.name, pool.name, since, self.env._now, task, cause)

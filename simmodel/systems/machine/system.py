@@ -273,7 +273,11 @@ class Machine(MachineState):
         for data in task.inputs:
             data.readers -= 1
         for data in task.outputs:
-            self._written(data, processor.pool)
+            if data.written:
+                self._rewritten(data, processor.pool)
+            data.written = True
+            if not data.readers:
+                data.kept = True
         if task.children:
             self.release(task)
         submission = task.submission
@@ -295,15 +299,12 @@ class Machine(MachineState):
         if submission.event is not None:
             submission.event.succeed(submission)
 
-    def _written(self, data: LiveData, pool: MemoryPool) -> None:
-        if data.written:
-            data.copies = (pool,)
-            for other in self.pools.values():
-                if other is not pool:
-                    other.written_elsewhere(data)
-        data.written = True
-        if not data.readers:
-            data.kept = True
+    def _rewritten(self, data: LiveData, pool: MemoryPool) -> None:
+        """Note that the copies in other pools are stale."""
+        data.copies = (pool,)
+        for other in self.pools.values():
+            if other is not pool:
+                other.written_elsewhere(data)
 
     def release(self, task: LiveTask) -> None:
         """Release the children of a done task that have no other parent left."""

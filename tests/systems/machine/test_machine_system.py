@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
+import numpy as np
 import pytest
 from simpy import Interrupt
 
 from simmodel import Environment, InputError, Task, Workflow
+from simmodel.catalogue import load_platform
 from simmodel.errors import ImpossibleWork
+from simmodel.generators.tasksets import database
 from simmodel.snapshots.machine import MachineSnapshot
 from simmodel.systems.machine.system import Machine
 from simmodel.work.taskset import TaskSet
@@ -209,3 +214,25 @@ def test_a_system_above_hears_of_every_end() -> None:
     one.submit(FLOW)
     one.env.run()
     assert len(ends) == 4
+
+
+@pytest.mark.parametrize("transfers", ["sequential", "parallel"])
+def test_observers_of_transfers_change_nothing(transfers: Literal["sequential", "parallel"]) -> None:
+    # Without observers, the end of a transfer does not pass the event queue.
+    class Watch:
+        ended = 0
+
+        def transfer_ended(self, transfer: object) -> None:
+            self.ended += 1
+
+    def record(watch: Watch | None) -> tuple[list[float], list[tuple[object, ...]]]:
+        env = Environment(seed=1)
+        if watch is not None:
+            env.observe(watch)
+        machine = Machine(env, load_platform("hetsim-fast-setup"), "hrr", transfers=transfers)
+        env.run(machine.submit(database(500, fan_in=8, rng=np.random.default_rng(1))))
+        return machine.phases.tolist(), [(*each[:6], each.task.id) for each in machine.mover.moved if each.task]
+
+    watch = Watch()
+    assert record(None) == record(watch)
+    assert watch.ended > 300
