@@ -156,9 +156,11 @@ class Allocation:
             raise AttributeError(name)
         assert self._alike is not None
         nodes, each = self._alike
-        self.nodes = np.array(nodes, dtype=np.intp)
+        if name == "nodes":
+            self.nodes = np.array(nodes, dtype=np.intp)
+            return self.nodes
         self.amounts = np.repeat(np.array(each, dtype=np.float64)[:, None], len(nodes), axis=1)
-        return self.nodes if name == "nodes" else self.amounts
+        return self.amounts
 
     @classmethod
     def away(cls, nodes: Iterable[int]) -> Allocation:
@@ -173,6 +175,15 @@ class Allocation:
     def numbers(self) -> tuple[int, ...]:
         """The numbers of its nodes, ascending."""
         return tuple(self.nodes.tolist()) if self._alike is None else self._alike[0]
+
+    def groups(self) -> Iterable[tuple[tuple[int, ...], tuple[float, float, float]]]:
+        """Return its nodes in groups, each with the cores, GPUs and bytes of memory that it has of each of them."""
+        if self._alike is not None:
+            return (self._alike,)
+        found: dict[tuple[float, float, float], list[int]] = {}
+        for node, cores, gpus, memory in zip(self.nodes.tolist(), *self.amounts.tolist(), strict=True):
+            found.setdefault((cores, gpus, memory), []).append(node)
+        return [(tuple(nodes), each) for each, nodes in found.items()]
 
     @property
     def columns(self) -> tuple[tuple[int, ...], ...]:
@@ -293,11 +304,18 @@ class NodeTable:
 
     def take(self, part: Allocation) -> None:
         """Take parts of nodes; nothing is checked."""
-        self.free[:, part.nodes] -= part.amounts
+        self._move(part, -1)
 
     def release(self, part: Allocation) -> None:
         """Release parts of nodes."""
-        self.free[:, part.nodes] += part.amounts
+        self._move(part, 1)
+
+    def _move(self, part: Allocation, sign: int) -> None:
+        for nodes, each in part.groups():
+            index = nodes[0] if len(nodes) == 1 else part.nodes if part._alike is not None else list(nodes)
+            for free, amount in zip(self.free, each, strict=True):
+                if amount:
+                    free[index] += sign * amount
 
     def add(self, changes: Sequence[tuple[Allocation, int]]) -> None:
         """Release (1) or take (-1) many parts at once."""

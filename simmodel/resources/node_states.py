@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
     Rows = NDArray[np.intp]
     Part = tuple[float, int, float, float, float]  # expected end, number, cores, GPUs, bytes of memory
+    Free = tuple[float, float, float, float]  # cores, GPUs, bytes of memory; the cores of the node
 
 __all__ = ["NodeStates", "WaitingJobs"]
 
@@ -84,7 +85,10 @@ class NodeStates:
         self._parts: list[list[Part]] = []
         self.first_end: Amounts
         self.last_end: Amounts
-        self._held: dict[int, int] = {}  # the numbers of the parts, by allocation
+        self._held: dict[int, list[tuple[tuple[int, ...], Part]]] = {}  # the parts, each of some nodes, by allocation
+        # What is free of each node, and which shapes that satisfies:
+        self._free: list[Free] = []
+        self._met: dict[Free, NDArray[np.int64]] = {}
         self._capacity: list[list[float]] = table.capacity.T.tolist()
         self._most_cores = float(table.capacity[0].max())
         self._ables: dict[tuple[float, float, float], Mask] = {}
@@ -147,6 +151,7 @@ class NodeStates:
             self._clear_columns()
         column = self._columns[shape] = self._spare_columns.pop()
         self._shapes[:, column] = shape
+        self._met.clear()
         self._there[column] = np.count_nonzero(self.satisfying(shape))
         return column
 
@@ -202,66 +207,77 @@ class NodeStates:
     def renew(self) -> None:
         """Count anew which nodes satisfy the shapes, after nodes went down or came up."""
         self.down = not self.table.complete
+        self._free = list(zip(*self.table.free.tolist(), self.table.capacity[0].tolist(), strict=True))
         for shape, column in self._columns.items():
             self._there[column] = np.count_nonzero(self.satisfying(shape))
 
     def take(self, allocation: Allocation, end: float) -> None:
         """Note parts of nodes that were taken, until an expected end (s)."""
-        self._changed(allocation, 1)
+        self._changed(allocation, -1)
         self._put(allocation, end)
 
     def give_back(self, allocation: Allocation) -> None:
         """Note parts of nodes that were given back."""
-        self._changed(allocation, -1)
-        number = self._held.pop(id(allocation))
+        self._changed(allocation, 1)
         first, last = self.first_end, self.last_end
-        for node in allocation.numbers:
-            parts = self._parts[node]
-            for i, part in enumerate(parts):
-                if part[1] == number:
-                    del parts[i]
-                    break
-            first[node] = parts[0][0] if parts else np.inf
-            last[node] = parts[-1][0] if parts else 0.0
+        for nodes, part in self._held.pop(id(allocation)):
+            for node in nodes:
+                parts = self._parts[node]
+                parts.remove(part)
+                if parts:
+                    first[node] = parts[0][0]
+                    last[node] = parts[-1][0]
+                else:
+                    first[node] = INFINITY
+                    last[node] = 0.0
 
     def _put(self, allocation: Allocation, end: float) -> None:
         number = self._numbers = self._numbers + 1
-        self._held[id(allocation)] = number
+        held = self._held[id(allocation)] = []
         first, last = self.first_end, self.last_end
-        cores, gpus, memory = allocation.amounts.tolist()
-        for i, node in enumerate(allocation.numbers):
-            parts = self._parts[node]
-            insort(parts, (end, number, cores[i], gpus[i], memory[i]))
-            first[node] = parts[0][0]
-            last[node] = parts[-1][0]
+        for nodes, (cores, gpus, memory) in allocation.groups():
+            part = end, number, cores, gpus, memory
+            held.append((nodes, part))
+            for node in nodes:
+                parts = self._parts[node]
+                insort(parts, part)
+                first[node] = parts[0][0]
+                last[node] = parts[-1][0]
 
     def _changed(self, allocation: Allocation, sign: int) -> None:
-        """Count the shapes that the nodes satisfy no more (1: taken) or again (-1: given back)."""
-        nodes, amounts = allocation.nodes, allocation.amounts
-        count = len(nodes)
-        free = np.empty((3, 2 * count))
-        now, other = free[:, :count], free[:, count:]
-        now[:] = self.table.free[:, nodes]
-        (np.add if sign > 0 else np.subtract)(now, amounts, out=other)
+        """Count the shapes that the nodes satisfy no more (-1: taken) or again (1: given back), by transitions."""
+        free, met = self._free, self._met
+        if len(met) > 4096:
+            met.clear()
+        for nodes, (cores, gpus, memory) in allocation.groups():
+            counts: dict[Free, int] = {}
+            after: dict[Free, Free] = {}
+            for node in nodes:
+                before = free[node]
+                if before in counts:
+                    counts[before] += 1
+                else:
+                    counts[before] = 1
+                    c, g, m, own = before
+                    after[before] = c + sign * cores, g + sign * gpus, m + sign * memory, own
+                free[node] = after[before]
+            missing = [each for each in (*after, *after.values()) if each not in met]
+            if missing:
+                self._meet(missing)
+            for before, count in counts.items():
+                change = met[after[before]] - met[before]
+                self._there += change if count == 1 else change * count
+
+    def _meet(self, found: Sequence[Free]) -> None:
+        """Note which shapes are satisfied by nodes of which so much is free."""
+        cores, gpus, memory, own = np.array(found).T[:, :, None]
+        shapes = self._shapes[:, None, :]
+        met = shapes[0] <= cores
+        met &= shapes[1] <= gpus
+        met &= shapes[2] <= memory
         if self.exclusive:
-            idle = self.table.capacity[0, nodes]
-            now[:, now[0] != idle] = -1.0
-            other[:, other[0] != idle] = -1.0
-        if count > 1 and bool((now == now[:, :1]).all()) and bool((other == other[:, :1]).all()):
-            free = free[:, ::count]  # as the nodes of a job mostly are
-        cores, gpus, memory = self._shapes[:, :, None]
-        met = cores <= free[0]
-        met &= gpus <= free[1]
-        met &= memory <= free[2]
-        if free.shape[1] > 2:
-            self._there += met[:, :count].sum(axis=1)
-            self._there -= met[:, count:].sum(axis=1)
-        elif count == 1:
-            self._there += met[:, 0]
-            self._there -= met[:, 1]
-        else:
-            self._there += met[:, 0] * count
-            self._there -= met[:, 1] * count
+            met &= cores == own
+        self._met.update(zip(found, met.astype(np.int64), strict=True))
 
     # ------------------------------------------------------------------ questions about a shape
 
