@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 import attrs
 
 from simmodel.display import Fields
-from simmodel.errors import InputError, unknown
+from simmodel.errors import InputError, shown, unknown
 from simmodel.loading import within_count
 from simmodel.platform.overlaps import check_overlaps
 from simmodel.platform.placements import PLACEMENTS
@@ -34,6 +34,7 @@ __all__ = [
 ]
 
 _Number = TypeVar("_Number", bound=float | None)
+_Whole = TypeVar("_Whole", bound=int | None)
 _Text = TypeVar("_Text", bound=str | None)
 
 
@@ -53,6 +54,17 @@ def _not_negative(instance: attrs.AttrsInstance, attribute: attrs.Attribute[_Num
         )
     if value is not None and not value >= 0:
         raise InputError(f"must be >= 0, got {value!r}", place=attribute.name)
+
+
+def _whole(least: int) -> WholeCheck:
+    def check(instance: attrs.AttrsInstance, attribute: attrs.Attribute[_Whole], value: _Whole) -> None:
+        given: Any = value
+        if given is None and attribute.default is None:
+            return
+        if isinstance(given, bool) or not isinstance(given, Integral) or given < least:
+            raise InputError(f"must be a whole number >= {least}, got {shown(value)}", place=attribute.name)
+
+    return check
 
 
 def _one_of(*allowed: str | None) -> Check:
@@ -77,6 +89,14 @@ class Check(Protocol):
         ...
 
 
+class WholeCheck(Protocol):
+    """A validator of a field of whole numbers."""
+
+    def __call__(self, instance: attrs.AttrsInstance, attribute: attrs.Attribute[_Whole], value: _Whole) -> None:
+        """Raise an ``InputError`` unless the value is a whole number, or ``None`` where that is the default."""
+        ...
+
+
 def _tuple(values: Iterable[Any]) -> tuple[Any, ...]:  # mypy does not support generic converters
     return tuple(values)
 
@@ -96,9 +116,9 @@ class NodeSpec(Fields):
     """
 
     name: str = "node"
-    count: int = attrs.field(default=1, validator=[_positive, within_count])
-    cores: int = attrs.field(default=1, validator=_positive)
-    gpus: int = attrs.field(default=0, validator=_not_negative)
+    count: int = attrs.field(default=1, validator=[_whole(1), within_count])
+    cores: int = attrs.field(default=1, validator=_whole(1))
+    gpus: int = attrs.field(default=0, validator=_whole(0))
     memory: float = attrs.field(default=0.0, converter=in_bytes, validator=_not_negative)
     idle_power: float = attrs.field(default=0.0, converter=in_watts, validator=_not_negative)
     load_power: float = attrs.field(default=0.0, converter=in_watts, validator=_not_negative)
@@ -132,11 +152,11 @@ class PartitionSpec(Fields):
     """
 
     name: str = "batch"
-    processors: int | None = attrs.field(default=None, validator=_positive)
+    processors: int | None = attrs.field(default=None, validator=_whole(1))
     nodes: tuple[NodeSpec, ...] = attrs.field(default=(), converter=_tuple)
     placement: str = attrs.field(default="first-fit", validator=_known_placement)
     exclusive: bool = False
-    max_processors: int | None = attrs.field(default=None, validator=_positive)
+    max_processors: int | None = attrs.field(default=None, validator=_whole(1))
     max_requested: float | None = attrs.field(default=None, converter=in_seconds, validator=_positive)
     priority: float = 0.0
     idle_power: float = attrs.field(default=0.0, converter=in_watts, validator=_not_negative)
@@ -226,11 +246,11 @@ class QueueSpec(Fields):
     name: str
     partition: str | None = None
     priority: float = 0.0
-    max_processors: int | None = attrs.field(default=None, validator=_positive)
+    max_processors: int | None = attrs.field(default=None, validator=_whole(1))
     max_requested: float | None = attrs.field(default=None, converter=in_seconds, validator=_positive)
-    max_running: int | None = attrs.field(default=None, validator=_positive)
-    max_running_per_user: int | None = attrs.field(default=None, validator=_positive)
-    max_waiting_per_user: int | None = attrs.field(default=None, validator=_positive)
+    max_running: int | None = attrs.field(default=None, validator=_whole(1))
+    max_running_per_user: int | None = attrs.field(default=None, validator=_whole(1))
+    max_waiting_per_user: int | None = attrs.field(default=None, validator=_whole(1))
     preemptible: Literal["requeue", "suspend"] | None = attrs.field(
         default=None, validator=_one_of(None, "requeue", "suspend")
     )
@@ -250,7 +270,7 @@ class _Part(Fields):
     """A part of a partition: a number of processors, or named nodes."""
 
     partition: str | None = None
-    processors: int | None = attrs.field(default=None, validator=_positive)
+    processors: int | None = attrs.field(default=None, validator=_whole(1))
     nodes: tuple[int | str, ...] = attrs.field(default=(), converter=_tuple)
 
     def __attrs_post_init__(self) -> None:

@@ -305,7 +305,7 @@ MISTAKES = [
 NODE_MISTAKES = [
     ({"core": 16}, "core", "unknown key 'core'; did you mean 'cores'? Known keys: name, count, cores,"),
     ({"zzz": 16}, "zzz", "unknown key 'zzz'; known keys: name, count, cores,"),
-    ({"cores": 0}, "cores", "must be > 0, got 0"),
+    ({"cores": 0}, "cores", "must be a whole number >= 1, got 0"),
     ({"cores": "16"}, "cores", "must be a whole number, got '16'"),
     ({"memory": "64GBps"}, "memory", "must be a quantity in B such as '64GB', got '64GBps'"),
     ({"memory": -1}, "memory", "must be >= 0, got -1"),
