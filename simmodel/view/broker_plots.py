@@ -10,7 +10,7 @@ import numpy as np
 from simmodel.errors import unknown
 from simmodel.metrics.brokered import WEEK, by_origin, moved_turnaround, side_by_side, weekly
 from simmodel.view.plots import ResultPlots
-from simmodel.view.style import COLOURS, INK, Size, axes, duration_axis, figure, sequence, tidy
+from simmodel.view.style import COLOURS, INK, Size, axes, duration_axis, page, sequence, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -195,10 +195,10 @@ class BrokerPlots(ResultPlots):
 
     def clusters(self, *, title: str | None = None, figsize: Size | None = None) -> Figure:
         """Draw utilisation, jobs handed over, flows and waits on one page; title of the page, size in inches."""
-        fig = figure((11, 6.4), figsize, title)
-        (first, second), (third, fourth) = fig.subplots(2, 2)
-        weeks(self._result, ax=first)
-        weeks(self._result, value="handed", ax=second)
-        flows(self._result, ax=third)
-        self.wait_by_bin(ax=fourth)
+        with page((11, 6.4), figsize, title) as fig:
+            (first, second), (third, fourth) = fig.subplots(2, 2)
+            weeks(self._result, ax=first)
+            weeks(self._result, value="handed", ax=second)
+            flows(self._result, ax=third)
+            self.wait_by_bin(ax=fourth)
         return fig

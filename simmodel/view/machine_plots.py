@@ -15,7 +15,7 @@ from simmodel.records.task_moments import positions
 from simmodel.units import show_quantity
 from simmodel.view.machine_gantt import LABELLED, LEGEND, machine_gantt, machine_time_axis, used_processors
 from simmodel.view.menu import PlotMenu
-from simmodel.view.style import BLUE, COLOURS, GREY, INK, Size, axes, figure, tidy
+from simmodel.view.style import BLUE, COLOURS, GREY, INK, Size, axes, page, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -287,17 +287,17 @@ def machine_overview(result: TaskRecord, *, title: str | None = None, figsize: S
     rows = float(result.processors["cores"][used_processors(result)].sum())
     high = min(max(0.3 * rows, 1.6), 7.0)
     ratios = [high, *([1.3] if used else []), *([1.3] if moved else [])]
-    fig = figure((10.5, sum(ratios) + 1.5), figsize)
-    engine: Any = fig.get_layout_engine()
-    engine.set(w_pad=0.1, h_pad=0.06)
-    grid = fig.add_gridspec(len(ratios), 1, height_ratios=ratios)
-    top = fig.add_subplot(grid[0])
-    panels = [top]
-    machine_gantt(result, ax=top)
-    if used:
-        panels.append(memory(result, ax=fig.add_subplot(grid[len(panels)], sharex=top)))
-    if moved:
-        panels.append(links(result, ax=fig.add_subplot(grid[len(panels)], sharex=top)))
+    with page((10.5, sum(ratios) + 1.5), figsize) as fig:
+        engine: Any = fig.get_layout_engine()
+        engine.set(w_pad=0.1, h_pad=0.06)
+        grid = fig.add_gridspec(len(ratios), 1, height_ratios=ratios)
+        top = fig.add_subplot(grid[0])
+        panels = [top]
+        machine_gantt(result, ax=top)
+        if used:
+            panels.append(memory(result, ax=fig.add_subplot(grid[len(panels)], sharex=top)))
+        if moved:
+            panels.append(links(result, ax=fig.add_subplot(grid[len(panels)], sharex=top)))
     for ax in panels[:-1]:
         ax.set_xlabel("")
         ax.tick_params(axis="x", labelbottom=False)

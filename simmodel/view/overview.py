@@ -13,7 +13,7 @@ from simmodel.metrics.comparison import compare
 from simmodel.metrics.report import metric_text
 from simmodel.view.gantt import EXACT, gantt, pieces
 from simmodel.view.result_plots import cdf, queue, utilisation, value_by_bin
-from simmodel.view.style import COLOURS, INK, Size, figure, tidy
+from simmodel.view.style import COLOURS, INK, Size, figure, page, tidy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -51,18 +51,18 @@ def overview(result: JobRecord, *, title: str | None = None, figsize: Size | Non
     title, figsize
         another title than the run's name (``""``: none); width and height of the figure, inches
     """
-    fig = figure((10.5, 7.6), figsize)
-    _space(fig, 0.12, 0.08)
-    grid = fig.add_gridspec(3, 2, height_ratios=(1.7, 0.9, 1.35))
-    top, middle = fig.add_subplot(grid[0, :]), fig.add_subplot(grid[1, :])
-    if len(result.places) == 1 and len(result.runs) <= EXACT and len(pieces(result)[1]) <= EXACT:
-        gantt(result, title="executions, darker the longer the job had waited", ax=top)
-    else:
-        utilisation(result, ax=top)
-    top.set_xlabel("")
-    queue(result, ax=middle)
-    value_by_bin(result, ax=fig.add_subplot(grid[2, 0]))
-    cdf(result, ax=fig.add_subplot(grid[2, 1]))
+    with page((10.5, 7.6), figsize) as fig:
+        _space(fig, 0.12, 0.08)
+        grid = fig.add_gridspec(3, 2, height_ratios=(1.7, 0.9, 1.35))
+        top, middle = fig.add_subplot(grid[0, :]), fig.add_subplot(grid[1, :])
+        if len(result.places) == 1 and len(result.runs) <= EXACT and len(pieces(result)[1]) <= EXACT:
+            gantt(result, title="executions, darker the longer the job had waited", ax=top)
+        else:
+            utilisation(result, ax=top)
+        top.set_xlabel("")
+        queue(result, ax=middle)
+        value_by_bin(result, ax=fig.add_subplot(grid[2, 0]))
+        cdf(result, ax=fig.add_subplot(grid[2, 1]))
     metrics = summary(result)
     told = [f"{_WORDS[name]} {metric_text(name, metrics[name])}" for name in _HEADLINE if math.isfinite(metrics[name])]
     head = f"{len(result.jobs):,} jobs on {result.processors:,} processors"

@@ -7,6 +7,8 @@ and height of a new figure in inches, ``ax`` the axes to draw on instead of a ne
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -32,6 +34,7 @@ __all__ = [
     "checked_colour",
     "duration_axis",
     "figure",
+    "page",
     "span_axis",
     "tidy",
     "time_axis",
@@ -109,6 +112,19 @@ def figure(size: Size, figsize: Size | None = None, title: str | None = None) ->
     if title:
         new.suptitle(title, x=0.01, ha="left", fontsize=12, color=INK)
     return new
+
+
+@contextmanager
+def page(size: Size, figsize: Size | None = None, title: str | None = None) -> Iterator[Figure]:
+    """Give a new figure for several plots, which is closed if one of them raises; parameters as of :func:`figure`."""
+    new = figure(size, figsize, title)
+    try:
+        yield new
+    except BaseException:
+        import matplotlib.pyplot as plt
+
+        plt.close(new)
+        raise
 
 
 def checked_colour(colour: str) -> str:
