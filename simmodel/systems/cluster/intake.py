@@ -116,11 +116,17 @@ class Intake:
                 raise InputError(f"job {name}: {unknown('queue', str(spec.queue), rules).message}")
             job.priority += job.rules.spec.priority
         places = places_of(spec, core) if spec.partitions and core.only_pool is None else [_place_of(job, spec, core)]
-        found, reasons = able(job, places)
-        pool = job.place = (found or places)[0]
+        pool = places[0]
+        reason = None
+        if len(places) == 1:
+            job.request = pool.request_of(spec)
+            reason = pool.why_not(job) or pool.limits_why_not(job)
+        else:
+            found, reasons = able(job, places)
+            pool, reason = (found[0], None) if found else (pool, reasons)
+            job.request = pool.request_of(spec)
+        job.place = pool
         job.priority += pool.priority
-        job.request = pool.request_of(spec)
-        reason = None if found else reasons
         return job, reason or (job.rules.why_not(job) if job.rules is not None else None)
 
     def _name_of(self, spec: Job, number: int) -> int | str:

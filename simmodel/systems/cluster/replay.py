@@ -23,6 +23,7 @@ __all__ = ["LeftOut", "check_names", "check_specs", "known_here", "name_of", "ne
 _DETAILS = ("preceding", "priority", "cancel")
 _OF_NODES = ("gpus_per_node", "memory_per_node")
 _SHAPES = ("nodes", "cores_per_node", *_OF_NODES)
+_USED = {"job", "requested", "think_time", "user", "group", "queue", "partition", *_DETAILS, *_SHAPES}
 
 
 def needs_specs(workload: Workload, offers: Offers) -> bool:
@@ -53,11 +54,15 @@ def specs(workload: Workload, prepared: Prepared, on_nodes: bool = True) -> Iter
             yield row, workload.specs[row]
         return
     table = workload.table
-    columns = {name: table[name].tolist() for name in table.names}
-    names = set(columns["job"])
+    columns = [(name, table[name].tolist()) for name in table.names if name in _USED]
+    names, run, submit = set(table["job"].tolist()), table["run"].tolist(), table["submit"].tolist()
+    processors = prepared.processors.tolist()
     for row in prepared.rows.tolist():
-        values = {name: column[row] for name, column in columns.items()}
-        known = {name: value for name, value in values.items() if value is not None and value == value and value != -1}
+        known: dict[str, Any] = {}
+        for name, column in columns:
+            value = column[row]
+            if value is not None and value == value and value != -1:
+                known[name] = value
         dependencies: tuple[Dependency, ...] = ()
         preceding = known.get("preceding")
         if preceding:
@@ -68,7 +73,7 @@ def specs(workload: Workload, prepared: Prepared, on_nodes: bool = True) -> Iter
         requested = known.get("requested", 0.0)
         asked: dict[str, Any] = {name: known.get(name) for name in ("user", "group", "queue")}
         asked |= partitions_in(known.get("partition"))
-        asked["processors"] = int(prepared.processors[row])
+        asked["processors"] = int(processors[row])
         if on_nodes:
             for name in ("nodes", "cores_per_node", "gpus_per_node"):
                 if known.get(name, 0) > 0:
@@ -82,8 +87,8 @@ def specs(workload: Workload, prepared: Prepared, on_nodes: bool = True) -> Iter
             row,
             Job(
                 id=known["job"] if known.get("job", "") != "" else f"row {row + 1}",
-                submit=max(0.0, values["submit"]),
-                run=values["run"],
+                submit=max(0.0, submit[row]),
+                run=run[row],
                 requested=requested if requested > 0 else None,
                 dependencies=dependencies,
                 priority=known.get("priority", 0.0),
