@@ -306,6 +306,32 @@ class MachineSnapshot(Snapshot):
             _check(f"{where}.task", None, named, tasks, "task")
             if flight.at is not None and not self.now <= flight.at < inf:
                 raise InputError(f"must be an instant >= {self.now:g} s, got {flight.at:g}", place=f"{where}.at")
+        self._check_data()
+
+    def _check_data(self) -> None:
+        """Check that the copies of data are those held in pools, and that what a task reads comes from somewhere."""
+        coming = {d for pool in self.pools for d in pool.awaits} | {flight.data for flight in self.flights}
+        coming |= {d for task in self.tasks for d in task.outputs}
+        held = [set(pool.held) for pool in self.pools]
+        current = [found.difference(pool.stale) for found, pool in zip(held, self.pools, strict=True)]
+        for d, each in enumerate(self.data):
+            for p, pool in enumerate(self.pools):
+                if p in each.copies and d not in held[p]:
+                    raise InputError(f"must hold data {d} ({shown(each.name)}), a copy of it", place=f"pools[{p}].held")
+                if p not in each.copies and d in current[p]:
+                    message = f"must be the pools that hold it, as {p} ({pool.name}), got {shown(each.copies)}"
+                    raise InputError(message, place=f"data.copies[{d}]")
+            if each.copies or each.given is not None:
+                coming.add(d)
+        for i, task in enumerate(self.tasks):
+            for d in task.inputs:
+                if d not in coming:
+                    message = f"must be held, in flight or the output of a task, got data {d} of none of them"
+                    raise InputError(message, place=f"tasks.inputs[{i}]")
+        for i, flight in enumerate(self.flights):
+            if flight.owner is not None and flight.data not in self.tasks[flight.owner].inputs:
+                message = f"must be a task that reads data {flight.data}, got task {flight.owner}"
+                raise InputError(message, place=f"flights[{i}].owner")
 
     def _check_parts(self) -> None:
         """Check that pools, places and tasks are those of the platform, and that instants fit."""

@@ -91,6 +91,25 @@ def test_contradictions_name_their_place(path: tuple[Any, ...], value: Any, said
     assert str(caught.value).startswith(said)
 
 
+@pytest.mark.parametrize(
+    ("name", "path", "said"),
+    [
+        ("moving", ("tasks", "inputs"), "flights[0].owner: must be a task that reads data 0, got task 0"),
+        (
+            "busy",
+            ("tasks", "outputs"),
+            "tasks.inputs[3]: must be held, in flight or the output of a task, got data 2 of none of them",
+        ),
+        ("busy", ("pools", 0, "held"), "pools[0].held: must hold data 0 ('0->3'), a copy of it"),
+        ("busy", ("data", "copies"), "data.copies[0]: must be the pools that hold it, as 0 (node0), got ()"),
+    ],
+)
+def test_running_tasks_pools_and_data_agree(name: str, path: tuple[Any, ...], said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        MachineSnapshot.from_json(changed(DOCUMENTS[name], path, MISSING))
+    assert str(caught.value) == said
+
+
 @pytest.mark.parametrize("key", ["uinteger", "state", "bit_generator"])
 @pytest.mark.parametrize("value", [-1, 2**200, None, "x", {"state": -1, "inc": 0}])
 def test_wrong_states_of_random_streams(key: str, value: Any) -> None:
