@@ -162,7 +162,7 @@ class TaskPlace:
     @property
     def backlog(self) -> float:
         """The expected seconds of its remaining and queued work."""
-        return self.available - self.env._now
+        return max(0.0, self.available - self.env._now)  # sums of seconds are rounded
 
     @property
     def running(self) -> TaskPlace:

@@ -562,7 +562,7 @@ class LiveJob(LiveWork):
         if job is not None and job.keeps_work:
             past.executed += float(now - started)
             if job.body is None:
-                self._duration -= now - started
+                self._duration = max(0.0, self._duration - (now - started))
                 return
         if past._whole is not None:
             self.plan(*past._whole)
@@ -578,7 +578,9 @@ class LiveJob(LiveWork):
         past.resumes = held
         if past._whole is None:
             past._whole = self.requested, self.expected, self._duration
-        self.plan(max(0.0, self.requested - elapsed), max(0.0, self.expected - elapsed), self._duration - elapsed)
+        self.plan(
+            max(0.0, self.requested - elapsed), max(0.0, self.expected - elapsed), max(0.0, self._duration - elapsed)
+        )
 
 
 class Run(Occurrence):

@@ -560,3 +560,11 @@ def test_a_task_goes_only_where_it_fits() -> None:
 def test_wrong_options(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         Machine(Environment(), small_machine(), "fcfs", **options)
+
+
+def test_the_backlog_is_never_below_zero_by_rounding() -> None:
+    machine = Machine(Environment(), small_machine(), "hrr")
+    machine.submit(TaskSet([0.2, 0.3, 0.1, 0.7, 0.7, 0.2, 0.0, 0.0]))
+    while machine.env.peek() < float("inf"):
+        machine.env.step()
+        assert all(place.backlog >= 0 for place in machine.places)
