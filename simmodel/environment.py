@@ -644,8 +644,12 @@ class _Quiet:
         self.lock = Lock()
         self.blocks = 0
         self.thresholds = gc.get_threshold()
+        self.pending = 0  # about how many objects were frozen young: the collector forgets to count them
+        self.limit = _MANY
 
 
+_RARE = (200_000, 50, 100)
+_MANY = 50_000
 _quiet = _Quiet()
 
 
@@ -653,8 +657,9 @@ _quiet = _Quiet()
 def quiet_garbage_collector() -> Iterator[None]:
     """Freeze the existing objects and collect rarely inside the block; the collector takes a fifth of a large run.
 
-    The end of the block undoes both; of nested or concurrent blocks, the end of the last. ``env.run()`` uses it for
-    its events, ``simulate`` for building and reading too.
+    The end of the block undoes both; of nested or concurrent blocks, the end of the last. What many short blocks have
+    left is collected before one of the next. ``env.run()`` uses it for its events, ``simulate`` for building and
+    reading too.
 
     >>> with quiet_garbage_collector():
     ...     gc.get_threshold()[0]
@@ -664,8 +669,14 @@ def quiet_garbage_collector() -> Iterator[None]:
         _quiet.blocks += 1
         if _quiet.blocks == 1:
             _quiet.thresholds = gc.get_threshold()
+            _quiet.pending += 100 + gc.get_count()[0]
+            many = _quiet.pending > _quiet.limit and gc.isenabled()
+            if many:
+                gc.collect()
             gc.freeze()
-            gc.set_threshold(200_000, 50, 100)
+            if many:
+                _quiet.pending, _quiet.limit = 0, max(_MANY, gc.get_freeze_count() // 4)
+            gc.set_threshold(*_RARE)
     try:
         yield
     finally:

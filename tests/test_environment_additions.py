@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import weakref
 from collections.abc import Generator, Iterator
 from typing import Any
 
@@ -315,6 +316,21 @@ def test_the_collector_is_as_it_was_also_after_an_error() -> None:
     with pytest.raises(KeyError):
         fails()
     assert (gc.get_threshold(), gc.get_freeze_count()) == (thresholds, frozen)
+
+
+def test_what_many_short_blocks_leave_is_collected() -> None:
+    class Node:
+        def __init__(self) -> None:
+            self.itself = self
+
+    left: weakref.WeakSet[Node] = weakref.WeakSet()
+    most = 0
+    for _ in range(3000):
+        with quiet_garbage_collector():
+            for _ in range(100):
+                left.add(Node())
+        most = max(most, len(left))
+    assert most < 150_000
 
 
 def test_a_run_of_the_users_own_collects_as_rarely_as_simulate(env: Environment) -> None:
