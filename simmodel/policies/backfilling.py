@@ -7,7 +7,7 @@ TPDS 18(6), 2007; conservative: see planning.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -106,6 +106,13 @@ class Easy(Policy):
         states = place.states(view.waiting.at(place))
         return self._planned(view, place) if states is None else self._on_nodes(view, place, states)
 
+    def _heads(self, view: View, place: Pool, queue: Any) -> Generator[Decision, None, LiveJob | None]:
+        """Start heads while they fit; return the job for which the place is held then, or ``None``."""
+        head: LiveJob | None
+        while (head := queue.head()) is not None and place.fits(head):
+            yield Start(head, place)
+        return heads_of(self.order, view).get(place) if head in view.choices else head
+
     def _planned(self, view: View, place: Pool) -> Iterator[Decision]:
         """Decide at a pool of any kind, by its profile: the reference rule.
 
@@ -114,10 +121,7 @@ class Easy(Policy):
         """
         waiting = view.waiting.at(place)
         queue = waiting.by(self.order)
-        while (head := queue.head()) is not None and place.fits(head):
-            yield Start(head, place)
-        if head in view.choices:
-            head = heads_of(self.order, view).get(place)
+        head = yield from self._heads(view, place, queue)
         if head is None:
             return
         lanes = waiting.lanes(self.candidates)
@@ -155,11 +159,7 @@ class Easy(Policy):
         nodes to spare.
         """
         waiting = view.waiting.at(place)
-        queue = waiting.by(self.order)
-        while (head := queue.head()) is not None and place.fits(head):
-            yield Start(head, place)
-        if head in view.choices:
-            head = heads_of(self.order, view).get(place)
+        head = yield from self._heads(view, place, waiting.by(self.order))
         if head is None:
             return
         now = view.env._now
@@ -207,6 +207,7 @@ class Easy(Policy):
         if self.order.changes and not self.promises and place.free < waiting.lanes(self.candidates).narrowest:
             return  # without a look at the scores of all jobs
         queue = waiting.by(self.order)
+        # _heads, inlined: nearly all decisions are made here.
         while (head := queue.head()) is not None and place.fits(head):
             yield Start(head, place)
         if head in view.choices:

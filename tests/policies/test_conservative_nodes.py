@@ -5,10 +5,11 @@ import random
 import pytest
 
 from simmodel import Job, simulate
-from simmodel.platform import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec, QueueSpec
+from simmodel.platform import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec
 from simmodel.policies import Conservative, Preemptive
 from simmodel.policies.node_plan import NodePlan
 from simmodel.resources import node_gaps
+from tests.helpers.drawn_queues import drawn_queues
 from tests.oracles.conservative_nodes import NodeJob, simulate as plain_tables
 
 
@@ -117,14 +118,7 @@ def drawn(seed):
             asked["dependencies"] = [rng.randint(1, number - 1)]
         times = {"submit": submit * unit, "run": run * unit, "requested": requested * unit}
         jobs.append(Job(id=number, user=rng.choice("xyz"), priority=rng.choice(priorities), **times, **asked))
-    queues = []
-    if preempts or limits:
-        most = {"max_running_per_user": rng.choice([None, 1, 2]), "max_running": rng.choice([None, 3])}
-        mode = rng.choice(["requeue", "suspend"])
-        queues = [
-            QueueSpec(name="a", preempts=["b"] if preempts else [], **(most if limits else {})),
-            QueueSpec(name="b", preemptible=mode if preempts else None),
-        ]
+    queues = drawn_queues(rng, preempts=preempts, limits=limits)
     outages = []
     if rng.random() < 0.25:
         what = {"nodes": [rng.randrange(sum(kind.count for kind in kinds))], "kind": rng.choice(["failure", "drain"])}

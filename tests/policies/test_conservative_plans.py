@@ -6,13 +6,14 @@ import pytest
 
 from simmodel import Environment, Job, simulate
 from simmodel.environment import quiet_garbage_collector
-from simmodel.platform import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec, QueueSpec
+from simmodel.platform import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec
 from simmodel.policies import Conservative, Preemptive
 from simmodel.policies.count_plan import CountPlan
 from simmodel.resources import profile
 from simmodel.systems import Cluster
 from simmodel.systems.cluster.prediction import predict
 from simmodel.work import Workload
+from tests.helpers.drawn_queues import drawn_queues
 
 
 class Anew(Conservative):
@@ -47,14 +48,7 @@ def drawn(seed):
         times = {"submit": submit * unit, "run": run * unit, "requested": requested * unit or None}
         priority = rng.choice(priorities)
         jobs.append(Job(id=number, processors=size, user=rng.choice("xyz"), priority=priority, **times, **asked))
-    queues = []
-    if preempts or limits:
-        most = {"max_running_per_user": rng.choice([None, 1, 2]), "max_running": rng.choice([None, 3])}
-        mode = rng.choice(["requeue", "suspend"])
-        queues = [
-            QueueSpec(name="a", preempts=["b"] if preempts else [], **(most if limits else {})),
-            QueueSpec(name="b", preemptible=mode if preempts else None),
-        ]
+    queues = drawn_queues(rng, preempts=preempts, limits=limits)
     outages = [
         OutageSpec(
             at=rng.randint(1, 60) * unit,
