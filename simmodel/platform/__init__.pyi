@@ -14,6 +14,14 @@ from .cluster import (
     QueueSpec as QueueSpec,
     ReservationSpec as ReservationSpec,
 )
+from .grid import (
+    DelaySpec as DelaySpec,
+    FileSpec as FileSpec,
+    GridSpec as GridSpec,
+    SiteOutageSpec as SiteOutageSpec,
+    SiteSpec as SiteSpec,
+    StorageSpec as StorageSpec,
+)
 from .kinds import to_dict as to_dict
 from .machine import (
     ArchitectureSpec as ArchitectureSpec,

@@ -10,6 +10,7 @@ import attrs
 
 from simmodel.entries import Entries
 from simmodel.errors import InputError
+from simmodel.platform.network import MODELS, SharingModel
 
 if TYPE_CHECKING:
     from simmodel.platform.broker import SystemSpec
@@ -21,6 +22,7 @@ KINDS = Entries[type[Any]](
         "cluster": "simmodel.platform.cluster:ClusterSpec",
         "machine": "simmodel.platform.machine:MachineSpec",
         "broker": "simmodel.platform.broker:BrokerSpec",
+        "grid": "simmodel.platform.grid:GridSpec",
     }
 )
 """The accepted values of the top-level key ``kind``, with their spec classes."""
@@ -49,6 +51,8 @@ def _plain(value: Any) -> Any:
         own = {"name": value.name} if value.name != "broker" else {}
         slow = {"slowdowns": _plain(value.slowdowns)} if value.slowdowns else {}
         return {**own, "places": {name: to_dict(each) for name, each in value.places.items()}, **slow}
+    if isinstance(value, SharingModel) and MODELS.get(value.name) == value:
+        return value.name
     if attrs.has(type(value)):
         given = {field.name: (getattr(value, field.name), field.default) for field in attrs.fields(type(value))}
         return {

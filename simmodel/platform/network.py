@@ -262,7 +262,8 @@ MODELS: Mapping[str, SharingModel] = {
 SimGrid with its defaults, which are LV08's, and with its CM02."""
 
 
-def _model(value: str | SharingModel) -> SharingModel:
+def model_named(value: str | SharingModel) -> SharingModel:
+    """Return a model by its name in :data:`MODELS`; a model is returned as it is."""
     if isinstance(value, SharingModel):
         return value
     if value not in MODELS:
@@ -309,7 +310,7 @@ class NetworkSpec(Fields):
 
     links: tuple[LinkSpec, ...] = attrs.field(converter=_link_specs)
     routes: tuple[RouteSpec, ...] = attrs.field(default=(), converter=_route_specs)
-    model: SharingModel = attrs.field(default=MODELS["maxmin"], converter=_model)
+    model: SharingModel = attrs.field(default=MODELS["maxmin"], converter=model_named)
     crosstraffic: bool | None = None
 
     def __attrs_post_init__(self) -> None:

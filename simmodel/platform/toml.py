@@ -46,6 +46,11 @@ _UNITS: dict[str, tuple[str, ...]] = {
     "end": ("s",),
     "mean_time_between_failures": ("s",),
     "mean_time_to_repair": ("s",),
+    "capacity": ("B",),
+    "read_bandwidth": ("B/s",),
+    "write_bandwidth": ("B/s",),
+    "mean": ("s",),
+    "cycle": ("s",),
 }
 
 
@@ -152,9 +157,22 @@ def write_toml(spec: SystemSpec, path: str | Path) -> None:
 @cache
 def _converter() -> Converter:
     from simmodel.platform.broker import BrokerSpec
+    from simmodel.platform.grid import DelaySpec
+    from simmodel.platform.network import SharingModel, model_named
     from simmodel.platform.strict import strict_converter
 
     converter = strict_converter(_in_units)
+    by_fields = converter.get_structure_hook(SharingModel)
+    converter.register_structure_hook(
+        SharingModel, lambda value, cls: model_named(value) if isinstance(value, str) else by_fields(value, cls)
+    )
+    delay_by_fields = converter.get_structure_hook(DelaySpec)
+    converter.register_structure_hook(
+        DelaySpec,
+        lambda value, cls: delay_by_fields(
+            value if isinstance(value, Mapping) else {"mean": _in_units("mean", value)}, cls
+        ),
+    )
     converter.register_structure_hook(BrokerSpec, lambda value, _: _broker(value, converter))
     return converter
 

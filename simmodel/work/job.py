@@ -11,6 +11,7 @@ from simmodel.display import Fields
 from simmodel.environment import Occurrence
 from simmodel.units import in_bytes, in_seconds
 from simmodel.work.live import LiveWork
+from simmodel.work.task import File
 
 if TYPE_CHECKING:
     import simpy
@@ -118,6 +119,20 @@ def _partitions(value: Iterable[int | str] | int | str) -> tuple[int | str, ...]
     return tuple(dict.fromkeys(names))
 
 
+def _files(value: Iterable[str]) -> tuple[str, ...]:
+    names = tuple(value)
+    if isinstance(value, str) or any(not isinstance(name, str) for name in names):
+        raise ValueError(f"inputs: must be a list of names of files, got {value!r}")
+    return tuple(dict.fromkeys(names))
+
+
+def _outputs(value: Iterable[File]) -> tuple[File, ...]:
+    files = tuple(value)
+    if any(not isinstance(file, File) for file in files):
+        raise ValueError(f"outputs: must be a list of File(name, size), got {value!r}")
+    return files
+
+
 @attrs.frozen(kw_only=True, repr=False)
 class Job(Fields):
     """A request to a batch system, immutable: one job can run in many simulations.
@@ -155,6 +170,10 @@ class Job(Fields):
         a generator function ``body(env, job, grant)`` that executes the job: the job ends when the body ends
     grace
         seconds that a body has to clean up after the interrupt that stops it (Slurm's ``KillWait``); then it is killed
+    inputs, outputs
+        in a grid: the names of the files that it reads, and the files that it writes
+    site
+        in a grid: the site that it was submitted to, or at which its record says that it ran
 
     Raises
     ------
@@ -194,6 +213,9 @@ class Job(Fields):
     grace: float = attrs.field(default=30.0, validator=_not_negative)
     name: str | None = None
     partitions: tuple[int | str, ...] = attrs.field(default=(), converter=_partitions)
+    inputs: tuple[str, ...] = attrs.field(default=(), converter=_files)
+    outputs: tuple[File, ...] = attrs.field(default=(), converter=_outputs)
+    site: str | None = None
 
     @processors.default
     def _default_processors(self) -> int:

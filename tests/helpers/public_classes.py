@@ -28,7 +28,10 @@ from simmodel.platform import (
     ClusterOptions,
     ClusterSpec,
     ConsumableSpec,
+    DelaySpec,
     FailureModel,
+    FileSpec,
+    GridSpec,
     LinkSpec,
     MachineOptions,
     MemoryPoolSpec,
@@ -42,7 +45,10 @@ from simmodel.platform import (
     ReservationSpec,
     RouteSpec,
     SharingModel,
+    SiteOutageSpec,
+    SiteSpec,
     Slowdown,
+    StorageSpec,
 )
 from simmodel.policies import Portfolio
 from simmodel.records import BrokerRecord, EventRecorder, JobRecord, NetworkRecorder, Steps, UsageMeter
@@ -123,6 +129,16 @@ def _specs() -> Iterator[Any]:
     yield NetworkSpec(links=[link])
     yield SharingModel(name="slow", latency_factor=2.0)
     yield Slowdown("a", 2.0)
+    yield DelaySpec(mean=60)
+    yield GridSpec(
+        sites=[SiteSpec(name="a", cores=4, storage=StorageSpec(capacity=100))],
+        files=[FileSpec(name="f", size=1, sites=["a"])],
+        outages=[SiteOutageSpec(site="a", at=1, until=2)],
+    )
+    yield SiteSpec(name="a", cores=4)
+    yield StorageSpec(capacity=100)
+    yield FileSpec(name="f", size=1, sites=["a"])
+    yield SiteOutageSpec(site="a", at=1, until=2)
     yield BrokerSpec(places={"a": ClusterSpec(partitions=[PartitionSpec(processors=4)])})
     yield from (NoOptions(), ClusterOptions(overrun="continue"), MachineOptions(), BrokerOptions())
     yield HetSimConfig()

@@ -1,0 +1,332 @@
+"""Specs of grids: sites with hosts and storage, the network between them, and the files that they hold.
+
+Times are in seconds, sizes in bytes, bandwidths in bytes/s. The speed of a host is relative to the run times of jobs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from math import inf, isfinite, log, log1p, sqrt
+from typing import TYPE_CHECKING, Any, Literal
+
+import attrs
+
+from simmodel.display import Fields
+from simmodel.errors import InputError, unknown
+from simmodel.platform.cluster import ClusterSpec, NodeSpec, PartitionSpec, _one_of, _whole
+from simmodel.platform.network import NetworkSpec
+from simmodel.units import in_bytes, in_seconds, parse_quantity
+
+if TYPE_CHECKING:
+    import numpy as np
+
+__all__ = ["DelaySpec", "FileSpec", "GridSpec", "SiteOutageSpec", "SiteSpec", "StorageSpec"]
+
+
+def _tuple(values: Iterable[Any]) -> tuple[Any, ...]:
+    return tuple(values)
+
+
+def _names(value: Iterable[str] | str) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
+def _bandwidth(value: float | str) -> Any:
+    return parse_quantity(value, "B/s") if isinstance(value, str) else value
+
+
+def _at_least_zero(_instance: object, attribute: attrs.Attribute[float], value: float) -> None:
+    if isinstance(value, (str, bool)) or not value >= 0:
+        raise InputError(f"must be a number >= 0, got {value!r}", place=attribute.name)
+
+
+def _above_zero(_instance: object, attribute: attrs.Attribute[float], value: float) -> None:
+    if isinstance(value, (str, bool)) or not value > 0:
+        raise InputError(f"must be a number > 0, got {value!r}", place=attribute.name)
+
+
+def _finite(_instance: object, attribute: attrs.Attribute[float], value: float) -> None:
+    if isinstance(value, (str, bool)) or not (value >= 0 and isfinite(value)):
+        raise InputError(f"must be a finite number >= 0, got {value!r}", place=attribute.name)
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class DelaySpec(Fields):
+    """A random or constant time.
+
+    Parameters
+    ----------
+    distribution
+        ``"constant"``, ``"exponential"`` or ``"log-normal"``
+    mean
+        seconds
+    cv
+        coefficient of variation (standard deviation / mean) of ``"log-normal"``
+
+    >>> import numpy as np
+    >>> DelaySpec(mean="2min").draw(np.random.default_rng(1))
+    120.0
+    """
+
+    distribution: Literal["constant", "exponential", "log-normal"] = attrs.field(
+        default="constant", validator=_one_of("constant", "exponential", "log-normal")
+    )
+    mean: float = attrs.field(converter=in_seconds, validator=_finite)
+    cv: float = attrs.field(default=1.0, validator=_finite)
+
+    @classmethod
+    def of(cls, value: DelaySpec | float | str | None) -> DelaySpec | None:
+        """Return a delay: a number or a text such as ``"5min"`` is a constant one, zero is none."""
+        if value is None or isinstance(value, DelaySpec):
+            return value
+        delay = cls(mean=value)
+        return delay if delay.mean else None
+
+    def draw(self, rng: np.random.Generator) -> float:
+        """Draw the seconds of one delay; a constant one draws nothing."""
+        if self.distribution == "exponential":
+            return float(rng.exponential(self.mean))
+        if self.distribution == "log-normal" and self.mean and self.cv:
+            variance = log1p(self.cv**2)
+            return float(rng.lognormal(log(self.mean) - variance / 2, sqrt(variance)))
+        return float(self.mean)
+
+
+def _delay(value: DelaySpec | float | str | None) -> DelaySpec | None:
+    return DelaySpec.of(value)
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class StorageSpec(Fields):
+    """The storage of a site: it holds files, and jobs read and write it.
+
+    Parameters
+    ----------
+    name
+        its name in reports; default: that of its site
+    capacity
+        bytes, or a text such as ``"3TB"``
+    read_bandwidth, write_bandwidth
+        bytes/s, or a text such as ``"2GBps"``, shared equally by the reads, and by the writes, that are under way
+    model
+        how it admits files and serves reads and writes: ``"disk"``, or a name of
+        :func:`~simmodel.resources.storage.register_storage`
+    evict
+        who goes when room is needed: ``"lru"``, ``"lfu"``, ``"size"``, ``"fifo"``, ``"none"`` or a registered rule. A
+        file that a job uses, and the last replica of a file, stay
+
+    >>> StorageSpec(capacity="3TB", read_bandwidth="2GBps").read_bandwidth
+    2000000000.0
+    """
+
+    name: str = ""
+    capacity: float = attrs.field(default=inf, converter=in_bytes, validator=_at_least_zero)
+    read_bandwidth: float = attrs.field(default=inf, converter=_bandwidth, validator=_above_zero)
+    write_bandwidth: float = attrs.field(default=inf, converter=_bandwidth, validator=_above_zero)
+    model: str = "disk"
+    evict: str = "lru"
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class SiteSpec(Fields):
+    """A site of a grid: a cluster of hosts with a storage and a place in the network.
+
+    Parameters
+    ----------
+    name
+        its name, which is also its place in the network
+    hosts
+        its hosts; a job runs on one of them. Hosts of one kind are counted, and chosen when a job starts
+    cores
+        instead of ``hosts``: a number of interchangeable cores
+    storage
+        its storage; default: unlimited and infinitely fast
+    disks
+        bandwidths (bytes/s) for reading and for writing of the disk of each host, by kind of host, if jobs read and
+        write the disk of their host; default: they share the storage's bandwidth
+    staging
+        ``"before"``: the inputs of a job are brought to the site before it joins the queue; ``"inside"``: after it has
+        started, so that it holds its cores meanwhile (as pilots, and CGSim's jobs)
+    overhead
+        seconds, or a :class:`DelaySpec`, between the assignment of a job to the site and its queue: pilot start
+    limit
+        the most jobs that may be at the site at once, waiting or running; ``None``: no limit
+    tier
+        its level in a hierarchy, 0 on top, for policies and pictures
+
+    Raises
+    ------
+    InputError
+        a value is invalid, or not exactly one of ``hosts`` and ``cores`` is given
+
+    >>> site = SiteSpec(name="BNL", hosts=[NodeSpec(count=10, cores=64)], storage=StorageSpec(capacity="3PB"))
+    >>> site.cluster.processors
+    640
+    """
+
+    name: str
+    hosts: tuple[NodeSpec, ...] = attrs.field(default=(), converter=_tuple)
+    cores: int | None = attrs.field(default=None, validator=_whole(1))
+    storage: StorageSpec = attrs.field(factory=StorageSpec)
+    disks: tuple[tuple[float, float], ...] = attrs.field(default=(), converter=_tuple)
+    staging: Literal["before", "inside"] = attrs.field(default="before", validator=_one_of("before", "inside"))
+    overhead: DelaySpec | None = attrs.field(default=None, converter=_delay)
+    limit: int | None = attrs.field(default=None, validator=_whole(1))
+    tier: int | None = attrs.field(default=None, validator=_whole(0))
+
+    def __attrs_post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise InputError(f"must be the name of a site, got {self.name!r}", place="name")
+        if (self.cores is None) == (not self.hosts):
+            found = "neither" if self.cores is None else "both"
+            raise InputError(f"must have either hosts or cores, got {found}", place="hosts")
+        if self.disks and len(self.disks) != len(self.hosts):
+            message = f"must be two bandwidths for each of {len(self.hosts)} kinds of hosts, got {len(self.disks)}"
+            raise InputError(message, place="disks")
+        for i, pair in enumerate(self.disks):
+            if len(pair) != 2 or not all(value > 0 for value in pair):
+                raise InputError(f"must be two bandwidths > 0, got {pair!r}", place=f"disks[{i}]")
+
+    @property
+    def cluster(self) -> ClusterSpec:
+        """Its cluster: one partition."""
+        if self.cores is not None:
+            partition = PartitionSpec(name=self.name, processors=self.cores)
+        else:
+            partition = PartitionSpec(name=self.name, nodes=self.hosts)
+        return ClusterSpec(name=self.name, partitions=(partition,), on_failure="lose")
+
+    @property
+    def capacity(self) -> int:
+        """Its cores."""
+        return self.cores if self.cores is not None else sum(host.count * host.cores for host in self.hosts)
+
+    @property
+    def speed(self) -> float:
+        """The mean speed of its cores."""
+        if self.cores is not None:
+            return 1.0
+        return sum(host.count * host.cores * getattr(host, "speed", 1.0) for host in self.hosts) / self.capacity
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class FileSpec(Fields):
+    """A file of a grid: its name, its bytes and the sites that have a replica at first."""
+
+    name: str
+    size: float = attrs.field(converter=in_bytes, validator=_finite)
+    sites: tuple[str, ...] = attrs.field(converter=_names)
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class SiteOutageSpec(Fields):
+    """A time in which a site is down, or takes no jobs.
+
+    Parameters
+    ----------
+    site
+        its name
+    at, until
+        begin and end in seconds; ``inf``: no end
+    kind
+        ``"down"``: its jobs and transfers fail, its files cannot be read elsewhere; ``"closed"``: it takes no new jobs
+    reason
+        for the record
+    """
+
+    site: str
+    at: float = attrs.field(converter=in_seconds, validator=_at_least_zero)
+    until: float = attrs.field(default=inf, converter=in_seconds)
+    kind: Literal["down", "closed"] = attrs.field(default="down", validator=_one_of("down", "closed"))
+    reason: str = ""
+
+    def __attrs_post_init__(self) -> None:
+        if not self.until > self.at:
+            raise InputError(f"must be > at ({self.at:g} s), got {self.until:g}", place="until")
+
+
+def _no_network() -> NetworkSpec:
+    return NetworkSpec(links=())
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class GridSpec(Fields):
+    """A grid: a broker over sites that are joined by a network and hold files.
+
+    Parameters
+    ----------
+    name
+        its name in reports
+    sites
+        its sites; ties between sites go to the first
+    network
+        the network, whose places are the names of the sites; a transfer within a site takes no time
+    files
+        the files at its beginning, with their replicas
+    outages
+        times in which a site is down, or takes no jobs
+    retries
+        how often a job is assigned again after a failure of its site or of its data; then it has failed
+    cycle
+        seconds between the decisions of the broker; 0: it decides at each event
+    description, source
+        a description of the grid, and the source of its figures
+
+    Raises
+    ------
+    InputError
+        a name is duplicate or unknown
+
+    >>> spec = GridSpec(sites=[SiteSpec(name="a", cores=8), SiteSpec(name="b", cores=4)])
+    >>> spec.site("b").capacity
+    4
+    """
+
+    name: str = "grid"
+    sites: tuple[SiteSpec, ...] = attrs.field(converter=_tuple)
+    network: NetworkSpec = attrs.field(factory=_no_network)
+    files: tuple[FileSpec, ...] = attrs.field(default=(), converter=_tuple)
+    outages: tuple[SiteOutageSpec, ...] = attrs.field(default=(), converter=_tuple)
+    retries: int = attrs.field(default=0, validator=_whole(0))
+    cycle: float = attrs.field(default=0.0, converter=in_seconds, validator=_finite)
+    description: str = ""
+    source: str = ""
+
+    def __attrs_post_init__(self) -> None:
+        if not self.sites:
+            raise InputError("must not be empty", place="sites")
+        names = _unique("sites", (site.name for site in self.sites))
+        _unique("files", (file.name for file in self.files))
+        for i, file in enumerate(self.files):
+            for site in file.sites:
+                if site not in names:
+                    raise InputError(unknown("site", site, names).message, place=f"files[{i}].sites")
+        for i, outage in enumerate(self.outages):
+            if outage.site not in names:
+                raise InputError(unknown("site", outage.site, names).message, place=f"outages[{i}].site")
+
+    def site(self, name: str) -> SiteSpec:
+        """Return the site with this name; raises ``InputError`` if there is none."""
+        for site in self.sites:
+            if site.name == name:
+                return site
+        raise unknown("site", name, [site.name for site in self.sites])
+
+    @property
+    def places(self) -> Mapping[str, ClusterSpec]:
+        """The clusters of its sites by name, as the places of a broker."""
+        return {site.name: site.cluster for site in self.sites}
+
+    def models(self) -> Iterator[tuple[str, str]]:
+        """Yield the place and the name of each model of a custom resource."""
+        for i, site in enumerate(self.sites):
+            yield f"sites[{i}].storage.model", site.storage.model
+
+
+def _unique(group: str, names: Iterable[str]) -> dict[str, None]:
+    seen: dict[str, None] = {}
+    for i, name in enumerate(names):
+        if name in seen:
+            raise InputError(f"duplicate name {name!r}", place=f"{group}[{i}].name")
+        seen[name] = None
+    return seen
