@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import gamma, inf
-from numbers import Integral
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 import attrs
@@ -54,6 +54,12 @@ def _not_negative(instance: attrs.AttrsInstance, attribute: attrs.Attribute[_Num
         )
     if value is not None and not value >= 0:
         raise InputError(f"must be >= 0, got {value!r}", place=attribute.name)
+
+
+def _speed(instance: NodeSpec, attribute: attrs.Attribute[float], value: float) -> None:
+    given: Any = value
+    if isinstance(given, bool) or not isinstance(given, Real) or not 0 < float(given) < inf:
+        raise InputError(f"must be a finite number > 0, got {shown(value)}", place=attribute.name)
 
 
 def _whole(least: int) -> WholeCheck:
@@ -113,6 +119,10 @@ class NodeSpec(Fields):
         per node; memory in bytes, 0 if not modelled
     idle_power, load_power
         W per node, when idle and when all cores are busy
+    speed
+        relative to the run and requested times of jobs, which are for speed 1: a job that starts on the node takes, is
+        expected to take, and may take ``time / speed`` seconds. On several nodes it has the speed of the slowest.
+        Waiting jobs are planned at speed 1. A body takes its own time, and its limit is in seconds
     """
 
     name: str = "node"
@@ -122,6 +132,7 @@ class NodeSpec(Fields):
     memory: float = attrs.field(default=0.0, converter=in_bytes, validator=_not_negative)
     idle_power: float = attrs.field(default=0.0, converter=in_watts, validator=_not_negative)
     load_power: float = attrs.field(default=0.0, converter=in_watts, validator=_not_negative)
+    speed: float = attrs.field(default=1.0, validator=_speed)
 
 
 @attrs.frozen(kw_only=True, repr=False)

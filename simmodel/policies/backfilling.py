@@ -146,7 +146,7 @@ class Easy(Policy):
             if allocation is not None:
                 yield Start(job, place, None, allocation)
                 profile.take(job, now, job.requested, allocation)
-                holds = holds and job.expected == job.requested
+                holds = holds and job.expected == job.requested and not place.paced
         if holds and not self.promises and not place.consumables.capacity:
             # While nothing else changes, only new jobs with few enough processors need another look.
             self._blocked[place] = (place.version, head, profile.instant(at), place.capacity)
@@ -175,7 +175,7 @@ class Easy(Policy):
                 yield Reserve(head, place, promise.at)
             jobs = states.jobs(promise.possible(rows, now) if len(rows) > 2 else rows)
             yield from self._beside(place, promise, self._in_order(waiting, jobs), states)
-        self._promised[place] = place.version, head, promise
+        self._promised[place] = -1 if place.paced else place.version, head, promise
 
     def _in_order(self, waiting: Any, jobs: list[LiveJob]) -> list[LiveJob]:
         """Return some waiting jobs in the order of the candidates."""
@@ -226,7 +226,8 @@ class Easy(Policy):
         while (job := first_fitting(place.free, limit, extra)) is not None:
             if job.requested > limit:
                 extra -= job.width
-            holds = holds and job.expected == job.requested  # else it is expected to end later than assumed here
+            # Else it is expected to end at another instant than assumed here:
+            holds = holds and job.expected == job.requested and not place.paced
             yield Start(job, place)
         if not self.promises:
             self._blocked[place] = (place.version if holds else -1, head, at, extra)

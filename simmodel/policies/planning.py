@@ -102,7 +102,7 @@ class Conservative(_Planner):
             profile.take(job, at, job.requested, allocation)
             if at == now:
                 if holds or place.accepts(job, allocation):
-                    holds = holds and job.expected == job.requested
+                    holds = holds and job.expected == job.requested and not place.paced
                     yield Start(job, place, None, allocation)
             elif self.promises:
                 yield Reserve(job, place, profile.instant(at))
@@ -233,7 +233,7 @@ class ConservativeKeep(_Planner):
         due = [job for job, (at, _) in promised.items() if at <= now]
         if unchanged and not due and not waiting.new:
             return  # woken for a promise that moved since
-        settled = settled and unchanged and not self.order.changes
+        settled = settled and unchanged and not (self.order.changes or place.paced)
         profile = place.profile()
         planned: dict[LiveJob, tuple[float, Any]] = {}
         for job, (at, allocation) in promised.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from simmodel.resources.allocation import Allocation, Need, NodeTable, Request
@@ -85,6 +85,9 @@ class NodePool(ChangingNodes):
         self._drained: Counter[int] = Counter()  # how often take_down took each
         self._gone: set[int] = set()  # nodes that left
         self._plain: dict[int, Request] = {}
+        speeds = [kind.speed for kind in partition.nodes for _ in range(kind.count)]
+        self.paced = any(speed != 1 for speed in speeds)
+        self._speeds = speeds if self.paced else []
         # Cached answers for the current state:
         self._fitting: dict[tuple[Any, int], bool] = {}
         self._kept_clear: dict[int, NodeTable] = {}
@@ -108,6 +111,14 @@ class NodePool(ChangingNodes):
         return self.spec.nodes[0].load_power
 
     # ------------------------------------------------------------------ questions
+
+    def speed_of(self, job: LiveJob, nodes: Iterable[int] | None) -> float:
+        """Return the speed at which a job runs on these nodes: that of the slowest; a body takes its own time."""
+        spec = job._job
+        if not self.paced or not nodes or (spec is not None and spec.body is not None):
+            return 1.0
+        speeds = self._speeds
+        return min([speeds[node] for node in nodes])
 
     @property
     def simple(self) -> bool:
@@ -309,7 +320,8 @@ class NodePool(ChangingNodes):
             whole.count(job, allocation, 1)
         if self._states is not None and not self._stale:
             if job.state == "waiting":
-                self._states.take(allocation, self.env.now + job.expected)
+                seconds = job.expected / self.speed_of(job, allocation.numbers) if self.paced else job.expected
+                self._states.take(allocation, self.env.now + seconds)
             else:  # it began earlier: its expected end is not known here
                 self._stale = True
         if job.request is not None:

@@ -51,6 +51,8 @@ class Pool(Claims, Windows):
     """
 
     queues = False
+    paced = False
+    """Whether jobs may run at another speed than 1."""
     _resized_by = "resize(processors)"
 
     def __init__(self, env: Environment, name: str, capacity: int, consumables: Consumables | None = None) -> None:
@@ -116,6 +118,10 @@ class Pool(Claims, Windows):
     def simple(self) -> bool:
         """Whether the number of free processors is the whole state: no windows, consumables or nodes that matter."""
         return False
+
+    def speed_of(self, job: LiveJob, nodes: Iterable[int] | None) -> float:
+        """Return the speed at which a job runs on these nodes of the pool; a body takes its own time."""
+        return 1.0
 
     def know_queue(self) -> Any:
         """Return an index of the jobs that wait for the pool, to be kept up to date from now on; ``None``: no need."""

@@ -573,8 +573,11 @@ class LiveJob(LiveWork):
             self.past = History()
         return self.past
 
-    def requeue(self, now: float) -> None:
-        """Record that its execution was stopped at ``now`` (s): it starts again, from the beginning or a checkpoint."""
+    def requeue(self, now: float, speed: float = 1.0) -> None:
+        """Record that its execution was stopped at ``now`` (s): it starts again, from the beginning or a checkpoint.
+
+        The work done is the elapsed seconds times the ``speed`` of its nodes.
+        """
         past = self.remember()
         started = past.last_start = float(self.started)  # type: ignore[arg-type]
         if past.first_start is None:
@@ -584,13 +587,16 @@ class LiveJob(LiveWork):
         if job is not None and job.keeps_work:
             past.executed += float(now - started)
             if job.body is None:
-                self._duration = max(0.0, self._duration - (now - started))
+                self._duration = max(0.0, self._duration - (now - started) * speed)
                 return
         if past._whole is not None:
             self.plan(*past._whole)
 
-    def suspend(self, now: float, held: Any) -> None:
-        """Record that it was suspended at ``now`` (s), to resume with the resources that it held."""
+    def suspend(self, now: float, held: Any, speed: float = 1.0) -> None:
+        """Record that it was suspended at ``now`` (s), to resume with the resources that it held.
+
+        The work done is the elapsed seconds times the ``speed`` of its nodes.
+        """
         past = self.remember()
         started = past.last_start = float(self.started)  # type: ignore[arg-type]
         elapsed = now - started
@@ -600,9 +606,8 @@ class LiveJob(LiveWork):
         past.resumes = held
         if past._whole is None:
             past._whole = self.requested, self.expected, self._duration
-        self.plan(
-            max(0.0, self.requested - elapsed), max(0.0, self.expected - elapsed), max(0.0, self._duration - elapsed)
-        )
+        done = elapsed * speed
+        self.plan(max(0.0, self.requested - done), max(0.0, self.expected - done), max(0.0, self._duration - done))
 
 
 class Run(Occurrence):

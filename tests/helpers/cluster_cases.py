@@ -110,6 +110,7 @@ def partitions(draw: st.DrawFn, name: str, identified: bool | None = None) -> Pa
             memory=draw(st.sampled_from([0, 8])),
             idle_power=3 + i,
             load_power=11 + 4 * i,
+            speed=draw(st.sampled_from([1.0, 1.0, 2.0, 0.5])),
         )
         for i in range(draw(st.integers(1, 2)))
     ]

@@ -35,6 +35,7 @@ class Machine:
     exclusive: bool = False
     placement: str = "first-fit"
     parts: list[list[tuple[float, int, Amounts]]] = field(default_factory=list)
+    speeds: Sequence[float] = ()  # of the nodes; none: 1
 
     def __post_init__(self) -> None:
         self.parts = [[] for _ in self.capacity]
@@ -67,6 +68,10 @@ class Machine:
         if self.placement == "packed":
             return cores == self.capacity[node][0], node
         return (node,)
+
+    def seconds(self, time: float, nodes: Sequence[int]) -> float:
+        """Return the seconds that a time at speed 1 takes on some nodes."""
+        return time / min(self.speeds[node] for node in nodes) if self.speeds else time
 
     def promise(self, job: NodeJob, now: float) -> float:
         """Return the earliest instant at which there are enough nodes for a job that does not fit now."""
@@ -130,9 +135,10 @@ def easy(
 
         def start(row: int, nodes: list[int], now: float = now) -> None:
             job = jobs[row]
-            machine.put(row, job, nodes, now + job.requested)
+            machine.put(row, job, nodes, now + machine.seconds(job.requested, nodes))
             starts[row] = now, nodes
-            ends[row] = now + (min(job.run, job.requested) if overrun == "stop" else job.run)
+            length = min(job.run, job.requested) if overrun == "stop" else job.run
+            ends[row] = now + machine.seconds(length, nodes)
             waiting.remove(row)
 
         def placed(job: NodeJob) -> list[int] | None:
@@ -154,5 +160,11 @@ def easy(
             found = machine.choice(row, job, now, head, at) if past else placed(job)
             if found is not None:
                 start(row, found)
+                machine.remove(row)
+                machine.put(row, job, found, now + job.requested)  # as planned, until the decision is made
                 assert not past or len(machine.there(head.shape, at)) >= head.nodes
+        for row in [row for row in ends if starts[row][0] == now]:
+            machine.remove(row)
+            nodes = starts[row][1]
+            machine.put(row, jobs[row], nodes, now + machine.seconds(jobs[row].requested, nodes))
     return [starts[row] for row in range(len(jobs))]

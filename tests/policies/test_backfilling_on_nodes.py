@@ -39,11 +39,11 @@ def drawn(seed):
     return machine, jobs
 
 
-def run(machine, jobs, policy, exclusive, placement, overrun):
+def run(machine, jobs, policy, exclusive, placement, overrun, speeds=None):
     """Return the start and the nodes of each job."""
     kinds = [
-        NodeSpec(name=f"kind{i}-", count=count, cores=kind[0], gpus=kind[1], memory=kind[2])
-        for i, (kind, count) in enumerate(machine)
+        NodeSpec(name=f"kind{i}-", count=count, cores=kind[0], gpus=kind[1], memory=kind[2], speed=speed)
+        for i, ((kind, count), speed) in enumerate(zip(machine, speeds or [1.0] * len(machine), strict=True))
     ]
     spec = ClusterSpec(partitions=[PartitionSpec(nodes=kinds, exclusive=exclusive, placement=placement)])
     asked = [
@@ -83,3 +83,19 @@ def test_starts_and_nodes_as_brute_force_says(policy, cases):
         capacity = [(*kind[:2], kind[2] or 2.0**50) for kind, count in machine for _ in range(count)]
         expected = easy(jobs, Machine(capacity, exclusive, placement), order, candidates, overrun)
         assert run(machine, jobs, policy, exclusive, placement, overrun) == expected, seed
+
+
+@pytest.mark.parametrize("policy", ORDERS)
+@pytest.mark.parametrize("cases", [60, pytest.param(3000, marks=pytest.mark.exhaustive)])
+def test_starts_and_nodes_at_different_speeds_as_brute_force_says(policy, cases):
+    order, candidates = ORDERS[policy]
+    for seed in range(cases):
+        machine, jobs = drawn(seed)
+        rng = Random(seed)
+        speeds = [rng.choice([0.5, 1.0, 2.0]) for _ in machine]
+        placement = rng.choice(["first-fit", "best-fit", "packed", "spread"])
+        capacity = [(*kind[:2], kind[2] or 2.0**50) for kind, count in machine for _ in range(count)]
+        by_node = [speed for speed, (_, count) in zip(speeds, machine, strict=True) for _ in range(count)]
+        slow = Machine(capacity, placement=placement, speeds=by_node)
+        expected = easy(jobs, slow, order, candidates)
+        assert run(machine, jobs, policy, False, placement, "stop", speeds) == expected, seed

@@ -83,7 +83,11 @@ class JobExecution:
         self._queues[place].remove(job)
         if job.watched:
             job = self._queueing.chosen(job)
-        run = Run(job, place, now, now + job.expected, grant)
+        expected, duration = job.expected, job._duration
+        if place.paced:
+            speed = place.speed_of(job, grant.nodes)
+            expected, duration = expected / speed, duration / speed
+        run = Run(job, place, now, now + expected, grant)
         place.running.add(run, job.width)
         job.state = "running"
         job.run = run
@@ -93,7 +97,7 @@ class JobExecution:
             self._bodies.begin(run, spec)
         elif self.plans:
             run.callbacks = self._ends
-            run._end = end = now + job._duration
+            run._end = end = now + duration
             run._number = env.plan(run, end, self._priority)
         if job.past is not None and job.past.resumes:
             job.remember().resumes = None
@@ -152,7 +156,7 @@ class JobExecution:
         for held in freed:  # after the hooks, since this may bring a decision
             self._queueing.enqueue(held)
         if comes_back:
-            job.requeue(self.env._now)
+            job.requeue(self.env._now, place.speed_of(job, run.grant.nodes))
             self._queueing.enqueue(job)
         else:
             self._over(job)
@@ -225,7 +229,7 @@ class JobExecution:
         run.place.running.remove(run)
         run.place.give_back(job, run.grant)
         job.run = None
-        job.suspend(self.env._now, run.grant)
+        job.suspend(self.env._now, run.grant, run.place.speed_of(job, run.grant.nodes))
         freed = self._ended_watched(job) if job.watched else ()
         self._core.tell("job_suspended", run)
         for each in (*freed, job):

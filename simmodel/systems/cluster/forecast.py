@@ -89,7 +89,7 @@ class Forecast(Observer, Shown):
         self._now = -1.0
         self._calls = -1
         self._coming: Any = None  # the job that was added and is about to be submitted
-        self._answers: list[tuple[Any, float]] = []  # cached (question, start) of this state
+        self._answers: list[tuple[Any, tuple[float, float]]] = []  # cached (question, start and speed) of this state
         self._token: tuple[Any, ...] = ()
 
     # ------------------------------------------------------------------ estimates
@@ -118,17 +118,19 @@ class Forecast(Observer, Shown):
 
     def expect(self, work: ProjectedJob, place: Pool) -> Estimate:
         """Estimate when work would start at one of the cluster's places, and how long it would run (s)."""
-        return Estimate(self._start(work, place), 0.0, 0.0, work.duration)
+        start, speed = self._start(work, place)
+        return Estimate(start, 0.0, 0.0, work.duration / speed)
 
     def _work(self, job: LiveJob) -> ProjectedJob:
         expected = job.expected
         return ProjectedJob(job, job.processors, job.requested, expected, job._duration if self._actual else expected)
 
-    def _start(self, work: ProjectedJob, place: Pool) -> float:
+    def _start(self, work: ProjectedJob, place: Pool) -> tuple[float, float]:
+        """Return when work would start (s), and at which speed it would run."""
         job = work.job
         if self._kind is not None and _plain(job, work) and self._comes_true(work):
             assert self._future is not None
-            return self._future.start(self.cluster.env._now, work, self._decided())
+            return self._future.start(self.cluster.env._now, work, self._decided()), 1.0
         token = self._state()
         if token != self._token:
             self._token = token
@@ -141,8 +143,8 @@ class Forecast(Observer, Shown):
         self._answers.append((asked, found))
         return found
 
-    def _simulated(self, work: ProjectedJob, place: Pool) -> float:
-        """Simulate a copy of the cluster into which the work is submitted, until it starts."""
+    def _simulated(self, work: ProjectedJob, place: Pool) -> tuple[float, float]:
+        """Simulate a copy of the cluster into which the work is submitted, until it starts; see :meth:`_start`."""
         cluster = self.cluster
         snapshot = cluster.snapshot().expected(actual=True) if self._actual else cluster.snapshot(actual=False)
         env = Environment(snapshot.now, snapshot.seed)
@@ -152,7 +154,9 @@ class Forecast(Observer, Shown):
         copy.intake.take_in(guest)
         while guest.started is None and env.peek() < INFINITY:
             env.step()
-        return INFINITY if guest.started is None else float(guest.started)
+        if guest.started is None:
+            return INFINITY, 1.0
+        return float(guest.started), 1.0 if guest.run is None else guest.place.speed_of(guest, guest.run.grant.nodes)
 
     def _state(self) -> tuple[Any, ...]:
         """Return a key that changes whenever the cluster may have changed."""

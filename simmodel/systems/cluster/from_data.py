@@ -192,21 +192,22 @@ class _Builder:
                 None,
                 f"{place}.started",
             )
-        end = started + job.expected
+        pool = job.place
+        allocation = self._allocation(job, pool, about.get("on"), place)
+        speed = 1.0 if allocation is None else pool.speed_of(job, allocation.numbers)
+        end = started + job.expected / speed
         if "expected_end" in about:
             end = _instant(about["expected_end"], f"{place}.expected_end")
             if end < started:
                 raise InputError(
                     f"must be an instant >= its start ({started:g} s), got {end:g}", None, f"{place}.expected_end"
                 )
-        pool = job.place
-        allocation = self._allocation(job, pool, about.get("on"), place)
         there = pool.table.fits(allocation) if allocation is not None else job.processors <= pool.free
         if not there or (job.request is not None and not pool.consumables.fits(job.request.consumables)):
             raise InputError(f"{job} does not fit beside the jobs before it", None, place)
         run = Run(job, pool, started, end, pool.take(job, allocation))
         pool.running.add(run, job.width)
-        job.expected = end - started
+        job.expected = (end - started) * speed
         job.state = "running"
         job.run = run
         job.started = started

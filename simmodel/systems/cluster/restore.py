@@ -278,7 +278,7 @@ class Restored:
         for run in sorted(missing, key=lambda run: run.expected_end):
             end = expected_end(now, run.expected_end)
             if end != run.expected_end:
-                run.job._duration = end - run.started
+                run.job._duration = (end - run.started) * run.place.speed_of(run.job, run.grant.nodes)
             if end < inf:
                 self.cluster.execution.plan_end(run, end)
 

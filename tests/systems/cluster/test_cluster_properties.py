@@ -33,7 +33,8 @@ class Watch:
         self.rejected: dict[Any, float] = {}
         self.first_start: dict[Any, float] = {}
         self.over: dict[Any, tuple[float, str]] = {}
-        self.stretches: dict[Any, list[list[float]]] = {}  # lengths of the stretches of each attempt of each job
+        # The work done (s at speed 1) in the stretches of each attempt of each job:
+        self.stretches: dict[Any, list[list[float]]] = {}
         self.since: dict[Any, float] = {}
         self.runs: dict[Any, None] = {}
         self.log: list[tuple[Any, ...]] = []
@@ -98,7 +99,8 @@ class Watch:
     def _stops(self, what: str, run: Any, *more: Any) -> None:
         job = run.job
         del self.runs[run]
-        self.stretches[job.id][-1].append(self.env.now - self.since.pop(job.id))
+        elapsed = self.env.now - self.since.pop(job.id)
+        self.stretches[job.id][-1].append(elapsed * _speed_of(run))
         self._note(what, job, *more)
 
     def _is_over(self, job: Any, status: str) -> None:
@@ -223,6 +225,14 @@ class Watch:
             waits_for = {dependency.job for dependency in self.specs[name].dependencies}
             dead = waits_for - set(self.over) - set(self.rejected)
             assert dead or self.places[name] in gone, f"job {name} waits for no reason"
+
+
+def _speed_of(run: Any) -> float:
+    """Return the speed at which a run does its work: that of the slowest node, and 1 for a body."""
+    if run.process is not None or run.grant.nodes is None:
+        return 1.0
+    speeds = [kind.speed for kind in run.place.spec.nodes for _ in range(kind.count)]
+    return min(speeds[node] for node in run.grant.nodes)
 
 
 def run(case: Case, policy: Any) -> list[tuple[Any, ...]]:
