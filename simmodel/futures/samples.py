@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 from math import inf, nan
 from typing import TYPE_CHECKING, Protocol
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from simmodel.futures.outcomes import Sample, Starting
 from simmodel.scheduling.objectives import measure
+from simmodel.snapshots.jobs import rows_of
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
@@ -69,16 +71,15 @@ def sample_of(
     ((Starting(job='b', place='batch', at=10.0),), [True], 15.0)
     """
     now, before, ids = float(snapshot.now), snapshot.begun, snapshot.ids
-    begun = {name for name, _ in before}
     work = result.outcomes()
     given = [*ids, *came]
     names = _as_given(work["work"], given)
-    waited = set(ids)
-    inside = ~(np.array([name in begun for name in names], dtype=bool) & (work["start"] <= now))
+    begun = np.fromiter(map({name for name, _ in before}.__contains__, names), dtype=bool, count=len(names))
+    waiting = np.fromiter(map(set(ids).__contains__, names), dtype=bool, count=len(names))
+    inside = ~(begun & (work["start"] <= now))
     inside &= ~np.isin(work["status"], _NEVER)
     inside &= ~(work["submit"] > until)
-    column = np.array(names, dtype=object if any(isinstance(name, str) for name in names) else None)
-    waiting = np.array([name in waited for name in names], dtype=bool)
+    column = np.array(names, dtype=object if str in set(map(type, names)) else None)
     own = Table({"job": column, **{name: work[name] for name in _COLUMNS}, "waiting": waiting}).where(inside)
     since = work["since"][inside]
     started = np.isfinite(own["start"])
@@ -93,11 +94,13 @@ def sample_of(
         until=ended,
         busy=result.used(now, ended) / room if room else nan,
     )
-    starts = tuple(each for each in _starts(result, now, given) if (each.job, each.at) not in before)
+    starts = _starts(result, now, given)
+    at_once = tuple(takewhile(lambda each: each.at == now, starts))
+    begun_now = tuple(each for each in at_once if (each.job, each.at) not in before)
     return Sample(
         jobs=own,
-        starts=starts,
-        now=tuple(each for each in starts if each.at == now),
+        starts=begun_now + starts[len(at_once) :],
+        now=begun_now,
         measures=measures,
         unstarted=int((~started).sum()),
         ended=ended,
@@ -114,11 +117,11 @@ def _as_given(column: NDArray[np.generic], given: Sequence[Name]) -> list[Name]:
     return [names[str(name)] for name in column.tolist()]
 
 
-def _starts(result: Recorded, now: float, given: Sequence[Name]) -> list[Starting]:
+def _starts(result: Recorded, now: float, given: Sequence[Name]) -> tuple[Starting, ...]:
     """Return the starts from an instant (s) on, in order."""
     runs = result.executions()
     starts = runs["start"]
     rows = np.flatnonzero(starts >= now)
     rows = rows[np.argsort(starts[rows], kind="stable")]
     columns = (_as_given(runs["work"][rows], given), runs["place"][rows].tolist(), starts[rows].tolist())
-    return [Starting(*each) for each in zip(*columns, strict=True)]
+    return rows_of(Starting, columns)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import attrs
 
-from simmodel.environment import Environment
+from simmodel.environment import Environment, quiet_garbage_collector
 from simmodel.errors import InputError, Stalled
 from simmodel.futures.branches import Branch
 from simmodel.futures.executors import Ended, OutOfTime, run_all
@@ -136,7 +136,8 @@ def what_if(
     goal = objective_of(objective)
     branches = _branches(policies)
     until = inf if horizon is None else now + horizon
-    seen = snapshot.expected(actual=actual)
+    with quiet_garbage_collector():
+        seen = snapshot.expected(actual=actual)
     for branch in branches.values():
         check_branch(seen, branch)
         if branch.submitted:
@@ -221,6 +222,7 @@ def _submitted(branch: Branch, now: float) -> list[Job]:
     return [attrs.evolve(each.job, submit=now if each.at is None else each.at) for each in branch.submitted]
 
 
+@quiet_garbage_collector()
 def _simulate(material: _Material, task: _Task, left: float | None) -> Sample:
     """Simulate one future; runs in the workers."""
     snapshot, until = material.snapshot, material.until

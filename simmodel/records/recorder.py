@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from simmodel.resources.claims import Claim
     from simmodel.scheduling.policy_base import Policy
     from simmodel.scheduling.protocol import Place
-    from simmodel.work.job import LiveJob, Run
+    from simmodel.work.job import History, LiveJob, Run
 
 __all__ = ["OPEN", "Chooser", "JobRecorder"]
 
@@ -214,25 +214,29 @@ class JobRecorder(Observer):
         if job.index >= self._expected:
             self._grow(job)
 
-    def carry_over(self, job: LiveJob) -> None:
-        """Record the history of an expected job that was submitted before the record began."""
-        row, run, past = job.index, job.run, job.past
-        attempt = None if past is None else past.attempt_start
-        if run is not None:
-            self.job_started(run)
-            self._start[row] = run.started if attempt is None else attempt
-        if past is None:
-            return
+    def carry_over(self, jobs: Iterable[LiveJob]) -> None:
+        """Record the histories of expected jobs that were submitted before the record began."""
+        start, started = self._start, self.job_started
+        for job in jobs:
+            if job.run is not None:
+                started(job.run)
+                start[job.index] = job.run.started
+            if job.past is not None:
+                self._carry_past(job, job.past)
+
+    def _carry_past(self, job: LiveJob, past: History) -> None:
+        row, run, attempt = job.index, job.run, past.attempt_start
         if past.eligible is not None:
             self._eligible[row] = past.eligible
         if past.first_start is not None:
             self._first[row] = past.first_start
             self._attempt[row] = job.attempts if run is not None or attempt is not None else job.attempts + 1
-        if attempt is not None and run is not None:
-            self._resumed[row] = run.started
-        elif attempt is not None:
+        if attempt is not None:
             self._start[row] = attempt
-            self._suspended.add(row)
+            if run is not None:
+                self._resumed[row] = run.started
+            else:
+                self._suspended.add(row)
         if past.first_start is not None or attempt is not None:
             self._carried[row] = past.executed, int(job.processors)
 

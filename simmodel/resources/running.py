@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
 from simmodel.resources.work_left import WorkLeft
@@ -11,6 +11,7 @@ from simmodel.resources.work_left import WorkLeft
 __all__ = ["Entry", "RunningIndex", "Watcher"]
 
 _BLOCK = 96
+_FILLED = 72  # entries of a block that was not filled one by one: three quarters
 INFINITY = float("inf")
 
 Entry = tuple[float, int, int, Any]  # expected end, start number, processors, run
@@ -91,6 +92,24 @@ class RunningIndex:
         self._sums[i] += processors
         if len(block) > _BLOCK:
             self._split(i)
+
+    def fill(self, runs: Iterable[tuple[Held, int]]) -> None:
+        """Add executions, each with its number of processors, to an empty index: in order, but sorted at once."""
+        if self._size or self._watchers or self._left is not None:
+            for run, processors in runs:
+                self.add(run, processors)
+            return
+        entries = []
+        for number, (run, processors) in enumerate(runs, self._count + 1):
+            entry = run.entry = (run.expected_end, number, processors, run)
+            entries.append(entry)
+        self._size = len(entries)
+        self._count += len(entries)
+        entries.sort()
+        blocks = [entries[i : i + _FILLED] for i in range(0, len(entries), _FILLED)] or [[]]
+        self._blocks = blocks
+        self._lasts = [block[-1] for block in blocks[:-1]]
+        self._sums = [sum([entry[2] for entry in block]) for block in blocks]
 
     def _split(self, i: int) -> None:
         block = self._blocks[i]

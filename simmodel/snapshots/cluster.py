@@ -20,7 +20,8 @@ from simmodel.snapshots.jobs import (
     Wait,
     WorkState,
     expected_plans,
-    seen_work,
+    seen_running,
+    seen_works,
 )
 from simmodel.snapshots.types import Columns, Instant
 
@@ -103,10 +104,8 @@ class ClusterSnapshot(JobsSnapshot):
         """
         parts: dict[str, Any] = {}
         if not actual:
-            parts = {name: tuple(map(seen_work, getattr(self, name))) for name in ("waiting", "held", "blocked")}
-            parts["running"] = tuple(
-                run._replace(work=seen_work(run.work), end=None) for run in self.running if not run.released
-            )
+            parts = {name: seen_works(getattr(self, name)) for name in ("waiting", "held", "blocked")}
+            parts["running"] = seen_running(self.running)
         seen = attrs.evolve(
             self,
             **parts,

@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-from simmodel.snapshots.jobs import JobsSnapshot, RunningWork, WorkState, seen_work
+from simmodel.snapshots.jobs import JobsSnapshot, RunningWork, WorkState, seen_running, seen_works
 from simmodel.snapshots.types import Columns
 
 __all__ = ["JobSystemSnapshot"]
@@ -42,6 +42,6 @@ class JobSystemSnapshot(JobsSnapshot):
         """Return the part that a what-if may see: no arrivals, and expected instead of actual run times."""
         parts: dict[str, Any] = {}
         if not actual:
-            parts["running"] = tuple(run._replace(work=seen_work(run.work), end=None) for run in self.running)
-            parts["waiting"] = tuple(map(seen_work, self.waiting))
+            parts["running"] = seen_running(self.running)
+            parts["waiting"] = seen_works(self.waiting)
         return attrs.evolve(self, arrivals=(), streams=(), seed=0, **parts)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import chain, repeat
 from math import inf, nextafter
 from operator import attrgetter
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import attrs
+import numpy as np
 
 from simmodel.display import Fields
 from simmodel.platform.cluster import ClusterSpec
+from simmodel.records.job_columns import join
 from simmodel.resources.allocation import Allocation
 from simmodel.snapshots.snapshot import Snapshot
 from simmodel.snapshots.types import Count, Instant, Like, Rest, Seconds, Size, one_of
@@ -30,8 +34,14 @@ __all__ = [
     "expected_end",
     "expected_plans",
     "just_after",
+    "rows_of",
+    "seen_running",
     "seen_work",
+    "seen_works",
 ]
+
+_OF_SPECS = {"group": "group", "queue": "queue", "partition": "partition_text"}  # columns of the record
+Row = TypeVar("Row", bound=tuple[Any, ...])
 
 
 class Whole(NamedTuple):
@@ -194,6 +204,32 @@ def seen_work(work: WorkState) -> WorkState:
     return work._replace(duration=None, outcome="completed", spec=spec, past=past)
 
 
+def seen_works(works: Sequence[WorkState]) -> tuple[WorkState, ...]:
+    """Return jobs as :func:`seen_work` does; column by column, which is four times as fast, if they are plain."""
+    if not works:
+        return ()
+    count = len(works)
+    columns: Any = WorkState._make(zip(*works, strict=True))
+    if columns.spec.count(None) < count or columns.past.count(None) < count:
+        return tuple(map(seen_work, works))
+    return rows_of(WorkState, columns._replace(duration=repeat(None, count), outcome=repeat("completed", count)))
+
+
+def seen_running(running: Sequence[RunningWork]) -> tuple[RunningWork, ...]:
+    """Return the running jobs that hold processors, without their actual run times, outcomes and ends."""
+    if not running:
+        return ()
+    columns: Any = RunningWork._make(zip(*running, strict=True))
+    if any(columns.released):
+        return seen_running([run for run in running if not run.released])
+    return rows_of(RunningWork, columns._replace(work=seen_works(columns.work), end=repeat(None, len(running))))
+
+
+def rows_of(kind: type[Row], columns: Iterable[Iterable[Any]]) -> tuple[Row, ...]:
+    """Return the rows of a ``NamedTuple`` class from its columns, without a call for each."""
+    return tuple(map(tuple.__new__, repeat(kind), zip(*columns, strict=True)))
+
+
 def expected_plans(planned: Iterable[Planned], platform: ClusterSpec, now: float, *, actual: bool) -> list[Planned]:
     """Return the planned events that are known in advance: windows, repairs, think times, and alarms of the policy.
 
@@ -213,6 +249,34 @@ def expected_plans(planned: Iterable[Planned], platform: ClusterSpec, now: float
     return sorted(known, key=_WHEN)
 
 
+def _record_columns(works: Sequence[WorkState]) -> dict[str, Any]:
+    """Return the columns of jobs for a recorder."""
+    of: Any = WorkState._make(zip(*works, strict=True) if works else repeat((), len(WorkState._fields)))
+    plain = not any(of.past)
+    columns: dict[str, Any] = {
+        "job": _names(of.id),
+        "submit": np.array(of.submit, dtype=np.float64),
+        "processors": np.array(of.processors, dtype=np.int64),
+        "requested": np.array(of.requested if plain else list(map(_requested, works)), dtype=np.float64),
+    }
+    optional = {"user": of.user}
+    if any(of.spec):
+        for name, field in _OF_SPECS.items():
+            optional[name] = [None if spec is None else getattr(spec, field) for spec in of.spec]
+    return columns | {name: _names(values) for name, values in optional.items() if values.count(None) < len(works)}
+
+
+def _requested(work: WorkState) -> float:
+    """Return the requested time; for a suspended job, that before suspension."""
+    return work.requested if work.past is None or work.past.whole is None else work.past.whole[0]
+
+
+def _names(values: Sequence[Any]) -> Any:
+    if set(map(type, values)) == {int}:
+        return np.array(values)
+    return join(np.zeros(0, dtype=np.int64), values)
+
+
 class JobsSnapshot(Snapshot):
     """The common base of the snapshots of systems that run jobs."""
 
@@ -226,15 +290,29 @@ class JobsSnapshot(Snapshot):
         yield from (run.work for run in self.running)
         yield from self.waiting
 
-    @property
+    @cached_property
     def ids(self) -> list[int | str]:
         """The ids of the submitted jobs that have not ended."""
         return [work.id for work in self.works]
 
-    @property
+    @cached_property
     def begun(self) -> set[tuple[int | str, float]]:
         """The ids of the running jobs, each with its start (s)."""
         return {(run.work.id, run.started) for run in self.running}
+
+    @cached_property
+    def rows(self) -> dict[int, int]:
+        """The rows of the record by number of the job: all jobs, including those to arrive, in order of submission."""
+        return {work.number: row for row, work in enumerate(self._in_order)}
+
+    @cached_property
+    def columns(self) -> dict[str, Any]:
+        """The columns of these rows for a recorder, which all continuations share."""
+        return _record_columns(self._in_order)
+
+    @property
+    def _in_order(self) -> list[WorkState]:
+        return sorted(chain(self.works, self.arrivals), key=attrgetter("number"))
 
     @property
     def tally(self) -> tuple[int, int]:

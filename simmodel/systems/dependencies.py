@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from simmodel.work.job import OVER, LiveJob
@@ -15,6 +16,7 @@ __all__ = ["Dependencies", "Owner"]
 
 Work = TypeVar("Work", bound=LiveJob, contravariant=True)
 """The live jobs of an owner."""
+_SUBMISSION = attrgetter("submit", "seq")
 
 
 class Owner(Protocol[Work]):
@@ -161,14 +163,13 @@ class Dependencies:
         waits: Iterable[tuple[int | str, str, LiveJob, int]],
         over: Iterable[tuple[int | str, str]],
     ) -> None:
-        """Restore jobs, unmet dependencies, and (id, final state) of ended predecessors from a snapshot."""
+        """Restore jobs other than running ones, unmet dependencies, and (id, final state) of ended predecessors."""
         for name, state in over:
             gone = self.known[name] = LiveJob(name, -1, 0.0, 1, 0.0, 0.0, 0.0)
             gone.state = state
-        for job in sorted(jobs, key=lambda job: (job.submit, job.seq)):
-            self.known[job.id] = job
-            if job.state == "blocked":
-                self._missing[job] = 0
+        in_order = sorted(jobs, key=_SUBMISSION)
+        self.known |= {job.id: job for job in in_order}
+        self._missing |= {job: 0 for job in in_order if job.state == "blocked"}
         for _, what, job, which in waits:
             assert job.spec is not None
             self._missing[job] += 1

@@ -461,7 +461,7 @@ class JobSystem(System[LiveJob]):
             run.place.running.add(run, job.width)
             job.state, job.run, job.started, job.attempts = "running", run, each.started, each.attempt
             if self.recorder is not None:
-                self.recorder.carry_over(job)
+                self.recorder.carry_over((job,))
             self.plan(job, ends if each.end is None else each.end, partial(self.end, run))
         for work in snapshot.waiting:
             self.enqueue(jobs[work.number])

@@ -13,16 +13,21 @@ from simmodel.resources.work_left import UNIT
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_running_index_against_a_list(seed):
+@pytest.mark.parametrize("filled", [0, 1, 72, 1000])
+def test_running_index_against_a_list(seed, filled):
+    """Some executions are there from the beginning."""
     rng = np.random.default_rng(seed)
     index = RunningIndex()
-    entries, runs = [], {}
 
     class Execution:
         def __init__(self, end):
             self.expected_end = end
 
-    number = 0
+    there = [(Execution(float(rng.integers(0, 300))), int(rng.integers(1, 20))) for _ in range(filled)]
+    index.fill(there)
+    entries = sorted((run.expected_end, i, processors) for i, (run, processors) in enumerate(there, 1))
+    runs = {i: run for i, (run, _) in enumerate(there, 1)}
+    number = filled
     for step in range(2500):
         if rng.random() < (0.7 if step < 1200 else 0.4) or not entries:
             number += 1

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import inf
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from simmodel.records.recorder import JobRecorder
@@ -15,11 +16,10 @@ from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.snapshots.jobs import Past, WorkState, expected_end
 from simmodel.systems.cluster.arrivals import PlainJobs
 from simmodel.systems.cluster.intake import Submission
-from simmodel.systems.cluster.record import columns_of
 from simmodel.systems.cluster.reservations import Reserved
 from simmodel.systems.cluster.system import Cluster
 from simmodel.systems.policy_state import check_instant, chosen_policy, remember, restore_streams
-from simmodel.work.job import History, LiveJob, Run
+from simmodel.work.job import History, Job, LiveJob, Run
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
@@ -73,8 +73,6 @@ class Restored:
         the new cluster, and its snapshot
     runs, jobs
         the executions of running jobs; all other jobs by number
-    rows
-        rows of the record by number of the job
     """
 
     def __init__(self, cluster: Cluster, snapshot: ClusterSnapshot) -> None:
@@ -82,20 +80,16 @@ class Restored:
         self.snapshot = snapshot
         self.jobs: dict[int, LiveJob] = {}  # not running, by number
         self.own = cluster.scheduler.policy_name == snapshot.policy.name
-        self.row = 0
         self.runs: list[Run] = []
 
     def run(self) -> None:
         """Restore all parts."""
         cluster, snapshot = self.cluster, self.snapshot
-        works = [run.work for run in snapshot.running]
-        works += [*snapshot.waiting, *snapshot.held, *snapshot.blocked, *snapshot.arrivals]
-        numbers = sorted([work.number for work in works])
-        self.rows = {number: row for row, number in enumerate(numbers)}
-        cluster._active = len(works)
+        parts = snapshot.running, snapshot.waiting, snapshot.held, snapshot.blocked, snapshot.arrivals
+        works = cluster._active = sum(map(len, parts))
         intake = cluster.intake
-        intake.submitted = max(snapshot.submitted, numbers[-1] + 1 if numbers else 0)
-        intake.offset = intake.submitted - len(works)
+        intake.submitted = max(snapshot.submitted, max(snapshot.rows, default=-1) + 1)
+        intake.offset = intake.submitted - works
         restore_streams(cluster.env, snapshot)
         self._places()
         self._running()
@@ -107,48 +101,43 @@ class Restored:
     def recorder(self) -> JobRecorder:
         """Return a recorder that begins now and has the running and waiting jobs."""
         recorder = JobRecorder(self.cluster.env, late=False, places=self.cluster.places)
-        recorder.expect(columns_of(self.snapshot))
-        for run in self.runs:
-            recorder.carry_over(run.job)
-        for job in self.jobs.values():
-            recorder.carry_over(job)
+        recorder.expect(self.snapshot.columns)
+        recorder.carry_over([run.job for run in self.runs])
+        recorder.carry_over(self.jobs.values())
         return recorder
 
-    def _live(self, work: WorkState) -> LiveJob:
-        """Return the live job of a saved state."""
-        expected, duration = work.expected, work.duration
-        job = LiveJob(
-            work.id,
-            self.rows[work.number],
-            work.submit,
-            work.processors,
-            work.requested,
-            expected,
-            expected if duration is None else duration,
-        )
-        job.seq = work.number
-        job.user = work.user
-        job.priority = work.priority
-        job._outcome = work.outcome
-        cluster = self.cluster
-        place = job.place = cluster.core.only_pool or cluster.pools[work.place]
-        if duration is None:
-            job._seen = work
-        else:
-            job._work = work
-        if work.spec is not None:
-            spec = job._job = work.spec
-            job.watched = True
-            job.request = place.request_of(spec)
-            if spec.queue is not None and cluster.rules:
-                job.rules = cluster.rules[str(spec.queue)]
-        elif cluster.core.usages:
-            job.watched = True
-        if work.past is not None:
-            job.attempts = work.past.attempts
-            job.started = work.past.last_start
-            job.past = _history(work.past)
-        return job
+    def _live(self, works: Iterable[WorkState]) -> Iterator[LiveJob]:
+        """Yield the live jobs of saved states (hot path)."""
+        core, rows = self.cluster.core, self.snapshot.rows
+        only, pools, watched = core.only_pool, core.pools, bool(core.usages)
+        for work in works:
+            name, number, submit, size, requested, expected, seconds, user, priority, place, outcome, spec, past = work
+            duration = expected if seconds is None else seconds
+            job = LiveJob(name, rows[number], submit, size, requested, expected, duration)
+            job.seq = number
+            job.user = user
+            job.priority = priority
+            job._outcome = outcome
+            job.place = only or pools[place]
+            job.watched = watched
+            if seconds is None:
+                job._seen = work
+            else:
+                job._work = work
+            if spec is not None:
+                self._give_spec(job, spec)
+            if past is not None:
+                job.attempts = past.attempts
+                job.started = past.last_start
+                job.past = _history(past)
+            yield job
+
+    def _give_spec(self, job: LiveJob, spec: Job) -> None:
+        job._job = spec
+        job.watched = True
+        job.request = job.place.request_of(spec)
+        if spec.queue is not None and self.cluster.rules:
+            job.rules = self.cluster.rules[str(spec.queue)]
 
     # ------------------------------------------------------------------ places and running jobs
 
@@ -173,8 +162,8 @@ class Restored:
         cluster = self.cluster
         running, runs = self.snapshot.running, self.runs
         know = cluster.dependencies.known
-        for each in running:
-            job = self._live(each.work)
+        there: dict[Any, list[tuple[Run, int]]] = {place: [] for place in cluster.places}
+        for each, job in zip(running, self._live([each.work for each in running]), strict=True):
             place = job.place
             if not each.released:
                 grant = place.take(job, each.held)
@@ -185,7 +174,7 @@ class Restored:
             if each.released:
                 cluster.execution.release(run)
             else:
-                place.running.add(run, job.width)
+                there[place].append((run, job.width))
             job.state = "running"
             job.run = run
             job.started = each.started
@@ -193,6 +182,8 @@ class Restored:
             know[job.id] = job
             if job.rules is not None:
                 job.rules.runs(job)
+        for place, held in there.items():
+            place.running.fill(held)
         consumables = cluster.places[0].consumables
         consumables.free.update(self.snapshot.consumables)
 
@@ -201,19 +192,21 @@ class Restored:
     def _waiting(self) -> None:
         cluster, snapshot, jobs = self.cluster, self.snapshot, self.jobs
         queueing = cluster.queueing
+        queues = queueing.queues
         choices = {choice.number: [cluster.pools[name] for name in choice.places] for choice in snapshot.choices}
-        known = [run.job for run in self.runs]
-        for work in snapshot.waiting:
-            job = jobs[work.number] = self._live(work)
-            queueing.join(job, choices.get(work.number, (job.place,)))
-            known.append(job)
+        waiting = list(self._live(snapshot.waiting))
+        for job in waiting:
+            jobs[job.seq] = job
+            if job.seq in choices:
+                queueing.join(job, choices[job.seq])
+            else:
+                queues[job.place].add(job)
             if job.rules is not None:
                 job.rules.waits(job)
         for state, works in (("held", snapshot.held), ("blocked", snapshot.blocked)):
-            for work in works:
-                job = jobs[work.number] = self._live(work)
+            for job in self._live(works):
+                jobs[job.seq] = job
                 job.state = state
-                known.append(job)
                 if state == "held":
                     job.rules.held.append(job)
         if self.own:
@@ -223,7 +216,9 @@ class Restored:
                 for entry in queueing.choices.get(job, (job,)):
                     queueing.queues[entry.place].new.append(entry)
         cluster.dependencies.restore(
-            known, [(other, what, jobs[n], which) for other, what, n, which in snapshot.waits], snapshot.over
+            list(jobs.values()),
+            [(other, what, jobs[n], which) for other, what, n, which in snapshot.waits],
+            snapshot.over,
         )
 
     def _usages(self) -> None:
@@ -251,12 +246,12 @@ class Restored:
             elif what == "arrivals":
                 first, count = about
                 works = arrivals[first : first + count]
-                numbers = {self.rows[work.number]: work.number for work in works}
+                numbers = {self.snapshot.rows[work.number]: work.number for work in works}
                 cluster.intake.expect([self._plain_jobs(works)] if works else [], numbers)
             elif what == "submission":
                 work = arrivals[about[0]]
                 assert work.spec is not None
-                row, report = self.rows[work.number], cluster.report
+                row, report = self.snapshot.rows[work.number], cluster.report
                 cluster.intake.expect_one(Submission(at, row, work.number, work.spec, report))
             elif what == "cancel":
                 cluster.intake.cancel_at(running[about[0]], at)
@@ -275,7 +270,7 @@ class Restored:
         """Plan the expected ends of running jobs whose actual ends are unknown."""
         now = self.snapshot.now
         missing = [run for run, each in zip(self.runs, self.snapshot.running, strict=True) if each.end is None]
-        for run in sorted(missing, key=lambda run: run.expected_end):
+        for run in sorted(missing, key=attrgetter("expected_end")):
             end = expected_end(now, run.expected_end)
             if end != run.expected_end:
                 run.job._duration = (end - run.started) * run.place.speed_of(run.job, run.grant.nodes)
@@ -284,7 +279,7 @@ class Restored:
 
     def _plain_jobs(self, works: Sequence[WorkState]) -> PlainJobs:
         return PlainJobs(
-            [self.rows[work.number] for work in works],
+            [self.snapshot.rows[work.number] for work in works],
             [work.submit for work in works],
             [work.processors for work in works],
             [work.requested for work in works],
