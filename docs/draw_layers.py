@@ -12,10 +12,10 @@ from matplotlib.patches import FancyBboxPatch
 # From the first row of the order of packages to the last: colour, packages, and what they are for.
 BANDS = (
     ("#e8edf3", ("entries", "display", "errors"), "classes by name; representations; all exceptions"),
-    ("#e8edf3", ("units", "writing", "loading"), "quantities; files, written and read"),
+    ("#e8edf3", ("named_calls", "units", "writing", "loading"), "names with parameters; quantities; files"),
     ("#e8edf3", ("environment",), "SimPy's environment with what computing systems need"),
     ("#dbe9f6", ("work", "platform"), "values: jobs, tasks and workloads; specs of all parts, TOML"),
-    ("#c3dcf0", ("resources",), "live parts: pools of nodes, processors, memory pools, links"),
+    ("#c3dcf0", ("resources",), "live parts: nodes, processors, memory pools, links, storages"),
     ("#a9cfe8", ("scheduling",), "policy protocol, scheduler process, registry, waiting work"),
     ("#a9cfe8", ("policies",), "orders, backfilling, mapping, planners, portfolio"),
     ("#d5ecd4", ("records", "metrics"), "what happened, as columns; functions of it"),

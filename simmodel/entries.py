@@ -27,16 +27,30 @@ def load(entry: Loaded | str) -> Loaded:
 class Entries(MutableMapping[str, Loaded]):
     """Objects by name; those given as ``"module:name"`` are imported when they are first asked for.
 
+    ``group``: the group of entry points whose names other packages add; looked up once, for the first unknown name.
+
     >>> specs = Entries[type]({"cluster": "simmodel.platform.cluster:ClusterSpec"})
     >>> specs["number"] = int
     >>> sorted(specs), specs["cluster"].__name__, specs.name_of(int), specs.name_of(str)
     (['cluster', 'number'], 'ClusterSpec', 'number', None)
     """
 
-    def __init__(self, entries: Mapping[str, Loaded | str]) -> None:
+    def __init__(self, entries: Mapping[str, Loaded | str], group: str | None = None) -> None:
         self._entries = dict(entries)
+        self._group = group
+
+    def _look_up(self) -> None:
+        """Add the names of entry points, which takes milliseconds."""
+        group, self._group = self._group, None
+        if group is not None:
+            from importlib.metadata import entry_points
+
+            for point in entry_points(group=group):
+                self._entries.setdefault(point.name, point.value)
 
     def __getitem__(self, name: str) -> Loaded:
+        if name not in self:
+            raise KeyError(name)
         found = self._entries[name] = load(self._entries[name])
         return found
 
@@ -47,12 +61,16 @@ class Entries(MutableMapping[str, Loaded]):
         del self._entries[name]
 
     def __iter__(self) -> Iterator[str]:
+        self._look_up()
         return iter(self._entries)
 
     def __contains__(self, name: object) -> bool:
+        if name not in self._entries:
+            self._look_up()
         return name in self._entries
 
     def __len__(self) -> int:
+        self._look_up()
         return len(self._entries)
 
     def name_of(self, cls: type[Any]) -> str | None:

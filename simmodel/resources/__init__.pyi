@@ -1,7 +1,9 @@
 from .allocation import Allocation as Allocation
+from .catalogue import Catalogue as Catalogue
 from .claims import Claim as Claim, Grant as Grant, Lost as Lost, Preempted as Preempted
 from .consumables import Consumables as Consumables
 from .counts import CountPool as CountPool
+from .eviction import Candidate as Candidate, Eviction as Eviction, register_eviction as register_eviction
 from .flow import Cancelled as Cancelled
 from .host import Execution as Execution, Host as Host
 from .links import Link as Link
@@ -15,6 +17,8 @@ from .pool import Pool as Pool
 from .processor import Phase as Phase, Processor as Processor
 from .routing import Router as Router
 from .services import ProcessorServices as ProcessorServices
+from .shared_channel import Access as Access, SharedChannel as SharedChannel
 from .sharing import max_min_rates as max_min_rates
+from .storage import Storage as Storage, make_storage as make_storage, register_storage as register_storage
 from .taskplace import TaskPlace as TaskPlace
 from .transfer import Delivery as Delivery, LinkFailed as LinkFailed, Transfer as Transfer

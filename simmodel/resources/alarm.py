@@ -28,10 +28,11 @@ class Alarm:
     3
     """
 
-    __slots__ = ("_call", "_callbacks", "_env", "_ring", "at")
+    __slots__ = ("_call", "_callbacks", "_env", "_ring", "at", "number")
 
     def __init__(self, env: Environment, call: Callable[[], object]) -> None:
         self.at = inf
+        self.number = 0  # in the order of events, while it is set
         self._env = env
         self._call = call
         self._callbacks = (self._fire,)
@@ -48,7 +49,7 @@ class Alarm:
         self.at = at
         if at < inf:
             self._ring = ring = _Ring(self._callbacks)
-            env.plan(ring, at, END)
+            self.number = env.plan(ring, at, END)
 
     def _fire(self, _: object) -> None:
         self._ring = None

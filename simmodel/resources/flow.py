@@ -22,6 +22,8 @@ from simmodel.resources.channels import Channel, Group
 
 __all__ = ["KEPT", "Bundle", "Cancelled", "Carrier", "Clockwork", "Flow"]
 
+_ROUNDING = 4.5e-16  # two steps between floats
+
 KEPT = -1.0
 """The due time of bundles whose :class:`Clockwork` has their clock."""
 
@@ -202,6 +204,35 @@ class Bundle(Group):
                 return entry
             heappop(heap)
 
+    def pop_ended(self, now: float) -> list[Flow]:
+        """Remove the flows that end now from the heap, and return them: the head, and those equal up to rounding."""
+        # The head ends now, so its mark is the virtual time, without rounding.
+        top, rest, _, flow = self.head()
+        self.high = top
+        self.low = rest
+        self.since = now
+        heap = self.heap
+        near = self.speed * now * _ROUNDING
+        ended: list[Flow] = []
+        while True:
+            heappop(heap)
+            flow.entry = flow.bundle = None
+            flow.kept = 0.0
+            ended.append(flow)
+            if len(ended) == self.count:
+                return ended
+            entry = self.head()
+            if (entry[0] - top) + (entry[1] - rest) > near:
+                return ended
+            flow = entry[3]
+
+    def ahead(self, entry: tuple[float, float, int, Flow], now: float) -> float:
+        """Return how far the virtual time is from a mark at an instant, and change nothing."""
+        self.read()
+        passed = now - self.since
+        ahead = (entry[0] - self.high) + (entry[1] - self.low)
+        return ahead - self.speed * passed if passed > 0 else ahead
+
 
 class Flow(Event):
     """Work in flight: an event that happens when it is complete.
@@ -251,8 +282,7 @@ class Flow(Event):
         bundle, entry = self.bundle, self.entry
         if bundle is None or entry is None:
             return self.kept
-        bundle.advance(self.env._now)
-        left = ((entry[0] - bundle.high) + (entry[1] - bundle.low)) * self.weight
+        left = bundle.ahead(entry, self.env._now) * self.weight
         return min(max(left, 0.0), self.size)
 
     @property

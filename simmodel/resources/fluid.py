@@ -20,7 +20,6 @@ from simmodel.resources.sharing import Sharing
 __all__ = ["Fluid"]
 
 _SETTLE_RANK = -1  # rates are settled before any scheduler decides
-_ROUNDING = 4.5e-16  # two steps between floats
 
 
 class Fluid:
@@ -155,8 +154,10 @@ class Fluid:
 
     def take_out(self, flow: Flow) -> None:
         """Stop a flow in any phase, keeping its remaining size."""
-        flow.kept = flow.left
         bundle = flow.bundle
+        if bundle is not None:
+            bundle.advance(self.env._now)
+        flow.kept = flow.left
         flow.entry = flow.bundle = None
         if bundle is not None:
             bundle.weigh(-flow.weight)
@@ -191,29 +192,11 @@ class Fluid:
             due, _, bundle = heappop(calendar)
             if bundle.due != due:
                 continue
-            # The head ends now, so its mark is the virtual time, without rounding.
-            top, rest, _, flow = bundle.head()
-            bundle.high = top
-            bundle.low = rest
-            bundle.since = now
-            heap = bundle.heap
-            near = bundle.speed * now * _ROUNDING
-            count = 0
-            while True:
-                heappop(heap)
-                count += 1
-                flow.entry = flow.bundle = None
-                flow.kept = 0.0
-                ended.append(flow)
-                if count == bundle.count:
-                    break
-                entry = bundle.head()
-                if (entry[0] - top) + (entry[1] - rest) > near:
-                    break
+            over = bundle.pop_ended(now)
+            count = len(over)
+            for flow in over if count < bundle.count else over[:-1]:
                 bundle.weigh(-flow.weight)
-                flow = entry[3]
-            if count < bundle.count:
-                bundle.weigh(-flow.weight)
+            ended += over
             self._less(bundle, count)
         if len(ended) == 1 and ended[0].inside and not self._on_end:
             self._end_inside(ended[0])

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from simmodel.resources.host import Execution
     from simmodel.resources.links import Link
     from simmodel.resources.services import Moved
+    from simmodel.resources.shared_channel import Access
+    from simmodel.resources.storage import Storage
     from simmodel.resources.taskplace import TaskPlace
     from simmodel.resources.transfer import Transfer
     from simmodel.scheduling.protocol import Place
@@ -186,6 +188,34 @@ class Observer:
     @hook
     def host_load_changed(self, channel: Channel, /) -> None:
         """The load of a host changed (``channel.load``, flop/s)."""
+
+    # ------------------------------------------------------------------ storages
+
+    @hook
+    def file_added(self, storage: Storage, file: str, size: float, cause: str, /) -> None:
+        """A file came into a storage, with its bytes and the reason: ``given``, or as whoever adds it calls it."""
+
+    @hook
+    def file_dropped(self, storage: Storage, file: str, size: float, cause: str, /) -> None:
+        """A file left a storage: ``evicted``, ``last replica evicted``, or as whoever drops it calls it."""
+
+    @hook
+    def read_started(self, access: Access, /) -> None:
+        """Someone began to read from a storage (``access.channel.name``), for ``access.about``."""
+
+    @hook
+    def read_ended(self, access: Access, /) -> None:
+        """A reading ended, with ``access.status``."""
+
+    @hook
+    def write_started(self, access: Access, /) -> None:
+        """Someone began to write to a storage."""
+
+    @hook
+    def write_ended(self, access: Access, /) -> None:
+        """A writing ended, with ``access.status``."""
+
+    # ------------------------------------------------------------------ plain flows
 
     @hook
     def flow_started(self, flow: Flow, /) -> None:

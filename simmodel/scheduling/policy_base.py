@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 if TYPE_CHECKING:
     from simmodel.scheduling.protocol import Decision, View
 
-__all__ = ["Decides", "DecidingObject", "FunctionPolicy", "Policy", "value_of"]
+__all__ = ["Decides", "DecidingObject", "FunctionPolicy", "Policy"]
 
 Decides = Literal["jobs", "tasks", "places", "systems", "anything"]
 Place = TypeVar("Place")
@@ -136,20 +136,6 @@ class Policy:
         for value in self.parameters().values():
             _collect(value, seen)
         yield from seen.values()
-
-
-def value_of(text: str) -> Any:
-    """Return the value of a parameter in a name: a number, a Boolean, or the text.
-
-    >>> value_of("0.6"), value_of("4"), value_of("true"), value_of("home")
-    (0.6, 4, True, 'home')
-    """
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            pass
-    return {"true": True, "false": False}.get(text, text)
 
 
 @cache

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from simmodel.entries import load
 from simmodel.errors import InputError, unknown
+from simmodel.named_calls import call_with, read_parameters, split_call, split_names
 from simmodel.scheduling.built_in import BUILT_IN
-from simmodel.scheduling.policy_base import Decides, DecidingObject, FunctionPolicy, Policy, value_of
+from simmodel.scheduling.policy_base import Decides, DecidingObject, FunctionPolicy, Policy
 
 if TYPE_CHECKING:
     from simmodel.scheduling.protocol import Decision, View
@@ -167,27 +168,6 @@ def label(given: PolicyLike | None) -> str:
 # ---------------------------------------------------------------------- names and parameters
 
 
-def split_names(text: str) -> list[str]:
-    """Split a text of names at its commas, except those in parentheses.
-
-    >>> split_names("easy, portfolio(sjf+easy, wfp+easy)")
-    ['easy', 'portfolio(sjf+easy, wfp+easy)']
-    """
-    return [name for name in _split(text, ",") if name]
-
-
-def _split(text: str, sign: str) -> list[str]:
-    """Split a text at a character outside parentheses."""
-    parts, depth = [""], 0
-    for each in text:
-        depth += (each == "(") - (each == ")")
-        if each == sign and depth <= 0:
-            parts.append("")
-        else:
-            parts[-1] += each
-    return [part.strip() for part in parts]
-
-
 def _named(text: str) -> Policy:
     if text.count("(") > DEEPEST and _depth(text) > DEEPEST:
         raise InputError(f"must be nested at most {DEEPEST} deep, got {_depth(text):,} levels", place="policy")
@@ -205,11 +185,7 @@ def _depth(text: str) -> int:
 
 def _make(text: str, whole: str, **more: str) -> Policy:
     """Return the policy of a name with parameters."""
-    name, bracket, given = text.strip().partition("(")
-    name = name.strip()
-    if bracket and not given.endswith(")"):
-        raise InputError("missing ')' at the end", place=f"policy {whole!r}")
-    values, options = _parameters(given[:-1]) if bracket else ([], {})
+    name, values, options = split_call(text, f"policy {whole!r}")
     known = _ENTRIES if name in _ENTRIES else _known()  # entry points are looked up only if necessary
     first, colon, second = name.partition(":")
     if colon:
@@ -223,7 +199,7 @@ def _make(text: str, whole: str, **more: str) -> Policy:
         source = known[name].source
         if isinstance(source, str):
             path, _, preset = source.partition("(")
-            source, options = _load(path), {**_parameters(preset[:-1])[1], **options}
+            source, options = _load(path), {**read_parameters(preset[:-1])[1], **options}
         makes = not isinstance(source, Policy) and not _takes_view(source)
     else:
         raise unknown("policy", name, known)
@@ -240,34 +216,11 @@ def _takes_view(source: Callable[..., Any]) -> bool:
     return not isinstance(source, type) and callable(source) and list(inspect.signature(source).parameters) == ["view"]
 
 
-def _parameters(text: str) -> tuple[list[str], dict[str, str]]:
-    """Return the positional and the named values of ``a, b, key=c``."""
-    values: list[str] = []
-    options: dict[str, str] = {}
-    for part in split_names(text):
-        key, equals, value = part.partition("=")
-        if equals and key.strip().isidentifier():
-            options[key.strip()] = value.strip()
-        else:
-            values.append(part)
-    return values, options
-
-
 def _made(name: str, source: Callable[..., Any], values: Sequence[str], options: dict[str, str]) -> Any:
     """Call a class or a factory with parameters, which are checked."""
     if isinstance(source, type) and issubclass(source, Policy) and source.of.__func__ is not Policy.of.__func__:  # type: ignore[attr-defined]
         source = source.of
-    given, named = [value_of(each) for each in values], {key: value_of(each) for key, each in options.items()}
-    signature = inspect.signature(source)
-    known = [key for key, each in signature.parameters.items() if each.kind is not each.VAR_POSITIONAL]
-    for key in named:
-        if key not in known and not any(each.kind is each.VAR_KEYWORD for each in signature.parameters.values()):
-            raise InputError(unknown("parameter", key, known).message, place=f"policy {name!r}")
-    try:
-        signature.bind(*given, **named)
-    except TypeError as error:
-        raise InputError(str(error), place=f"policy {name!r}") from None
-    return source(*given, **named)
+    return call_with(source, values, options, f"policy {name!r}")
 
 
 def _load(name: str) -> Any:

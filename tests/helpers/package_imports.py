@@ -24,6 +24,7 @@ ROWS = (
         "entries",
         "display",
         "errors",
+        "named_calls",
         "units",
         "writing",
         "loading",

@@ -11,6 +11,7 @@ from tests.helpers.package_imports import MODULES, ROWS, STUBS, imported_modules
 UPWARD: dict[tuple[str, str], str] = {}
 """Importer and imported, of what climbs against the order all the same, and why."""
 NAMED_UPWARD = {
+    ("simmodel.platform.evictions", "policies"): "the table of eviction rules, loaded by name when a storage is built",
     ("simmodel.platform.placements", "resources"): "the table of placements, loaded by name when a pool is built",
     ("simmodel.scheduling.built_in", "policies"): "the table of policies, loaded by name when one is asked for",
     ("simmodel.scheduling.registry", "policies"): "the group of entry points of policies",

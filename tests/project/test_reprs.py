@@ -13,7 +13,17 @@ from simmodel.work import Job
 from simmodel.work.table import Table
 from tests.helpers.public_classes import public_classes, public_values
 
-BASES = {"JobsSnapshot", "JobSystemSnapshot", "LiveWork", "Observer", "Options", "Snapshot", "System", "TaskPlace"}
+BASES = {
+    "Eviction",
+    "JobsSnapshot",
+    "JobSystemSnapshot",
+    "LiveWork",
+    "Observer",
+    "Options",
+    "Snapshot",
+    "System",
+    "TaskPlace",
+}
 """Base classes, of which no value is made."""
 VALUES = {name: each for name, each in public_values().items() if name not in BASES}
 LIVE = {
@@ -21,6 +31,7 @@ LIVE = {
     *("Cluster", "Machine", "Broker", "JobSystem", "Destination", "JobRecorder"),
     *("Allocation", "Claim", "Consumables", "CountPool", "Execution", "Host", "Link", "ManyCores", "MemoryPool"),
     *("Network", "NodePool", "PIMRank", "Pool", "Processor", "Router", "Transfer"),
+    *("Access", "Candidate", "Catalogue", "SharedChannel", "Storage"),
     *("BrokeredJob", "JobRequest", "LiveData", "LiveJob", "LiveTask", "Run"),
 }
 """Parts of running simulations: a repr, no table."""

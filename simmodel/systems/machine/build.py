@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from simmodel.entries import load
-from simmodel.errors import InputError, unknown
 from simmodel.platform.machine import MachineSpec, ProcessorSpec
 from simmodel.resources.manycore import ManyCores
+from simmodel.resources.models import model_named
 from simmodel.resources.processor import Processor
 from simmodel.systems.machine.state import TaskSpeedKey
 
@@ -59,20 +58,4 @@ def _model(spec: ProcessorSpec) -> type[Processor]:
     """Return the class of a processor."""
     if spec.model is None:
         return ManyCores if spec.cores > 1 else Processor
-    where = f"model of processor {spec.name}"
-    found: object
-    if spec.model.partition(":")[2]:
-        try:
-            found = load(spec.model)
-        except (ImportError, AttributeError) as error:
-            raise InputError(f"must be a class as module:Class, got {spec.model!r}: {error}", place=where) from None
-    else:
-        from importlib.metadata import entry_points
-
-        there = {point.name: point for point in entry_points(group="simmodel.resources")}
-        if spec.model not in there:
-            raise InputError(unknown("model", spec.model, there).message, place=where)
-        found = there[spec.model].load()
-    if not (isinstance(found, type) and issubclass(found, Processor)):
-        raise InputError(f"must be a subclass of Processor, got {found!r}", place=where)
-    return found
+    return model_named(spec.model, Processor, f"model of processor {spec.name}")

@@ -1,0 +1,241 @@
+"""The catalogue of the files of a grid: their sizes, and the sites that hold replicas."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Iterable
+from math import ceil, inf
+from typing import NamedTuple
+
+from simmodel.display import counted
+from simmodel.errors import InputError, unknown
+
+__all__ = ["Catalogue", "CatalogueState"]
+
+Places = tuple[int, ...]
+
+
+class CatalogueState(NamedTuple):
+    """A catalogue at one instant, as columns: the files, their sizes (bytes), and the sites of each, as numbers."""
+
+    files: tuple[str, ...]
+    sizes: tuple[float, ...]
+    sites: tuple[tuple[int, ...], ...]
+
+
+class Catalogue:
+    """The sizes and replicas of files, as columns.
+
+    Parameters
+    ----------
+    sites
+        the names of the sites (or storages) that may hold replicas; the replicas of a file are listed in this order
+
+    Attributes
+    ----------
+    spare
+        by site, the function that is called with a file when a replica there is no longer the last one
+
+    Raises
+    ------
+    InputError
+        a site occurs twice
+
+    >>> catalogue = Catalogue(["CERN", "BNL"])
+    >>> catalogue.add("raw", "BNL", 4e9); catalogue.add("raw", "CERN")
+    >>> catalogue.sites_of("raw"), catalogue.size("raw"), catalogue.bytes_at("BNL")
+    (('CERN', 'BNL'), 4000000000.0, 4000000000)
+    """
+
+    def __init__(self, sites: Iterable[str]) -> None:
+        self.sites = tuple(sites)
+        self._number = {name: number for number, name in enumerate(self.sites)}
+        if len(self._number) < len(self.sites):
+            twice = next(name for i, name in enumerate(self.sites) if self._number[name] != i)
+            raise InputError(f"duplicate name {twice!r}", place="sites")
+        self._row: dict[str, int] = {}
+        self._size = array("d")
+        self._where: list[Places] = []
+        self._alone: tuple[Places, ...] = tuple((number,) for number in range(len(self.sites)))
+        self._bytes = [0] * len(self.sites)
+        self._count = [0] * len(self.sites)
+        self.spare: dict[str, Callable[[str], object]] = {}
+
+    @classmethod
+    def from_columns(
+        cls, sites: Iterable[str], file: Iterable[str], size: Iterable[float], site: Iterable[str | None]
+    ) -> Catalogue:
+        """Return the catalogue of a table with one row for each replica.
+
+        Parameters
+        ----------
+        sites
+            the names of all sites
+        file, size, site
+            the columns: names of files, bytes, and names of sites (``None`` or empty: a file without a replica)
+
+        Raises
+        ------
+        InputError
+            two sizes of one file, an unknown site, or a size that is negative or not finite
+
+        >>> Catalogue.from_columns(["CERN", "BNL"], ["raw", "raw", "aod"], [4, 4, 1], ["CERN", "BNL", "BNL"])
+        <Catalogue: 2 files, 3 replicas at 2 sites>
+        """
+        made = cls(sites)
+        shared: dict[Places, Places] = {}
+        for name, each, where in zip(file, size, site, strict=True):
+            row = made._row_of(name, each)
+            if not where:
+                continue
+            before = made._where[row]
+            made.add(name, where)
+            after = made._where[row]
+            if after is not before and len(after) > 1:  # equal combinations are one object
+                made._where[row] = shared.setdefault(after, after)
+        return made
+
+    def __len__(self) -> int:
+        """Return the number of files."""
+        return len(self._row)
+
+    def __contains__(self, file: object) -> bool:
+        return file in self._row
+
+    def __repr__(self) -> str:
+        replicas = f"{counted(sum(self._count), 'replica')} at {counted(len(self.sites), 'site')}"
+        return f"<Catalogue: {counted(len(self), 'file')}, {replicas}>"
+
+    # ------------------------------------------------------------------ questions
+
+    def _found(self, file: str) -> int:
+        try:
+            return self._row[file]
+        except KeyError:
+            raise InputError(f"unknown file {file!r}", place="catalogue") from None
+
+    def _site(self, site: str) -> int:
+        try:
+            return self._number[site]
+        except KeyError:
+            raise InputError(unknown("site", site, self.sites).message, place="catalogue") from None
+
+    def size(self, file: str) -> float:
+        """Return the size of a file in bytes; raises :class:`InputError` if it is unknown."""
+        return self._size[self._found(file)]
+
+    def sites_of(self, file: str) -> tuple[str, ...]:
+        """Return the sites that hold a replica, in the order of the sites; raises :class:`InputError` if it is unknown.
+
+        >>> catalogue = Catalogue(["CERN"]); catalogue.declare("raw", 1.0); catalogue.sites_of("raw")
+        ()
+        """
+        sites = self.sites
+        return tuple([sites[number] for number in self._where[self._found(file)]])
+
+    def holds(self, file: str, site: str) -> bool:
+        """Return whether a site holds a replica of a file."""
+        row = self._row.get(file)
+        return row is not None and self._site(site) in self._where[row]
+
+    def may_drop(self, file: str) -> bool:
+        """Return whether a replica may be dropped without losing the file: there is another one."""
+        return len(self._where[self._found(file)]) > 1
+
+    def bytes_at(self, site: str) -> int:
+        """Return the bytes of all replicas at a site, each rounded up to whole bytes."""
+        return self._bytes[self._site(site)]
+
+    def files_at(self, site: str) -> int:
+        """Return the number of replicas at a site."""
+        return self._count[self._site(site)]
+
+    # ------------------------------------------------------------------ changes
+
+    def declare(self, file: str, size: float) -> None:
+        """Add a file that has no replica yet; no effect on a known file of this size.
+
+        Raises
+        ------
+        InputError
+            the file is known with another size, or the size is negative or not finite
+
+        >>> catalogue = Catalogue(["CERN"]); catalogue.declare("raw", 4e9); catalogue.declare("raw", 5e9)
+        Traceback (most recent call last):
+        ...
+        simmodel.errors.InputError: file 'raw': must have one size, got 4000000000 and 5000000000 bytes
+        """
+        self._row_of(file, size)
+
+    def _row_of(self, file: str, size: float) -> int:
+        row = self._row.get(file)
+        if row is not None:
+            if self._size[row] != size:
+                message = f"must have one size, got {self._size[row]:.15g} and {size:.15g} bytes"
+                raise InputError(message, place=f"file {file!r}")
+            return row
+        if not 0 <= size < inf:
+            raise InputError(f"must be finite and >= 0, got {size!r}", place=f"file {file!r}, size")
+        self._row[file] = row = len(self._where)
+        self._size.append(size)
+        self._where.append(())
+        return row
+
+    def add(self, file: str, site: str, size: float | None = None) -> None:
+        """Note a replica of a file at a site; no effect if it is noted already.
+
+        Parameters
+        ----------
+        size
+            bytes; required for a new file
+
+        Raises
+        ------
+        InputError
+            an unknown site, an unknown file without a size, or another size of a known file
+        """
+        row = self._found(file) if size is None else self._row_of(file, size)
+        number = self._site(site)
+        where = self._where[row]
+        if not where:
+            self._where[row] = self._alone[number]
+        elif number in where:
+            return
+        else:
+            at = bisect_left(where, number)
+            self._where[row] = (*where[:at], number, *where[at:])
+            if len(where) == 1 and (tell := self.spare.get(self.sites[where[0]])) is not None:
+                self._count_in(row, number, 1)
+                tell(file)
+                return
+        self._count_in(row, number, 1)
+
+    def _count_in(self, row: int, number: int, sign: int) -> None:
+        self._bytes[number] += sign * ceil(self._size[row])
+        self._count[number] += sign
+
+    def remove(self, file: str, site: str) -> None:
+        """Note that a site no longer holds a replica of a file; raises :class:`InputError` if it holds none."""
+        row, number = self._found(file), self._site(site)
+        where = self._where[row]
+        if number not in where:
+            raise InputError(f"file {file!r} has no replica at {site!r}", place="catalogue")
+        left = tuple([each for each in where if each != number])
+        self._where[row] = self._alone[left[0]] if len(left) == 1 else left
+        self._count_in(row, number, -1)
+
+    # ------------------------------------------------------------------ snapshots
+
+    def state(self) -> CatalogueState:
+        """Return the files, sizes and replicas as plain values."""
+        return CatalogueState(tuple(self._row), tuple(self._size), tuple(self._where))
+
+    def restore(self, state: CatalogueState) -> None:
+        """Put the files of a snapshot into an empty catalogue of the same sites."""
+        self._row = {file: row for row, file in enumerate(state.files)}
+        self._size = array("d", state.sizes)
+        self._where = [self._alone[where[0]] if len(where) == 1 else tuple(where) for where in state.sites]
+        for row, where in enumerate(self._where):
+            for number in where:
+                self._count_in(row, number, 1)
