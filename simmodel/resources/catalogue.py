@@ -32,11 +32,6 @@ class Catalogue:
     sites
         the names of the sites (or storages) that may hold replicas; the replicas of a file are listed in this order
 
-    Attributes
-    ----------
-    spare
-        by site, the function that is called with a file when a replica there is no longer the last one
-
     Raises
     ------
     InputError
@@ -60,7 +55,7 @@ class Catalogue:
         self._alone: tuple[Places, ...] = tuple((number,) for number in range(len(self.sites)))
         self._bytes = [0] * len(self.sites)
         self._count = [0] * len(self.sites)
-        self.spare: dict[str, Callable[[str], object]] = {}
+        self._spare: list[Callable[[str], object] | None] = [None] * len(self.sites)
 
     @classmethod
     def from_columns(
@@ -153,6 +148,10 @@ class Catalogue:
 
     # ------------------------------------------------------------------ changes
 
+    def watch(self, site: str, call: Callable[[str], object]) -> None:
+        """Let ``call(file)`` be called whenever a replica at a site is no longer the last one of its file."""
+        self._spare[self._site(site)] = call
+
     def declare(self, file: str, size: float) -> None:
         """Add a file that has no replica yet; no effect on a known file of this size.
 
@@ -205,7 +204,7 @@ class Catalogue:
         else:
             at = bisect_left(where, number)
             self._where[row] = (*where[:at], number, *where[at:])
-            if len(where) == 1 and (tell := self.spare.get(self.sites[where[0]])) is not None:
+            if len(where) == 1 and (tell := self._spare[where[0]]) is not None:
                 self._count_in(row, number, 1)
                 tell(file)
                 return

@@ -209,11 +209,12 @@ class EvictionOrder:
             if entry[3].entry is entry:
                 yield entry[3]
 
-    def add(self, name: Hashable, size: float) -> None:
-        """Add a candidate that arrives now."""
+    def add(self, name: Hashable, size: float, *, held: bool = False) -> None:
+        """Add a candidate that arrives now; ``held``: it stays out of the order until :meth:`free`."""
         self._clock = clock = self._clock + 1
         self._of[name] = candidate = Candidate(name, size, clock)
-        self._push(candidate)
+        if not held:
+            self._push(candidate)
 
     def use(self, name: Hashable) -> None:
         """Note a use of a candidate."""

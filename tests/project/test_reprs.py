@@ -14,14 +14,7 @@ from simmodel.work.table import Table
 from tests.helpers.public_classes import public_classes, public_values
 
 BASES = {
-    "Eviction",
-    "JobsSnapshot",
-    "JobSystemSnapshot",
-    "LiveWork",
-    "Observer",
-    "Options",
-    "Snapshot",
-    "System",
+    *("Eviction", "JobsSnapshot", "JobSystemSnapshot", "LiveWork", "Observer", "Options", "Snapshot", "System"),
     "TaskPlace",
 }
 """Base classes, of which no value is made."""
