@@ -131,10 +131,16 @@ class RunningIndex:
         for watcher in self._watchers:
             watcher.ended(entry)
         lasts = self._lasts
-        i = bisect_left(lasts, entry) if lasts else 0
-        block = self._blocks[i]
+        block = self._blocks[0]
+        i = 0
+        if block[0] is entry:  # as is usual where executions end when expected
+            del block[0]
+        else:
+            if lasts:
+                i = bisect_left(lasts, entry)
+                block = self._blocks[i]
+            del block[bisect_left(block, entry)]
         self._sums[i] -= entry[2]
-        del block[bisect_left(block, entry)]
         if not block and lasts:
             del self._blocks[i], self._sums[i]
             del lasts[min(i, len(lasts) - 1)]

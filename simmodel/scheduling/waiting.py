@@ -60,6 +60,11 @@ class SortedJobs:
         """Add a job."""
         self.insert(entry_of(job, self._key))
 
+    def fill(self, entries: list[Entry]) -> None:
+        """Add entries, sorted, to an empty index."""
+        self._blocks = [entries[i : i + _BLOCK] for i in range(0, len(entries), _BLOCK)] or [[]]
+        self._lasts = [block[-1] for block in self._blocks[:-1]]
+
     def insert(self, entry: Entry) -> int:
         """Add an entry; return the index of its block."""
         lasts = self._lasts
@@ -87,9 +92,15 @@ class SortedJobs:
     def discard(self, entry: Entry) -> int:
         """Remove an entry; return the index ``i`` of its block, or ``~i`` if the block became empty and is gone."""
         lasts = self._lasts
-        i = bisect_left(lasts, entry) if lasts else 0
-        block = self._blocks[i]
-        del block[bisect_left(block, entry)]
+        block = self._blocks[0]
+        i = 0
+        if block[0] is entry:  # the entries of heads leave most often
+            del block[0]
+        else:
+            if lasts:
+                i = bisect_left(lasts, entry)
+                block = self._blocks[i]
+            del block[bisect_left(block, entry)]
         if not block and lasts:
             del self._blocks[i]
             del lasts[min(i, len(lasts) - 1)]
@@ -159,6 +170,11 @@ class _Lane(SortedJobs):
         self.mins: list[float] = [INFINITY]
         self.least = INFINITY
 
+    def fill(self, entries: list[Entry]) -> None:
+        super().fill(entries)
+        self.mins = [_least(block) for block in self._blocks]
+        self.least = min(self.mins)
+
     def insert(self, entry: Entry) -> int:
         blocks = len(self._blocks)
         i = super().insert(entry)
@@ -187,9 +203,14 @@ class _Lane(SortedJobs):
                 for entry in block:
                     if entry[-1].requested <= limit:
                         return entry
-                self.mins[i] = min([e[-1].requested for e in block], default=INFINITY)
+                self.mins[i] = _least(block)
         self.least = min(self.mins)
         return None
+
+
+def _least(block: list[Entry]) -> float:
+    """Return the smallest requested time (s) of some entries; infinite if there are none."""
+    return min([entry[-1].requested for entry in block], default=INFINITY)
 
 
 class Lanes:
@@ -224,6 +245,9 @@ class Lanes:
 
     def _sort_in(self) -> None:
         entries, lanes, key = self._entries, self._lanes, self._key
+        if not lanes:
+            self._fill()
+            return
         for job in self._late:
             if job.state != "waiting" or job in entries:
                 continue
@@ -235,6 +259,19 @@ class Lanes:
                 insort(self._sizes, job.width)
             lane.insert(entry)
         self._late.clear()
+
+    def _fill(self) -> None:
+        """Insert the first jobs: sorted at once."""
+        key = self._key
+        self._entries = {job: entry_of(job, key) for job in self._late if job.state == "waiting"}
+        self._late.clear()
+        widths: dict[int, list[Entry]] = {}
+        for entry in sorted(self._entries.values()):
+            widths.setdefault(entry[-1].width, []).append(entry)
+        for width, entries in widths.items():
+            self._lanes[width] = lane = _Lane()
+            lane.fill(entries)
+        self._sizes = sorted(widths)
 
     @property
     def narrowest(self) -> float:
