@@ -82,8 +82,8 @@ def _one_of(*allowed: str | None) -> Check:
     return check
 
 
-def _known_placement(_instance: PartitionSpec, attribute: attrs.Attribute[str], value: str) -> None:
-    if value not in PLACEMENTS:
+def _known_placement(_instance: PartitionSpec, attribute: attrs.Attribute[str | None], value: str | None) -> None:
+    if value is not None and value not in PLACEMENTS:
         raise InputError(f"must be one of {', '.join(PLACEMENTS)}, got {value!r}", place=attribute.name)
 
 
@@ -148,9 +148,11 @@ class PartitionSpec(Fields):
         cores, then GPUs; ``"packed"``: partly used ones first (cores on any nodes: the fewest nodes, among equals the
         partly used ones, the last one chosen to leave the fewest free cores); ``"spread"``: those with the most free
         cores, then GPUs; or a name of :func:`~simmodel.resources.placements.register_placement`. Ties go to the lower
-        number
+        number. Default: ``"best-fit"`` with ``one_host``, else ``"first-fit"``
     exclusive
         whether a job takes whole nodes
+    one_host
+        whether each job runs on one node (a host), so that its processors are cores of that host
     max_processors, max_requested
         limits on the processors and the requested time (s) of a job
     priority
@@ -165,8 +167,9 @@ class PartitionSpec(Fields):
     name: str = "batch"
     processors: int | None = attrs.field(default=None, validator=_whole(1))
     nodes: tuple[NodeSpec, ...] = attrs.field(default=(), converter=_tuple)
-    placement: str = attrs.field(default="first-fit", validator=_known_placement)
+    placement: str | None = attrs.field(default=None, validator=_known_placement)
     exclusive: bool = False
+    one_host: bool = False
     max_processors: int | None = attrs.field(default=None, validator=_whole(1))
     max_requested: float | None = attrs.field(default=None, converter=in_seconds, validator=_positive)
     priority: float = 0.0
@@ -177,6 +180,17 @@ class PartitionSpec(Fields):
         if (self.processors is None) == (not self.nodes):
             found = "neither" if self.processors is None else "both"
             raise InputError(f"must have either processors or nodes, got {found}", place="processors")
+        if self.one_host and not self.nodes:
+            raise InputError(f"must be False: {self.name} has no identified nodes", place="one_host")
+
+    @property
+    def placed_by(self) -> str:
+        """The name of its placement, also if that is the default one.
+
+        >>> PartitionSpec(nodes=[NodeSpec()]).placed_by, PartitionSpec(nodes=[NodeSpec()], one_host=True).placed_by
+        ('first-fit', 'best-fit')
+        """
+        return self.placement or ("best-fit" if self.one_host else "first-fit")
 
     @property
     def capacity(self) -> int:

@@ -66,7 +66,7 @@ class NodePlan(CountPlan):
             not self._odd
             and not place.windows
             and not place.consumables.capacity
-            and place.spec.placement == "first-fit"
+            and place.spec.placed_by == "first-fit"
             and place.table.complete
         )
 

@@ -129,7 +129,7 @@ class Conservative(_Planner):
 
     def _nodes(self, view: View, place: Pool) -> NodePlan | None:
         """Return the plan of identified nodes, or ``None`` if only the full profile will do."""
-        if not isinstance(place, NodePool) or place.spec.placement != "first-fit":
+        if not isinstance(place, NodePool) or place.spec.placed_by != "first-fit":
             return None
         plan = self._node_plans.get(place)
         if plan is None:

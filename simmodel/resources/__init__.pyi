@@ -6,6 +6,7 @@ from .counts import CountPool as CountPool
 from .eviction import Candidate as Candidate, Eviction as Eviction, register_eviction as register_eviction
 from .flow import Cancelled as Cancelled
 from .host import Execution as Execution, Host as Host
+from .hosts import HostPool as HostPool
 from .links import Link as Link
 from .manycore import ManyCores as ManyCores
 from .memory import MemoryPool as MemoryPool

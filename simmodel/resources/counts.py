@@ -51,7 +51,7 @@ class CountPool(Pool):
     def why_not(self, job: LiveJob) -> str | None:
         """Return why the pool can never run the job, or ``None``."""
         if job.processors > self._capacity:
-            return Refusal.of(f"{job.processors} processors", f"{self.name} has {self._capacity}")
+            return self.too_large(job.processors)
         request = job.request
         if request is not None:
             if request.gpus_per_node or request.memory_per_node:

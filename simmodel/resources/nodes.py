@@ -74,7 +74,7 @@ class NodePool(ChangingNodes):
         super().__init__(env, name, partition.capacity, consumables)
         self.spec: PartitionSpec = partition
         self.nodes = list(partition.node_names if nodes is None else nodes)
-        self._table = NodeTable.of(partition.nodes, partition.placement)
+        self._table = NodeTable.of(partition.nodes, partition.placed_by)
         self._missing: dict[int, tuple[Allocation, int]] = {}  # changes that the table does not have yet, by allocation
         self._all_cores = partition.capacity
         self._whole = WholeNodes.of(partition)
@@ -168,8 +168,8 @@ class NodePool(ChangingNodes):
             self._offered = self.version, job, allocation
         return allocation
 
-    def request_of(self, spec: Job) -> Request:
-        """Return the request of a job."""
+    def request_of(self, spec: Job) -> Request | None:
+        """Return the request of a job; ``None``: processors only."""
         return Request.of(spec, exclusive=self.spec.exclusive)
 
     def need_of(self, job: LiveJob) -> Need:

@@ -119,6 +119,15 @@ class Pool(Claims, Windows):
         """Whether the number of free processors is the whole state: no windows, consumables or nodes that matter."""
         return False
 
+    @property
+    def largest(self) -> int:
+        """The most processors that one job can have."""
+        return self._capacity
+
+    def too_large(self, processors: int, name: str | None = None) -> Refusal:
+        """Return the refusal of a job with more processors than :attr:`largest`; ``name``: that of the pool in it."""
+        return Refusal.of(f"{processors} processors", f"{name or self.name} has {self.largest}")
+
     def speed_of(self, job: LiveJob, nodes: Iterable[int] | None) -> float:
         """Return the speed at which a job runs on these nodes of the pool; a body takes its own time."""
         return 1.0
@@ -142,6 +151,10 @@ class Pool(Claims, Windows):
     def fits(self, job: LiveJob) -> bool:
         """Whether the job could start now."""
         raise NotImplementedError
+
+    def why_waits(self, job: LiveJob) -> str:
+        """Return why the job does not fit although as many processors are free as it requests, or an empty text."""
+        return ""
 
     def accepts(self, job: LiveJob, allocation: Allocation | None) -> bool:
         """Whether the job could start now with exactly this allocation."""

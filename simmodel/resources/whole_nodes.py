@@ -70,7 +70,7 @@ class WholeNodes:
         """Return those of a partition; ``None`` if its nodes differ, or are not placed by number when they are idle."""
         first = partition.nodes[0]
         each = first.cores, first.gpus, first.memory
-        if not placement_named(partition.placement).plain:
+        if not placement_named(partition.placed_by).plain:
             return None
         if any((kind.cores, kind.gpus, kind.memory) != each for kind in partition.nodes):
             return None

@@ -113,13 +113,19 @@ def planned_seconds(
 
 
 def prepare(
-    workload: Workload, capacity: int | None, estimates: Estimates = "requested", overrun: Overrun = "stop"
+    workload: Workload,
+    capacity: int | None,
+    estimates: Estimates = "requested",
+    overrun: Overrun = "stop",
+    *,
+    too_large: str = "larger than the machine",
 ) -> Prepared:
     """Return the jobs of a workload as simulated.
 
     Rejected, never run: jobs with a missing run time (nan or negative), a missing instant of submission, no
-    processors, or more than ``capacity`` processors (``None``: no limit). Repaired: missing requested processors (the
-    allocated ones are used), missing requested times (the run time is used), submissions out of order.
+    processors, or more than ``capacity`` processors (``None``: no limit; ``too_large``: the reason). Repaired: missing
+    requested processors (the allocated ones are used), missing requested times (the run time is used), submissions out
+    of order.
 
     >>> log = Workload({"submit": [0, 5, 3], "run": [10, -1, 7], "processors": [1, 1, 1]})
     >>> ready = prepare(log, 4)
@@ -140,7 +146,7 @@ def prepare(
         ("submission time missing", ~np.isfinite(submit)),
         ("no processors", processors <= 0),
         ("circular preceding jobs", _circular(workload)),
-        ("larger than the machine", processors > (2**62 if capacity is None else capacity)),
+        (too_large, processors > (2**62 if capacity is None else capacity)),
     )
     rejected: dict[int, str] = {}
     bad = np.zeros(len(workload), dtype=bool)

@@ -115,6 +115,7 @@ def partitions(draw: st.DrawFn, name: str, identified: bool | None = None) -> Pa
         for i in range(draw(st.integers(1, 2)))
     ]
     placement = draw(st.sampled_from(["first-fit", "best-fit", "packed"]))
+    limits["one_host"] = not draw(st.integers(0, 2))
     return PartitionSpec(name=name, nodes=kinds, placement=placement, exclusive=draw(st.booleans()), **limits)
 
 

@@ -23,7 +23,7 @@ LIVE = {
     *("Environment", "RealtimeEnvironment", "Simulation", "Scheduler", "View", "Usage", "Problem", "Progress"),
     *("Cluster", "Machine", "Broker", "JobSystem", "Destination", "JobRecorder"),
     *("Allocation", "Claim", "Consumables", "CountPool", "Execution", "Host", "Link", "ManyCores", "MemoryPool"),
-    *("Network", "NodePool", "PIMRank", "Pool", "Processor", "Router", "Transfer"),
+    *("HostPool", "Network", "NodePool", "PIMRank", "Pool", "Processor", "Router", "Transfer"),
     *("Access", "Candidate", "Catalogue", "SharedChannel", "Storage"),
     *("BrokeredJob", "JobRequest", "LiveData", "LiveJob", "LiveTask", "Run"),
 }

@@ -36,7 +36,11 @@ def build_pools(env: Environment, spec: ClusterSpec) -> dict[str, Pool]:
 
 def _pool(env: Environment, partition: PartitionSpec, consumables: Consumables) -> Pool:
     pool: Pool
-    if partition.nodes:
+    if partition.one_host:
+        from simmodel.resources.hosts import HostPool
+
+        pool = HostPool(env, partition.name, partition, consumables)
+    elif partition.nodes:
         from simmodel.resources.nodes import NodePool
 
         pool = NodePool(env, partition.name, partition, consumables)

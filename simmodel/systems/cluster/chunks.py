@@ -131,8 +131,7 @@ class ChunkedReplay:
         core = self._core
         if workload.specs is not None:
             self._intake.check(zip(workload["job"].tolist(), workload.specs, strict=True))
-        largest = max(pool.capacity for pool in core.places)
-        prepared = prepare(workload, largest, core.estimates, core.overrun)
+        prepared = prepare(workload, core.largest, core.estimates, core.overrun, too_large=core.too_large)
         prepared.report.notes = ()  # those that count jobs are made at the end, of all chunks
         self._check(workload, prepared)
         if repeated:

@@ -91,6 +91,17 @@ class ClusterCore:
         return Offers(nodes, queues, tuple(self.pools) if self.only_pool is None else ())
 
     @property
+    def largest(self) -> int:
+        """The most processors that one job can have."""
+        return max(pool.largest for pool in self.places)
+
+    @property
+    def too_large(self) -> str:
+        """The reason to reject a job of a log with more processors than that."""
+        on_hosts = self.largest < max(pool.capacity for pool in self.places)
+        return "larger than any host" if on_hosts else "larger than the machine"
+
+    @property
     def lost(self) -> str:
         """The status of runs that a failure stops."""
         return "requeued" if self.spec.on_failure == "resubmit" else "lost"

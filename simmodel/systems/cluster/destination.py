@@ -10,7 +10,7 @@ from simmodel.scheduling.protocol import Estimate
 from simmodel.systems.cluster.projection import ProjectedJob
 from simmodel.systems.cluster.system import Cluster
 from simmodel.systems.destination import BrokeredJob, Destination
-from simmodel.work.job import Job, LiveJob, Refusal
+from simmodel.work.job import Job, LiveJob
 
 if TYPE_CHECKING:
     from simmodel.systems.system import EstimateBasis
@@ -81,8 +81,8 @@ class ClusterDestination(Destination):
         """Return why the cluster can never run the job, or ``None``; has no side effects."""
         pool = self._plain
         if pool is not None and job._job is None:
-            if job.processors > pool.capacity:
-                return Refusal.of(f"{job.processors} processors", f"{self.name} has {pool.capacity}")
+            if job.processors > pool.largest:
+                return pool.too_large(job.processors, self.name)
             if pool.max_processors is None and pool.max_requested is None:
                 return None
         try:

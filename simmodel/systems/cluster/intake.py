@@ -173,8 +173,7 @@ class Intake:
         core = self._core
         if workload.specs is not None:
             self.check(zip(workload["job"].tolist(), workload.specs, strict=True))
-        largest = max(pool.capacity for pool in core.places)
-        prepared = prepare(workload, largest, core.estimates, core.overrun)
+        prepared = prepare(workload, core.largest, core.estimates, core.overrun, too_large=core.too_large)
         note_left_out(workload, core.offers, prepared.report)
         return prepared
 

@@ -218,9 +218,11 @@ class Queueing:
         for pool, queue in self.queues.items():
             for job in queue:
                 never = pool.why_not(job)  # its capacity has changed
+                there = pool.why_waits(job) or f"{pool.free} of {pool.capacity} are free"
                 yield (
                     f"job {job.id} has waited for {job.processors} processors of {pool.name} since {job.submit:g} s; "
-                    f"{pool.free} of {pool.capacity} are free" + (f": {never}" if never is not None else "")
+                    + there
+                    + (f": {never}" if never is not None else "")
                 )
         for rules in self.rules.values():
             for job in rules.held:

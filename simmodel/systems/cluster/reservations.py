@@ -9,6 +9,7 @@ import attrs
 
 from simmodel.errors import InputError
 from simmodel.resources.counts import CountPool
+from simmodel.resources.hosts import HostPool
 from simmodel.resources.node_changes import Nodes
 from simmodel.resources.nodes import NodePool
 from simmodel.resources.pool import Pool
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from simmodel.platform.cluster import PartitionSpec, ReservationSpec
     from simmodel.work.job import LiveJob
 
-__all__ = ["Reserved", "ReservedNodes", "ReservedProcessors", "reserve"]
+__all__ = ["Reserved", "ReservedHosts", "ReservedNodes", "ReservedProcessors", "reserve"]
 
 
 class Reserved(Pool):
@@ -131,6 +132,10 @@ class ReservedNodes(Reserved, NodePool):
         return tuple(own[node] for node in what if node in own)
 
 
+class ReservedHosts(ReservedNodes, HostPool):
+    """Reserved hosts, on one of which each job runs."""
+
+
 def reserve(env: Environment, spec: ReservationSpec, parent: Pool) -> Pool:
     """Return the place of a reservation in a pool; the calendar opens and closes it.
 
@@ -147,7 +152,8 @@ def reserve(env: Environment, spec: ReservationSpec, parent: Pool) -> Pool:
         nodes = tuple(attrs.evolve(kinds[node], count=1) for node in taken)
         names = [parent.nodes[node] for node in taken]
         own = attrs.evolve(partition, name=spec.name, nodes=nodes)
-        place = ReservedNodes(env, spec.name, own, parent.consumables, names)
+        kind = ReservedHosts if own.one_host else ReservedNodes
+        place = kind(env, spec.name, own, parent.consumables, names)
     else:
         place = ReservedProcessors(env, spec.name, taken, parent.consumables)
         place.spec = attrs.evolve(partition, name=spec.name, processors=taken)

@@ -426,6 +426,11 @@ class Cluster(System[LiveJob]):
         return self.core.offers
 
     @property
+    def largest(self) -> int:
+        """The most processors that one job can have."""
+        return self.core.largest
+
+    @property
     def capacity(self) -> int:
         """Total number of processors; those of reservations count in their partitions."""
         return sum(int(pool.capacity) for pool in self.places if pool.part_of is None)

@@ -1,0 +1,394 @@
+"""Pools of hosts, on one of which each job runs: hosts of one kind are counted, and chosen when a job starts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import attrs
+
+from simmodel.resources.allocation import Allocation, Request
+from simmodel.resources.claims import Grant
+from simmodel.resources.nodes import NodePool
+from simmodel.work.job import Refusal
+
+if TYPE_CHECKING:
+    from simmodel.environment import Environment
+    from simmodel.platform.cluster import NodeSpec, PartitionSpec
+    from simmodel.resources.allocation import NodeTable
+    from simmodel.resources.consumables import Consumables
+    from simmodel.resources.node_states import NodeStates, WaitingJobs
+    from simmodel.work.job import Job, LiveJob
+
+__all__ = ["HostPool", "Hosts"]
+
+
+class _Kind:
+    """Hosts with the same number of cores, numbered from ``first`` on, by their number of free cores.
+
+    ``by_free[n]`` has one bit for each host with ``n`` free cores, and ``there`` one for each such ``n`` above zero.
+    """
+
+    __slots__ = ("by_free", "cores", "first", "gpus", "there")
+
+    def __init__(self, first: int, cores: int, gpus: int) -> None:
+        self.first = first
+        self.cores = cores
+        self.gpus = gpus
+        self.by_free = [0] * (cores + 1)
+        self.there = 0
+
+
+def _lowest(bits: int) -> int:
+    """Return the number of the lowest bit that is set."""
+    return (bits & -bits).bit_length() - 1
+
+
+class Hosts:
+    """Counts of the hosts of each kind by free cores, from which a host is chosen for a number of cores.
+
+    Parameters
+    ----------
+    kinds
+        the hosts, in order; kinds that follow each other with the same cores and GPUs are one
+    free
+        the free cores of each host, below zero if it is down
+    choose
+        one of :data:`CHOICES`
+
+    Attributes
+    ----------
+    free
+        as the parameter, kept up to date
+
+    >>> from simmodel.platform import NodeSpec
+    >>> hosts = Hosts([NodeSpec(count=3, cores=8)], [8, 3, 5], CHOICES["best-fit"])
+    >>> hosts.choose(4), hosts.choose(2), hosts.choose(9)
+    (2, 1, None)
+    >>> hosts.move(2, -4); hosts.choose(4)
+    0
+    """
+
+    __slots__ = ("_choose", "_kind_of", "_kinds", "free")
+
+    def __init__(self, kinds: Sequence[NodeSpec], free: Sequence[int], choose: Choice) -> None:
+        self.free = list(free)
+        self._choose = choose
+        self._kinds: list[_Kind] = []
+        self._kind_of: list[_Kind] = []  # of each host
+        for (cores, gpus), alike in groupby(kinds, key=lambda kind: (kind.cores, kind.gpus)):
+            kind = _Kind(len(self._kind_of), cores, gpus)
+            self._kinds.append(kind)
+            self._kind_of += [kind] * sum(each.count for each in alike)
+        for host, cores in enumerate(self.free):
+            if cores > 0:
+                kind = self._kind_of[host]
+                kind.by_free[cores] |= 1 << (host - kind.first)
+                kind.there |= 1 << cores
+
+    def fits(self, cores: int) -> bool:
+        """Whether a host has so many free cores."""
+        return any(kind.there >> cores for kind in self._kinds)
+
+    def choose(self, cores: int) -> int | None:
+        """Return the host on which a job with so many cores starts, or ``None``."""
+        return self._choose(self._kinds, cores)
+
+    def move(self, host: int, cores: int) -> None:
+        """Note that so many cores of a host came free, or were taken if it is negative."""
+        before = self.free[host]
+        after = self.free[host] = before + cores
+        kind = self._kind_of[host]
+        bit = 1 << (host - kind.first)
+        by_free = kind.by_free
+        if before > 0:
+            left = by_free[before] = by_free[before] ^ bit
+            if not left:
+                kind.there ^= 1 << before
+        if after > 0:
+            if not by_free[after]:
+                kind.there |= 1 << after
+            by_free[after] |= bit
+
+
+Choice = Callable[[list[_Kind], int], int | None]
+
+
+def _fullest(kinds: list[_Kind], cores: int) -> int | None:
+    """Choose the host with the fewest free cores, then the fewest GPUs, then the lowest number."""
+    if len(kinds) == 1:
+        kind = kinds[0]
+        enough = kind.there >> cores
+        return _lowest(kind.by_free[cores + _lowest(enough)]) if enough else None
+    best: tuple[int, int, int] | None = None
+    for kind in kinds:
+        enough = kind.there >> cores
+        if enough:
+            free = cores + _lowest(enough)
+            found = free, kind.gpus, kind.first + _lowest(kind.by_free[free])
+            if best is None or found < best:
+                best = found
+    return None if best is None else best[2]
+
+
+def _emptiest(kinds: list[_Kind], cores: int) -> int | None:
+    """Choose the host with the most free cores, then the most GPUs, then the lowest number."""
+    best: tuple[int, int, int] | None = None
+    for kind in kinds:
+        free = kind.there.bit_length() - 1
+        if free >= cores:
+            found = -free, -kind.gpus, kind.first + _lowest(kind.by_free[free])
+            if best is None or found < best:
+                best = found
+    return None if best is None else best[2]
+
+
+def _by_number(kinds: list[_Kind], cores: int) -> int | None:
+    """Choose the host with the lowest number."""
+    return next((_first(kind, range(cores, kind.cores + 1)) for kind in kinds if kind.there >> cores), None)
+
+
+def _used_first(kinds: list[_Kind], cores: int) -> int | None:
+    """Choose the host with the lowest number among those in use, else among all."""
+    for kind in kinds:
+        if (kind.there & ~(1 << kind.cores)) >> cores:
+            return _first(kind, range(cores, kind.cores))
+    return _by_number(kinds, cores)
+
+
+def _first(kind: _Kind, free: range) -> int:
+    """Return the host with the lowest number among those with some numbers of free cores."""
+    found = 0
+    for hosts in kind.by_free[free.start : free.stop]:
+        found |= hosts
+    return kind.first + _lowest(found)
+
+
+CHOICES: dict[str, Choice] = {
+    "best-fit": _fullest,
+    "first-fit": _by_number,
+    "packed": _used_first,
+    "spread": _emptiest,
+}
+"""The choice among counted hosts by placement: the hosts that the placement chooses by table."""
+
+
+class HostPool(NodePool):
+    """A pool of hosts: each job runs on one of them, and its processors are cores of that host.
+
+    A job for a number of processors is a request for one node with so many cores. As long as jobs ask for cores only,
+    hosts are counted by their free cores, and the table of nodes is brought up to date when something asks for it:
+    GPUs or memory of jobs, windows, or backfilling that looks at nodes. Both ways choose the same hosts.
+
+    The placement is best fit unless the partition has another one: the host with the fewest free cores, then GPUs, then
+    the lowest number. Parameters and attributes are those of :class:`~simmodel.resources.nodes.NodePool`.
+
+    >>> from simmodel import Environment
+    >>> from simmodel.platform import NodeSpec, PartitionSpec
+    >>> pool = HostPool(Environment(), "batch", PartitionSpec(nodes=[NodeSpec(count=2, cores=8)], one_host=True))
+    >>> [pool.claim(cores).grant.nodes for cores in (5, 4, 3)], pool.free
+    ([(0,), (1,), (0,)], 4)
+    >>> pool.claim(9)
+    Traceback (most recent call last):
+    ...
+    simmodel.errors.ImpossibleWork: batch: 9 processors requested, the largest host of batch has 8
+    """
+
+    def __init__(
+        self,
+        env: Environment,
+        name: str,
+        partition: PartitionSpec,
+        consumables: Consumables | None = None,
+        nodes: Sequence[str] | None = None,
+    ) -> None:
+        super().__init__(env, name, partition, consumables, nodes)
+        if self._whole is not None and not self._whole.always:
+            self._whole = None
+        whole = self._whole is not None or partition.exclusive  # then no job has a part of a host
+        self._choice = None if whole else CHOICES.get(partition.placed_by)
+        self._hosts: Hosts | None = None  # counted; None: to be counted from the table
+        self._gpus_taken = 0.0
+        self._most: int | None = None
+        self._asks: _Requests | None = None
+
+    # ------------------------------------------------------------------ requests
+
+    @property
+    def largest(self) -> int:
+        """The cores of the largest host, the most processors that a job can have."""
+        if self._most is None:
+            gone = self._gone
+            cores = self._table.capacity[0].tolist()
+            self._most = int(max((each for host, each in enumerate(cores) if host not in gone), default=0))
+        return self._most
+
+    def too_large(self, processors: int, name: str | None = None) -> Refusal:
+        """Return the refusal of a job with more processors than the largest host; ``name``: that of the pool in it."""
+        return Refusal.of(f"{processors} processors", f"the largest host of {name or self.name} has {self.largest}")
+
+    def request_of(self, spec: Job) -> Request | None:
+        """Return a job's request beyond processors, or ``None``."""
+        plain = spec.nodes is None or spec.nodes == 1
+        if plain and not (spec.gpus_per_node or spec.memory_per_node or spec.consumables):
+            return None
+        request = Request.of(spec, exclusive=self.spec.exclusive)
+        return request if request.nodes else attrs.evolve(request, nodes=1, cores_per_node=request.processors)
+
+    def request_for(self, job: LiveJob) -> Request:
+        """Return the request of a live job."""
+        return job.request or self.plain_request(job.processors)
+
+    def plain_request(self, processors: int) -> Request:
+        """Return the request for a number of cores of one host."""
+        plain = self._plain.get(processors)
+        if plain is None:
+            plain = self._plain[processors] = Request(
+                processors, nodes=1, cores_per_node=processors, exclusive=self.spec.exclusive
+            )
+        return plain
+
+    def why_not(self, job: LiveJob) -> str | None:
+        """Return why the pool can never run the job, or ``None``."""
+        request = job.request
+        if request is not None and request.nodes is not None and request.nodes > 1:
+            return Refusal.of(f"{request.nodes} nodes", f"each job of {self.name} runs on one host")
+        if job.processors > self.largest:
+            return self.too_large(job.processors)
+        return None if request is None else super().why_not(job)
+
+    def why_waits(self, job: LiveJob) -> str:
+        """Return that no host has the cores although as many are free in total, or an empty text."""
+        enough = job.processors <= self.free and not self.table.free[0].max() >= job.processors
+        return f"{self.free} processors free in total, on no host" if enough else ""
+
+    # ------------------------------------------------------------------ counted hosts
+
+    def _counts(self, job: LiveJob) -> bool:
+        """Whether counting decides about a job: it asks for cores only, and nothing else matters now."""
+        request = job.request
+        return (
+            self._choice is not None
+            and not self.windows
+            and (request is None or not (request.gpus_per_node or request.memory_per_node))
+            and (job.past is None or not job.past.resumes)
+        )
+
+    def _counted(self) -> Hosts:
+        """Return the counted hosts."""
+        hosts = self._hosts
+        if hosts is None:
+            assert self._choice is not None
+            table: NodeTable = self.table
+            hosts = self._hosts = Hosts(self.spec.nodes, list(map(int, table.free[0].tolist())), self._choice)
+            self._gpus_taken = float((table.capacity[1] - table.free[1]).sum())
+        return hosts
+
+    @property
+    def _by_table(self) -> bool:
+        """Whether each change must go through the table, which backfilling looks at."""
+        return self._states is not None and not self._stale
+
+    def fits(self, job: LiveJob) -> bool:
+        """Whether the job could start now and run for its requested time on a host that no window takes."""
+        processors = job.processors
+        if processors > self.free:
+            return False
+        if not self._counts(job):
+            return super().fits(job)
+        fits = (self._hosts or self._counted()).fits(processors)
+        return fits and (job.request is None or self.consumables.fits(job.request.consumables))
+
+    def take(self, job: LiveJob, allocation: Allocation | Grant | None = None) -> Grant:
+        """Allocate the job's request; without an allocation of nodes, on the host that the placement chooses.
+
+        Raises
+        ------
+        ValueError
+            the job does not fit
+        """
+        if isinstance(allocation, Allocation) or self._by_table or not self._counts(job):
+            return self._take_by_table(job, allocation)
+        hosts = self._hosts or self._counted()
+        if self._gpus_taken:  # hosts with equal free cores may differ in free GPUs
+            return self._take_by_table(job, allocation)
+        if self.free != self._free or job.altered() is not None:
+            raise self.tampered(job)
+        processors = job.processors
+        host = hosts.choose(processors)
+        if host is None:
+            raise ValueError(f"cannot allocate {job} on {self.name}: it does not fit")
+        hosts.move(host, -processors)
+        held = Allocation.alike((host,), processors)
+        self._missing[id(held)] = held, -1
+        if job.request is not None:
+            self.consumables.take(job.request.consumables)
+        self._changed(self.free - processors)
+        return Grant(processors, (host,), held)
+
+    def _take_by_table(self, job: LiveJob, allocation: Allocation | Grant | None) -> Grant:
+        grant = super().take(job, allocation)
+        self._note(grant.allocation, -1)
+        return grant
+
+    def give_back(self, job: LiveJob, grant: Grant) -> None:
+        """Release the job's grant."""
+        hosts, allocation = self._hosts, grant.allocation
+        if hosts is None or self._by_table:
+            super().give_back(job, grant)
+            self._note(allocation, 1)
+            return
+        if self._missing.pop(id(allocation), None) is None:
+            self._missing[id(allocation)] = allocation, 1
+        if job.request is not None:
+            self.consumables.give_back(job.request.consumables)
+        processors = grant.processors
+        (host,) = grant.nodes or ()
+        hosts.move(host, processors)
+        if self._gpus_taken:
+            self._gpus_taken -= float(allocation.amounts[1].sum())
+        self._changed(self.free + processors if not self._times_down[host] else self.free)
+
+    def _note(self, allocation: Allocation, sign: int) -> None:
+        """Count what was taken (-1) or given back (1) by table."""
+        hosts = self._hosts
+        if hosts is None:
+            return
+        for nodes, (cores, gpus, _) in allocation.groups():
+            for host in nodes:
+                hosts.move(host, sign * int(cores))
+            self._gpus_taken -= sign * gpus * len(nodes)
+
+    def altered(self) -> None:
+        """Invalidate cached answers after a change."""
+        self._hosts = self._most = None
+        super().altered()
+
+    # ------------------------------------------------------------------ backfilling
+
+    def states(self, queue: WaitingJobs) -> NodeStates | None:
+        """Return the states of its nodes, if backfilling can decide by them now; see the base class."""
+        if self._asks is None:
+            self._asks = _Requests(self)
+            queue.keep(self._asks)
+        return super().states(queue)
+
+
+class _Requests:
+    """An index of a queue of hosts that gives waiting jobs for processors only the request for one host."""
+
+    __slots__ = ("_pool",)
+
+    def __init__(self, pool: HostPool) -> None:
+        self._pool = pool
+
+    def add(self, job: LiveJob) -> None:
+        """Give a job that joins the queue its request."""
+        if job.request is None:
+            job.request = self._pool.plain_request(job.processors)
+
+    def remove(self, job: LiveJob) -> None:
+        """Take the request of a job that leaves the queue: it may go to another pool."""
+        if job.request is self._pool.plain_request(job.processors):
+            job.request = None
