@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 from simmodel.commands.outputs import add_output, add_picture, check_outputs, label, picture, write_and_say
 from simmodel.commands.shared import (
@@ -16,9 +15,6 @@ from simmodel.commands.shared import (
     run_options,
     split_names,
 )
-
-if TYPE_CHECKING:
-    from simmodel.results.result import Result
 
 __all__ = ["EXAMPLES", "add", "run"]
 
@@ -49,8 +45,8 @@ def run(options: argparse.Namespace) -> None:
     platform, given = run_options(options)
     with process_pool(options, most=len(policies)) as executor:
         found = compare(platform, options.log, policies, executor=executor, **given)
-    first: Result = found.results[0]
-    head = f"{label(options.log)}: {len(first.jobs):,} jobs on {first.processors:,} processors"
+    first = found.results[0]
+    head = f"{label(options.log)}: {first.metrics()['jobs']:,} jobs on {first.processors:,} processors"
     write_and_say(
         [head, "", found.summary(), *first.report.lines()],
         options,

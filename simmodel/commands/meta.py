@@ -85,6 +85,7 @@ def run(options: argparse.Namespace) -> None:
             edges=options.edges,
             seed=options.seed,
             executor=executor,
+            results=True if any((options.json, options.schedule, options.plot)) else None,
             progress=options.progress,
             until=options.until,
             policies=policy,
@@ -98,7 +99,7 @@ def run(options: argparse.Namespace) -> None:
         options,
         {
             "json": found.to_json,
-            "schedule": last.schedule_csv,
+            "schedule": lambda path: last.schedule_csv(path),
             "plot": picture(found.plot),
         },
     )

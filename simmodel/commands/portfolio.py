@@ -105,13 +105,12 @@ def run(options: argparse.Namespace) -> None:
 
     check_outputs(options, "schedule", "choices", "json", "db", "plot")
     platform, given = run_options(options)
+    whole = True if any((options.schedule, options.choices, options.json, options.db, options.plot)) else None
     with process_pool(options, most=len(split_names(options.policies)) + 1) as executor:
-        found = compare_portfolio(platform, options.log, _text(options), executor=executor, **given)
+        found = compare_portfolio(platform, options.log, _text(options), executor=executor, results=whole, **given)
     result = found.portfolio
-    assert result.choices is not None
-    head = f"{label(options.log)}: {len(result.jobs):,} jobs on {result.processors:,} processors"
-    time = result.decisions
-    choices = len(result.choices) // (len(found.results) - 1)
+    head = f"{label(options.log)}: {result.metrics()['jobs']:,} jobs on {result.processors:,} processors"
+    time, choices = result.decisions, found.choices
     spent = (
         f"{choices:,} choices; a decision took {1e3 * time['mean']:.3g} ms on average, {1e3 * time['max']:.3g} at most"
     )
@@ -119,8 +118,8 @@ def run(options: argparse.Namespace) -> None:
         [head, f"objective: {found.objective}", "", found.summary(), "", spent, *result.report.lines()],
         options,
         {
-            "schedule": result.schedule_csv,
-            "choices": result.choices.to_csv,
+            "schedule": lambda path: result.schedule_csv(path),
+            "choices": lambda path: result.choices.to_csv(path),
             "json": lambda path: _write_json(found, path),
             "db": lambda path: result.to_sqlite(path, force=options.force),
             "plot": picture(found.plot),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,8 +13,9 @@ import numpy as np
 
 from simmodel.display import Cells, Shown, text_table
 from simmodel.errors import InputError
-from simmodel.experiments.comparison import map_calls
-from simmodel.metrics.brokered import by_origin, cluster_lines, moved_turnaround, side_by_side
+from simmodel.experiments.calls import check_shared_options, keeps_results, map_calls
+from simmodel.experiments.measured_run import MeasuredRun, brought_home, repeatable
+from simmodel.metrics.brokered import by_cluster, by_origin, cluster_lines, journeys, moved_journeys, side_by_side
 from simmodel.metrics.statistics import Interval, mean_interval, replication_seeds
 from simmodel.runs.simulating import simulate
 from simmodel.scheduling.labels import labelled
@@ -63,6 +65,7 @@ def compare_brokers(
     bins: Mapping[str, Sequence[float]] | None = None,
     seed: int = 0,
     executor: Executor | None = None,
+    results: bool | None = None,
     level: float = 0.95,
     progress: bool = False,
     **options: Any,
@@ -83,13 +86,15 @@ def compare_brokers(
         edges of bins of ``"processors"`` and of ``"walltime"`` (s); default: :data:`~simmodel.metrics.bins.BINS`
     executor
         runs the simulations; default: this process
+    results
+        whether the whole result of each broker is kept, as of :func:`~simmodel.experiments.comparison.compare`
     level
         confidence of the intervals
 
     Raises
     ------
     InputError
-        if there is no broker, a label is duplicate or a name is unknown
+        if there is no broker, a label is duplicate or a name is unknown, or ``stream=`` is given
 
     >>> from simmodel import Job
     >>> jobs = [Job(processors=4, run=60), Job(processors=4, run=60), Job(processors=2, run=60)]
@@ -104,46 +109,67 @@ def compare_brokers(
         seeds = [int(each) for each in repeat]
     if not seeds:
         raise InputError("must be at least one run, got none", place="repeat")
+    check_shared_options(options)
     calls = []
     for label, broker in chosen.items():
         for i, each in enumerate(seeds if policy_of(broker).draws else seeds[:1]):
-            named = {**options, "seed": each, "name": label}
-            calls.append(_Call(broker, named, i == 0))
-    shared = _Shared(clusters, workload, edges, dict(bins or {}))
+            calls.append(_Call(broker, label, each, i == 0))
+    whole, bins = keeps_results(results, executor), dict(bins or {})
+    shared = _Shared(clusters, workload, options, edges, bins, whole, "siloed" in chosen and len(chosen) > 1)
     found = map_calls(_run, shared, calls, executor, progress)
     tables: dict[str, list[dict[str, Table]]] = {label: [] for label in chosen}
-    results = {}
-    for call, (pair, result) in zip(calls, found, strict=True):
-        tables[call.options["name"]].append(pair)
+    first = {}
+    for call, (measured, result) in zip(calls, found, strict=True):
+        tables[call.label].append(measured)
+        if isinstance(result, MeasuredRun):
+            result.repeated_by(partial(_run_again, shared, call))
         if result is not None:
-            results[call.options["name"]] = result
-    return BrokerComparison(results, tables, level, dict(bins or {}))
+            first[call.label] = result
+    return BrokerComparison(first, tables, level, bins)
 
 
 class _Shared(NamedTuple):
-    """What all runs share: platform and workload, uncounted jobs at each end, and bins."""
+    """What all runs share: platform, workload and options, what is counted, and what comes back."""
 
     clusters: GivenPlatform
     workload: GivenWork
+    options: dict[str, Any]
     edges: int
     bins: dict[str, Sequence[float]]
+    whole: bool
+    journeys: bool
 
 
 class _Call(NamedTuple):
-    """One run: its policy, options of simulate(), and whether its result is kept."""
+    """One run: its policy, label and seed, and whether its result is kept."""
 
     broker: PolicyLike
-    options: dict[str, Any]
+    label: str
+    seed: int
     kept: bool
 
 
-def _run(shared: _Shared, call: _Call) -> tuple[dict[str, Table], BrokerResult | None]:
-    result = inner_jobs(simulate(shared.clusters, shared.workload, call.broker, **call.options), shared.edges)
+def _run(shared: _Shared, call: _Call) -> tuple[dict[str, Table], Any]:
+    result = _result(shared, call, call.seed)
     tables = {}
     for by in BINNED:
         table = side_by_side([result], by, shared.bins.get(by))
         tables[by] = Table({"bin": table["bin"], "jobs": table["jobs"], "wait": table[result.name]})
-    return tables, result if call.kept else None
+    if not call.kept:
+        return tables, None
+    tables |= {"clusters": by_cluster(result), "origins": by_origin(result)}
+    if shared.journeys:
+        tables["journeys"] = journeys(result)
+    return tables, brought_home(result, shared.whole)
+
+
+def _run_again(shared: _Shared, call: _Call, seed: int | None) -> BrokerResult:
+    return _result(shared._replace(options=repeatable(shared.options, None)), call, call.seed if seed is None else seed)
+
+
+def _result(shared: _Shared, call: _Call, seed: int) -> BrokerResult:
+    options = {**shared.options, "seed": seed, "name": call.label}
+    return inner_jobs(simulate(shared.clusters, shared.workload, call.broker, **options), shared.edges)
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -155,21 +181,23 @@ class BrokerComparison(Shown):
     Attributes
     ----------
     results
-        the result of each broker, with the counted jobs
+        the result of each broker, with the counted jobs; from other processes a measured run, unless
+        ``results=True`` was given
     samples
-        for each broker and run: tables of mean waits (min) by ``processors`` and by ``walltime``
+        for each broker and run: tables of mean waits (min) by ``processors`` and by ``walltime``; for its first run
+        also ``clusters`` and ``origins`` (see :mod:`simmodel.metrics.brokered`)
     level
         confidence of the intervals
     bins
         the edges passed by the user
     """
 
-    results: dict[str, BrokerResult]
+    results: dict[str, Any]
     samples: dict[str, list[dict[str, Table]]]
     level: float = 0.95
     bins: dict[str, Sequence[float]] = attrs.field(factory=dict)
 
-    def __getitem__(self, label: str) -> BrokerResult:
+    def __getitem__(self, label: str) -> Any:
         return self.results[label]
 
     def waits(self, label: str) -> NDArray[np.float64]:
@@ -207,7 +235,13 @@ class BrokerComparison(Shown):
 
     def moved(self, label: str, home: str = "siloed") -> Table:
         """Return the turnaround of the jobs that a broker moved, before (under ``home``) and after."""
-        return moved_turnaround(self.results[home], self.results[label])
+        before, after = (self._first(each, "journeys") for each in (home, label))
+        return moved_journeys(before, after, self._first(label, "clusters")["cluster"].tolist()[:-1])
+
+    def _first(self, label: str, what: str) -> Table:
+        """Return a table of the first run of a broker."""
+        known = self.samples[label][0]
+        return known[what] if what in known else journeys(self.results[label])
 
     def cells(self, what: str) -> list[list[str]]:
         """Return the head and the rows of :meth:`by` as texts."""
@@ -228,13 +262,14 @@ class BrokerComparison(Shown):
         """Return text: each cluster under each broker, mean waits by size and walltime, and flows between clusters."""
         lines: list[str] = []
         for label, result in self.results.items():
-            lines += [f"{label}: {len(result.jobs):,} jobs", *cluster_lines(result)]
+            lines += [f"{label}: {result.metrics()['jobs']:,} jobs", *cluster_lines(self._first(label, "clusters"))]
         for what in BINNED:
             lines += [f"mean wait (min) by {_TITLES[what]}", *text_table(self.cells(what), indent=2)]
-        for label, result in self.results.items():
-            if (result.jobs["origin"] != "").any() and label != "siloed":
+        for label in self.results:
+            origins = self._first(label, "origins")
+            if label != "siloed" and (origins["origin"] != "").any():
                 rows = [["home", "cluster", "jobs", "mean wait", "mean turnaround"]]
-                for row in by_origin(result).rows():
+                for row in origins.rows():
                     times = [f"{row[name] / 60:.1f}" for name in ("wait", "turnaround")]
                     rows.append([str(row["origin"]), str(row["destination"]), f"{row['jobs']:,}", *times])
                 lines += [f"{label}: jobs by home and destination (min)", *text_table(rows, 2, indent=2)]
@@ -259,8 +294,8 @@ class BrokerComparison(Shown):
             "brokers": {
                 label: {
                     "metrics": result.metrics(),
-                    "clusters": list(result.table.rows()),
-                    "who_went_where": list(by_origin(result).rows()),
+                    "clusters": list(self._first(label, "clusters").rows()),
+                    "who_went_where": list(self._first(label, "origins").rows()),
                     "mean_wait_min": self.waits(label).tolist(),
                     "report": result.report.lines(),
                     "decisions": result.decisions,

@@ -5,21 +5,21 @@ The simulations run on any ``concurrent.futures.Executor``: processes of this co
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
 import numpy as np
 
 from simmodel.display import Cells, Shown, text_table
-from simmodel.errors import InputError, SimmodelError, unknown
+from simmodel.errors import InputError, unknown
+from simmodel.experiments.calls import check_shared_options, keeps_results, map_calls
+from simmodel.experiments.measured_run import MeasuredRun, brought_home, repeatable
 from simmodel.metrics.comparison import compare as metrics_table
 from simmodel.metrics.names import TAU, Cut
 from simmodel.metrics.statistics import Interval, mean_interval, paired_difference, replication_seeds
-from simmodel.records.observers import progress_bar
 from simmodel.results.stored import Stored
 from simmodel.runs.simulating import simulate
 from simmodel.scheduling.labels import labelled
@@ -34,11 +34,8 @@ if TYPE_CHECKING:
     from simmodel.systems.submissions import GivenWork
     from simmodel.view.style import Size
 
-__all__ = ["Comparison", "Replications", "compare", "labelled_policies", "map_calls", "numbers_of", "replicate"]
+__all__ = ["Comparison", "Replications", "compare", "compared", "labelled_policies", "numbers_of", "replicate"]
 
-Shared = TypeVar("Shared")
-Item = TypeVar("Item")
-Found = TypeVar("Found")
 Measured = Stored | Mapping[str, float] | float
 """The measurements of a run: a result, numbers by name, or one number."""
 
@@ -64,6 +61,7 @@ def compare(
     /,
     *,
     executor: Executor | None = None,
+    results: bool | None = None,
     progress: bool = False,
     **options: Any,
 ) -> Comparison:
@@ -78,13 +76,17 @@ def compare(
         the policies to compare (names, objects or functions of a view), or ``{label: policy}``
     executor
         runs the simulations (processes, threads or Dask); each worker gets the workload once. Default: this process
+    results
+        whether the whole results are kept; default: in this process and on threads. From other processes only the
+        metrics come back, as :class:`~simmodel.experiments.measured_run.MeasuredRun`, which simulates its run again
+        when asked for jobs and the like
     progress
         show a progress bar, one step per policy
 
     Raises
     ------
     InputError
-        if there is no policy, a label is duplicate or a name is unknown; raised before any run
+        if there is no policy, a label is duplicate or a name is unknown, or ``stream=`` is given; raised before any run
 
     >>> from simmodel import Job
     >>> jobs = [Job(processors=3, run=10), Job(processors=4, run=100), Job(processors=1, run=10)]
@@ -95,10 +97,43 @@ def compare(
     [0.0, 10.0, 0.0]
     """
     chosen = labelled_policies(candidates)
+    return Comparison(compared(platform, workload, chosen, options, executor, results, progress))
+
+
+Measure = Callable[[Any], Mapping[str, Any]]
+"""What to measure on a result besides its metrics, in the process of the run."""
+
+
+class _Shared(NamedTuple):
+    """What the runs of a comparison share."""
+
+    platform: GivenPlatform
+    workload: GivenWork
+    options: dict[str, Any]
+    whole: bool
+    measure: Measure | None
+
+
+def compared(
+    platform: GivenPlatform,
+    workload: GivenWork,
+    chosen: Mapping[str, PolicyLike],
+    options: dict[str, Any],
+    executor: Executor | None,
+    results: bool | None,
+    progress: bool,
+    measure: Measure | None = None,
+) -> tuple[Any, ...]:
+    """Return the result of each policy, or its metrics; arguments as of :func:`compare`."""
+    check_shared_options(options)
     if isinstance(workload, Iterator):
         workload = list(workload)
-    shared = (platform, workload, options)
-    return Comparison(tuple(map_calls(_run, shared, list(chosen.items()), executor, progress)))
+    shared = _Shared(platform, workload, options, keeps_results(results, executor), measure)
+    found = tuple(map_calls(_run, shared, list(chosen.items()), executor, progress))
+    for each, item in zip(found, chosen.items(), strict=True):
+        if isinstance(each, MeasuredRun):
+            each.repeated_by(partial(_run_again, shared, item))
+    return found
 
 
 def labelled_policies(policies: Mapping[str, PolicyLike] | Iterable[PolicyLike]) -> dict[str, PolicyLike]:
@@ -110,65 +145,22 @@ def labelled_policies(policies: Mapping[str, PolicyLike] | Iterable[PolicyLike])
     return labelled(policies, "policy", "policies", purpose=" to compare", check=policy_named)
 
 
-def _run(shared: tuple[GivenPlatform, GivenWork, dict[str, Any]], chosen: tuple[str, PolicyLike]) -> Any:
-    platform, workload, options = shared
+def _run(shared: _Shared, chosen: tuple[str, PolicyLike]) -> Any:
     name, policy = chosen
-    return simulate(platform, workload, policy, **options, name=name)
+    result = simulate(shared.platform, shared.workload, policy, **shared.options, name=name)
+    return brought_home(result, shared.whole, shared.measure)
 
 
-def map_calls(
-    function: Callable[[Shared, Item], Found],
-    shared: Shared,
-    items: Sequence[Item],
-    executor: Executor | None,
-    progress: bool,
-) -> list[Found]:
-    """Call the function with what all calls share and each item; return the results in the order of the items.
-
-    On an executor, ``shared`` is sent once to each worker (see :mod:`simmodel.futures.executors`), and an error in a
-    call is raised here as soon as it is known; a worker that dies costs its own calls a retry.
-    """
-    with progress_bar(len(items), "run", progress) as bar:
-        if executor is None:
-            found = []
-            for item in items:
-                found.append(function(shared, item))
-                bar.update(1)
-            return found
-        from simmodel.futures.executors import Ended, run_all
-
-        def ended(_: int, how: Ended) -> None:
-            if how.status != "finished":
-                raise SimmodelError(f"a run {how.status}: {how.reason}")
-            if isinstance(how.value, _Raised):
-                raise how.value.error
-            bar.update(1)
-
-        return [how.value for how in run_all(_answered, (function, shared), items, executor=executor, ended=ended)]
-
-
-@attrs.frozen
-class _Raised:
-    """An error raised by a call in a worker."""
-
-    error: Exception
-
-
-def _answered(material: tuple[Callable[[Any, Any], Any], Any], item: object, _left: float | None) -> Any:
-    """Return the result of a call in a worker, or its error, so that it can be raised again as it is."""
-    function, shared = material
-    try:
-        return function(shared, item)
-    except Exception as error:
-        pickle.dumps(error)  # else it is reported as text
-        return _Raised(error)
+def _run_again(shared: _Shared, chosen: tuple[str, PolicyLike], seed: int | None) -> Any:
+    return _run(shared._replace(options=repeatable(shared.options, seed), whole=True), chosen)
 
 
 @attrs.frozen(eq=False, repr=False, slots=False)
 class Comparison(Shown):
     """Results side by side, in the order of the policies.
 
-    ``comparison["easy"]`` is the result with that label; iteration yields the results.
+    ``comparison["easy"]`` is the result with that label; iteration yields the results. From other processes they are
+    measured runs, unless ``results=True`` was given.
     """
 
     results: tuple[Any, ...]

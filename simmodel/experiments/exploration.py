@@ -14,7 +14,8 @@ import numpy as np
 
 from simmodel.display import Cells, Shown, text_table
 from simmodel.errors import InputError
-from simmodel.experiments.comparison import SHOWN, Replications, labelled_policies, map_calls, numbers_of
+from simmodel.experiments.calls import check_shared_options, map_calls
+from simmodel.experiments.comparison import SHOWN, Replications, labelled_policies, numbers_of
 from simmodel.metrics.batch import METRICS
 from simmodel.metrics.report import metric_text
 from simmodel.metrics.statistics import Interval, mean_interval, paired_difference, replication_seeds
@@ -88,6 +89,7 @@ def explore(
     >>> found, found["hetsim-slow", "random:tasks=20", "heft"]["slr"].count
     (<Exploration: 1 platform x 1 workload x 2 policies x 3 seeds>, 3)
     """
+    check_shared_options(options)
     spread = {"platform": _platforms(platforms), "workload": _labelled("workload", workloads)}
     chosen = labelled_policies(candidates)
     numbers = replication_seeds(seeds) if isinstance(seeds, int) else [int(seed) for seed in seeds]

@@ -12,8 +12,9 @@ import numpy as np
 
 from simmodel.display import Cells, Shown, text_table
 from simmodel.errors import InputError
-from simmodel.experiments.comparison import compare, replicate
-from simmodel.metrics.objective_scores import OBJECTIVES, Kiviat, final_scores, kiviat, measured, started_shares
+from simmodel.experiments.comparison import compared, replicate
+from simmodel.experiments.measured_run import MeasuredRun
+from simmodel.metrics.objective_scores import OBJECTIVES, Kiviat, kiviat_of_measures, measured, started_shares
 from simmodel.metrics.report import duration
 from simmodel.metrics.statistics import Interval, mean_interval, paired_difference
 from simmodel.policies.portfolio import Portfolio
@@ -41,6 +42,7 @@ def compare_portfolio(
     portfolio: Portfolio | str | None = None,
     *,
     executor: Executor | None = None,
+    results: bool | None = None,
     progress: bool = False,
     **options: Any,
 ) -> PortfolioComparison:
@@ -54,6 +56,8 @@ def compare_portfolio(
         a portfolio, or its text such as ``"portfolio(fcfs, sjf, backfill=easy)"``; default: wfp, fcfs and sjf with EASY
     executor
         runs the simulations, with policies and workload pickled; default: this process
+    results
+        whether the whole results are kept, as of :func:`~simmodel.experiments.comparison.compare`
     progress
         show a progress bar, one step per run
 
@@ -73,21 +77,37 @@ def compare_portfolio(
     if not isinstance(chosen, Portfolio):
         raise InputError(f"must be a portfolio, got {given!r}", place="portfolio")
     policies = {**chosen.given, "portfolio": given}
-    found = compare(platform, workload, policies, executor=executor, progress=progress, **options)
-    return PortfolioComparison(found.results, chosen.objective)
+    measure = partial(_measures, chosen.objective)
+    found = compared(platform, workload, policies, options, executor, results, progress, measure)
+    return PortfolioComparison(found, chosen.objective)
+
+
+def _measures(objective: Objective, result: Result) -> dict[str, Any]:
+    """Return what a comparison with a portfolio needs of a run: measures, score by a function, and starts."""
+    score = None if objective.function is None else float(objective.function(result))
+    found = {"measures": measured(result, tau=objective.tau), "score": score}
+    if result.choices is None:
+        return found
+    decided = int(result.choices["chosen"].sum())
+    return {**found, "shares": started_shares(result), "choices": decided}
 
 
 @attrs.frozen(eq=False, repr=False, slots=False)
 class PortfolioComparison(Shown):
     """A run under a portfolio, the last of ``results``, and one under each of its policies, by one objective."""
 
-    results: tuple[Result, ...]
+    results: tuple[Any, ...]
     objective: Objective
 
     @property
-    def portfolio(self) -> Result:
+    def portfolio(self) -> Any:
         """The run under the portfolio."""
         return self.results[-1]
+
+    @cached_property
+    def _measured(self) -> list[dict[str, Any]]:
+        found = self.results
+        return [each.more if isinstance(each, MeasuredRun) else _measures(self.objective, each) for each in found]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -97,18 +117,27 @@ class PortfolioComparison(Shown):
     @cached_property
     def scores(self) -> Any:
         """The final score of each run over all its jobs, an array; lower is better."""
-        return final_scores(self.results, self.objective)
+        if self.objective.function is not None:
+            return np.array([each["score"] for each in self._measured], dtype=np.float64)
+        return self.objective.scores([each["measures"] for each in self._measured])
 
     @cached_property
     def shares(self) -> Table:
         """The jobs that each policy of the portfolio started: ``policy, jobs, share``."""
-        return started_shares(self.portfolio)
+        shares: Table = self._measured[-1]["shares"]
+        return shares
+
+    @property
+    def choices(self) -> int:
+        """The number of choices of the portfolio."""
+        return int(self._measured[-1]["choices"])
 
     @cached_property
     def chart(self) -> Kiviat:
         """The runs on the axes of the objective, or on those of SchedTwin if it has fewer than three."""
         axes = self.objective.measures
-        return kiviat(self.results, axes if len(axes) >= 3 else _AXES, tau=self.objective.tau)
+        found = [each["measures"] for each in self._measured]
+        return kiviat_of_measures(self.names, found, axes if len(axes) >= 3 else _AXES)
 
     @property
     def table(self) -> Table:

@@ -1,8 +1,10 @@
 """Run many tasks on shared material, on any ``concurrent.futures.Executor``, by a deadline.
 
 The material (a snapshot, workloads) is pickled once and read by each worker once, which caches it by the digest of its
-bytes: from a temporary file by those of a process pool, from its memory by those of a Dask cluster, to which it is
-scattered; the workers of any other executor request it if it is missing. Threads share it as it is. A task that fails,
+bytes: from a temporary file by those of a process pool, from each other by those of a Dask cluster, which is given it
+as a task of its own, so that it is made again if all workers that have it are lost; the workers of any other executor
+request it if it is missing. It is compressed wherever it is sent. Threads
+share it as it is. A task that fails,
 kills its worker or misses the deadline is reported and does not affect the others.
 """
 
@@ -12,8 +14,6 @@ import hashlib
 import multiprocessing
 import os
 import pickle
-import traceback
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
@@ -24,17 +24,16 @@ from concurrent.futures import (
     ThreadPoolExecutor,
     wait,
 )
+from functools import cached_property
 from multiprocessing.connection import Connection, wait as wait_for_connections
 from tempfile import mkstemp
-from threading import Lock
-from time import monotonic, perf_counter
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from time import monotonic
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
+from warnings import catch_warnings, simplefilter
 
-import attrs
-
-from simmodel.errors import InputError, SimmodelError
-from simmodel.futures.workers import end_with_parent
+from simmodel.errors import InputError
+from simmodel.futures.in_worker import Ended, OutOfTime, Task, call, packed_for_sending, remember, work, work_alone
 from simmodel.loading import keeping_limits
 
 if TYPE_CHECKING:
@@ -44,37 +43,8 @@ __all__ = ["Ended", "OutOfTime", "run_all", "stop_workers"]
 
 Material = TypeVar("Material")
 Item = TypeVar("Item")
-Task = Callable[[Material, Item, float | None], object]
-"""``function(material, task, seconds_left)``; it may raise :class:`OutOfTime` once its time is up."""
 
-_KEPT = 8  # materials that a worker caches
 _SMALL = 16_384  # bytes that are sent with each task rather than on request
-
-
-class OutOfTime(Exception):
-    """Raised by a task that stops because its time is up."""
-
-
-@attrs.frozen
-class Ended:
-    """How a task ended.
-
-    Attributes
-    ----------
-    status
-        ``"finished"``, ``"unfinished"`` by the deadline, or ``"failed"``
-    value
-        its return value
-    reason
-        why it failed or did not finish, in one sentence
-    seconds
-        wall-clock time (s) in its worker
-    """
-
-    status: Literal["finished", "unfinished", "failed"]
-    value: Any = None
-    reason: str = ""
-    seconds: float = 0.0
 
 
 def run_all(
@@ -111,7 +81,8 @@ def run_all(
         if the material cannot be pickled
 
     A worker process that dies breaks its whole pool. The tasks of a broken pool run again, each in a separate process,
-    so only those that kill their process fail.
+    so only those that kill their process fail. A Dask cluster repeats the tasks of a lost worker; those that have lost
+    several workers run again one by one, after all others.
 
     >>> [each.value for each in run_all(lambda base, n, left: base + n, 10, [1, 2])]
     [11, 12]
@@ -163,101 +134,9 @@ def _here(
 ) -> Iterator[Ended]:
     for i, task in enumerate(tasks):
         left = _left(until)
-        how = Ended("unfinished", reason=overdue) if left == 0 else _call(function, material, task, left, overdue)
+        how = Ended("unfinished", reason=overdue) if left == 0 else call(function, material, task, left, overdue)
         tell(i, how)
         yield how
-
-
-def _call(
-    function: Task[Material, Item],
-    material: Material,
-    task: Item,
-    left: float | None,
-    overdue: str,
-) -> Ended:
-    """Run one task and return how it ended; errors are returned as text."""
-    begin = perf_counter()
-    try:
-        value = function(material, task, left)
-    except OutOfTime:
-        return Ended("unfinished", reason=overdue, seconds=perf_counter() - begin)
-    except SimmodelError as error:
-        return Ended("failed", reason=str(error), seconds=perf_counter() - begin)
-    except Exception as error:
-        return Ended("failed", reason=_described(error), seconds=perf_counter() - begin)
-    return Ended("finished", value, seconds=perf_counter() - begin)
-
-
-def _described(error: BaseException) -> str:
-    """Return the error and where it was raised."""
-    frames = traceback.extract_tb(error.__traceback__)
-    where = f" (line {frames[-1].lineno} of {os.path.basename(frames[-1].filename)})" if frames else ""
-    return f"{type(error).__name__}: {error}{where}"
-
-
-# ---------------------------------------------------------------------- in the worker
-
-_warm: OrderedDict[str, Any] = OrderedDict()
-_warm_lock = Lock()
-
-
-def _known(digest: str) -> Any:
-    """Return the cached material of a digest, or ``None``."""
-    with _warm_lock:
-        if digest in _warm:
-            _warm.move_to_end(digest)
-        return _warm.get(digest)
-
-
-def _remember(digest: str, material: Material) -> None:
-    with _warm_lock:
-        _warm[digest] = material
-        _warm.move_to_end(digest)
-        while len(_warm) > _KEPT:
-            _warm.popitem(last=False)
-
-
-def _work(
-    _name: str,
-    caller: int,
-    function: Task[Material, Item],
-    digest: str,
-    packed: bytes | str | None,
-    task: Item,
-    left: float | None,
-    overdue: str,
-) -> Ended | None:
-    """Run one task in a worker; ``None`` requests the material. The unique name keeps calls from being merged.
-
-    ``packed`` is the material, or the path of a file of it. A worker that the caller started ends with it.
-    """
-    end_with_parent(caller)
-    material = _known(digest)
-    if material is None:
-        if packed is None:
-            return None
-        if isinstance(packed, str):
-            with open(packed, "rb") as file:
-                material = pickle.load(file)
-        else:
-            material = pickle.loads(packed)
-        _remember(digest, material)
-    return _call(function, material, task, left, overdue)
-
-
-def _work_alone(
-    connection: Connection,
-    function: Task[Material, Item],
-    packed: bytes,
-    task: Item,
-    left: float | None,
-    overdue: str,
-) -> None:
-    end_with_parent()
-    connection.send(_call(function, pickle.loads(packed), task, left, overdue))
-
-
-# ---------------------------------------------------------------------- in the calling process
 
 
 class _Batch:
@@ -283,12 +162,19 @@ class _Batch:
         self.tell = tell
         self.over: dict[int, Ended] = {}
         self.broken: list[int] = []  # tasks whose pool broke before they ended
+        self.suspects: list[int] = []  # tasks that were on several Dask workers when these died
+        self.alone: int | None = None  # the one of them that runs again
 
     def pack(self) -> None:
         """Pickle the material, for other processes."""
         self.packed = pickle.dumps(self.material, protocol=5)
         self.digest = hashlib.sha256(self.packed).hexdigest()
-        _remember(self.digest, self.material)  # for processes forked from now on
+        remember(self.digest, self.material)  # for processes forked from now on
+
+    @cached_property
+    def sent(self) -> bytes:
+        """The packed material as it is sent."""
+        return packed_for_sending(self.packed)
 
     def endings(self) -> list[Ended]:
         """Return how each task ended, in order."""
@@ -302,7 +188,10 @@ class _Batch:
         try:
             for i in range(len(self.tasks)):
                 self._submit(executor, i, i < workers or len(self.packed) <= _SMALL, pending)
-            while pending:
+            while pending or self.suspects:
+                if not pending:
+                    self.alone = self.suspects.pop()
+                    self._submit(executor, self.alone, True, pending)
                 done, _ = wait(pending, _left(self.until), FIRST_COMPLETED)
                 if not done:
                     break
@@ -318,9 +207,11 @@ class _Batch:
 
     def _share(self, executor: Executor) -> str | None:
         """Give all workers access to the packed material, if the executor allows it; return the path of its file."""
-        scatter = getattr(getattr(executor, "_client", None), "scatter", None)
-        if scatter is not None:
-            self.shared = scatter(self.packed, broadcast=True, hash=False)
+        client = getattr(executor, "_client", None)
+        if client is not None:
+            with catch_warnings():
+                simplefilter("ignore", UserWarning)  # that it is large
+                self.shared = client.submit(bytes, self.sent, key=f"material-{uuid4().hex}")
         if not isinstance(executor, ProcessPoolExecutor):
             return None
         try:
@@ -337,15 +228,15 @@ class _Batch:
         return path
 
     def _submit(self, executor: Executor, i: int, whole: bool, pending: dict[Future[Ended | None], int]) -> None:
-        packed = self.shared or (self.packed if whole else None)
+        packed = self.shared or (self.sent if whole else None)
         left = _left(self.until)
         task, overdue = self.tasks[i], self.overdue
         try:
             if not self.digest:  # threads
-                future: Future[Any] = executor.submit(_call, self.function, self.material, task, left, overdue)
+                future: Future[Any] = executor.submit(call, self.function, self.material, task, left, overdue)
             else:
                 future = executor.submit(
-                    _work, uuid4().hex, os.getpid(), self.function, self.digest, packed, task, left, overdue
+                    work, uuid4().hex, os.getpid(), self.function, self.digest, packed, task, left, overdue
                 )
         except BrokenExecutor:
             self.broken.append(i)
@@ -361,13 +252,19 @@ class _Batch:
         if isinstance(error, BrokenExecutor) and isinstance(executor, ProcessPoolExecutor):
             self.broken.append(i)
         elif error is not None:
-            died = type(error).__name__ == "KilledWorker"  # of Dask, with a long message
-            self._end(i, Ended("failed", reason="its workers died" if died else f"{type(error).__name__}: {error}"))
+            self._failed(i, error)
         elif (how := future.result()) is None:
             self._submit(executor, i, True, pending)
         else:
             self._end(i, how)
         return None
+
+    def _failed(self, i: int, error: BaseException) -> None:
+        died = type(error).__name__ == "KilledWorker"  # of Dask, with a long message
+        if died and i != self.alone:
+            self.suspects.append(i)
+        else:
+            self._end(i, Ended("failed", reason="its workers died" if died else f"{type(error).__name__}: {error}"))
 
     def _end(self, i: int, how: Ended) -> None:
         self.over[i] = how
@@ -387,7 +284,7 @@ class _Batch:
                     i = waiting.pop()
                     reader, writer = context.Pipe(duplex=False)
                     arguments = (writer, self.function, self.packed, self.tasks[i], _left(self.until), self.overdue)
-                    process = context.Process(target=_work_alone, args=arguments, daemon=True)
+                    process = context.Process(target=work_alone, args=arguments, daemon=True)
                     process.start()
                     writer.close()
                     running[reader] = i, process

@@ -7,7 +7,7 @@ at Illinois Institute of Technology.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,17 @@ if TYPE_CHECKING:
     from simmodel.records.broker_record import BrokerRecord
     from simmodel.records.job_record import JobRecord
 
-__all__ = ["WEEK", "by_cluster", "by_origin", "moved", "moved_turnaround", "side_by_side", "weekly"]
+__all__ = [
+    "WEEK",
+    "by_cluster",
+    "by_origin",
+    "journeys",
+    "moved",
+    "moved_journeys",
+    "moved_turnaround",
+    "side_by_side",
+    "weekly",
+]
 
 WEEK = 7 * 86400.0  # s
 _WALLTIME = ("asked", "requested")
@@ -115,17 +125,33 @@ def by_origin(result: BrokerRecord, values: Sequence[str] = ("wait", "turnaround
     columns |= {value: [] for value in values}
     known = {value: job_values(result, value)[counted] for value in values}
     work = jobs["processors"] * jobs["run"]
-    for origin in ["", *result.clusters]:
-        for destination in result.clusters:
-            here = (jobs["origin"] == origin) & (jobs["destination"] == destination)
-            if here.any():
-                columns["origin"].append(origin)
-                columns["destination"].append(destination)
-                columns["jobs"].append(int(here.sum()))
-                columns["processor_seconds"].append(float(work[here].sum()))
-                for value in values:
-                    columns[value].append(float(known[value][here].mean()))
+    clusters = [*result.clusters, ""]
+    numbers = [_numbered(jobs[name], list(result.clusters)) for name in ("origin", "destination")]
+    for origin, destination, here in _by_pair(*numbers):
+        if destination >= 0:
+            columns["origin"].append(clusters[origin])
+            columns["destination"].append(clusters[destination])
+            columns["jobs"].append(len(here))
+            columns["processor_seconds"].append(float(work[here].sum()))
+            for value in values:
+                columns[value].append(float(known[value][here].mean()))
     return Table(columns)
+
+
+def _numbered(names: NDArray[np.generic], clusters: Sequence[str]) -> NDArray[np.int32]:
+    """Return the number of the cluster that each name is; -1: none."""
+    distinct, which = np.unique(names.astype(str), return_inverse=True)
+    number = {name: i for i, name in enumerate(clusters)}
+    return np.array([number.get(name, -1) for name in distinct.tolist()], dtype=np.int32)[which]
+
+
+def _by_pair(origin: NDArray[np.int32], destination: NDArray[np.int32]) -> Iterator[tuple[int, int, NDArray[np.intp]]]:
+    """Yield the rows of each pair of numbers, in the order of the pairs."""
+    order = np.lexsort((destination, origin))
+    changes = (np.diff(origin[order]) != 0) | (np.diff(destination[order]) != 0)
+    for here in np.split(order, np.flatnonzero(changes) + 1):
+        if len(here):
+            yield int(origin[here[0]]), int(destination[here[0]]), here
 
 
 def moved(result: BrokerRecord) -> NDArray[np.bool_]:
@@ -133,6 +159,20 @@ def moved(result: BrokerRecord) -> NDArray[np.bool_]:
     origin, destination = result.jobs["origin"], result.jobs["destination"]
     which: NDArray[np.bool_] = (origin != "") & (destination != "") & (origin != destination)
     return which
+
+
+def journeys(result: BrokerRecord) -> Table:
+    """Return where each job came from and went: ``origin`` and ``destination`` (numbers of clusters, -1: none), and
+    its ``turnaround`` (s; nan: it did not end well).
+
+    >>> from simmodel.records import BrokerRecord
+    >>> jobs = {"submit": [0], "start": [1], "end": [5], "processors": [1], "origin": [""], "destination": ["b"]}
+    >>> list(journeys(BrokerRecord(jobs=jobs, clusters={"a": None, "b": None})).rows())
+    [{'origin': -1, 'destination': 1, 'turnaround': 5.0}]
+    """
+    jobs = result.jobs
+    columns = {name: _numbered(jobs[name], list(result.clusters)) for name in ("origin", "destination")}
+    return Table({**columns, "turnaround": np.where(result.counted, jobs["end"] - jobs["submit"], np.nan)})
 
 
 def moved_turnaround(siloed: BrokerRecord, brokered: BrokerRecord) -> Table:
@@ -156,16 +196,20 @@ def moved_turnaround(siloed: BrokerRecord, brokered: BrokerRecord) -> Table:
     a, b = siloed.jobs, brokered.jobs
     if len(a) != len(b) or not (np.array_equal(a["job"], b["job"]) and np.array_equal(a["origin"], b["origin"])):
         raise InputError(f"results {siloed.name!r} and {brokered.name!r} must have the same jobs")
-    which = moved(brokered) & siloed.counted & brokered.counted
-    before, after = (each["end"] - each["submit"] for each in (a, b))
+    return moved_journeys(journeys(siloed), journeys(brokered), list(brokered.clusters))
+
+
+def moved_journeys(siloed: Table, brokered: Table, clusters: Sequence[str]) -> Table:
+    """Return :func:`moved_turnaround`, given the :func:`journeys` of the same jobs, and the names of the clusters."""
+    origin, destination = brokered["origin"], brokered["destination"]
+    before, after = siloed["turnaround"], brokered["turnaround"]
+    which = (origin >= 0) & (destination >= 0) & (origin != destination) & np.isfinite(before) & np.isfinite(after)
+    before, after, moved_rows = before[which], after[which], (origin[which], destination[which])
     rows: list[tuple[Any, ...]] = []
-    for origin in brokered.clusters:
-        for destination in brokered.clusters:
-            here = which & (b["origin"] == origin) & (b["destination"] == destination)
-            if here.any():
-                rows.append((origin, destination, int(here.sum()), before[here].mean(), after[here].mean()))
+    for home, place, here in _by_pair(*moved_rows):
+        rows.append((clusters[home], clusters[place], len(here), before[here].mean(), after[here].mean()))
     if which.any():
-        rows.append(("all", "all", int(which.sum()), before[which].mean(), after[which].mean()))
+        rows.append(("all", "all", len(before), before.mean(), after.mean()))
     names = ("origin", "destination", "jobs", "before", "after")
     columns: dict[str, Any] = {name: [row[i] for row in rows] for i, name in enumerate(names)}
     columns["change"] = [row[4] / row[3] - 1 if row[3] else math.nan for row in rows]
@@ -261,16 +305,16 @@ def by_cluster(result: BrokerRecord) -> Table:
     return Table(columns)
 
 
-def cluster_cells(result: BrokerRecord) -> list[list[str]]:
+def cluster_cells(clusters: Table) -> list[list[str]]:
     """Return the head and the rows of :func:`by_cluster` as texts."""
     rows = [["", "processors", "jobs", "mean wait", "mean turnaround", "utilisation"]]
-    for row in by_cluster(result).rows():
+    for row in clusters.rows():
         share = f"{100 * row['utilisation']:.1f} %"
         times = [duration(row["wait"]), duration(row["turnaround"])]
         rows.append([str(row["cluster"]), f"{row['processors']:,}", f"{row['jobs']:,}", *times, share])
     return rows
 
 
-def cluster_lines(result: BrokerRecord) -> list[str]:
+def cluster_lines(clusters: Table) -> list[str]:
     """Return :func:`by_cluster` as lines of text."""
-    return text_table(cluster_cells(result), indent=2)
+    return text_table(cluster_cells(clusters), indent=2)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from simmodel.errors import InputError, unknown
-from simmodel.metrics.batch import METRICS, TAU, Cut, summary
+from simmodel.metrics.batch import METRICS, TAU, Cut
 from simmodel.metrics.workflow import MACHINE_METRICS
-from simmodel.records.job_record import JobRecord
 from simmodel.work.table import Table
 
 __all__ = ["METRICS_OF", "Measured", "compare"]
@@ -26,8 +25,15 @@ class Measured(Protocol):
     :meth:`metric_text`: one with its unit as text.
     """
 
-    METRICS: ClassVar[Mapping[str, tuple[str, str]]]
-    COUNTS: ClassVar[tuple[str, ...]]
+    @property
+    def METRICS(self) -> Mapping[str, tuple[str, str]]:
+        """The metrics that are numbers."""
+        ...
+
+    @property
+    def COUNTS(self) -> tuple[str, ...]:
+        """The metrics that count the work."""
+        ...
 
     @property
     def name(self) -> str:
@@ -35,7 +41,7 @@ class Measured(Protocol):
         ...
 
     def metrics(self) -> dict[str, Any]:
-        """Return the metrics by name."""
+        """Return the metrics by name; those of jobs take ``warmup``, ``cooldown`` and ``tau``."""
         ...
 
     def metric_text(self, name: str, value: float) -> str:
@@ -87,6 +93,8 @@ def compare(
 def _metrics(result: Measured, warmup: Cut, cooldown: Cut, tau: float) -> dict[str, Any]:
     if (warmup, cooldown, tau) == (None, None, TAU):
         return result.metrics()
-    if not isinstance(result, JobRecord):
+    if result.METRICS == MACHINE_METRICS:
         raise InputError("warmup, cooldown and tau are options of metrics of jobs, not of tasks", source=result.name)
-    return summary(result, warmup=warmup, cooldown=cooldown, tau=tau)
+    of_jobs: Any = result
+    found: dict[str, Any] = of_jobs.metrics(warmup=warmup, cooldown=cooldown, tau=tau)
+    return found

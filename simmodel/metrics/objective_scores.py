@@ -8,7 +8,7 @@ in SchedTwin: Zhang, Kurkure, Tao, Papka, Lan, "A real-time digital twin for ada
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import permutations
 from typing import TYPE_CHECKING
 
@@ -42,6 +42,7 @@ __all__ = [
     "final_scores",
     "kiviat",
     "kiviat_area",
+    "kiviat_of_measures",
     "measured",
     "not_a_portfolio",
     "objective",
@@ -225,12 +226,21 @@ def kiviat(
     >>> kiviat(results).areas.tolist()
     [2.0, 0.5, 0.0]
     """
-    if len(results) < 2:
-        raise InputError(f"must be two or more, got {len(results)}", place="results")
+    found = [measured(result, axes, tau=tau) for result in results]
+    return kiviat_of_measures([result.name for result in results], found, axes)
+
+
+def kiviat_of_measures(names: Sequence[str], found: Sequence[Mapping[str, float]], axes: Sequence[str]) -> Kiviat:
+    """Return runs on axes, as :func:`kiviat`, given the measures of each.
+
+    >>> best = dict.fromkeys(["wait_mean", "wait_max", "slowdown_mean"], 1.0)
+    >>> kiviat_of_measures(["a", "b"], [best, {**best, "wait_max": 2.0}], list(best)).radii.tolist()
+    [[1.0, 1.0, 1.0], [1.0, 0.0, 1.0]]
+    """
+    if len(found) < 2:
+        raise InputError(f"must be two or more, got {len(found)}", place="results")
     if len(axes) < 3:
         raise InputError(f"must be three or more, got {len(axes)}", place="axes")
     goal = Objective([(name, 1.0) for name in axes])
-    found = [measured(result, axes, tau=tau) for result in results]
     values = np.array([[each[name] for name in axes] for each in found], dtype=np.float64)
-    names = tuple(result.name for result in results)
-    return Kiviat(names, tuple(axes), values, 1.0 - comparable(goal.values(found)))
+    return Kiviat(tuple(names), tuple(axes), values, 1.0 - comparable(goal.values(found)))

@@ -61,7 +61,7 @@ class BrokerResult(Result, BrokerRecord):
         """Return the metrics of all jobs and a line per cluster as text; parameters as of :meth:`metrics`."""
         from simmodel.metrics.brokered import cluster_lines
 
-        return "\n".join([super().summary(warmup=warmup, cooldown=cooldown, tau=tau), *cluster_lines(self)])
+        return "\n".join([super().summary(warmup=warmup, cooldown=cooldown, tau=tau), *cluster_lines(self.table)])
 
     @cached_property
     def plot(self) -> BrokerPlots:
@@ -74,6 +74,6 @@ class BrokerResult(Result, BrokerRecord):
         from simmodel.display import html_table
         from simmodel.metrics.brokered import cluster_cells
 
-        return super()._repr_html_() + html_table(cluster_cells(self))
+        return super()._repr_html_() + html_table(cluster_cells(self.table))
 
     __repr__ = BrokerRecord.__repr__

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cached_property
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -74,9 +74,13 @@ class MachineResult(Stored, TaskRecord):
 
     def metric_text(self, name: str, value: float) -> str:
         """Return one of the ``METRICS`` with its unit as text."""
+        return self.metric_texts()(name, value)
+
+    def metric_texts(self) -> Callable[[str, float], str]:
+        """Return a function like :meth:`metric_text` that can be kept, and sent, without the result."""
         from simmodel.metrics.workflow_report import machine_text
 
-        return machine_text(name, value, self.spec.time_unit)
+        return partial(machine_text, unit=self.spec.time_unit)
 
     def load(self) -> Table:
         """Return the load of each processor; see :func:`simmodel.metrics.processors.load`."""

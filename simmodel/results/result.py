@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -64,9 +64,13 @@ class Result(Stored, JobRecord):
 
     def metric_text(self, name: str, value: float) -> str:
         """Return one of the ``METRICS`` with its unit as text."""
+        return self.metric_texts()(name, value)
+
+    def metric_texts(self) -> Callable[[str, float], str]:
+        """Return a function like :meth:`metric_text` that can be kept, and sent, without the result."""
         from simmodel.metrics.report import metric_text
 
-        return metric_text(name, value)
+        return metric_text
 
     # ------------------------------------------------------------------ stores
 

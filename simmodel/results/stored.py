@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
@@ -52,6 +52,10 @@ class Stored:
     def metric_text(self, name: str, value: float) -> str:
         """Return one of the ``METRICS`` with its unit as text."""
         raise NotImplementedError
+
+    def metric_texts(self) -> Callable[[str, float], str]:
+        """Return a function like :meth:`metric_text` that can be kept, and sent, without the result."""
+        return self.metric_text
 
     def numbers(self) -> dict[str, float]:
         """Return the metrics that are numbers; nan if undefined."""

@@ -53,6 +53,7 @@ def schedtwin_run(
     run_share: float | Sequence[float] = 1.0,
     objective: ObjectiveLike = "schedtwin",
     executor: Executor | None = None,
+    results: bool | None = None,
     **options: Any,
 ) -> PortfolioComparison:
     """Draw the paper's workload and run it under the three policies and the portfolio.
@@ -67,13 +68,15 @@ def schedtwin_run(
         of the portfolio
     executor
         runs the four simulations; default: this process
+    results
+        whether the whole results are kept, as of :func:`~simmodel.experiments.comparison.compare`
 
     >>> runs = schedtwin_run(seed=1)
     >>> runs.names, round(float(runs.shares["share"].sum()), 6), len(runs.portfolio.jobs)
     (('wfp', 'fcfs', 'sjf', 'portfolio'), 1.0, 150)
     """
     log = schedtwin(seed=seed, run_share=run_share)
-    return compare_portfolio(32, log, schedtwin_portfolio(objective, **options), executor=executor)
+    return compare_portfolio(32, log, schedtwin_portfolio(objective, **options), executor=executor, results=results)
 
 
 def schedtwin_seeds(

@@ -18,6 +18,8 @@ from simmodel.cli import main
 from simmodel.errors import SimmodelError
 from simmodel.futures import executors
 
+NO_NETWORK = pytest.mark.filterwarnings("ignore:Couldn't detect a suitable IP address:RuntimeWarning")
+
 
 def log(jobs: int = 2000) -> Workload:
     """A log of jobs of one processor."""
@@ -27,27 +29,27 @@ def log(jobs: int = 2000) -> Workload:
 
 
 @contextmanager
-def dask(processes: bool, folder: Path) -> Iterator[Any]:
+def dask(processes: bool, folder: Path, workers: int = 2) -> Iterator[Any]:
     distributed = pytest.importorskip("distributed", reason="needs dask: pip install 'simmodel[scale]'")
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "local_directory": str(folder)}
+    options = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": ":0", "local_directory": str(folder)}
     with (
         distributed.LocalCluster(processes=processes, **options) as cluster,
         distributed.Client(cluster) as client,
     ):
-        client.wait_for_workers(2)
+        client.wait_for_workers(workers)
         yield client
 
 
 class Sizes:
     """The bytes of the arguments of all calls that an executor was asked for."""
 
-    def __init__(self, executor: Executor, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, executor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         self.calls: list[int] = []
         submit = executor.submit
 
-        def counted(function: Any, *arguments: Any) -> Any:
+        def counted(function: Any, *arguments: Any, **options: Any) -> Any:
             self.calls.append(sum(len(pickle.dumps(each)) for each in arguments if _plain(each)))
-            return submit(function, *arguments)
+            return submit(function, *arguments, **options)
 
         monkeypatch.setattr(executor, "submit", counted)
 
@@ -76,28 +78,18 @@ def test_a_process_pool_reads_the_workload_and_gets_only_the_names_of_runs(monke
     assert sum(sent.calls) < 0.2 * size
 
 
-@pytest.mark.filterwarnings("ignore:Couldn't detect a suitable IP address:RuntimeWarning")  # without a network
-def test_dask_gets_the_workload_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@NO_NETWORK
+def test_dask_gets_the_workload_once_and_compressed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     work = log()
     size = len(pickle.dumps(work))
     here = explore(64, {"log": work}, ["fcfs", "easy"], seeds=10)
     with dask(False, tmp_path) as client:
-        executor = client.get_executor()
-        sent = Sizes(executor, monkeypatch)
-        scattered: list[int] = []
-        scatter = client.scatter
-
-        def counted(data: bytes, **options: Any) -> Any:
-            assert options["broadcast"]
-            scattered.append(len(data))
-            return scatter(data, **options)
-
-        monkeypatch.setattr(client, "scatter", counted)
-        far = explore(64, {"log": work}, ["fcfs", "easy"], seeds=10, executor=executor)
+        sent = Sizes(client, monkeypatch)  # also what its executor submits
+        far = explore(64, {"log": work}, ["fcfs", "easy"], seeds=10, executor=client.get_executor())
     assert str(numbers(far)) == str(numbers(here))
-    assert len(sent.calls) == 20
-    assert len(scattered) == 1
-    assert scattered[0] + sum(sent.calls) < 1.2 * size
+    assert len(sent.calls) == 1 + 20
+    assert sent.calls[0] < 0.5 * size
+    assert sum(sent.calls[1:]) < 0.2 * size
 
 
 def test_threads_share_what_cannot_be_pickled() -> None:
@@ -115,25 +107,67 @@ def _wrong(seed: int) -> float:
     raise InputError("wrong on purpose")
 
 
-def _dies_once(seed: int, folder: str) -> float:
-    """Kill the worker at the first attempt with seed 2."""
-    mark = Path(folder, "died")
-    if seed == 2 and not mark.exists():
-        mark.touch()
+class Deadly:
+    """A workload drawn for each seed, whose first draw with seed 2 kills its process."""
+
+    def __init__(self, folder: Path) -> None:
+        self.mark = folder / "died"
+
+    def __call__(self, seed: int) -> Workload:
+        if seed == 2 and not self.mark.exists():
+            self.mark.touch()
+            os._exit(3)
+        return log(200 + seed)
+
+
+@contextmanager
+def pool(workers: int, _folder: Path) -> Iterator[Executor]:
+    with ProcessPoolExecutor(workers) as executor:
+        yield executor
+
+
+@contextmanager
+def dask_executor(workers: int, folder: Path) -> Iterator[Executor]:
+    with dask(True, folder, workers) as client:
+        yield client.get_executor()
+
+
+@NO_NETWORK
+@pytest.mark.parametrize(("executors_of", "workers"), [(pool, 2), (pool, 1), (dask_executor, 2), (dask_executor, 1)])
+def test_a_lost_worker_costs_its_runs_a_retry(tmp_path: Path, executors_of: Any, workers: int) -> None:
+    draw, kept = Deadly(tmp_path), log()
+    with executors_of(workers, tmp_path) as executor:
+        far = explore(64, {"drawn": draw, "kept": kept}, ["fcfs", "easy"], seeds=[1, 2, 3], executor=executor)
+    assert draw.mark.exists()
+    here = explore(64, {"drawn": draw, "kept": kept}, ["fcfs", "easy"], seeds=[1, 2, 3])
+    assert str(numbers(far)) == str(numbers(here))
+
+
+def _dies(number: int, left: float | None = None) -> int:
+    if number == 2:
         os._exit(3)
-    return float(seed)
+    return number
 
 
-def _dies(seed: int) -> float:
-    os._exit(3)
+def _dies_at(_material: object, number: int, _left: float | None) -> int:
+    return _dies(number)
 
 
-def test_a_worker_that_dies_costs_its_runs_a_retry(tmp_path: Path) -> None:
-    with ProcessPoolExecutor(2) as pool:
-        found = replicate(_dies_once, [1, 2, 3, 4], executor=pool, folder=str(tmp_path))
-    assert found.samples["value"].tolist() == [1.0, 2.0, 3.0, 4.0]
-    with ProcessPoolExecutor(2) as pool, pytest.raises(SimmodelError, match=r"its worker process died \(exit code 3\)"):
-        replicate(_dies, [1, 2], executor=pool)
+def test_a_run_that_kills_its_pool_fails() -> None:
+    with (
+        ProcessPoolExecutor(2) as executor,
+        pytest.raises(SimmodelError, match=r"its worker process died \(exit code 3\)"),
+    ):
+        replicate(_dies, [1, 2], executor=executor)
+
+
+@NO_NETWORK
+def test_a_run_that_kills_dask_workers_fails_alone(tmp_path: Path) -> None:
+    config = pytest.importorskip("dask", reason="needs dask: pip install 'simmodel[scale]'").config
+    with config.set({"distributed.scheduler.allowed-failures": 0}), dask_executor(2, tmp_path) as executor:
+        found = executors.run_all(_dies_at, os.urandom(20_000), [1, 2, 3, 4], executor=executor)
+    assert [each.value for each in found] == [1, None, 3, 4]
+    assert found[1].reason == "its workers died"
 
 
 def test_without_a_folder_for_temporary_files_workers_ask(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,7 +180,7 @@ def test_without_a_folder_for_temporary_files_workers_ask(monkeypatch: pytest.Mo
     assert str(numbers(found)) == str(numbers(compare(64, log(), ["fcfs", "easy"])))
 
 
-@pytest.mark.filterwarnings("ignore:Couldn't detect a suitable IP address:RuntimeWarning")
+@NO_NETWORK
 def test_commands_run_on_a_dask_cluster(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["compare", "probe-4", "--policies", "fcfs,easy", "--processors", "12"]
     assert main(arguments) == 0

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from simmodel import InputError, SimmodelError
-from simmodel.futures import executors as futures
+from simmodel.futures import in_worker
 from simmodel.futures.executors import Ended, OutOfTime, run_all, stop_workers
 
 unpacked_here: list[int] = []
@@ -82,13 +82,13 @@ def test_a_worker_unpacks_the_material_once_however_many_tasks_it_does() -> None
 
 
 def test_a_worker_that_does_not_know_the_material_asks_for_it() -> None:
-    packed = pickle.dumps(Material(5))
-    assert futures._work("a", 0, work, "unheard of", None, 1, None, "") is None
-    assert futures._work("b", 0, work, "unheard of", packed, 1, None, "").value == 6
-    assert futures._work("c", 0, work, "unheard of", None, 2, None, "").value == 7
-    for i in range(futures._KEPT):
-        futures._remember(f"other {i}", Material(i))
-    assert futures._work("d", 0, work, "unheard of", None, 1, None, "") is None
+    packed = in_worker.packed_for_sending(pickle.dumps(Material(5)))
+    assert in_worker.work("a", 0, work, "unheard of", None, 1, None, "") is None
+    assert in_worker.work("b", 0, work, "unheard of", packed, 1, None, "").value == 6
+    assert in_worker.work("c", 0, work, "unheard of", None, 2, None, "").value == 7
+    for i in range(in_worker._KEPT):
+        in_worker.remember(f"other {i}", Material(i))
+    assert in_worker.work("d", 0, work, "unheard of", None, 1, None, "") is None
 
 
 class Forgetful(Executor):
@@ -98,7 +98,7 @@ class Forgetful(Executor):
     asked = 0
 
     def submit(self, function, *arguments):
-        futures._warm.clear()
+        in_worker._warm.clear()
         self.asked += 1
         future = Future()
         future.set_result(function(*arguments))

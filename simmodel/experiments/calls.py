@@ -1,0 +1,88 @@
+"""Many calls of one function on what they share, on any executor."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import attrs
+
+from simmodel.errors import InputError, SimmodelError
+from simmodel.records.observers import progress_bar
+
+__all__ = ["check_shared_options", "keeps_results", "map_calls"]
+
+Shared = TypeVar("Shared")
+Item = TypeVar("Item")
+Found = TypeVar("Found")
+
+
+def map_calls(
+    function: Callable[[Shared, Item], Found],
+    shared: Shared,
+    items: Sequence[Item],
+    executor: Executor | None,
+    progress: bool,
+) -> list[Found]:
+    """Call the function with what all calls share and each item; return the results in the order of the items.
+
+    On an executor, ``shared`` is sent once to each worker (see :mod:`simmodel.futures.executors`), and an error in a
+    call is raised here as soon as it is known; a worker that dies costs its own calls a retry.
+    """
+    with progress_bar(len(items), "run", progress) as bar:
+        if executor is None:
+            found = []
+            for item in items:
+                found.append(function(shared, item))
+                bar.update(1)
+            return found
+        from simmodel.futures.executors import Ended, run_all
+
+        def ended(_: int, how: Ended) -> None:
+            if how.status != "finished":
+                raise SimmodelError(f"a run {how.status}: {how.reason}")
+            if isinstance(how.value, _Raised):
+                raise how.value.error
+            bar.update(1)
+
+        return [how.value for how in run_all(_answered, (function, shared), items, executor=executor, ended=ended)]
+
+
+def keeps_results(results: bool | None, executor: Executor | None) -> bool:
+    """Return whether the whole results of runs are kept; ``None``: if they need not be sent from another process.
+
+    >>> keeps_results(None, None), keeps_results(False, None)
+    (True, False)
+    """
+    return (executor is None or isinstance(executor, ThreadPoolExecutor)) if results is None else results
+
+
+def check_shared_options(options: Mapping[str, Any]) -> None:
+    """Refuse options of a run that several runs cannot share.
+
+    Raises
+    ------
+    InputError
+        if the runs would write their records to one file
+    """
+    if options.get("stream") is not None:
+        raise InputError("must be None: several runs would write their records to one file", place="stream")
+
+
+@attrs.frozen
+class _Raised:
+    """An error raised by a call in a worker."""
+
+    error: Exception
+
+
+def _answered(material: tuple[Callable[[Any, Any], Any], Any], item: object, _left: float | None) -> Any:
+    """Return the result of a call in a worker, or its error, so that it can be raised again as it is."""
+    function, shared = material
+    try:
+        return function(shared, item)
+    except Exception as error:
+        pickle.dumps(error)  # else it is reported as text
+        return _Raised(error)
