@@ -24,7 +24,13 @@ from .scheduling import (
     register_policy as register_policy,
 )
 from .snapshots import Snapshot as Snapshot
-from .systems import Broker as Broker, Cluster as Cluster, Machine as Machine, snapshot_of as snapshot_of
+from .systems import (
+    Broker as Broker,
+    Cluster as Cluster,
+    Grid as Grid,
+    Machine as Machine,
+    snapshot_of as snapshot_of,
+)
 from .work import Job as Job, Task as Task, TaskSet as TaskSet, Workflow as Workflow, Workload as Workload
 
 __version__: str

@@ -39,6 +39,7 @@ from .network import (
 from .options import (
     BrokerOptions as BrokerOptions,
     ClusterOptions as ClusterOptions,
+    GridOptions as GridOptions,
     MachineOptions as MachineOptions,
     NoOptions as NoOptions,
     Options as Options,

@@ -10,7 +10,7 @@ import attrs
 from simmodel.display import Fields
 from simmodel.errors import InputError, unknown
 
-__all__ = ["BrokerOptions", "ClusterOptions", "MachineOptions", "NoOptions", "Options"]
+__all__ = ["BrokerOptions", "ClusterOptions", "GridOptions", "MachineOptions", "NoOptions", "Options"]
 
 T = TypeVar("T")
 
@@ -149,3 +149,10 @@ class BrokerOptions(Options):
         own = {name: value for name, value in values.items() if name in ("by", "below")}
         below = {**own.pop("below", {}), **{name: value for name, value in values.items() if name not in cls.names()}}
         return cls(**own, below=below)
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class GridOptions(Options):
+    """The options of a :class:`~simmodel.systems.grid.system.Grid`."""
+
+    by: Literal["requested", "actual"] = _choice("requested", "times that estimates use: requested (default) or actual")

@@ -262,6 +262,21 @@ class Network(ChangingLinks):
         """
         return self._router.route(source, destination)
 
+    def seconds(self, size: float, source: Hashable, destination: Hashable) -> float:
+        """Return how long bytes take from one place to another on otherwise idle links; infinity if one is down.
+
+        Raises :class:`InputError` if there is no route.
+
+        >>> network = Network(Environment(), [LinkSpec(name="wan", bandwidth=100.0, latency=2, between=("a", "b"))])
+        >>> network.seconds(1000.0, "b", "a")
+        12.0
+        """
+        way = self._by_ends.get((source, destination)) or self._route_between(source, destination)
+        if not size or not way.links:
+            return way.wait
+        rate = way.alone(inf)
+        return way.wait + size / rate if rate > 0 else inf
+
     def _route_between(self, source: Hashable, destination: Hashable) -> Route:
         if source is None or destination is None:
             raise InputError(

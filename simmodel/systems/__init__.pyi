@@ -3,6 +3,8 @@ from .cluster.forecast import Forecast as Forecast
 from .cluster.from_data import snapshot_of as snapshot_of
 from .cluster.system import Cluster as Cluster
 from .destination import BrokeredJob as BrokeredJob, Destination as Destination, destination_of as destination_of
+from .grid.site import GridJob as GridJob, Site as Site
+from .grid.system import Grid as Grid
 from .jobs import JobSystem as JobSystem
 from .kinds import Kind as Kind, register_kind as register_kind
 from .machine.system import Machine as Machine

@@ -47,6 +47,7 @@ _BUILT_IN = {
     "cluster": "simmodel.systems.cluster.kind:CLUSTER",
     "machine": "simmodel.systems.machine.kind:MACHINE",
     "broker": "simmodel.systems.broker.kind:BROKER",
+    "grid": "simmodel.systems.grid.kind:GRID",
 }
 
 

@@ -448,6 +448,9 @@ class LiveJob(LiveWork):
         "width",
     )
 
+    course: Callable[[Run], object] | None = None
+    """What it does once it has started, instead of executing for its run time: its caller plans its end."""
+
     def __init__(
         self,
         id: int | str,  # the field's word

@@ -31,6 +31,7 @@ from simmodel.platform import (
     DelaySpec,
     FailureModel,
     FileSpec,
+    GridOptions,
     GridSpec,
     LinkSpec,
     MachineOptions,
@@ -58,7 +59,7 @@ from simmodel.scheduling import Objective
 from simmodel.snapshots import PolicyState
 from simmodel.studies import broker_study, fat_curve, setup_study
 from simmodel.studies.metascheduling import Setup
-from simmodel.systems import Broker, Cluster, Forecast, Machine
+from simmodel.systems import Broker, Cluster, Forecast, Grid, Machine
 from simmodel.systems.kinds import kind_of_platform
 from simmodel.work import (
     ChunkedWorkload,
@@ -140,7 +141,7 @@ def _specs() -> Iterator[Any]:
     yield FileSpec(name="f", size=1, sites=["a"])
     yield SiteOutageSpec(site="a", at=1, until=2)
     yield BrokerSpec(places={"a": ClusterSpec(partitions=[PartitionSpec(processors=4)])})
-    yield from (NoOptions(), ClusterOptions(overrun="continue"), MachineOptions(), BrokerOptions())
+    yield from (NoOptions(), ClusterOptions(overrun="continue"), MachineOptions(), BrokerOptions(), GridOptions())
     yield HetSimConfig()
     yield exponential(10.0)
     yield JobClass(3, 4, 60.0)
@@ -215,6 +216,10 @@ def _states() -> Iterator[Any]:
     broker = Environment()
     yield Broker(broker, [Cluster(broker, 4, name="a")]).snapshot()
     yield Machine(Environment(), two_kinds().spec).snapshot()
+    grid = Grid(Environment(), GridSpec(sites=[SiteSpec(name="a", cores=4)]))
+    grid.submit(Job(run=10))
+    grid.env.run()
+    yield grid.result()
     network = Network(Environment(), [LinkSpec(name="wan", bandwidth=100.0)])
     yield NetworkRecorder(network)
     yield Grant(4, (0, 1))

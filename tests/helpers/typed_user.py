@@ -15,6 +15,7 @@ from simmodel import (
     Broker,
     Cluster,
     Environment,
+    Grid,
     InputError,
     Job,
     Machine,
@@ -57,7 +58,7 @@ from simmodel.experiments import Comparison, Exploration, Replications
 from simmodel.formats import write_wfformat
 from simmodel.futures import WhatIf
 from simmodel.generators import lublin
-from simmodel.platform import ClusterSpec, LinkSpec, MachineSpec, NodeSpec, PartitionSpec
+from simmodel.platform import ClusterSpec, GridSpec, LinkSpec, MachineSpec, NodeSpec, PartitionSpec, SiteSpec
 from simmodel.resources import Delivery, Grant, Pool
 from simmodel.results import BrokerResult, MachineResult
 from simmodel.scheduling import Decision, Place
@@ -168,6 +169,10 @@ def main() -> None:
     broker = Broker(env, [Cluster(env, 4, name="a"), Cluster(env, 4, name="b")], "least-loaded")
     broker.submit(JOBS[0])
     env.run()
+    grid = Grid(Environment(), GridSpec(sites=[SiteSpec(name="a", cores=4)]))
+    grid.submit(JOBS[0])
+    grid.env.run()
+    print(grid.result().jobs["site"])
     try:
         simulate(2, JOBS, "easey")
     except (InputError, PolicyError) as error:

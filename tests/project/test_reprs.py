@@ -21,11 +21,11 @@ BASES = {
 VALUES = {name: each for name, each in public_values().items() if name not in BASES}
 LIVE = {
     *("Environment", "RealtimeEnvironment", "Simulation", "Scheduler", "View", "Usage", "Problem", "Progress"),
-    *("Cluster", "Machine", "Broker", "JobSystem", "Destination", "JobRecorder"),
+    *("Cluster", "Machine", "Broker", "Grid", "Site", "JobSystem", "Destination", "JobRecorder"),
     *("Allocation", "Claim", "Consumables", "CountPool", "Execution", "Host", "Link", "ManyCores", "MemoryPool"),
     *("HostPool", "Network", "NodePool", "PIMRank", "Pool", "Processor", "Router", "Transfer"),
     *("Access", "Candidate", "Catalogue", "SharedChannel", "Storage"),
-    *("BrokeredJob", "JobRequest", "LiveData", "LiveJob", "LiveTask", "Run"),
+    *("BrokeredJob", "GridJob", "JobRequest", "LiveData", "LiveJob", "LiveTask", "Run"),
 }
 """Parts of running simulations: a repr, no table."""
 

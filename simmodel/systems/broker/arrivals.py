@@ -9,6 +9,7 @@ from simmodel.environment import Occurrence
 from simmodel.scheduling.waiting import WaitingQueue
 from simmodel.systems.dependencies import Dependencies
 from simmodel.systems.destination import BrokeredJob, BrokeredSet, Destination
+from simmodel.work.job import OVER
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
@@ -143,4 +144,5 @@ class Later(Source):
 
     def _fire(self, _event: object) -> None:
         self._i = 1
-        self.broker.take_in(self.job)
+        if self.job.state not in OVER:  # else it was cancelled before it came
+            self.broker.take_in(self.job)

@@ -62,7 +62,7 @@ class BrokerCore(System[BrokeredJob]):
         self.work = systems[0].work
         self.timing = _timing(systems)
         self.rank = min(system.rank for system in systems) - 1 if rank is None else rank
-        self.places = tuple(destination_of(system, by) for system in systems)
+        self.places = tuple(self.place_of(system) for system in systems)
         self.named = {place.name: place for place in self.places}
         for each in read_slowdowns(list(self.named), slowdowns):
             self.named[each.place].slowdowns[each.home] = each.factor
@@ -257,10 +257,18 @@ class BrokerCore(System[BrokeredJob]):
             job.estimates[place] = estimate
         return estimate
 
+    def place_of(self, system: System[Any]) -> Destination:
+        """Return a system as a place."""
+        return destination_of(system, self.by)
+
     def start(self, work: BrokeredJob, place: Destination, allocation: Any = None) -> None:
         """Hand a job to a system."""
-        if work.state == "blocked":
-            return
+        if work.state != "blocked":
+            self.assign(work, place)
+            self.hand(work, place)
+
+    def assign(self, work: BrokeredJob, place: Destination) -> None:
+        """Take a waiting job out of the queue, bound for a place."""
         ours = isinstance(work, BrokeredJob) and work.family.owner is self
         reason = (work.altered() or work.diverted()) if ours else not_here(work)
         if reason is not None:
@@ -273,6 +281,9 @@ class BrokerCore(System[BrokeredJob]):
         if work.estimates is not None and place in work.estimates:
             self.ledger.expected[work.row] = work.estimates[place]
         self.handed[work] = None
+
+    def hand(self, work: BrokeredJob, place: Destination) -> None:
+        """Hand a job to the system that it is bound for."""
         live = place.take(work)
         if live is not work:
             self._continue_as(work, live)

@@ -95,6 +95,8 @@ class JobExecution:
         spec = job._job
         if spec is not None and spec.body is not None:
             self._bodies.begin(run, spec)
+        elif job.course is not None:
+            job.course(run)
         elif self.plans:
             run.callbacks = self._ends
             run._end = end = now + duration
@@ -124,6 +126,11 @@ class JobExecution:
         run.callbacks = self._ends
         run._end = at
         run._number = self.env.plan(run, at, self._priority)
+
+    def seconds_of(self, run: Run) -> float:
+        """Return the seconds that the job of a run executes on its nodes."""
+        speed: float = run.place.speed_of(run.job, run.grant.nodes)
+        return run.job._duration / speed
 
     def _started_watched(self, job: LiveJob) -> None:
         """Do what only some jobs need at their start: update usage and limits, release dependent jobs."""

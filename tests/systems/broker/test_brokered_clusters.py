@@ -502,3 +502,14 @@ def test_clusters_that_do_not_go_together_are_refused() -> None:
         broker.submit(Job(run=1), home="y")
     with pytest.raises(InputError, match="unknown place 'z'"):
         Broker(env, [Cluster(env, 4, name="x")], slowdowns={("z", "x"): 2})
+
+
+def test_a_job_that_is_cancelled_before_it_comes_never_runs():
+    env = Environment()
+    broker = Broker(env, [Cluster(env, 4, name="a")], "round-robin")
+    job = broker.submit(Job(run=10), at=5)
+    broker.cancel(job)
+    env.run()
+    assert job.state == "cancelled"
+    assert job.started is None
+    assert broker.unfinished == 0

@@ -1,0 +1,292 @@
+"""The core of a grid: the life of jobs between sites."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from simmodel.errors import InputError
+from simmodel.platform.grid import GridSpec
+from simmodel.systems.broker.system import Broker
+from simmodel.systems.cluster.system import Cluster
+from simmodel.systems.destination import BrokeredJob
+from simmodel.systems.grid.data import DataManager, Hopeless
+from simmodel.systems.grid.disks import Disks
+from simmodel.systems.grid.ledger import GridLedger
+from simmodel.systems.grid.outages import Outages
+from simmodel.systems.grid.site import GridJob, Site
+from simmodel.systems.grid.stays import Stays
+from simmodel.work.job import OVER, Job
+
+if TYPE_CHECKING:
+    from simmodel.environment import Environment
+    from simmodel.records.place_tables import Change
+    from simmodel.scheduling.registry import PolicyLike
+    from simmodel.systems.dependencies import Dependencies
+    from simmodel.systems.destination import Destination
+    from simmodel.systems.kinds import GivenPolicies
+    from simmodel.systems.system import EstimateBasis, System
+    from simmodel.work.job import LiveJob, Run
+    from simmodel.work.prepare import Prepared
+    from simmodel.work.taskset import TaskSet
+    from simmodel.work.workload import Workload
+
+__all__ = ["GridCore", "site_policies"]
+
+
+class GridCore(Broker):
+    """A grid without snapshots and results: see :class:`~simmodel.systems.grid.system.Grid`."""
+
+    kind = "grid"
+    places: tuple[Site, ...]
+    ledger: GridLedger
+
+    def __init__(
+        self,
+        env: Environment,
+        spec: GridSpec,
+        policy: PolicyLike = "least-loaded",
+        *,
+        policies: GivenPolicies = None,
+        by: EstimateBasis = "requested",
+        name: str | None = None,
+        rank: int | None = None,
+    ) -> None:
+        self.spec = spec
+        chosen = site_policies(spec, policies)
+        clusters = [
+            Cluster(env, site.cluster, chosen[site.name], name=site.name, record=False, overrun="continue")
+            for site in spec.sites
+        ]
+        super().__init__(env, clusters, policy, by=by, name=name or spec.name, rank=rank)
+        self.ledger = GridLedger()
+        self.sites: Mapping[str, Site] = {site.name: site for site in self.places}
+        self.dispatching = True
+        self.data = DataManager(env, spec, self.places, spec.retries)
+        for site in self.places:
+            site.disks = Disks(env, site.spec, site.storage)
+        self.stays = Stays(self, self.data)
+        self.outages = Outages(self)
+        self.reasons: dict[BrokeredJob, str] = {}  # why the cluster of a job stops or withdraws it
+        self.outages.plan()
+        self.changes: list[Change] = []  # of the cores in service at the sites
+        self._waiters: dict[BrokeredJob, Any] = {}  # the events of jobs whose cluster has finished with them
+
+    def __repr__(self) -> str:
+        return f"<Grid {self.name}: {len(self.queue)} waiting, {len(self.places)} sites>"
+
+    def place_of(self, system: System[Any]) -> Destination:
+        """Return a site."""
+        assert isinstance(system, Cluster)
+        number = next(i for i, site in enumerate(self.spec.sites) if site.name == system.name)
+        return Site(system, self.by, self.spec.sites[number], number)
+
+    # ------------------------------------------------------------------ submission
+
+    def accept(self, work: Any, home: Any = None, *, at: float | None = None) -> BrokeredJob:
+        """Submit a job whose id may occur again; raises as :meth:`submit`."""
+        if home is None and isinstance(work, Job) and work.site is not None:
+            home = work.site
+        job = super().accept(work, home, at=at)
+        self.ledger.grow(self.submitted - self.ledger.rows)
+        return job
+
+    def replay(self, workload: Workload, home: Any = None) -> Prepared:
+        """Submit the jobs of a workload, each at its instant; return the report of repaired and rejected jobs.
+
+        Jobs that no site can ever run are recorded as rejected. A column ``site`` names the home of each job.
+        """
+        prepared = super().replay(workload, home)
+        self.ledger.grow(self.submitted - self.ledger.rows)
+        return prepared
+
+    def live(self, spec: Job | TaskSet, row: int, home: Destination | None, family: Dependencies) -> BrokeredJob:
+        """Return the live work of a row; changes nothing."""
+        job = super().live(spec, row, home, family)
+        if not isinstance(spec, Job) or not (spec.inputs or spec.outputs):
+            return job
+        mine = GridJob(job.id, row, job.came, job.processors, job.limit, job._length, family)
+        mine.user, mine.priority, mine.home = job.user, job.priority, job.home
+        mine._job, mine.watched = job._job, job.watched
+        mine.inputs, mine.outputs = spec.inputs, spec.outputs
+        mine.stay = mine.course = None
+        return mine
+
+    # ------------------------------------------------------------------ the life of a job
+
+    def assign(self, work: BrokeredJob, place: Destination) -> None:
+        """Take a waiting job out of the queue, bound for a site."""
+        super().assign(work, place)
+        site: Site = place  # type: ignore[assignment]
+        site.present += 1
+        ledger, row = self.ledger, work.row
+        ledger.assigned[row] = self.env._now
+        ledger.site[row] = site.number
+        ledger.attempts[row] += 1
+        for hook in self.env.hooks("job_assigned"):
+            hook(work, site)
+
+    def hand(self, work: BrokeredJob, place: Destination) -> None:
+        """Send a job to its site: it joins the queue there at once, or when its overhead and its files are over."""
+        site: Site = place  # type: ignore[assignment]
+        if site.spec.overhead is None and type(work) is BrokeredJob:
+            self.ledger.queued[work.row] = self.env._now
+            super().hand(work, site)
+        else:
+            self.stays.begin(work, site)
+
+    def enter(self, work: BrokeredJob, site: Site) -> None:
+        """Put a job that was on its way into the queue of its site."""
+        self.ledger.queued[work.row] = self.env._now
+        for hook in self.env.hooks("job_queued"):
+            hook(work, site)
+        super().hand(work, site)
+
+    def job_ended(self, run: Run, _status: str) -> None:
+        """Note that a job has released its cores: it ends, writes its outputs, or is assigned again."""
+        job: Any = run.job
+        if isinstance(job, BrokeredJob) and job.family.owner is self:
+            state = job.state
+            self.ledger.start[job.row] = run.started
+            self.ledger.end[job.row] = self.env._now
+            if state not in OVER:
+                pass
+            elif state == "lost":
+                self.stays.drop(job)
+                self.fail(job, self.reasons.pop(job, "site failed"))
+            elif type(job) is GridJob and job.outputs and state in ("completed", "timeout"):
+                self._hold(job)
+                self.stays.write(job)
+            else:
+                if type(job) is GridJob:
+                    self.stays.drop(job)
+                self.finish(job, state)
+        if self.queue:
+            self.scheduler.wake()
+
+    def _hold(self, job: BrokeredJob) -> None:
+        """Have the event of a job wait until the grid has finished with it."""
+        if job.event is not None:
+            self._waiters[job], job.event = job.event, None
+
+    def fail(self, job: BrokeredJob, reason: str) -> None:
+        """Assign a job again after a failure at its site, unless it has been as often as the spec allows."""
+        site: Any = job.destination
+        row, ledger = job.row, self.ledger
+        if ledger.attempts[row] > self.spec.retries or isinstance(reason, Hopeless):
+            ledger.errors[row] = reason
+            job.state = "failed"
+            self.finish(job, "failed")
+            return
+        if ledger.start[row] == ledger.start[row]:
+            start, end = ledger.start[row], ledger.end[row]
+            ledger.tries.append((row, ledger.attempts[row], start, end, site.number, "requeued"))
+            for name in ("queued", "start", "executing", "end"):
+                getattr(ledger, name)[row] = float("nan")
+        self._hold(job)
+        site.present -= 1
+        del self.handed[job]
+        job.destination = None
+        job.place = None
+        job.estimates = None
+        job.state = "new"
+        for hook in self.env.hooks("job_retried"):
+            hook(job, site, reason)
+        self.queue.add(job)
+        self.scheduler.wake()
+
+    def finish(self, job: BrokeredJob, state: str) -> None:
+        """End a job for good."""
+        row, ledger, site = job.row, self.ledger, job.destination
+        job.state = state
+        ledger.finished[row] = self.env._now
+        ledger.status[row] = ledger.word(state)
+        site.present -= 1  # type: ignore[union-attr]
+        waiter = self._waiters.pop(job, None)
+        if waiter is not None:
+            job.event = waiter
+            waiter.succeed(job)
+        for hook in self.env.hooks("job_finished"):
+            hook(job, site)
+        self._over(job)
+
+    def cancel(self, work: BrokeredJob) -> None:
+        """Withdraw a waiting job, stop one that is on its way or running; an ended job stays as it is."""
+        if work.state not in OVER and self.stays.cancel(work):
+            return
+        super().cancel(work)
+
+    def job_cancelled(self, job: LiveJob) -> None:
+        """Note that a job was withdrawn from the queue of its site."""
+        if isinstance(job, BrokeredJob) and job.family.owner is self:
+            self.stays.drop(job)
+            if job.destination is None:
+                self._over(job)
+            elif job in self.reasons:
+                self.fail(job, self.reasons.pop(job))
+            else:
+                self.finish(job, "cancelled")
+
+    def place_changed(self, place: Any, cause: str) -> None:
+        """Record a change of the cores in service, and decide again."""
+        self.changes.append((float(self.env.now), place.name, cause, int(place.up), ()))
+        super().place_changed(place, cause)
+
+    # ------------------------------------------------------------------ switches
+
+    def stop_dispatch(self) -> None:
+        """Assign no more jobs until :meth:`resume_dispatch`; those at the sites go on."""
+        self.dispatching = False
+
+    def resume_dispatch(self) -> None:
+        """Assign jobs again."""
+        self.dispatching = True
+        self.scheduler.wake()
+
+    def close(self, site: str) -> None:
+        """Have a site take no new jobs until :meth:`reopen`; raises ``InputError`` if it is unknown."""
+        self.outages.begin(self.site(site), "closed")
+
+    def reopen(self, site: str) -> None:
+        """Have a site take jobs again; raises ``InputError`` if it is unknown or not closed."""
+        self.outages.end(self.site(site), "closed")
+
+    def take_down(self, site: str) -> None:
+        """Have a site fail: its jobs are assigned again or lost; raises ``InputError`` if it is unknown."""
+        self.outages.begin(self.site(site), "down")
+
+    def bring_up(self, site: str) -> None:
+        """Bring a site up again; raises ``InputError`` if it is unknown or not down."""
+        self.outages.end(self.site(site), "down")
+
+    def site(self, name: str) -> Site:
+        """Return the site with this name; raises ``InputError`` if there is none."""
+        found = self.sites.get(name)
+        if found is None:
+            self.spec.site(name)
+            raise InputError(f"unknown site {name!r}")
+        return found
+
+    # ------------------------------------------------------------------ reports
+
+    def waiting_report(self) -> Iterator[str]:
+        """Yield one sentence for each job that waits for the broker or for its files."""
+        yield from super().waiting_report()
+        yield from self.stays.waiting_report()
+
+    @property
+    def endless(self) -> bool:
+        """Whether events may continue after all work has ended: outages."""
+        return bool(self.spec.outages) or super().endless
+
+
+def site_policies(spec: GridSpec, given: GivenPolicies) -> dict[str, PolicyLike]:
+    """Return the policy of each site; raises ``InputError`` if a name is unknown."""
+    from simmodel.scheduling.registry import unused
+
+    names = [site.name for site in spec.sites]
+    if not isinstance(given, Mapping):
+        return {name: "fcfs" if given is None else unused(given) for name in names}
+    for name in given:
+        spec.site(str(name))
+    return {name: unused(given.get(name, "fcfs")) for name in names}

@@ -1,0 +1,410 @@
+"""The files of a grid: replicas, transfers between sites, and room for what comes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+from simmodel.errors import InputError
+from simmodel.resources.catalogue import Catalogue
+from simmodel.resources.network import Network
+from simmodel.resources.storage import make_storage
+
+if TYPE_CHECKING:
+    from simpy.events import Event
+
+    from simmodel.environment import Environment
+    from simmodel.platform.grid import GridSpec, StorageSpec
+    from simmodel.resources.transfer import Transfer
+    from simmodel.systems.grid.site import Site
+
+__all__ = ["Arrived", "DataManager", "Fetch", "Hopeless", "no_replica"]
+
+Arrived = Callable[[str | None], object]
+"""Called when a file has arrived, or with the reason why it never will."""
+
+
+class Hopeless(str):
+    """A reason for which it makes no sense to try again at another site."""
+
+    __slots__ = ()
+
+
+def no_replica(file: str) -> Hopeless:
+    """Return the reason why a file cannot be brought anywhere."""
+    return Hopeless(f"file {file} exists nowhere")
+
+
+class Fetch:
+    """A file on its way to a site.
+
+    Attributes
+    ----------
+    file, size, site
+        its name and bytes; where it goes
+    callers
+        those who wait for it, each of whom gets a pin
+    source, transfer
+        the site that it comes from, and its transfer, once it has started
+    room
+        whether it has room
+    mode
+        ``"copy"``, or ``"move"``: the replica at the source goes when it has arrived
+    cause
+        why it is moved, for the record: ``"stage in"``, ``"stage out"`` or the name of a data policy
+    """
+
+    __slots__ = ("callers", "cause", "file", "mode", "room", "site", "size", "source", "transfer", "tries")
+
+    def __init__(self, file: str, size: float, site: Site, cause: str) -> None:
+        self.file = file
+        self.size = size
+        self.site = site
+        self.cause = cause
+        self.callers: list[Arrived] = []
+        self.source: Site | None = None
+        self.transfer: Transfer | None = None
+        self.room = False
+        self.mode: Literal["copy", "move"] = "copy"
+        self.tries = 0
+
+    def __repr__(self) -> str:
+        return f"<fetch of {self.file} to {self.site.name}>"
+
+
+class DataManager:
+    """Brings files to sites: each file once, however many ask for it.
+
+    Parameters
+    ----------
+    env
+        the environment
+    spec
+        the spec of the grid
+    sites
+        its sites
+    retries
+        how often a transfer is begun again after a failure
+
+    Attributes
+    ----------
+    catalogue, network
+        the files with their replicas; the network between the sites
+    fetches
+        the files on their way, by name and site
+    choose
+        the data policy's choice of a source: ``choose(file, size, sources, site)`` returns one of the sources
+    send_outputs
+        the data policy's choice of the site to which a file goes that was written at a site; ``None``: it stays
+    """
+
+    def __init__(self, env: Environment, spec: GridSpec, sites: tuple[Site, ...], retries: int) -> None:
+        self.env = env
+        self.retries = retries
+        self.by_name = {site.name: site for site in sites}
+        self.catalogue = Catalogue(self.by_name)
+        self.network = Network(env, spec.network)
+        self.fetches: dict[tuple[str, str], Fetch] = {}
+        self.choose: Callable[[str, float, list[Site], Site], Site] = self.nearest
+        self.send_outputs: Callable[[str, Site], Site | None] = _stay_there
+        self._rooms: dict[tuple[str, str], Arrived] = {}  # the waits for room, by file and site, in order
+        self._stranded: dict[Fetch, None] = {}  # whose replicas are all at sites that are down
+        self._moving: dict[Site, int] = dict.fromkeys(sites, 0)  # transfers to and from each site
+        self._busy: Callable[[Site], bool] = _never
+        for site, given in zip(sites, spec.sites, strict=True):
+            site.storage = make_storage(env, _named(given.storage, site.name), self.catalogue)
+        for file in spec.files:
+            self.catalogue.declare(file.name, file.size)
+            for name in file.sites:
+                self.place(file.name, file.size, self.by_name[name])
+
+    def place(self, file: str, size: float, site: Site) -> None:
+        """Put a replica at a site at the beginning; raises ``InputError`` if there is no room."""
+        site.storage.add(file, size, "given")
+
+    def replicas(self, file: str) -> list[Site]:
+        """Return the sites that hold a file, in the order of the sites; those that are down too."""
+        if file not in self.catalogue:
+            return []
+        return [self.by_name[name] for name in self.catalogue.sites_of(file)]
+
+    # ------------------------------------------------------------------ moving files
+
+    def fetch(self, file: str, site: Site, call: Arrived, cause: str = "stage in") -> bool:
+        """Bring a file to a site, where it has one pin more; ``call`` is called at once if it is there already.
+
+        Returns whether it has to be moved for this caller: nobody else has asked for it.
+
+        Parameters
+        ----------
+        file, site
+            its name, and where it is needed
+        call
+            called with ``None`` once it is there, or with the reason why it cannot come
+        cause
+            for the record
+        """
+        if file in site.storage.files:
+            site.storage.pin(file)
+            call(None)
+            return False
+        fetch = self.fetches.get((file, site.name))
+        if fetch is None:
+            if file not in self.catalogue or not self.catalogue.sites_of(file):
+                call(no_replica(file))
+                return False
+            fetch = Fetch(file, self.catalogue.size(file), site, cause)
+            fetch.callers.append(call)
+            self._begin(fetch)
+            return True
+        fetch.callers.append(call)
+        return False
+
+    def _begin(self, fetch: Fetch) -> None:
+        site = fetch.site
+        self.fetches[fetch.file, site.name] = fetch
+        self.room(fetch.file, fetch.size, site, partial(self._has_room, fetch))
+
+    def room(self, file: str, size: float, site: Site, call: Arrived) -> None:
+        """Reserve room for a file; ``call`` is called with ``None`` once there is, or with why there never will be."""
+        why = site.storage.why_not(file, size)
+        if why is None and site.storage.expects(file):
+            why = f"file {file} is on its way to {site.name} already"
+        if why is not None:
+            call(why)
+            return
+        key = file, site.name
+        self._rooms[key] = call
+        site.storage.reserve(file, size, partial(self._reserved, key))
+        if key in self._rooms:
+            self.check_room(site)
+
+    def _reserved(self, key: tuple[str, str]) -> None:
+        self._rooms.pop(key)(None)
+
+    def no_room_needed(self, file: str, site: Site) -> None:
+        """Give up the room for a file, or the wait for it."""
+        self._rooms.pop((file, site.name), None)
+        site.storage.release(file)
+
+    def target(self, file: str, site: Site) -> Site | None:
+        """Return the site to which a file goes that was written at a site; ``None``: it stays there."""
+        return self.send_outputs(file, site)
+
+    def transfer(
+        self, file: str, source: Site | None, site: Site, mode: Literal["copy", "move"] = "copy", cause: str = "policy"
+    ) -> str | None:
+        """Copy or move a file to a site for a data policy; return why it cannot be, or ``None``.
+
+        A file that is there already, or on its way, is not sent again.
+        """
+        if file in site.storage.files or (file, site.name) in self.fetches:
+            return None
+        replicas = self.replicas(file)
+        if not replicas:
+            return no_replica(file)
+        if source is not None and source not in replicas:
+            return f"file {file} is not at {source.name}"
+        if site.down:
+            return f"{site.name} is down"
+        fetch = Fetch(file, self.catalogue.size(file), site, cause)
+        fetch.source, fetch.mode = source, mode
+        self._begin(fetch)
+        return None
+
+    def evict(self, file: str, site: Site) -> str | None:
+        """Drop a replica for a data policy; return why it cannot be, or ``None``."""
+        why = site.storage.why_keep(file)
+        if why is None:
+            site.storage.drop(file, "policy")
+        return why
+
+    def nearest(self, _file: str, size: float, sources: list[Site], site: Site) -> Site:
+        """Return the source from which the bytes take least on idle links; ties go to the first."""
+        if len(sources) == 1:
+            return sources[0]
+        return min(sources, key=lambda source: self.network.seconds(size, source.name, site.name))
+
+    def seconds(self, file: str, site: Site) -> float:
+        """Return how long a file takes to a site on idle links; 0 if it is there, infinity if it cannot come."""
+        if file in site.storage.files:
+            return 0.0
+        sources = self._sources(file, site)
+        size = self.catalogue.size(file) if sources else 0.0
+        return min((self.network.seconds(size, source.name, site.name) for source in sources), default=float("inf"))
+
+    def _sources(self, file: str, site: Site) -> list[Site]:
+        return [each for each in self.replicas(file) if not each.down and each is not site and self._joined(each, site)]
+
+    def _joined(self, source: Site, site: Site) -> bool:
+        try:
+            self.network.route(source.name, site.name)
+        except InputError:
+            return False
+        return True
+
+    def _has_room(self, fetch: Fetch, reason: str | None) -> None:
+        if reason is not None:
+            self._give_up(fetch, reason)
+            return
+        fetch.room = True
+        self._send(fetch)
+
+    def _send(self, fetch: Fetch) -> None:
+        """Start the transfer of a file that has room, from one of the sites that have it."""
+        site = fetch.site
+        source = fetch.source
+        if source is None or source.down or fetch.file not in source.storage.files:
+            sources = self._sources(fetch.file, site)
+            if not sources:
+                self._without_source(fetch)
+                return
+            source = self.choose(fetch.file, fetch.size, sources, site)
+        fetch.source = source
+        source.storage.pin(fetch.file)
+        self._moving[source] += 1
+        self._moving[site] += 1
+        transfer = self.network.transfer(fetch.size, source=source.name, destination=site.name)
+        fetch.transfer = transfer
+        for hook in self.env.hooks("file_transfer_started"):
+            hook(fetch)
+        if transfer.processed:
+            self._sent(fetch, transfer)
+        else:
+            transfer.callbacks.append(partial(self._sent, fetch))
+
+    def _without_source(self, fetch: Fetch) -> None:
+        replicas = self.replicas(fetch.file)
+        if any(each.down for each in replicas):
+            self._stranded[fetch] = None
+        elif replicas:
+            self._give_up(fetch, f"no route to {fetch.site.name} from {', '.join(each.name for each in replicas)}")
+        else:
+            self._give_up(fetch, no_replica(fetch.file))
+
+    def _sent(self, fetch: Fetch, transfer: Event) -> None:
+        if transfer is not fetch.transfer:  # it was broken off
+            transfer.defused = True
+            return
+        source, site = fetch.source, fetch.site
+        assert source is not None
+        self._left(fetch)
+        for hook in self.env.hooks("file_transfer_ended"):
+            hook(fetch, transfer)
+        if not transfer.ok:
+            transfer.defused = True
+            fetch.tries += 1
+            fetch.source = None
+            if fetch.tries > self.retries:
+                self._give_up(fetch, f"transfer of file {fetch.file} from {source.name} failed")
+            else:
+                self._send(fetch)
+            return
+        del self.fetches[fetch.file, site.name]
+        callers = fetch.callers
+        site.storage.add(fetch.file, fetch.size, fetch.cause, pins=len(callers))
+        if fetch.mode == "move" and source.storage.why_keep(fetch.file) is None:
+            source.storage.drop(fetch.file, "moved")
+        for call in callers:
+            call(None)
+        self.check_room(source)
+        self.check_room(site)
+
+    def _left(self, fetch: Fetch) -> None:
+        """Note that the transfer of a file is over."""
+        assert fetch.source is not None
+        fetch.transfer = None
+        fetch.source.storage.unpin(fetch.file)
+        self._moving[fetch.source] -= 1
+        self._moving[fetch.site] -= 1
+
+    def _give_up(self, fetch: Fetch, reason: str) -> None:
+        del self.fetches[fetch.file, fetch.site.name]
+        if fetch.site.storage.expects(fetch.file):
+            self.no_room_needed(fetch.file, fetch.site)
+        self._stranded.pop(fetch, None)
+        for call in fetch.callers:
+            call(reason)
+        for hook in self.env.hooks("file_transfer_failed"):
+            hook(fetch, reason)
+
+    def forget(self, file: str, site: Site, call: Arrived) -> None:
+        """Take back a request whose caller no longer needs the file; the last one stops the transfer."""
+        fetch = self.fetches.get((file, site.name))
+        if fetch is None or call not in fetch.callers:
+            return
+        fetch.callers.remove(call)
+        if not fetch.callers and fetch.cause in ("stage in", "stage out"):
+            self._stop(fetch)
+            self._give_up(fetch, "no longer needed")
+
+    def _stop(self, fetch: Fetch) -> None:
+        transfer = fetch.transfer
+        if transfer is not None:
+            self._left(fetch)
+            transfer.defused = True
+            transfer.cancel()
+
+    # ------------------------------------------------------------------ room that never comes
+
+    def watch(self, busy: Callable[[Site], bool]) -> None:
+        """Have a function say whether jobs at a site may still release their files by themselves."""
+        self._busy = busy
+
+    def check_room(self, site: Site) -> None:
+        """Give up the first file that waits for room at a site where nothing will ever make room."""
+        while site.storage.waiting and not self._moving[site] and not self._busy(site):
+            key = next((key for key in self._rooms if key[1] == site.name), None)
+            if key is None:
+                return
+            call = self._rooms.pop(key)
+            site.storage.release(key[0])
+            call(f"no room for file {key[0]} in storage {site.name}")
+
+    # ------------------------------------------------------------------ sites that fail
+
+    def site_fails(self, site: Site) -> None:
+        """Break off the transfers to and from a site; those from it begin again from another one."""
+        for fetch in list(self.fetches.values()):
+            if not self._wanted(fetch):
+                continue
+            if fetch.site is site:
+                self._stop(fetch)
+                self._give_up(fetch, "site failed")
+            elif fetch.source is site and fetch.transfer is not None:
+                self._stop(fetch)
+                fetch.source = None
+                self._send(fetch)
+
+    def site_is_back(self, _site: Site) -> None:
+        """Send the files whose replicas were all out of reach."""
+        stranded = list(self._stranded)
+        self._stranded.clear()
+        for fetch in stranded:
+            if self._wanted(fetch):
+                self._send(fetch)
+
+    def _wanted(self, fetch: Fetch) -> bool:
+        """Whether a file is still to come: what was done for another one may have ended its job."""
+        return self.fetches.get((fetch.file, fetch.site.name)) is fetch
+
+    def waiting_report(self) -> Iterator[str]:
+        """Yield one sentence for each file whose replicas are all at sites that are down."""
+        for fetch in self._stranded:
+            down = ", ".join(site.name for site in self.replicas(fetch.file))
+            yield f"file {fetch.file} cannot be brought to {fetch.site.name}: down: {down}"
+
+
+def _stay_there(_file: str, _site: Site) -> Site | None:
+    return None
+
+
+def _never(_site: Site) -> bool:
+    return False
+
+
+def _named(spec: StorageSpec, site: str) -> StorageSpec:
+    import attrs
+
+    return spec if spec.name == site else attrs.evolve(spec, name=site)

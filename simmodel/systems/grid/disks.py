@@ -1,0 +1,64 @@
+"""What the jobs of a site read from and write to: its storage, or the disks of its hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from simmodel.errors import InputError
+from simmodel.resources.shared_channel import SharedChannel
+
+if TYPE_CHECKING:
+    from simmodel.environment import Environment
+    from simmodel.platform.grid import SiteSpec
+    from simmodel.resources.shared_channel import Access
+    from simmodel.resources.storage import Storage
+
+__all__ = ["Disks"]
+
+
+class Disks:
+    """The channels through which the jobs of a site read and write: its storage's, or those of the disks of hosts.
+
+    Parameters
+    ----------
+    env, spec, storage
+        the environment; the spec of the site; its storage
+    """
+
+    __slots__ = ("_channels", "_env", "_spec", "_storage")
+
+    def __init__(self, env: Environment, spec: SiteSpec, storage: Storage) -> None:
+        self._env = env
+        self._spec = spec
+        self._storage = storage
+        self._channels: dict[tuple[int, bool], SharedChannel] = {}
+
+    def read(self, host: int | None, size: float, call: Callable[[Access], object], about: Any = None) -> Access:
+        """Start to read bytes on a host."""
+        if host is None or not self._spec.disks:
+            return self._storage.read(size, call, about)
+        return self._channel(host, False).start(size, call, about)
+
+    def write(self, host: int | None, size: float, call: Callable[[Access], object], about: Any = None) -> Access:
+        """Start to write bytes on a host."""
+        if host is None or not self._spec.disks:
+            return self._storage.write(size, call, about)
+        return self._channel(host, True).start(size, call, about)
+
+    def bandwidths(self, host: int) -> tuple[float, float]:
+        """Return the bandwidths of the disk of a host, for reading and for writing."""
+        spec = self._spec
+        for kind, pair in zip(spec.hosts, spec.disks, strict=True):
+            if host < kind.count:
+                return pair
+            host -= kind.count
+        raise InputError(f"unknown host {host} of {self._spec.name}")
+
+    def _channel(self, host: int, writes: bool) -> SharedChannel:
+        channel = self._channels.get((host, writes))
+        if channel is None:
+            rate = self.bandwidths(host)[writes]
+            kind = "write" if writes else "read"
+            channel = self._channels[host, writes] = SharedChannel(self._env, rate, self._spec.name, kind=kind)
+        return channel

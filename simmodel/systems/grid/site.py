@@ -1,0 +1,146 @@
+"""A site as a place of a grid: its cluster, and the jobs on their way to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from simmodel.scheduling.protocol import Load, work_units
+from simmodel.systems.cluster.destination import ClusterDestination
+from simmodel.systems.destination import BrokeredJob
+
+if TYPE_CHECKING:
+    from simmodel.platform.grid import SiteSpec
+    from simmodel.resources.storage import Storage
+    from simmodel.systems.cluster.system import Cluster
+    from simmodel.systems.grid.disks import Disks
+    from simmodel.systems.system import EstimateBasis
+    from simmodel.work.job import Run
+    from simmodel.work.task import File
+
+__all__ = ["GridJob", "Site"]
+
+
+class GridJob(BrokeredJob):
+    """A job that reads or writes files.
+
+    Attributes
+    ----------
+    inputs
+        the names of the files that it reads
+    outputs
+        the files that it writes
+    course
+        what it does once it has started, before it executes; ``None``: it executes at once
+    stay
+        its files at its present site, or ``None``
+    """
+
+    __slots__ = ("course", "inputs", "outputs", "stay")
+
+    inputs: tuple[str, ...]
+    outputs: tuple[File, ...]
+    course: Callable[[Run], object] | None
+    stay: Any
+
+
+class Site(ClusterDestination):
+    """A site as brokers see it: a place with a queue, a speed and files.
+
+    Attributes
+    ----------
+    spec, number
+        its spec; its position among the sites
+    down, closed
+        for how many reasons it is down, and takes no new jobs
+    present
+        the jobs assigned to it that have not ended
+    on_the_way
+        the number, the processors and the work (units of 2^-20 processor seconds) of the jobs not yet in its queue
+    storage, disks
+        its storage; how jobs read and write there
+    """
+
+    storage: Storage
+    disks: Disks
+
+    def __init__(self, cluster: Cluster, by: EstimateBasis, spec: SiteSpec, number: int) -> None:
+        super().__init__(cluster, by)
+        self.spec = spec
+        self.number = number
+        self.down = 0
+        self.closed = 0
+        self.present = 0
+        self.on_the_way = [0, 0, 0]
+        self._changed: list[Callable[[], object]] = []
+
+    def __repr__(self) -> str:
+        state = "down" if self.down else "closed" if self.closed else "open"
+        return f"<site {self.name}, {state}: {self.queued} waiting, {self.free} of {self.capacity} cores free>"
+
+    @property
+    def open(self) -> bool:
+        """Whether it takes jobs now."""
+        limit = self.spec.limit
+        return not (self.down or self.closed) and (limit is None or self.present < limit)
+
+    @property
+    def tier(self) -> int | None:
+        """Its level in the hierarchy of sites."""
+        return self.spec.tier
+
+    @property
+    def speed(self) -> float:
+        """The mean speed of its cores, relative to the run times of jobs."""
+        return self.spec.speed
+
+    # ------------------------------------------------------------------ eligibility
+
+    def can_run(self, job: BrokeredJob) -> bool:
+        """Whether it could run the job, and takes jobs now."""
+        if self.down or self.closed or (self.spec.limit is not None and self.present >= self.spec.limit):
+            return False
+        pool = self._plain
+        if pool is not None and job._job is None and not pool.limited and job.processors <= self.largest:
+            return True
+        return self.why_not(job) is None
+
+    @property
+    def largest(self) -> int:
+        """The most cores that one job can have."""
+        return int(self.system.places[0].capacity)
+
+    # ------------------------------------------------------------------ load
+
+    def sent(self, job: BrokeredJob) -> None:
+        """Count a job that is on its way to the queue."""
+        self._count(job, 1)
+
+    def arrived(self, job: BrokeredJob) -> None:
+        """Count a job that is no longer on its way."""
+        self._count(job, -1)
+
+    def _count(self, job: BrokeredJob, sign: int) -> None:
+        way = self.on_the_way
+        way[0] += sign
+        way[1] += sign * job.processors
+        way[2] += sign * work_units(job.processors, job.limit * self.slowdown(job))
+        for call in self._changed:
+            call()
+
+    def watch_load(self, changed: Callable[[], object]) -> None:
+        """Call a function from now on whenever the backlog or the capacity changes other than with time."""
+        super().watch_load(changed)
+        self._changed.append(changed)
+
+    @property
+    def backlog(self) -> float:
+        """Expected remaining work of running and waiting jobs and of those on their way, in processor seconds."""
+        return super().backlog + self.on_the_way[2] / 2**20
+
+    @property
+    def load(self) -> Load:
+        """Its load, with the jobs on their way as waiting."""
+        free, queued, queued_work, running_work = super().load
+        way = self.on_the_way
+        return Load(free, queued + way[0], queued_work + way[2], running_work)

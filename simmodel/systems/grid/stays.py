@@ -1,0 +1,397 @@
+"""What a job does at a site besides waiting and executing: overhead, its files in, reading, and its files out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from simmodel.systems.grid.site import GridJob
+
+if TYPE_CHECKING:
+    from simmodel.environment import Call, Environment
+    from simmodel.resources.shared_channel import Access
+    from simmodel.systems.destination import BrokeredJob
+    from simmodel.systems.grid.data import Arrived, DataManager
+    from simmodel.systems.grid.ledger import GridLedger
+    from simmodel.systems.grid.site import Site
+    from simmodel.work.job import Run
+
+__all__ = ["Stay", "Stays"]
+
+
+class Keeper(Protocol):
+    """The grid whose jobs have stays."""
+
+    env: Environment
+    name: str
+    ledger: GridLedger
+    reasons: dict[BrokeredJob, str]
+
+    def plan(self, at: float, call: Callable[[], object], /) -> Call:
+        """Schedule a call at an instant (s)."""
+        ...
+
+    def enter(self, job: BrokeredJob, site: Site, /) -> None:
+        """Put a job into the queue of its site."""
+        ...
+
+    def fail(self, job: BrokeredJob, reason: str, /) -> None:
+        """Assign a job again, or end it as failed."""
+        ...
+
+    def finish(self, job: BrokeredJob, state: str, /) -> None:
+        """End a job for good."""
+        ...
+
+
+Phase = Literal["overhead", "staging in", "queued", "inside", "reading", "executing", "writing", "staging out", "over"]
+"""What a job does: waits for the site's overhead; for its inputs, before or (``inside``) after its start; and so on."""
+
+
+class Stay:
+    """The stay of one attempt of a job at a site.
+
+    Attributes
+    ----------
+    job, site, phase
+        the job, the site, and what it does
+    run
+        its execution, from its start on
+    host
+        the number of its host, if hosts are identified, from its start on
+    missing
+        the inputs that are on their way, with the call that they are announced by
+    moved
+        the inputs that are, or were, moved for it: no other job had asked for them
+    pinned
+        the inputs that it holds at the site
+    index
+        the position of the input that it reads, or of the output that it writes
+    access
+        what it reads or writes now
+    call
+        the end of its overhead
+    since
+        the instant (s) at which the phase began
+    """
+
+    __slots__ = (
+        "access",
+        "call",
+        "host",
+        "index",
+        "job",
+        "missing",
+        "moved",
+        "phase",
+        "pinned",
+        "run",
+        "since",
+        "site",
+    )
+
+    def __init__(self, job: BrokeredJob, site: Site) -> None:
+        self.job = job
+        self.site = site
+        self.phase: Phase = "overhead"
+        self.run: Run | None = None
+        self.host: int | None = None
+        self.missing: dict[str, Arrived] = {}
+        self.moved: dict[str, None] = {}
+        self.pinned: dict[str, None] = {}
+        self.index = 0
+        self.access: Access | None = None
+        self.call: Call | None = None
+        self.since = 0.0
+
+    def __repr__(self) -> str:
+        return f"<stay of job {self.job.id} at {self.site.name}: {self.phase}>"
+
+
+class Stays:
+    """The stays of all jobs of a grid that have overhead or files.
+
+    Parameters
+    ----------
+    grid
+        the grid
+    data
+        what brings the files
+    """
+
+    def __init__(self, grid: Keeper, data: DataManager) -> None:
+        self.grid = grid
+        self.env = grid.env
+        self.data = data
+        self.present: dict[BrokeredJob, Stay] = {}
+        self._holding: dict[Site, int] = {}  # stays that will release their inputs by themselves
+        data.watch(lambda site: self._holding.get(site, 0) > 0)
+
+    def _go(self, stay: Stay, phase: Phase) -> None:
+        stay.phase = phase
+        stay.since = float(self.env._now)
+        for hook in self.env.hooks("job_phase"):
+            hook(stay.job, stay.site, phase)
+
+    # ------------------------------------------------------------------ to the queue of the site
+
+    def begin(self, job: BrokeredJob, site: Site) -> None:
+        """Send a job to a site: overhead, then its inputs, then the queue."""
+        stay = self.present[job] = Stay(job, site)
+        job.state = "staging in"
+        site.sent(job)
+        overhead = site.spec.overhead
+        seconds = 0.0 if overhead is None else overhead.draw(self.env.rng(f"{self.grid.name}.overhead"))
+        self._go(stay, "overhead")
+        if seconds > 0:
+            stay.call = self.grid.plan(self.env._now + seconds, partial(self._ready, stay))
+        else:
+            self._ready(stay)
+
+    def _ready(self, stay: Stay) -> None:
+        stay.call = None
+        if type(stay.job) is GridJob and stay.job.inputs and stay.site.spec.staging == "before":
+            self._go(stay, "staging in")
+            self._bring(stay)
+        else:
+            self._enter(stay)
+
+    def _bring(self, stay: Stay) -> None:
+        """Ask for all inputs at once."""
+        job: Any = stay.job
+        stay.missing = {file: partial(self._arrived, stay, file) for file in job.inputs}
+        for file, call in list(stay.missing.items()):
+            if self.data.fetch(file, stay.site, call):
+                stay.moved[file] = None
+            if stay.phase not in ("staging in", "inside"):
+                return  # it has failed, or all have come
+
+    def _arrived(self, stay: Stay, file: str, reason: str | None) -> None:
+        del stay.missing[file]
+        if reason is not None:
+            self._fail(stay, reason)
+            return
+        stay.pinned[file] = None
+        if file in stay.moved:
+            self.grid.ledger.bytes_in[stay.job.row] += self.data.catalogue.size(file)
+        if not stay.missing:
+            if stay.phase == "inside":
+                self._read(stay)
+            else:
+                self._enter(stay)
+
+    def _enter(self, stay: Stay) -> None:
+        job, site = stay.job, stay.site
+        site.arrived(job)
+        if type(job) is GridJob:
+            job.course = self._started if job.inputs else None
+            job.stay = stay
+        if type(job) is GridJob and (job.inputs or job.outputs):
+            self._go(stay, "queued")
+            if stay.pinned:
+                self._hold(site, 1)
+        else:
+            del self.present[job]
+            self._go(stay, "over")
+        self.grid.enter(job, site)
+
+    def _hold(self, site: Site, change: int) -> None:
+        self._holding[site] = self._holding.get(site, 0) + change
+        if change < 0:
+            self.data.check_room(site)
+
+    # ------------------------------------------------------------------ while the job holds its cores
+
+    def _started(self, run: Run) -> None:
+        """Have a job that has started bring its inputs, if it has not yet, and read them."""
+        job: Any = run.job
+        stay: Stay = job.stay
+        stay.run = run
+        nodes = run.grant.nodes
+        stay.host = None if not nodes else nodes[0]
+        if stay.pinned:
+            self._hold(stay.site, -1)
+            self._read(stay)
+        else:
+            self._go(stay, "inside")
+            self._bring(stay)
+
+    def _read(self, stay: Stay) -> None:
+        self._go(stay, "reading")
+        self._hold(stay.site, 1)
+        stay.index = 0
+        self._read_next(stay)
+
+    def _read_next(self, stay: Stay) -> None:
+        job: Any = stay.job
+        file = job.inputs[stay.index]
+        call = partial(self._has_read, stay)
+        size = stay.site.storage.files[file]
+        stay.access = stay.site.disks.read(stay.host, size, call, (stay, file))
+
+    def _has_read(self, stay: Stay, _access: Any) -> None:
+        job: Any = stay.job
+        stay.access = None
+        stay.index += 1
+        if stay.index < len(job.inputs):
+            self._read_next(stay)
+            return
+        self._unpin(stay)
+        self._hold(stay.site, -1)
+        self._go(stay, "executing")
+        self.grid.ledger.executing[job.row] = now = self.env._now
+        run = stay.run
+        assert run is not None
+        execution = stay.site.system.execution
+        execution.plan_end(run, now + execution.seconds_of(run))
+
+    def _unpin(self, stay: Stay) -> None:
+        for file in stay.pinned:
+            stay.site.storage.unpin(file)
+        stay.pinned.clear()
+
+    # ------------------------------------------------------------------ after the job has released its cores
+
+    def write(self, job: GridJob) -> None:
+        """Write the outputs of a job one after another; it ends when the last one is where it belongs."""
+        stay = self.present.get(job)
+        assert stay is not None
+        if stay.run is None and job.run is not None:
+            stay.run = job.run
+        job.state = "staging out"
+        stay.index = 0
+        self._go(stay, "writing")
+        self._write_next(stay)
+
+    def _write_next(self, stay: Stay) -> None:
+        job: Any = stay.job
+        if stay.index == len(job.outputs):
+            del self.present[job]
+            self._go(stay, "over")
+            self.grid.finish(job, job._outcome)
+            return
+        file = job.outputs[stay.index]
+        if stay.phase != "writing":
+            self._go(stay, "writing")
+        if file.name in stay.site.storage.files:
+            self._has_room(stay, None)
+        else:
+            self.data.room(file.name, file.size, stay.site, partial(self._has_room, stay))
+
+    def _has_room(self, stay: Stay, reason: str | None) -> None:
+        if reason is not None:
+            self._fail(stay, reason)
+            return
+        job: Any = stay.job
+        file = job.outputs[stay.index]
+        call = partial(self._written, stay)
+        stay.access = stay.site.disks.write(stay.host, file.size, call, (stay, file.name))
+
+    def _written(self, stay: Stay, _access: Any) -> None:
+        job: Any = stay.job
+        file = job.outputs[stay.index]
+        storage = stay.site.storage
+        stay.access = None
+        if file.name not in storage.files:
+            storage.add(file.name, file.size, "output")
+            self.grid.ledger.bytes_out[job.row] += file.size
+            self.data.check_room(stay.site)
+        target = self.data.target(file.name, stay.site)
+        if target is None or target is stay.site:
+            stay.index += 1
+            self._write_next(stay)
+            return
+        self._go(stay, "staging out")
+        stay.missing = {file.name: partial(self._delivered, stay, target)}
+        self.data.fetch(file.name, target, stay.missing[file.name], "stage out")
+
+    def _delivered(self, stay: Stay, target: Site, reason: str | None) -> None:
+        job: Any = stay.job
+        name = job.outputs[stay.index].name
+        stay.missing.clear()
+        if reason is not None:
+            self._fail(stay, reason)
+            return
+        target.storage.unpin(name)
+        stay.index += 1
+        self._write_next(stay)
+
+    # ------------------------------------------------------------------ early ends
+
+    def _fail(self, stay: Stay, reason: str) -> None:
+        """End a stay for lack of a file or of room: the job is assigned again, or has failed."""
+        job, site = stay.job, stay.site
+        inside = stay.phase == "inside"
+        self.drop(job)
+        if inside:
+            self.grid.reasons[job] = reason
+            assert stay.run is not None
+            site.system.execution.stop(stay.run, "lost")
+        else:
+            self.grid.fail(job, reason)
+
+    def drop(self, job: BrokeredJob) -> Stay | None:
+        """Forget the stay of a job, and give back what it holds at its site."""
+        stay = self.present.pop(job, None)
+        if stay is None:
+            return None
+        site, phase = stay.site, stay.phase
+        self._go(stay, "over")
+        if phase in ("overhead", "staging in"):
+            site.arrived(job)
+        if stay.call is not None:
+            self.env.withdraw(stay.call)
+        if stay.access is not None:
+            stay.access.defused = True
+            stay.access.cancel()
+        where = site
+        if phase == "staging out":
+            target = self.data.target(next(iter(stay.missing)), site) if stay.missing else None
+            where = target or site
+        for file, call in list(stay.missing.items()):
+            self.data.forget(file, where, call)
+        stay.missing.clear()
+        if phase == "writing":
+            self._give_up_room(stay)
+        if (phase == "queued" and stay.pinned) or phase == "reading":
+            self._hold(site, -1)
+        self._unpin(stay)
+        self.data.check_room(site)
+        return stay
+
+    def _give_up_room(self, stay: Stay) -> None:
+        job: Any = stay.job
+        if stay.index < len(job.outputs):
+            name = job.outputs[stay.index].name
+            if stay.site.storage.expects(name) and (name, stay.site.name) not in self.data.fetches:
+                self.data.no_room_needed(name, stay.site)
+
+    def cancel(self, job: BrokeredJob) -> bool:
+        """Stop a job that is on its way to a queue or writes its outputs; return whether it was."""
+        stay = self.present.get(job)
+        if stay is None or stay.phase not in ("overhead", "staging in", "writing", "staging out"):
+            return False
+        self.drop(job)
+        self.grid.finish(job, "cancelled")
+        return True
+
+    def lose(self, site: Site) -> None:
+        """Fail the jobs that are on their way to a site, or write their outputs there."""
+        for stay in list(self.present.values()):
+            if stay.site is site and stay.phase in ("overhead", "staging in", "writing", "staging out"):
+                self.drop(stay.job)
+                self.grid.fail(stay.job, "site failed")
+        self.data.site_fails(site)
+
+    def site_is_back(self, site: Site) -> None:
+        """Go on with what waited for a site."""
+        self.data.site_is_back(site)
+
+    def waiting_report(self) -> Iterator[str]:
+        """Yield one sentence for each job that waits for files or for room."""
+        for stay in self.present.values():
+            if stay.missing:
+                some = ", ".join(list(stay.missing)[:3]) + (" ..." if len(stay.missing) > 3 else "")
+                yield f"job {stay.job.id} waits at {stay.site.name} since {stay.since:g} for {some}"
+        yield from self.data.waiting_report()
