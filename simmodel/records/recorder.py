@@ -12,7 +12,7 @@ from simmodel.errors import Plain
 from simmodel.records.job_columns import Column, job_columns, joined
 from simmodel.records.job_record import JobRecord
 from simmodel.records.place_tables import Change, change_table, node_table, place_table
-from simmodel.records.stretches import Stretch, allocation_columns, run_table
+from simmodel.records.stretches import Stretch, allocation_columns, held_by, run_table
 from simmodel.scheduling.observer import Observer
 from simmodel.work.table import Table
 from simmodel.work.words import Words
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     import simpy
     from numpy.typing import NDArray
 
-    from simmodel.resources.allocation import Allocation
-    from simmodel.resources.claims import Claim
+    from simmodel.resources.claims import Claim, Grant
     from simmodel.scheduling.policy_base import Policy
     from simmodel.scheduling.protocol import Place
     from simmodel.work.job import History, LiveJob, Run
@@ -135,7 +134,7 @@ class JobRecorder(Observer):
         self._suspended: set[int] = set()
         # Executions that need separate rows:
         self._stretches: list[Stretch] = []
-        self._on_nodes: dict[int, Run] = {}
+        self._on_nodes: dict[int, Grant] = {}  # of the latest execution of each job
         # For jobs that ran before the snapshot: seconds that count, and processors.
         self._carried: dict[int, tuple[float, int]] = {}
         self._changes: list[Change] = []
@@ -177,7 +176,7 @@ class JobRecorder(Observer):
 
     def _bind(self) -> None:
         env, start, end, code, codes = self._env, self._start, self._end, self._code, CODES
-        first_start, detailed_end = self._started_elsewhere, self._ended_unusually
+        first_start, detailed_end, on_nodes = self._started_elsewhere, self._ended_unusually, self._on_nodes
         main: Any = None
 
         def job_started(run: Run) -> None:
@@ -188,14 +187,16 @@ class JobRecorder(Observer):
             except IndexError:
                 self._grow(job)
                 start[job.index] = env._now
-            if run.place is not main or run.grant.nodes is not None:
+            if run.place is not main:
                 main = first_start(run)
+            if run.grant.nodes is not None:
+                on_nodes[job.index] = run.grant
 
         def job_ended(run: Run, status: str) -> None:
             index = run.job.index
             end[index] = env._now
             how = code[index] = codes[status]
-            if how > TIMEOUT or run.grant.nodes is not None:
+            if how > TIMEOUT:
                 detailed_end(run, status)
 
         self.job_started, self.job_ended = job_started, job_ended
@@ -297,31 +298,28 @@ class JobRecorder(Observer):
             self._main = run.place
         if run.place is not self._main:
             self._elsewhere[index] = run.place
-        if run.grant.nodes is not None:
-            self._on_nodes[index] = run
         return self._main
 
     def _ended_unusually(self, run: Run, status: str) -> None:
         index = run.job.index
         again = status in ("preempted", "requeued")
-        if again or index in self._on_nodes or index in self._suspended:
-            if index not in self._suspended:
-                spec = run.job.spec if again else None
-                self._keep(run, status, counts=not again or bool(spec is not None and spec.keeps_work))
-            self._suspended.discard(index)
-            self._on_nodes.pop(index, None)
+        if again and index not in self._suspended:
+            spec = run.job.spec
+            self._keep(run, status, counts=spec is not None and spec.keeps_work)
+        self._suspended.discard(index)
         if again:
             self._first.setdefault(index, self._start[index])
             self._attempt[index] = self._attempt.get(index, 1) + 1
             self._start[index] = self._end[index] = NAN
             self._code[index] = 0
             self._elsewhere.pop(index, None)
+            self._on_nodes.pop(index, None)
 
     def _keep(self, run: Run, status: str, *, counts: bool, end: float | None = None) -> None:
         """Add a row for the stretch that ends now."""
         job = run.job
         index = job.index
-        nodes = run.grant.nodes
+        nodes, allocation = held_by(run.grant)
         self._stretches.append(
             Stretch(
                 index,
@@ -331,9 +329,9 @@ class JobRecorder(Observer):
                 run.place.name,
                 int(job.processors),
                 status,
-                None if nodes is None else tuple(nodes),
+                nodes,
                 counts,
-                None if nodes is None else run.grant.allocation,
+                allocation,
             )
         )
 
@@ -409,39 +407,27 @@ class JobRecorder(Observer):
             executed[index] = seconds.get(index, 0.0) if np.isfinite(self._end[index]) else NAN
 
     def _runs(self) -> Iterator[Stretch]:
-        """Yield the stretches kept, the open ones, and the last ones of interrupted jobs."""
+        """Yield the stretches kept, and the last ones of interrupted jobs."""
         yield from self._stretches
-        for index, run in self._on_nodes.items():
-            if index not in self._suspended:
-                nodes, allocation = tuple(run.grant.nodes), run.grant.allocation
-                yield self._last_stretch(index, run.place.name, int(run.job.processors), nodes, allocation)
-        on_nodes = {stretch.row for stretch in self._stretches if stretch.nodes is not None}
         last = {stretch.row: stretch for stretch in self._stretches}
         for index, stretch in last.items():
             stopped = stretch.status == "suspended" and index not in self._resumed
-            if index in on_nodes or index in self._on_nodes or index in self._suspended:
+            if index in self._suspended:
                 continue
             if stopped and stretch.attempt == self._attempt.get(index, 1):
                 continue  # it ended while it was suspended
             if np.isfinite(self._start[index]):
-                place = self._elsewhere.get(index, self._main)
-                yield self._last_stretch(index, place.name, stretch.processors, None)
+                yield self._last_stretch(index, stretch.processors)
         for index, (_, processors) in self._carried.items():
-            known = index in last or index in self._on_nodes or index in self._suspended
+            known = index in last or index in self._suspended
             if not known and np.isfinite(self._start[index]):
-                place = self._elsewhere.get(index, self._main)
-                yield self._last_stretch(index, place.name, processors, None)
+                yield self._last_stretch(index, processors)
 
-    def _last_stretch(
-        self,
-        index: int,
-        place: str,
-        processors: int,
-        nodes: tuple[int, ...] | None,
-        allocation: Allocation | None = None,
-    ) -> Stretch:
+    def _last_stretch(self, index: int, processors: int) -> Stretch:
+        place: str = self._elsewhere.get(index, self._main).name
         start, end = self._resumed.get(index, self._start[index]), self._end[index]
         status = STATUSES[self._code[index] or RUNNING]
+        nodes, allocation = held_by(self._on_nodes.get(index))
         return Stretch(
             index, self._attempt.get(index, 1), start, end, place, processors, status, nodes, True, allocation
         )
@@ -454,7 +440,7 @@ class JobRecorder(Observer):
         place = np.full(len(jobs), self._main.name if self._main is not None else "", dtype=object)
         for index, where in self._elsewhere.items():
             place[index] = where.name
-        return run_table(jobs, list(self._runs()), place)
+        return run_table(jobs, list(self._runs()), place, self._on_nodes)
 
     def claims(self) -> Table | None:
         """Return the table of claims by their grants, or ``None`` if there were none."""
@@ -464,7 +450,7 @@ class JobRecorder(Observer):
         rows.sort(key=lambda row: (row[0].since, row[0].job.id))
         processors = np.array([claim.job.processors for claim, _, _ in rows], dtype=np.int64)
         grants = [claim.grant for claim, _, _ in rows if claim.grant is not None]
-        held = [(grant.nodes, None if grant.nodes is None else grant.allocation) for grant in grants]
+        held = list(map(held_by, grants))
         return Table(
             {
                 "claim": [claim.job.id for claim, _, _ in rows],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.resources.allocation import Allocation
+    from simmodel.resources.claims import Grant
 
-__all__ = ["Stretch", "allocation_columns", "run_table"]
+__all__ = ["Stretch", "allocation_columns", "held_by", "run_table"]
 
 
 class Stretch(NamedTuple):
@@ -32,7 +33,14 @@ class Stretch(NamedTuple):
     allocation: Allocation | None = None  # of identified nodes
 
 
-def run_table(jobs: Table, stretches: Sequence[Stretch], place: NDArray[np.generic]) -> Table:
+def held_by(grant: Grant | None) -> tuple[tuple[int, ...] | None, Allocation | None]:
+    """Return the nodes and the allocation of a grant; ``None`` each if nodes are not identified."""
+    return (None, None) if grant is None or grant.nodes is None else (grant.nodes, grant.allocation)
+
+
+def run_table(
+    jobs: Table, stretches: Sequence[Stretch], place: NDArray[np.generic], grants: Mapping[int, Grant] | None = None
+) -> Table:
     """Return one row per execution, by start: the stretches, and the jobs without stretches.
 
     Parameters
@@ -43,6 +51,8 @@ def run_table(jobs: Table, stretches: Sequence[Stretch], place: NDArray[np.gener
         the stretches of some of these jobs
     place
         the name of the place of each job
+    grants
+        what jobs without stretches hold, by row, if nodes are identified
 
     >>> jobs = Table({"job": [7, 8], "start": [0.0, 5.0], "end": [4.0, 9.0], "processors": [1, 2],
     ...               "status": ["completed", "completed"]})
@@ -68,7 +78,8 @@ def run_table(jobs: Table, stretches: Sequence[Stretch], place: NDArray[np.gener
     columns["processors"] = columns["processors"].astype(np.int64)
     order = ("job", "attempt", "start", "end", "place", "processors", "status")
     given = [(stretch.nodes, stretch.allocation) for stretch in stretches]
-    held = allocation_columns([*given, *[(None, None)] * len(rows)], columns["processors"])
+    given += [held_by(grants.get(row)) for row in rows.tolist()] if grants else [(None, None)] * len(rows)
+    held = allocation_columns(given, columns["processors"])
     table = Table({**{name: columns[name] for name in order}, **held})
     return table.where(np.lexsort((which, start)))
 
@@ -86,11 +97,11 @@ def allocation_columns(
     if all(allocation is None for _, allocation in held):
         return {"nodes": nodes}
     columns: dict[str, NDArray[np.generic]] = {"nodes": nodes, "allocated": processors.copy()}
-    for name in ("cores", "gpus", "memory"):
+    rows = [row for row, (_, allocation) in enumerate(held) if allocation is not None]
+    columns["allocated"][rows] = [allocation.processors for _, allocation in held if allocation is not None]
+    nothing = (None, None, None)
+    amounts = zip(*[nothing if allocation is None else allocation.columns for _, allocation in held], strict=True)
+    for name, values in zip(("cores", "gpus", "memory"), amounts, strict=True):
         columns[name] = np.full(len(held), None, dtype=object)
-    for row, (_, allocation) in enumerate(held):
-        if allocation is not None:
-            columns["allocated"][row] = allocation.processors
-            for name, amounts in zip(("cores", "gpus", "memory"), allocation.columns, strict=True):
-                columns[name][row] = amounts
+        columns[name][:] = values
     return columns

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -61,6 +61,10 @@ class Hosts:
     ----------
     free
         as the parameter, kept up to date
+    alone
+        each host as the nodes of a grant
+    kinds
+        the counts
 
     >>> from simmodel.platform import NodeSpec
     >>> hosts = Hosts([NodeSpec(count=3, cores=8)], [8, 3, 5], CHOICES["best-fit"])
@@ -70,16 +74,17 @@ class Hosts:
     0
     """
 
-    __slots__ = ("_choose", "_kind_of", "_kinds", "free")
+    __slots__ = ("_choose", "_kind_of", "alone", "free", "kinds")
 
     def __init__(self, kinds: Sequence[NodeSpec], free: Sequence[int], choose: Choice) -> None:
         self.free = list(free)
+        self.alone = [(host,) for host in range(len(self.free))]
         self._choose = choose
-        self._kinds: list[_Kind] = []
+        self.kinds: list[_Kind] = []
         self._kind_of: list[_Kind] = []  # of each host
         for (cores, gpus), alike in groupby(kinds, key=lambda kind: (kind.cores, kind.gpus)):
             kind = _Kind(len(self._kind_of), cores, gpus)
-            self._kinds.append(kind)
+            self.kinds.append(kind)
             self._kind_of += [kind] * sum(each.count for each in alike)
         for host, cores in enumerate(self.free):
             if cores > 0:
@@ -89,11 +94,14 @@ class Hosts:
 
     def fits(self, cores: int) -> bool:
         """Whether a host has so many free cores."""
-        return any(kind.there >> cores for kind in self._kinds)
+        for kind in self.kinds:  # noqa: SIM110 (hot path)
+            if kind.there >> cores:
+                return True
+        return False
 
     def choose(self, cores: int) -> int | None:
         """Return the host on which a job with so many cores starts, or ``None``."""
-        return self._choose(self._kinds, cores)
+        return self._choose(self.kinds, cores)
 
     def move(self, host: int, cores: int) -> None:
         """Note that so many cores of a host came free, or were taken if it is negative."""
@@ -117,16 +125,13 @@ Choice = Callable[[list[_Kind], int], int | None]
 
 def _fullest(kinds: list[_Kind], cores: int) -> int | None:
     """Choose the host with the fewest free cores, then the fewest GPUs, then the lowest number."""
-    if len(kinds) == 1:
-        kind = kinds[0]
-        enough = kind.there >> cores
-        return _lowest(kind.by_free[cores + _lowest(enough)]) if enough else None
     best: tuple[int, int, int] | None = None
     for kind in kinds:
         enough = kind.there >> cores
         if enough:
-            free = cores + _lowest(enough)
-            found = free, kind.gpus, kind.first + _lowest(kind.by_free[free])
+            free = cores + (enough & -enough).bit_length() - 1
+            bits = kind.by_free[free]
+            found = free, kind.gpus, kind.first + (bits & -bits).bit_length() - 1
             if best is None or found < best:
                 best = found
     return None if best is None else best[2]
@@ -174,6 +179,29 @@ CHOICES: dict[str, Choice] = {
 """The choice among counted hosts by placement: the hosts that the placement chooses by table."""
 
 
+class HostGrant(Grant):
+    """Cores of one host; the allocation is made when it is read."""
+
+    __slots__ = ("_allocation",)
+    __setattr__ = object.__setattr__
+
+    def __init__(self, processors: int, nodes: tuple[int, ...]) -> None:
+        self.processors = processors  # type: ignore[misc]
+        self.nodes = nodes  # type: ignore[misc]
+        self._allocation: Allocation | None = None
+
+    @property
+    def allocation(self) -> Allocation:
+        """The cores as parts of nodes, the same object at each look."""
+        held = self._allocation
+        if held is None:
+            held = self._allocation = Allocation.alike(self.nodes or (), self.processors)
+        return held
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Grant, (self.processors, self.nodes, self.allocation)
+
+
 class HostPool(NodePool):
     """A pool of hosts: each job runs on one of them, and its processors are cores of that host.
 
@@ -208,7 +236,8 @@ class HostPool(NodePool):
             self._whole = None
         whole = self._whole is not None or partition.exclusive  # then no job has a part of a host
         self._choice = None if whole else CHOICES.get(partition.placed_by)
-        self._hosts: Hosts | None = None  # counted; None: to be counted from the table
+        self._hosts: Hosts | None = None  # counted, without windows; None: to be counted from the table
+        self._behind = False  # whether the counts have changes of cores that the table does not have
         self._gpus_taken = 0.0
         self._most: int | None = None
         self._asks: _Requests | None = None
@@ -275,12 +304,21 @@ class HostPool(NodePool):
             and (job.past is None or not job.past.resumes)
         )
 
+    @property
+    def table(self) -> NodeTable:
+        """The free capacity of each host; read-only."""
+        if self._behind:
+            assert self._hosts is not None
+            self._behind = False
+            self._table.free[0] = self._hosts.free
+        return super().table
+
     def _counted(self) -> Hosts:
         """Return the counted hosts."""
         hosts = self._hosts
         if hosts is None:
             assert self._choice is not None
-            table: NodeTable = self.table
+            table = self.table
             hosts = self._hosts = Hosts(self.spec.nodes, list(map(int, table.free[0].tolist())), self._choice)
             self._gpus_taken = float((table.capacity[1] - table.free[1]).sum())
         return hosts
@@ -295,9 +333,15 @@ class HostPool(NodePool):
         processors = job.processors
         if processors > self.free:
             return False
+        hosts = self._hosts
+        if hosts is None or job.request is not None or job.past is not None:
+            return self._fits_otherwise(job)
+        return hosts.fits(processors)
+
+    def _fits_otherwise(self, job: LiveJob) -> bool:
         if not self._counts(job):
             return super().fits(job)
-        fits = (self._hosts or self._counted()).fits(processors)
+        fits = self._counted().fits(job.processors)
         return fits and (job.request is None or self.consumables.fits(job.request.consumables))
 
     def take(self, job: LiveJob, allocation: Allocation | Grant | None = None) -> Grant:
@@ -308,47 +352,43 @@ class HostPool(NodePool):
         ValueError
             the job does not fit
         """
-        if isinstance(allocation, Allocation) or self._by_table or not self._counts(job):
-            return self._take_by_table(job, allocation)
+        # Hosts with equal free cores may differ in free GPUs.
+        if isinstance(allocation, Allocation) or self._by_table or not self._counts(job) or self._gpus_taken:
+            grant = super().take(job, allocation)
+            self._note(grant.allocation, -1)
+            return grant
+        free, processors = self.free, job._processors
+        if (
+            free != self._free
+            or job.processors != processors
+            or job.requested != job._requested
+            or job.expected != job._expected
+            or job.submit != job._submit
+            or job.priority != job._priority
+        ):
+            self.check(job)
         hosts = self._hosts or self._counted()
-        if self._gpus_taken:  # hosts with equal free cores may differ in free GPUs
-            return self._take_by_table(job, allocation)
-        if self.free != self._free or job.altered() is not None:
-            raise self.tampered(job)
-        processors = job.processors
         host = hosts.choose(processors)
         if host is None:
             raise ValueError(f"cannot allocate {job} on {self.name}: it does not fit")
         hosts.move(host, -processors)
-        held = Allocation.alike((host,), processors)
-        self._missing[id(held)] = held, -1
+        self._behind = True
         if job.request is not None:
             self.consumables.take(job.request.consumables)
-        self._changed(self.free - processors)
-        return Grant(processors, (host,), held)
-
-    def _take_by_table(self, job: LiveJob, allocation: Allocation | Grant | None) -> Grant:
-        grant = super().take(job, allocation)
-        self._note(grant.allocation, -1)
-        return grant
+        self._changed(free - processors)
+        return HostGrant(processors, hosts.alone[host])
 
     def give_back(self, job: LiveJob, grant: Grant) -> None:
         """Release the job's grant."""
-        hosts, allocation = self._hosts, grant.allocation
-        if hosts is None or self._by_table:
+        hosts = self._hosts
+        if hosts is None or self._gpus_taken or job.request is not None or self._by_table:
             super().give_back(job, grant)
-            self._note(allocation, 1)
+            self._note(grant.allocation, 1)
             return
-        if self._missing.pop(id(allocation), None) is None:
-            self._missing[id(allocation)] = allocation, 1
-        if job.request is not None:
-            self.consumables.give_back(job.request.consumables)
-        processors = grant.processors
-        (host,) = grant.nodes or ()
+        host, processors = grant.nodes[0], grant.processors  # type: ignore[index]
         hosts.move(host, processors)
-        if self._gpus_taken:
-            self._gpus_taken -= float(allocation.amounts[1].sum())
-        self._changed(self.free + processors if not self._times_down[host] else self.free)
+        self._behind = True
+        self._changed(self.free + processors if hosts.free[host] >= 0 else self.free)
 
     def _note(self, allocation: Allocation, sign: int) -> None:
         """Count what was taken (-1) or given back (1) by table."""
@@ -362,8 +402,8 @@ class HostPool(NodePool):
 
     def altered(self) -> None:
         """Invalidate cached answers after a change."""
+        super().altered()  # brings the table up to date
         self._hosts = self._most = None
-        super().altered()
 
     # ------------------------------------------------------------------ backfilling
 
