@@ -1,4 +1,4 @@
-"""``simmodel list``: list bundled platforms and workloads, built-in policies, brokers, formats and generators."""
+"""``simmodel list``: list bundled platforms and workloads, policies, brokers, placements, formats and generators."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """List the policies, brokers, platforms, workloads, formats or generators, each with a description.
+    """List the policies, brokers, placements, platforms, workloads, formats or generators, each with a description.
 
     Policies, workloads and generators are for jobs on clusters or for tasks on machines.
     """
@@ -57,6 +57,12 @@ def _list_brokers() -> Rows:
     from simmodel.scheduling.registry import policy_names
 
     return [*policy_names("systems").items(), ("MODULE:NAME", "a custom policy")]
+
+
+def _list_placements() -> Rows:
+    from simmodel.resources.placements import described_placements
+
+    return list(described_placements().items())
 
 
 def _list_platforms() -> Rows:
@@ -127,6 +133,7 @@ def _list_generators() -> Rows:
 _LISTS: dict[str, Callable[[], Rows]] = {
     "policies": _list_policies,
     "brokers": _list_brokers,
+    "placements": _list_placements,
     "platforms": _list_platforms,
     "workloads": _list_workloads,
     "formats": _list_formats,

@@ -17,6 +17,7 @@ from simmodel.errors import InputError, shown, unknown
 from simmodel.loading import within_count
 from simmodel.platform.overlaps import check_overlaps
 from simmodel.platform.placements import PLACEMENTS
+from simmodel.platform.switches import switch_names
 from simmodel.units import in_bytes, in_seconds, in_watts
 
 if TYPE_CHECKING:
@@ -87,6 +88,12 @@ def _known_placement(_instance: PartitionSpec, attribute: attrs.Attribute[str | 
         raise InputError(f"must be one of {', '.join(PLACEMENTS)}, got {value!r}", place=attribute.name)
 
 
+def _switch(_instance: NodeSpec, attribute: attrs.Attribute[int | str | None], value: Any) -> None:
+    fine = value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 0)
+    if not fine and not (isinstance(value, str) and value):
+        raise InputError(f"must be a name or a number >= 0, got {shown(value)}", place=attribute.name)
+
+
 class Check(Protocol):
     """A validator of a text field."""
 
@@ -123,6 +130,14 @@ class NodeSpec(Fields):
         relative to the run and requested times of jobs, which are for speed 1: a job that starts on the node takes, is
         expected to take, and may take ``time / speed`` seconds. On several nodes it has the speed of the slowest.
         Waiting jobs are planned at speed 1. A body takes its own time, and its limit is in seconds
+    switch
+        name or number of the switch to which the nodes are connected; for placements
+    nodes_per_switch
+        nodes on each of several switches: ``switch`` is the number of the first of them, or a name, to which a number
+        is appended as to that of nodes (default: ``"switch"``)
+
+    >>> PartitionSpec(nodes=[NodeSpec(count=3, switch="leaf", nodes_per_switch=2)]).node_switches
+    ('leaf0', 'leaf0', 'leaf1')
     """
 
     name: str = "node"
@@ -133,6 +148,13 @@ class NodeSpec(Fields):
     idle_power: float = attrs.field(default=0.0, converter=in_watts, validator=_not_negative)
     load_power: float = attrs.field(default=0.0, converter=in_watts, validator=_not_negative)
     speed: float = attrs.field(default=1.0, validator=_speed)
+    switch: int | str | None = attrs.field(default=None, validator=_switch)
+    nodes_per_switch: int | None = attrs.field(default=None, validator=_whole(1))
+
+    @property
+    def has_switch(self) -> bool:
+        """Whether the nodes have a switch."""
+        return self.switch is not None or self.nodes_per_switch is not None
 
 
 @attrs.frozen(kw_only=True, repr=False)
@@ -145,10 +167,11 @@ class PartitionSpec(Fields):
         exactly one of them: a number of interchangeable processors, or identified nodes
     placement
         on identified nodes: ``"first-fit"``: those of lowest number; ``"best-fit"``: those left with the fewest free
-        cores, then GPUs; ``"packed"``: partly used ones first (cores on any nodes: the fewest nodes, among equals the
-        partly used ones, the last one chosen to leave the fewest free cores); ``"spread"``: those with the most free
-        cores, then GPUs; or a name of :func:`~simmodel.resources.placements.register_placement`. Ties go to the lower
-        number. Default: ``"best-fit"`` with ``one_host``, else ``"first-fit"``
+        cores, then GPUs; ``"packed"``: on the fewest switches, partly used ones first (cores on any nodes: the fewest
+        nodes, among equals the partly used ones, the last one chosen to leave the fewest free cores); ``"spread"``:
+        those with the most free cores, then GPUs; ``"exclusive-by-switch"``: whole switches, for one job each; or a
+        name of :func:`~simmodel.resources.placements.register_placement`. Ties go to the lower number.
+        ``simmodel list placements`` prints all. Default: ``"best-fit"`` with ``one_host``, else ``"first-fit"``
     exclusive
         whether a job takes whole nodes
     one_host
@@ -211,6 +234,15 @@ class PartitionSpec(Fields):
             names += [f"{kind.name}{number}" for number in range(first, first + kind.count)]
             counts[kind.name] = first + kind.count
         return tuple(names)
+
+    @property
+    def node_switches(self) -> tuple[str | None, ...]:
+        """The names of the switches of its nodes; ``None``: a node without a switch.
+
+        >>> PartitionSpec(nodes=[NodeSpec(count=2, switch="a"), NodeSpec(count=2, nodes_per_switch=1)]).node_switches
+        ('a', 'a', 'switch0', 'switch1')
+        """
+        return tuple(switch_names(self.nodes))
 
     def node_number(self, node: int | str) -> int:
         """Return the number of a node that it has, given by number or name.
@@ -440,6 +472,12 @@ class ClusterSpec(Fields):
                 if each.name in seen:
                     raise InputError(f"duplicate name {each.name!r}", place=f"{group}[{i}].name")
                 seen[each.name] = i
+        for i, partition in enumerate(self.partitions):
+            if partition.placement == "exclusive-by-switch":
+                wrong = "with one_host" if partition.one_host else "if no node has a switch"
+                if partition.one_host or not any(kind.has_switch for kind in partition.nodes):
+                    message = f"must be another one {wrong}, got {partition.placement!r}"
+                    raise InputError(message, place=f"partitions[{i}].placement")
         partitions = [partition.name for partition in self.partitions]
         if self.default_partition is not None and self.default_partition not in partitions:
             message = unknown("partition", self.default_partition, partitions).message

@@ -14,6 +14,8 @@ PLACEMENTS = Entries[Any](
         "best-fit": "simmodel.resources.placements:BEST_FIT",
         "packed": "simmodel.resources.placements:PACKED",
         "spread": "simmodel.resources.placements:SPREAD",
-    }
+        "exclusive-by-switch": "simmodel.resources.placements:EXCLUSIVE_BY_SWITCH",
+    },
+    group="simmodel.placements",
 )
 """Placements by name; see :func:`~simmodel.resources.placements.register_placement`."""

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
+from simmodel.platform.switches import switch_numbers
 from simmodel.resources.placements import fewest, placement_named
+from simmodel.resources.switches import fewest_switches, unused_switches
 from simmodel.work.job import Refusal
 
 if TYPE_CHECKING:
@@ -44,6 +46,9 @@ class Request:
         GPUs and bytes of memory of each node that it gets
     exclusive
         whether it gets whole nodes; without ``nodes``, the fewest with enough cores
+    whole_switches
+        whether it gets all nodes of switches on which nobody else has one, the fewest switches with enough nodes, or
+        cores; only if it is exclusive
     consumables
         amounts of consumables, by name
 
@@ -57,6 +62,7 @@ class Request:
     gpus_per_node: int = 0
     memory_per_node: float = 0.0
     exclusive: bool = False
+    whole_switches: bool = False
     consumables: Mapping[str, float] = attrs.field(factory=dict, eq=False)
     anywhere: bool = attrs.field(init=False, eq=False, repr=False)
     """Whether it is for a number of cores and nothing else."""
@@ -66,7 +72,7 @@ class Request:
         return self.nodes is None and not (self.gpus_per_node or self.memory_per_node or self.exclusive)
 
     @classmethod
-    def of(cls, job: Job, *, exclusive: bool = False) -> Request:
+    def of(cls, job: Job, *, exclusive: bool = False, whole_switches: bool = False) -> Request:
         """Return the request of a job, with at least one core per node and memory rounded up to whole bytes.
 
         >>> from simmodel import Job
@@ -79,7 +85,8 @@ class Request:
             max(1, job.cores_per_node),
             job.gpus_per_node,
             float(ceil(job.memory_per_node)),
-            exclusive,
+            exclusive or whole_switches,
+            whole_switches,
             job.consumables,
         )
 
@@ -211,6 +218,11 @@ class Allocation:
     def meets(self, request: Request) -> bool:
         """Whether it satisfies a request, with exactly the requested cores unless nodes are exclusive."""
         cores, gpus, memory = self.amounts
+        if request.whole_switches:  # with any other nodes of the switches
+            asked = 1 if request.nodes is None else request.cores_per_node
+            able = (cores >= asked) & (gpus >= request.gpus_per_node) & (memory >= request.memory_per_node)
+            enough = int(cores[able].sum()) >= request.processors
+            return enough if request.nodes is None else int(np.count_nonzero(able)) >= request.nodes
         if not len(self.nodes) or (gpus < request.gpus_per_node).any() or (memory < request.memory_per_node).any():
             return False
         if request.nodes is not None:
@@ -233,11 +245,15 @@ class NodeTable:
         shape (3, nodes): cores, GPUs and bytes of memory of each
     placement
         the name of a placement. Exclusive requests for cores get the fewest nodes under any placement
+    switches
+        the attribute
 
     Attributes
     ----------
     free
         the free capacity, of the shape of ``capacity``; the free cores of a node that is down are far below zero
+    switches
+        the number of the switch of each node, ``None`` if none has one; a node without has a number of its own
 
     >>> from simmodel.platform import NodeSpec
     >>> table = NodeTable.of([NodeSpec(count=3, cores=4)])
@@ -247,11 +263,14 @@ class NodeTable:
     (False, 6)
     """
 
-    __slots__ = ("_kept_kinds", "_place", "capacity", "free")
+    __slots__ = ("_kept_kinds", "_place", "capacity", "free", "switches")
 
-    def __init__(self, capacity: NDArray[np.float64], placement: str = "first-fit") -> None:
+    def __init__(
+        self, capacity: NDArray[np.float64], placement: str = "first-fit", switches: Sequence[int] | None = None
+    ) -> None:
         self.capacity = capacity
         self.free = capacity.copy()
+        self.switches: Numbers | None = None if switches is None else np.asarray(switches, dtype=np.intp)
         self._place = placement_named(placement)
         self._kept_kinds: list[tuple[tuple[float, ...], int]] | None = None
 
@@ -260,11 +279,11 @@ class NodeTable:
         """Return the table of nodes of these kinds, all free; unspecified memory is unlimited."""
         columns = [(kind.cores, kind.gpus, floor(kind.memory) or NOT_MODELLED) for kind in kinds]
         counts = [kind.count for kind in kinds]
-        return cls(np.repeat(np.array(columns, dtype=np.float64).T, counts, axis=1), placement)
+        return cls(np.repeat(np.array(columns, dtype=np.float64).T, counts, axis=1), placement, switch_numbers(kinds))
 
     def _with(self, free: NDArray[np.float64]) -> NodeTable:
         table = NodeTable.__new__(NodeTable)
-        table.capacity, table.free, table._place = self.capacity, free, self._place
+        table.capacity, table.free, table._place, table.switches = self.capacity, free, self._place, self.switches
         table._kept_kinds = self._kept_kinds
         return table
 
@@ -292,7 +311,7 @@ class NodeTable:
     def without(self, nodes: Iterable[int]) -> NodeTable:
         """Return the table of the other nodes, with nothing taken; they are numbered anew."""
         kept = np.setdiff1d(np.arange(len(self)), list(nodes))
-        table = NodeTable(self.capacity[:, kept])
+        table = NodeTable(self.capacity[:, kept], switches=None if self.switches is None else self.switches[kept])
         table._place = self._place
         return table
 
@@ -337,11 +356,18 @@ class NodeTable:
         mask: NDArray[np.bool_] = cores >= (1 if request.nodes is None else request.cores_per_node)
         if request.exclusive:  # every user of a node holds at least one of its cores
             mask &= cores == self.capacity[0]
+        if request.whole_switches:
+            mask &= self._on_unused_switches()
         if request.gpus_per_node:
             mask &= gpus >= request.gpus_per_node
         if request.memory_per_node:
             mask &= memory >= request.memory_per_node
         return mask
+
+    def _on_unused_switches(self) -> NDArray[np.bool_]:
+        """Return the mask of nodes on whose switch nothing runs, on nodes that are up or down."""
+        used = (self.capacity[0] - self.free[0]) % AWAY > 0
+        return ~used if self.switches is None else unused_switches(self.switches, used)
 
     def _kinds(self) -> list[tuple[tuple[float, ...], int]]:
         """Return the different capacities of nodes, with the number of nodes that have them."""
@@ -357,6 +383,14 @@ class NodeTable:
         if need.nodes is not None:
             return int(np.count_nonzero(mask)) >= need.nodes
         return bool(self.free[0] @ mask >= need.processors)
+
+    def allows(self, allocation: Allocation, need: Need) -> bool:
+        """Whether the parts of an allocation that meets the need are free; and the switches if they must be whole."""
+        if isinstance(need, Request) and need.whole_switches:
+            alone = self._on_unused_switches()
+            if not alone[allocation.nodes].all():
+                return False
+        return self.fits(allocation)
 
     def why_not(self, request: Request, name: str = "the pool") -> str | None:
         """Return why the request can never be met, or ``None``; ``name`` is the table's name in the reason.
@@ -385,6 +419,8 @@ class NodeTable:
         """
         if isinstance(need, Allocation):
             return need if self.fits(need) else None
+        if need.whole_switches:
+            return self._whole_switches(need)
         if need.nodes is not None:
             if prefer is not None and np.count_nonzero(prefer) >= need.nodes:
                 return self._nodes_of(need, need.nodes, prefer.nonzero()[0], None)
@@ -393,7 +429,7 @@ class NodeTable:
         free = self.free[:, candidates]
         if free[0].sum() < need.processors:
             return None
-        choose = fewest if need.exclusive else self._place.cores
+        choose = fewest if need.exclusive and not self._place.least else self._place.cores
         chosen, cores = choose(self, candidates, free, need.processors)
         order = np.argsort(chosen)
         nodes = chosen[order]
@@ -411,7 +447,7 @@ class NodeTable:
         """Return so many of some nodes that meet the need per node, or ``None`` if there are too few."""
         if len(candidates) < count:
             return None
-        chosen = self._place.nodes(self, candidates)
+        chosen = self._place.nodes(self, candidates, count)
         if prefer is not None:
             first = prefer[chosen]
             chosen = np.concatenate([chosen[first], chosen[~first]])
@@ -422,3 +458,16 @@ class NodeTable:
         amounts = found.amounts
         amounts[:2] = self.capacity[:2, found.nodes]
         return Allocation(found.nodes, amounts)
+
+    def _whole_switches(self, need: Request) -> Allocation | None:
+        """Return all nodes that are up of the fewest switches that meet the need, or ``None`` if there are too few."""
+        able = self._suitable(need)
+        on = np.arange(len(self)) if self.switches is None else self.switches
+        there = np.bincount(on, able if need.nodes is not None else np.where(able, self.free[0], 0.0))
+        wanted = need.processors if need.nodes is None else need.nodes
+        if there.sum() < wanted:
+            return None
+        nodes = (np.isin(on, fewest_switches(there, wanted)) & (self.free[0] == self.capacity[0])).nonzero()[0]
+        amounts = self.capacity[:, nodes].copy()
+        amounts[2] = np.where(able[nodes], need.memory_per_node, 0.0)
+        return Allocation(nodes, amounts)

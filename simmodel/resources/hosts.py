@@ -235,7 +235,8 @@ class HostPool(NodePool):
         if self._whole is not None and not self._whole.always:
             self._whole = None
         whole = self._whole is not None or partition.exclusive  # then no job has a part of a host
-        self._choice = None if whole else CHOICES.get(partition.placed_by)
+        by_switch = partition.placed_by == "packed" and any(kind.has_switch for kind in partition.nodes)
+        self._choice = None if whole or by_switch else CHOICES.get(partition.placed_by)
         self._hosts: Hosts | None = None  # counted, without windows; None: to be counted from the table
         self._behind = False  # whether the counts have changes of cores that the table does not have
         self._gpus_taken = 0.0

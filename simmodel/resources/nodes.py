@@ -13,6 +13,7 @@ from simmodel.resources.counts import PoolProfile
 from simmodel.resources.node_changes import ChangingNodes
 from simmodel.resources.node_profile import NodeProfile
 from simmodel.resources.node_states import NodeStates
+from simmodel.resources.placements import placement_named
 from simmodel.resources.profile import CountProfile, ends_of
 from simmodel.resources.whole_nodes import WholeNodes
 
@@ -77,6 +78,7 @@ class NodePool(ChangingNodes):
         self._table = NodeTable.of(partition.nodes, partition.placed_by)
         self._missing: dict[int, tuple[Allocation, int]] = {}  # changes that the table does not have yet, by allocation
         self._all_cores = partition.capacity
+        self._whole_switches = placement_named(partition.placed_by).whole_switches
         self._whole = WholeNodes.of(partition)
         self._states: NodeStates | None = None
         self._stale = False  # whether the states have missed changes
@@ -148,7 +150,7 @@ class NodePool(ChangingNodes):
         Made when they are first asked for, and kept from then on. They know no windows, consumables, cores anywhere,
         certain nodes, nor jobs that are planned with another time than they will be while they run.
         """
-        if self.windows or self.consumables.capacity:
+        if self.windows or self.consumables.capacity or self._whole_switches:
             return None
         states, table = self._states, self.table
         if states is None:
@@ -170,7 +172,7 @@ class NodePool(ChangingNodes):
 
     def request_of(self, spec: Job) -> Request | None:
         """Return the request of a job; ``None``: processors only."""
-        return Request.of(spec, exclusive=self.spec.exclusive)
+        return Request.of(spec, exclusive=self.spec.exclusive, whole_switches=self._whole_switches)
 
     def need_of(self, job: LiveJob) -> Need:
         """Return the request of a live job, or the parts of nodes that it must get back if it was suspended."""
@@ -186,7 +188,9 @@ class NodePool(ChangingNodes):
             return request
         plain = self._plain.get(job.processors)
         if plain is None:
-            plain = self._plain[job.processors] = Request(job.processors, exclusive=self.spec.exclusive)
+            whole = self._whole_switches
+            plain = Request(job.processors, exclusive=self.spec.exclusive or whole, whole_switches=whole)
+            self._plain[job.processors] = plain
         return plain
 
     def why_not(self, job: LiveJob) -> str | None:
@@ -255,7 +259,7 @@ class NodePool(ChangingNodes):
         return (
             asked
             and there
-            and self._clear(self._ahead(job)).fits(allocation)
+            and self._clear(self._ahead(job)).allows(allocation, need)
             and (job.request is None or self.consumables.fits(job.request.consumables))
         )
 
@@ -330,12 +334,12 @@ class NodePool(ChangingNodes):
         return Grant(allocation.processors, allocation.numbers, allocation)
 
     def _take_whole(self, job: LiveJob, width: int) -> Grant:
-        """Allocate idle nodes with so many processors: the first ones, as any placement does."""
+        """Allocate idle nodes with so many processors."""
         whole = self._whole
         assert whole is not None
         if whole.idle is None:
             whole.find_idle(self.table)
-        allocation = whole.take(job, width)
+        allocation = whole.take(job, width, None if whole.by_number else self.table)
         self._missing[id(allocation)] = allocation, -1
         self._changed(self.free - width)
         return Grant(width, allocation.numbers, allocation)

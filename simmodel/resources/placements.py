@@ -4,7 +4,8 @@ Requests for nodes get the first ones in the order of the placement. Requests fo
 that order, or of the fewest nodes. Ties go to the node of lower number.
 
 Sources: first fit and best fit: Johnson, "Fast algorithms for bin packing", J. Comput. Syst. Sci. 8(3), 1974; batch
-systems call the packed placement "pack" or "least nodes", and the opposite "spread" or "least loaded".
+systems call the packed placement "pack" or "least nodes", and the opposite "spread" or "least loaded"; the fewest leaf
+switches by best fit are those of Slurm's plugin topology/tree, whole switches its ``ExclusiveTopo``.
 """
 
 from __future__ import annotations
@@ -15,87 +16,132 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 
 from simmodel.platform.placements import PLACEMENTS
+from simmodel.resources.switches import fewest_switches
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Numbers = NDArray[np.intp]  # of nodes
     Amounts = NDArray[np.float64]
-    Nodes = Callable[["Table", Numbers], Numbers]
+    Nodes = Callable[["Table", Numbers, int], Numbers]
     Cores = Callable[["Table", Numbers, Amounts, int], tuple[Numbers, Amounts]]
 
-__all__ = ["Placement", "fewest", "placement_named", "register_placement"]
+__all__ = ["Placement", "described_placements", "fewest", "placement_named", "register_placement"]
 
 
 class Table(Protocol):
-    """What placements see of the nodes: the arrays of what is free and of the capacity, of shape (3, nodes)."""
+    """What placements see of the nodes.
+
+    The arrays of what is free and of the capacity, of shape (3, nodes), and the number of the switch of each node,
+    ``None`` if none has a switch.
+    """
 
     free: Amounts
     capacity: Amounts
+    switches: Numbers | None
 
 
 class Placement(NamedTuple):
     """A choice among nodes.
 
-    ``nodes(table, candidates)`` returns the candidates in order of preference; ``cores(table, candidates, free,
-    processors)`` the nodes for cores anywhere, and the cores of each; ``plain``: whether idle nodes that are alike are
-    taken by number.
+    ``nodes(table, candidates, count)`` returns the candidates in order of preference, of which ``count`` are taken;
+    ``cores(table, candidates, free, processors)`` the nodes for cores anywhere, and the cores of each; ``plain``:
+    whether idle nodes that are alike and without switches are taken by number; ``least``: whether cores anywhere are on
+    the fewest nodes; ``whole_switches``: whether a job gets whole switches, the fewest.
     """
 
     nodes: Nodes
     cores: Cores
+    description: str = ""
     plain: bool = False
+    least: bool = False
+    whole_switches: bool = False
 
 
-def register_placement(name: str, nodes: Nodes) -> None:
+def register_placement(name: str, nodes: Nodes, description: str = "") -> None:
     """Make a placement known by a name, which ``PartitionSpec(placement=)`` and platform files accept from then on.
+
+    An entry point in the group ``simmodel.placements`` makes such a function known in all programs.
 
     Parameters
     ----------
     name
         its name; replaces another placement of that name
     nodes
-        ``nodes(table, candidates)`` returns the candidates, an array of node numbers, in order of preference;
-        ``table.free`` and ``table.capacity`` hold cores, GPUs and bytes of memory by node
+        ``nodes(table, candidates, count)`` returns the candidates, an array of node numbers, in order of preference;
+        ``count`` of them will be taken (of requests for cores anywhere: as many as have enough cores, and ``count`` is
+        the number of candidates). ``table.free`` and ``table.capacity`` hold cores, GPUs and bytes of memory by node,
+        ``table.switches`` the number of the switch of each node, or ``None`` if none has one
+    description
+        one line
 
     >>> from simmodel import Job, simulate
     >>> from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
-    >>> register_placement("last", lambda table, candidates: candidates[::-1])
+    >>> register_placement("last", lambda table, candidates, count: candidates[::-1])
     >>> spec = ClusterSpec(partitions=[PartitionSpec(nodes=[NodeSpec(count=4, cores=8)], placement="last")])
     >>> simulate(spec, [Job(nodes=2, cores_per_node=4, run=10)]).runs["nodes"]
     array([(2, 3)], dtype=object)
     >>> del PLACEMENTS["last"]
     """
+    PLACEMENTS[name] = _of_function(nodes, description)
 
+
+def _of_function(nodes: Nodes, description: str) -> Placement:
     def cores(table: Table, candidates: Numbers, free: Amounts, processors: int) -> tuple[Numbers, Amounts]:
-        order = np.searchsorted(candidates, nodes(table, candidates))
+        order = np.searchsorted(candidates, nodes(table, candidates, len(candidates)))
         return _until_enough(candidates[order], free[0][order], processors)
 
-    PLACEMENTS[name] = Placement(nodes, cores)
+    return Placement(nodes, cores, description)
 
 
 def placement_named(name: str) -> Placement:
-    """Return the placement of a name."""
-    found: Placement = PLACEMENTS[name]
+    """Return the placement of a name.
+
+    >>> placement_named("spread").description
+    'the nodes with the most free cores, then GPUs'
+    """
+    found = PLACEMENTS[name]
+    if not isinstance(found, Placement):  # the function of an entry point
+        found = PLACEMENTS[name] = _of_function(found, f"from {found.__module__}:{found.__qualname__}")
     return found
 
 
-def _by_number(_table: Table, candidates: Numbers) -> Numbers:
+def described_placements() -> dict[str, str]:
+    """Return the names and descriptions of all placements.
+
+    >>> described_placements()["first-fit"]
+    'the nodes of lowest number'
+    """
+    return {name: placement_named(name).description for name in PLACEMENTS}
+
+
+def _by_number(_table: Table, candidates: Numbers, _count: int) -> Numbers:
     return candidates
 
 
-def _fullest(table: Table, candidates: Numbers) -> Numbers:
+def _fullest(table: Table, candidates: Numbers, _count: int) -> Numbers:
     cores, gpus = table.free[:2, candidates]
     return candidates[np.lexsort((gpus, cores))]
 
 
-def _emptiest(table: Table, candidates: Numbers) -> Numbers:
+def _emptiest(table: Table, candidates: Numbers, _count: int) -> Numbers:
     cores, gpus = table.free[:2, candidates]
     return candidates[np.lexsort((-gpus, -cores))]
 
 
-def _used_first(table: Table, candidates: Numbers) -> Numbers:
-    return candidates[np.argsort(table.free[0, candidates] == table.capacity[0, candidates], kind="stable")]
+def _packed(table: Table, candidates: Numbers, count: int) -> Numbers:
+    """Return the nodes of the fewest switches first, on each of them the partly used ones.
+
+    The last switch is the one on which the fewest unused nodes are taken, among equals the one with the fewest nodes.
+    """
+    unused = table.free[0, candidates] == table.capacity[0, candidates]
+    if table.switches is None:
+        return candidates[np.argsort(unused, kind="stable")]
+    on = table.switches[candidates]
+    chosen = fewest_switches(np.bincount(on), count, np.bincount(on, ~unused))
+    rank = np.full(int(on.max()) + 1, len(chosen))
+    rank[chosen] = np.arange(len(chosen))
+    return candidates[np.lexsort((unused, rank[on]))]
 
 
 def _until_enough(candidates: Numbers, cores: Amounts, processors: int) -> tuple[Numbers, Amounts]:
@@ -135,7 +181,31 @@ def fewest(table: Table, candidates: Numbers, free: Amounts, processors: int) ->
     return candidates[np.append(order[:last], closing)], np.append(cores[order[:last]], rest)
 
 
-FIRST_FIT = Placement(_by_number, _cores_by_number, plain=True)
-BEST_FIT = Placement(_fullest, _cores_fullest, plain=True)
-PACKED = Placement(_used_first, fewest, plain=True)
-SPREAD = Placement(_emptiest, _cores_emptiest, plain=True)
+def _cores_packed(table: Table, candidates: Numbers, free: Amounts, processors: int) -> tuple[Numbers, Amounts]:
+    """Use the fewest nodes of the fewest switches."""
+    if table.switches is None:
+        return fewest(table, candidates, free, processors)
+    on = table.switches[candidates]
+    chosen = fewest_switches(np.bincount(on, free[0]), processors)
+    whole = np.isin(on, chosen[:-1])
+    closing = on == chosen[-1]
+    nodes, cores = fewest(table, candidates[closing], free[:, closing], processors - int(free[0, whole].sum()))
+    return np.append(candidates[whole], nodes), np.append(free[0, whole], cores)
+
+
+FIRST_FIT = Placement(_by_number, _cores_by_number, "the nodes of lowest number", plain=True)
+BEST_FIT = Placement(_fullest, _cores_fullest, "the nodes left with the fewest free cores, then GPUs", plain=True)
+PACKED = Placement(
+    _packed,
+    _cores_packed,
+    "the fewest switches, and partly used nodes first; cores anywhere: the fewest nodes",
+    plain=True,
+    least=True,
+)
+SPREAD = Placement(_emptiest, _cores_emptiest, "the nodes with the most free cores, then GPUs", plain=True)
+EXCLUSIVE_BY_SWITCH = Placement(
+    _by_number,
+    _cores_by_number,
+    "whole switches, for one job each: the fewest, the last one with the fewest nodes that are enough",
+    whole_switches=True,
+)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from simmodel.resources.allocation import Allocation
 from simmodel.resources.placements import placement_named
 
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
 
     from simmodel.platform.cluster import PartitionSpec
     from simmodel.resources.allocation import NodeTable
+    from simmodel.resources.placements import Placement
     from simmodel.work.job import LiveJob
 
 __all__ = ["WholeNodes"]
@@ -28,6 +31,8 @@ class WholeNodes:
         of each node
     exclusive
         whether every job gets whole nodes, with their GPUs
+    placement
+        of idle nodes; ``None``: by number
 
     Attributes
     ----------
@@ -52,12 +57,13 @@ class WholeNodes:
     (((0, 4, 0, 0), (1, 4, 0, 0)), [2])
     """
 
-    __slots__ = ("_exclusive", "_gpus", "_odd_jobs", "always", "cores", "held", "idle", "odd", "queue_known")
+    __slots__ = ("_exclusive", "_gpus", "_odd_jobs", "_place", "always", "cores", "held", "idle", "odd", "queue_known")
 
-    def __init__(self, cores: int, gpus: int, *, exclusive: bool) -> None:
+    def __init__(self, cores: int, gpus: int, *, exclusive: bool, placement: Placement | None = None) -> None:
         self.cores = cores
         self._gpus = gpus
         self._exclusive = exclusive
+        self._place = placement
         self.always = exclusive or cores == 1
         self.queue_known = False
         self.odd = 0
@@ -67,14 +73,21 @@ class WholeNodes:
 
     @classmethod
     def of(cls, partition: PartitionSpec) -> WholeNodes | None:
-        """Return those of a partition; ``None`` if its nodes differ, or are not placed by number when they are idle."""
+        """Return those of a partition; ``None`` if its nodes differ, or jobs get whole switches."""
         first = partition.nodes[0]
         each = first.cores, first.gpus, first.memory
-        if not placement_named(partition.placed_by).plain:
+        placement = placement_named(partition.placed_by)
+        if placement.whole_switches:
             return None
         if any((kind.cores, kind.gpus, kind.memory) != each for kind in partition.nodes):
             return None
-        return cls(first.cores, first.gpus, exclusive=partition.exclusive)
+        by_number = placement.plain and not any(kind.has_switch for kind in partition.nodes)
+        return cls(first.cores, first.gpus, exclusive=partition.exclusive, placement=None if by_number else placement)
+
+    @property
+    def by_number(self) -> bool:
+        """Whether idle nodes are taken by number."""
+        return self._place is None
 
     def width(self, job: LiveJob) -> int:
         """Return the processors of the whole nodes that a job requests; 0 if it requests parts of nodes."""
@@ -110,13 +123,18 @@ class WholeNodes:
         """Find the idle nodes in the table of the pool."""
         self.idle = (table.free[0] == self.cores).nonzero()[0].tolist()
 
-    def take(self, job: LiveJob, width: int) -> Allocation:
-        """Take so many processors for a job: the idle nodes of lowest number, of which there are enough."""
+    def take(self, job: LiveJob, width: int, table: NodeTable | None = None) -> Allocation:
+        """Take so many processors for a job, of the idle nodes in the table, of which there are enough."""
         count = width // self.cores
         idle = self.idle
         assert idle is not None
-        nodes = tuple(idle[:count])
-        del idle[:count]
+        if self._place is None:
+            nodes = tuple(idle[:count])
+            del idle[:count]
+        else:
+            assert table is not None
+            nodes = tuple(sorted(self._place.nodes(table, np.array(idle), count)[:count].tolist()))
+            self.idle = sorted(set(idle).difference(nodes))
         self.held += width
         request = job.request
         if request is None:

@@ -42,6 +42,8 @@ NODES = st.builds(
     memory=AMOUNTS,
     idle_power=AMOUNTS,
     load_power=AMOUNTS,
+    switch=maybe(NAMES.filter(bool) | st.integers(0, 10**6)),
+    nodes_per_switch=maybe(COUNTS),
 )
 
 
@@ -56,7 +58,7 @@ def partitions(draw, name):
     return PartitionSpec(
         name=name,
         **what,
-        placement=draw(st.sampled_from(["first-fit", "best-fit", "packed"])),
+        placement=draw(st.sampled_from(["first-fit", "best-fit", "packed", "spread"])),
         exclusive=draw(st.booleans()),
         max_processors=draw(maybe(COUNTS)),
         max_requested=draw(maybe(ABOVE)),
@@ -296,6 +298,11 @@ MISTAKES = [
         "partitions[0].processors",
         "must have either processors or nodes, got neither",
     ),
+    (
+        {"kind": "cluster", "partitions": [ONE, {"name": "n", "nodes": [{}], "placement": "exclusive-by-switch"}]},
+        "partitions[1].placement",
+        "must be another one if no node has a switch, got 'exclusive-by-switch'",
+    ),
     ({"kind": "cluster", "partitions": [{"processors": 1.5}]}, "partitions[0].processors", "must be a whole number"),
     ({"kind": "cluster", "partitions": [{"processors": True}]}, "partitions[0].processors", "must be a whole number"),
     ({"kind": "cluster", "partitions": [{**ONE, "priority": "high"}]}, "partitions[0].priority", "must be a number"),
@@ -310,6 +317,11 @@ NODE_MISTAKES = [
     ({"memory": "64GBps"}, "memory", "must be a quantity in B such as '64GB', got '64GBps'"),
     ({"memory": -1}, "memory", "must be >= 0, got -1"),
     ({"load_power": [1]}, "load_power", "must be a number, got [1]"),
+    ({"switch": ""}, "switch", "must be a name or a number >= 0, got ''"),
+    ({"switch": -1}, "switch", "must be a name or a number >= 0, got -1"),
+    ({"switch": True}, "switch", "must be"),
+    ({"switch": 1.5}, "switch", "must be"),
+    ({"nodes_per_switch": 0}, "nodes_per_switch", "must be a whole number >= 1, got 0"),
 ]
 MISTAKES += [
     (

@@ -149,9 +149,10 @@ def reserve(env: Environment, spec: ReservationSpec, parent: Pool) -> Pool:
     partition: PartitionSpec = parent.spec
     if isinstance(parent, NodePool):
         kinds = [kind for kind in partition.nodes for _ in range(kind.count)]
-        nodes = tuple(attrs.evolve(kinds[node], count=1) for node in taken)
+        switches = partition.node_switches
+        alone = [attrs.evolve(kinds[node], count=1, switch=switches[node], nodes_per_switch=None) for node in taken]
         names = [parent.nodes[node] for node in taken]
-        own = attrs.evolve(partition, name=spec.name, nodes=nodes)
+        own = attrs.evolve(partition, name=spec.name, nodes=alone)
         kind = ReservedHosts if own.one_host else ReservedNodes
         place = kind(env, spec.name, own, parent.consumables, names)
     else:
