@@ -17,7 +17,7 @@ from tests.helpers.data_files import data_file
 
 ORDERS = ["fcfs", "sjf", "ljf", "smallest", "largest", "wfp", "unicef", "f1", "f2", "f3", "f4", "multifactor"]
 BACKFILLS = ["easy", "easy-sjbf", "conservative", "conservative-keep"]
-OTHERS = ["best-fit", "window", "preemptive"]
+OTHERS = ["best-fit", "window", "preemptive", "portfolio"]
 MIXED = ["sjf+easy", "wfp+easy", "largest+conservative", "f1+conservative", "unicef+conservative-keep"]
 NAMES = [*ORDERS, *BACKFILLS, *OTHERS, *MIXED]
 MODES = [{}, {"decide_on": "event"}, {"decide_on": "event", "event_order": "ends-first"}]
