@@ -46,6 +46,7 @@ Tried: TypeAlias = "PolicyLike | Branch | None"
 """A policy or a branch to try; ``None``: the snapshot's own policy."""
 
 
+@quiet_garbage_collector()
 def what_if(
     snapshot: Snapshot | str | Path,
     policies: Mapping[str, Tried] | Iterable[Tried],
@@ -136,8 +137,7 @@ def what_if(
     goal = objective_of(objective)
     branches = _branches(policies)
     until = inf if horizon is None else now + horizon
-    with quiet_garbage_collector():
-        seen = snapshot.expected(actual=actual)
+    seen = snapshot.expected(actual=actual)
     for branch in branches.values():
         check_branch(seen, branch)
         if branch.submitted:
@@ -239,4 +239,7 @@ def _simulate(material: _Material, task: _Task, left: float | None) -> Sample:
     with suppress(Stalled):  # work that can never start is left waiting
         Simulation(system, until=until if until < inf else None).run()
     came = [] if arrivals is None else arrivals["job"].tolist()
-    return sample_of(snapshot, system.result(), until=until, seed=seed, came=came, keep=material.results)
+    sample = sample_of(snapshot, system.result(), until=until, seed=seed, came=came, keep=material.results)
+    for each in system.all_below():
+        each.forget_ended()
+    return sample

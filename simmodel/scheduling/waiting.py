@@ -92,15 +92,9 @@ class SortedJobs:
     def discard(self, entry: Entry) -> int:
         """Remove an entry; return the index ``i`` of its block, or ``~i`` if the block became empty and is gone."""
         lasts = self._lasts
-        block = self._blocks[0]
-        i = 0
-        if block[0] is entry:  # the entries of heads leave most often
-            del block[0]
-        else:
-            if lasts:
-                i = bisect_left(lasts, entry)
-                block = self._blocks[i]
-            del block[bisect_left(block, entry)]
+        i = bisect_left(lasts, entry) if lasts else 0
+        block = self._blocks[i]
+        del block[bisect_left(block, entry)]
         if not block and lasts:
             del self._blocks[i]
             del lasts[min(i, len(lasts) - 1)]
@@ -239,6 +233,10 @@ class Lanes:
         entry = self._entries.pop(job, None)
         if entry is not None:
             lane = self._lanes[job.width]
+            first = lane._blocks[0]
+            if first[0] is entry and len(first) > 1:  # heads leave most often
+                del first[0]
+                return
             lane.discard(entry)
             if not lane._blocks[0]:
                 del self._sizes[bisect_left(self._sizes, job.width)]

@@ -1,5 +1,6 @@
 """What-ifs: futures equal simulations on every executor; late, failed and dead branches are reported."""
 
+import gc
 import json
 import math
 import os
@@ -21,6 +22,8 @@ from simmodel.futures.what_if_result import scored
 from simmodel.futures.whatif import what_if
 from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.systems.cluster.from_data import snapshot_of
+from simmodel.systems.cluster.prediction import predict
+from simmodel.work.job import Run
 from simmodel.work.transformations import between
 from tests.helpers.small_snapshots import QUEUE, drawn, small, starts, week as small_week
 
@@ -51,6 +54,22 @@ def test_a_small_queue_by_hand() -> None:
     assert sample.jobs["waiting"].all()
     assert sample.ended == 350.0
     assert sample.measures["utilisation"] == pytest.approx((99 * 3 + 50 * 4 + 20 + 200) / (349 * 4))
+
+
+@pytest.mark.parametrize("name", ["fcfs", "easy", "conservative", "conservative-keep"])
+def test_the_jobs_of_a_future_need_no_collector(week: ClusterSnapshot, name: str) -> None:
+    """They are free when the future is known: else the collector walks over all of them."""
+    runs = lambda: sum(isinstance(each, Run) for each in gc.get_objects())  # noqa: E731
+    seen = week.expected()
+    gc.collect()
+    gc.disable()
+    try:
+        before = runs()
+        what_if(week, [name])
+        predict(seen, name)
+        assert runs() == before
+    finally:
+        gc.enable()
 
 
 def test_futures_are_those_of_simulations_of_what_is_expected(week: ClusterSnapshot) -> None:

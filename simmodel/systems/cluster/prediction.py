@@ -133,6 +133,8 @@ def predict(snapshot: ClusterSnapshot, policy: PolicyLike | None = None, *, unti
     last = float(env._now)
     if last == NEVER:
         last = max([snapshot.now, *(start[3] for start in starts), *ends.values()])
+    runs.clear()  # the cluster is garbage for the collector, but not its jobs and their runs
+    cluster.forget_ended()
     return Prediction(snapshot, starts, ends, last)
 
 

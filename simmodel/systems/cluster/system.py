@@ -350,6 +350,10 @@ class Cluster(System[LiveJob]):
         if self._idle is not None and not self._active and not self._idle.triggered:
             self._idle.succeed()
 
+    def forget_ended(self) -> None:
+        """Forget the jobs that have ended, of a simulation that is over: no later job can depend on them."""
+        self.dependencies.known.clear()
+
     def rebind(self, work: LiveJob, place: Pool) -> None:
         """Move a waiting job to another partition."""
         self.queueing.move(work, place)
