@@ -193,7 +193,7 @@ class SiteSpec(Fields):
         if self.cores is not None:
             partition = PartitionSpec(name=self.name, processors=self.cores)
         else:
-            partition = PartitionSpec(name=self.name, nodes=self.hosts)
+            partition = PartitionSpec(name=self.name, nodes=self.hosts, one_host=True)
         return ClusterSpec(name=self.name, partitions=(partition,), on_failure="lose")
 
     @property
@@ -206,7 +206,7 @@ class SiteSpec(Fields):
         """The mean speed of its cores."""
         if self.cores is not None:
             return 1.0
-        return sum(host.count * host.cores * getattr(host, "speed", 1.0) for host in self.hosts) / self.capacity
+        return sum(host.count * host.cores * host.speed for host in self.hosts) / self.capacity
 
 
 @attrs.frozen(kw_only=True, repr=False)
