@@ -137,6 +137,8 @@ class SiteSpec(Fields):
         its name, which is also its place in the network
     hosts
         its hosts; a job runs on one of them. Hosts of one kind are counted, and chosen when a job starts
+    placement
+        which host a job gets, as in :class:`~simmodel.platform.cluster.PartitionSpec`; default: ``"best-fit"``
     cores
         instead of ``hosts``: a number of interchangeable cores
     storage
@@ -166,6 +168,7 @@ class SiteSpec(Fields):
 
     name: str
     hosts: tuple[NodeSpec, ...] = attrs.field(default=(), converter=_tuple)
+    placement: str | None = None
     cores: int | None = attrs.field(default=None, validator=_whole(1))
     storage: StorageSpec = attrs.field(factory=StorageSpec)
     disks: tuple[tuple[float, float], ...] = attrs.field(default=(), converter=_tuple)
@@ -193,7 +196,7 @@ class SiteSpec(Fields):
         if self.cores is not None:
             partition = PartitionSpec(name=self.name, processors=self.cores)
         else:
-            partition = PartitionSpec(name=self.name, nodes=self.hosts, one_host=True)
+            partition = PartitionSpec(name=self.name, nodes=self.hosts, one_host=True, placement=self.placement)
         return ClusterSpec(name=self.name, partitions=(partition,), on_failure="lose")
 
     @property

@@ -113,9 +113,12 @@ class Siloed(MappingPolicy):
     'siloed'
     """
 
-    name = "siloed"
     decides = "systems"
     draws = False
+    at_home = True
+
+    def __init__(self, *, name: str = "siloed") -> None:
+        self.name = name
 
     def destinations(self, home: Any, places: Sequence[Any], /) -> Sequence[Any]:
         """Return the home of a job.
@@ -126,7 +129,7 @@ class Siloed(MappingPolicy):
             the job has no home
         """
         if home is None:
-            raise InputError("home: must be given for each job under the policy 'siloed'")
+            raise InputError(f"home: must be given for each job under the policy {self.name!r}")
         return (home,)
 
     def decide(self, view: View, /) -> Iterator[Decision]:

@@ -81,4 +81,5 @@ BUILT_IN: dict[str, tuple[str, str]] = {
         "the least work per processor; least-loaded(LOAD): by work | processors | jobs",
     ),
     "siloed": ("simmodel.policies.brokers:Siloed", "every job at home"),
+    "recorded": ("simmodel.policies.brokers:Siloed(name=recorded)", "each job of a grid at the site of its record"),
 }

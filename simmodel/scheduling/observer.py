@@ -189,6 +189,56 @@ class Observer:
     def host_load_changed(self, channel: Channel, /) -> None:
         """The load of a host changed (``channel.load``, flop/s)."""
 
+    # ------------------------------------------------------------------ grids
+
+    @hook
+    def job_assigned(self, job: LiveJob, site: Any, /) -> None:
+        """A grid chose a site for a job: its overhead and its files come next, then the queue there."""
+
+    @hook
+    def job_queued(self, job: LiveJob, site: Any, /) -> None:
+        """A job that had overhead or files joins the queue of its site."""
+
+    @hook
+    def job_phase(self, job: LiveJob, site: Any, phase: str, /) -> None:
+        """A job with overhead or files goes on to another phase of its stay at a site: ``reading``, ``writing``, ..."""
+
+    @hook
+    def job_retried(self, job: LiveJob, site: Any, reason: str, /) -> None:
+        """A job failed at a site, and waits for the grid to choose again."""
+
+    @hook
+    def job_finished(self, job: LiveJob, site: Any, /) -> None:
+        """A job of a grid has ended for good, its outputs in place; ``job.state`` is its final state."""
+
+    @hook
+    def file_transfer_started(self, fetch: Any, /) -> None:
+        """A file is on its way: ``fetch.file`` of ``fetch.size`` bytes from ``fetch.source`` to ``fetch.site``."""
+
+    @hook
+    def file_transfer_ended(self, fetch: Any, transfer: Transfer, /) -> None:
+        """The transfer of a file ended, with ``transfer.status``."""
+
+    @hook
+    def file_transfer_failed(self, fetch: Any, reason: str, /) -> None:
+        """A file does not come: nobody needs it any more, or for this reason."""
+
+    @hook
+    def site_down(self, site: Any, /) -> None:
+        """A site went down."""
+
+    @hook
+    def site_up(self, site: Any, /) -> None:
+        """A site is up again."""
+
+    @hook
+    def site_closed(self, site: Any, /) -> None:
+        """A site takes no new jobs."""
+
+    @hook
+    def site_reopened(self, site: Any, /) -> None:
+        """A site takes jobs again."""
+
     # ------------------------------------------------------------------ storages
 
     @hook

@@ -38,6 +38,8 @@ class Policy:
         whether it is asked about submissions that do not fit now too, under ``decide_on="event"``
     draws
         whether it may draw random numbers, so that runs depend on the seed
+    at_home
+        whether each job runs at its home, so that it must have one
 
     >>> from simmodel import Start
     >>> class Widest(Policy):
@@ -59,6 +61,7 @@ class Policy:
     preempts: bool = False
     tries_every_submission: bool = False
     draws: bool = True
+    at_home: bool = False
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

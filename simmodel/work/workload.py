@@ -49,6 +49,9 @@ COLUMNS: Mapping[str, str] = {
     "memory_per_node": "bytes per node",
     "priority": "higher first",
     "cancel": "s, instant at which the job is withdrawn or stopped",
+    "site": "the site of a grid that it was submitted to, or ran at",
+    "recorded_start": "s, instant at which it started in reality",
+    "recorded_end": "s, instant at which it ended in reality",
 }
 
 
@@ -178,7 +181,7 @@ class Workload:
             "processors": [job.processors for job in specs],
             "requested": [nan if job.requested is None else job.requested for job in specs],
         }
-        for column in ("user", "group", "queue", "partition"):
+        for column in ("user", "group", "queue", "partition", "site"):
             values = [getattr(job, "partition_text" if column == "partition" else column) for job in specs]
             if any(value is not None for value in values):
                 columns[column] = np.array(values, dtype=object)

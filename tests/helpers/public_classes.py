@@ -14,7 +14,7 @@ import simmodel
 from simmodel.catalogue import FORMATS
 from simmodel.environment import Environment
 from simmodel.experiments import compare, compare_brokers, compare_portfolio, explore, replicate, replicate_portfolio
-from simmodel.formats import HetSimConfig, SSTScenario
+from simmodel.formats import CGSimSites, CGSimStudy, HetSimConfig, SSTScenario
 from simmodel.futures import Branch, what_if
 from simmodel.generators import JobClass, TaskKind, lublin
 from simmodel.generators.distributions import exponential
@@ -131,6 +131,9 @@ def _specs() -> Iterator[Any]:
     yield SharingModel(name="slow", latency_factor=2.0)
     yield Slowdown("a", 2.0)
     yield DelaySpec(mean=60)
+    site = SiteSpec(name="a", cores=4)
+    yield CGSimSites(sites=[site], files=(), reference=1.0, gflops={"a": 1.0})
+    yield CGSimStudy(grid=GridSpec(sites=[site]), workload=None)
     yield GridSpec(
         sites=[SiteSpec(name="a", cores=4, storage=StorageSpec(capacity=100))],
         files=[FileSpec(name="f", size=1, sites=["a"])],

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from simmodel.environment import Environment
 from simmodel.errors import ImpossibleWork, InputError, PolicyError, unknown
@@ -42,6 +42,8 @@ class BrokerCore(System[BrokeredJob]):
     """A broker without replay, snapshots and results: see :class:`~simmodel.systems.broker.system.Broker`."""
 
     kind = "broker"
+    own_homes: ClassVar[bool] = False
+    """Whether the jobs of a workload have homes of their own, in its column ``site``."""
     places: tuple[Destination, ...]
 
     def __init__(

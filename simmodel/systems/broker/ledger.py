@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CARRIED", "Fate", "Ledger"]
 
-CARRIED = ("user", "group", "queue", "partition")
+CARRIED = ("user", "group", "queue", "partition", "recorded_start", "recorded_end")
 """The columns of a workload that are copied to the record."""
 
 
@@ -62,6 +62,8 @@ class Ledger:
             self.fates[first + row] = Fate("rejected", float("nan"), reason)
         columns = {"job": workload["job"], "submit": workload["submit"], "processors": prepared.processors}
         columns |= {"asked": prepared.requested, "origin": np.full(len(workload), home)}
+        if not home and "site" in workload:
+            columns["origin"] = workload["site"].astype(str)
         columns |= {key: workload[key] for key in CARRIED if key in workload}
         self.tables.append((first, Table(columns)))
 

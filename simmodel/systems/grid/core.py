@@ -38,6 +38,7 @@ class GridCore(Broker):
     """A grid without snapshots and results: see :class:`~simmodel.systems.grid.system.Grid`."""
 
     kind = "grid"
+    own_homes = True
     places: tuple[Site, ...]
     ledger: GridLedger
 
@@ -82,6 +83,10 @@ class GridCore(Broker):
         return Site(system, self.by, self.spec.sites[number], number)
 
     # ------------------------------------------------------------------ submission
+
+    def check_names(self, job: Job, label: object, home: Destination | None = None) -> None:
+        """Check that a job names no queue or partition: sites have none."""
+        super().check_names(job, label, home or self.named.get(str(job.site)) or self.places[0])
 
     def accept(self, work: Any, home: Any = None, *, at: float | None = None) -> BrokeredJob:
         """Submit a job whose id may occur again; raises as :meth:`submit`."""

@@ -76,7 +76,7 @@ def grid_result(grid: GridCore, name: str) -> GridResult:
 
 
 _COLUMNS = ("assigned", "queued", "start", "executing", "end", "finished", "bytes_in", "bytes_out", "site", "attempts")
-_RECORDED = ("recorded_start", "recorded_end", "origin")
+_RECORDED = ("origin",)
 
 
 def _present(job: Any, grid: GridCore, column: dict[str, NDArray[Any]]) -> tuple[str, str]:

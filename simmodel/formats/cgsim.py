@@ -1,0 +1,335 @@
+"""The grids of CGSim: its configuration, sites and connections, three JSON files.
+
+Source: CGSim, https://github.com/REDWOOD24/CGSim (formats as of 2025).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from simmodel.display import Fields
+from simmodel.errors import InputError, unknown
+from simmodel.formats.cgsim_jobs import read_cgsim_jobs
+from simmodel.formats.documents import Value, read_json
+from simmodel.loading import Source, reader
+from simmodel.platform.cluster import NodeSpec
+from simmodel.platform.grid import FileSpec, GridSpec, SiteSpec, StorageSpec
+from simmodel.platform.network import LinkSpec, NetworkSpec, RouteSpec
+from simmodel.units import parse_quantity
+from simmodel.work.workload import Report, Workload
+
+if TYPE_CHECKING:
+    from simmodel.work.job import Job
+
+__all__ = ["CGSimSites", "CGSimStudy", "read_cgsim", "read_cgsim_connections", "read_cgsim_sites"]
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class CGSimSites(Fields):
+    """Sites as CGSim describes them.
+
+    Parameters
+    ----------
+    sites
+        the sites
+    files
+        the files with their replicas
+    reference
+        flop/s of a core of speed 1
+    gflops
+        flop/s by which the recorded CPU time at a site becomes work, by site
+    report
+        what was skipped or filled in
+    """
+
+    sites: tuple[SiteSpec, ...]
+    files: tuple[FileSpec, ...]
+    reference: float
+    gflops: Mapping[str, float]
+    report: Report = attrs.field(factory=Report)
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class CGSimStudy(Fields):
+    """A configuration of CGSim: a grid, its jobs, and the name of the plug-in that was its broker.
+
+    Parameters
+    ----------
+    grid, workload
+        the grid; its jobs, ``None`` if the configuration names none
+    plugin
+        the plug-in: a compiled library, or a name
+    output
+        the output file that the configuration names; empty: none
+    """
+
+    grid: GridSpec
+    workload: Workload | None
+    plugin: str = ""
+    output: str = ""
+
+
+@reader
+def read_cgsim(
+    config: Source,
+    *,
+    sites: Source | None = None,
+    connections: Source | None = None,
+    jobs: Source | None = None,
+    sizes: Mapping[str, float] | None = None,
+    skip_bad_rows: bool = False,
+) -> CGSimStudy:
+    """Read the configuration of a CGSim run with the files that it names, relative to its folder.
+
+    Hosts of speed 1 have the median speed of all cores (flop/s); the run time of a job is its work divided by its cores
+    and that speed. As in CGSim, jobs hold their cores while their inputs arrive, read and write the disk of their host,
+    and transfers share the one link of two sites under SimGrid's model.
+
+    Parameters
+    ----------
+    config
+        the configuration: ``Sites_Information``, ``Sites_Connection_Information``, ``Limited_Sites``,
+        ``Custom_Parameters`` with ``jobs_file`` and ``Num_of_Jobs``
+    sites, connections, jobs
+        files instead of those that it names
+    sizes
+        bytes of files that differ from those of the sites' lists, by name
+    skip_bad_rows
+        skip bad rows of the jobs, counted by reason in the workload's report
+
+    Raises
+    ------
+    InputError
+        a file is missing, or a value is invalid; with its place
+    """
+    document = read_json(config)
+    folder = Path(document.source).parent if isinstance(config, str | Path) else Path()
+    custom = document.get("Custom_Parameters")
+    given = read_cgsim_sites(
+        _named(document, "Sites_Information", folder) if sites is None else sites,
+        only=[each.text() for each in document["Limited_Sites"].list()] if "Limited_Sites" in document else (),
+        sizes=sizes,
+    )
+    source = _named(document, "Sites_Connection_Information", folder) if connections is None else connections
+    network = read_cgsim_connections(source, [site.name for site in given.sites])
+    name = document["Grid_Name"].text() if "Grid_Name" in document else "grid"
+    grid = GridSpec(name=name, sites=given.sites, network=network, files=given.files)
+    if jobs is None and custom is not None and "jobs_file" in custom:
+        jobs = folder / custom["jobs_file"].text()
+    workload = None
+    if jobs is not None:
+        most = _count(custom) if custom is not None else None
+        workload = read_cgsim_jobs(
+            jobs, gflops=given.gflops, reference=given.reference, most=most, skip_bad_rows=skip_bad_rows
+        )
+        workload.report.notes = (*given.report.notes, *workload.report.notes)
+        grid = attrs.evolve(grid, files=_with_sizes(grid.files, workload.specs or (), sizes))
+    plugin = next((document[key].text() for key in ("Plugin", "Dispatcher_Plugin") if key in document), "")
+    output = custom["output_file"].text() if custom is not None and "output_file" in custom else ""
+    return CGSimStudy(grid=grid, workload=workload, plugin=plugin, output=output)
+
+
+def _named(document: Value, key: str, folder: Path) -> Path:
+    return folder / document[key].text()
+
+
+def _count(custom: Value) -> int | None:
+    """Return ``Num_of_Jobs``, ``None`` for all."""
+    found = custom.get("Num_of_Jobs")
+    if found is None:
+        return None
+    given: Any = found.data
+    try:
+        number = int(given)
+    except (TypeError, ValueError):
+        raise found.wrong(f"must be a whole number, -1 for all, got {found.data!r}") from None
+    return None if number < 0 else number
+
+
+def _with_sizes(
+    files: tuple[FileSpec, ...], _jobs: Iterable[Job], sizes: Mapping[str, float] | None
+) -> tuple[FileSpec, ...]:
+    """Return the files with other sizes."""
+    if not sizes:
+        return files
+    return tuple(attrs.evolve(file, size=sizes.get(file.name, file.size)) for file in files)
+
+
+# ---------------------------------------------------------------------- sites
+
+
+@reader
+def read_cgsim_sites(
+    source: Source, *, only: Iterable[str] = (), sizes: Mapping[str, float] | None = None
+) -> CGSimSites:
+    """Read the sites of CGSim: groups of hosts, disks, storage and files.
+
+    Groups of zero ``units`` are skipped and counted; ``only``: the names of the sites to read, default: all. ``sizes``:
+    bytes of files instead of those listed.
+
+    Raises
+    ------
+    InputError
+        a value is missing or invalid, a site has no CPU, or a file has two sizes
+    """
+    document = read_json(source)
+    names = list(only) or list(document.table())
+    for name in names:
+        if name not in document.table():
+            raise InputError(unknown("site", name, document.table()).message, document.source, "Limited_Sites")
+    report = Report()
+    groups = {name: _groups(document[name], report) for name in names}
+    speeds = np.concatenate([np.repeat(each.speed, each.units) for found in groups.values() for each in found])
+    reference = float(np.sort(speeds)[len(speeds) // 2])
+    sites, gflops = [], {}
+    for name in names:
+        properties = document[name]["SITE_PROPERTIES"]
+        gflops[name] = _number(properties["GFLOPS"]) if "GFLOPS" in properties else reference
+        capacity = _number(properties["storage_capacity_bytes"])
+        sites.append(_site(name, groups[name], capacity, reference))
+    files = _files(document, names, sizes or {})
+    return CGSimSites(sites=tuple(sites), files=files, reference=reference, gflops=gflops, report=report)
+
+
+@attrs.frozen
+class _Group:
+    units: int
+    cores: int
+    speed: float
+    memory: float
+    disk: tuple[float, float] | None
+
+
+def _number(value: Value) -> float:
+    """Return a number that may be written as text."""
+    given: Any = value.data
+    try:
+        number = float(given)
+    except (TypeError, ValueError):
+        raise value.wrong(f"must be a number, got {value.data!r}") from None
+    if not 0 <= number < float("inf"):
+        raise value.wrong(f"must be a finite number >= 0, got {value.data!r}")
+    return number
+
+
+def _whole(value: Value, least: int) -> int:
+    number = value.number(least=least)
+    if number != int(number):
+        raise value.wrong(f"must be a whole number >= {least}, got {value.data!r}")
+    return int(number)
+
+
+def _quantity(value: Value, unit: str) -> float:
+    try:
+        return parse_quantity(value.text(), unit)
+    except InputError as error:
+        raise value.wrong(error.message) from None
+
+
+def _groups(site: Value, report: Report) -> list[_Group]:
+    found = []
+    for group in site["CPUInfo"].list():
+        units = _whole(group["units"], 0)
+        if not units:
+            report.skipped["groups of zero hosts"] += 1
+            continue
+        speed = group["speed"].number()
+        if not speed:
+            raise group["speed"].wrong("must be > 0, got 0")
+        memory = 0.0
+        if "properties" in group:
+            for each in group["properties"].list():
+                if "ram" in each:
+                    memory = _quantity(each["ram"], "B")
+        disks = list(group["disks"].list()) if "disks" in group else []
+        disk = (_quantity(disks[0]["read_bw"], "B/s"), _quantity(disks[0]["write_bw"], "B/s")) if disks else None
+        found.append(_Group(units, _whole(group["cores"], 1), speed, memory, disk))
+    if not found:
+        raise site["CPUInfo"].wrong("must have at least one host")
+    return found
+
+
+def _site(name: str, groups: list[_Group], capacity: float, reference: float) -> SiteSpec:
+    hosts = [
+        NodeSpec(
+            name=f"{name}_cpu-", count=each.units, cores=each.cores, memory=each.memory, speed=each.speed / reference
+        )
+        for each in groups
+    ]
+    disks = [each.disk for each in groups]
+    own: tuple[tuple[float, float], ...] = tuple(each or (float("inf"), float("inf")) for each in disks)
+    return SiteSpec(
+        name=name,
+        hosts=hosts,
+        placement="first-fit",
+        storage=StorageSpec(capacity=capacity),
+        disks=own if any(disks) else (),
+        staging="inside",
+    )
+
+
+def _files(document: Value, names: Iterable[str], sizes: Mapping[str, float]) -> tuple[FileSpec, ...]:
+    where: dict[str, list[str]] = {}
+    size: dict[str, float] = {}
+    for name in names:
+        if "files" not in document[name]:
+            continue
+        for each in document[name]["files"].list():
+            pair = list(each.list())
+            if len(pair) != 2:
+                raise each.wrong(f"must be a name and a number of bytes, got {each.data!r}")
+            file = str(pair[0].key())
+            given = sizes.get(file, pair[1].number())
+            if size.setdefault(file, given) != given:
+                raise each.wrong(f"file {file!r}: must have one size, got {size[file]:.15g} and {given:.15g} bytes")
+            if name in where.setdefault(file, []):
+                raise each.wrong(f"duplicate file {file!r} at {name}")
+            where[file].append(name)
+    return tuple(FileSpec(name=file, size=size[file], sites=sites) for file, sites in where.items())
+
+
+# ---------------------------------------------------------------------- connections
+
+
+@reader
+def read_cgsim_connections(source: Source, sites: Iterable[str]) -> NetworkSpec:
+    """Read the connections of CGSim: one shared link for each pair of sites, in both directions.
+
+    Connections of sites that are not among ``sites`` although the file's other pairs name them are left out only if
+    ``sites`` is a selection: a name in neither is an error.
+
+    Raises
+    ------
+    InputError
+        a pair names an unknown site, or a site twice; a value is missing or has another unit
+    """
+    document = read_json(source)
+    known = dict.fromkeys(sites)
+    links: list[LinkSpec] = []
+    routes: list[RouteSpec] = []
+    seen: Counter[frozenset[str]] = Counter()
+    for key in document.table():
+        value = document[key]
+        ends = key.split(":")
+        if len(ends) != 2:
+            raise value.wrong("must be the connection of two sites, 'A:B'")
+        if ends[0] == ends[1]:
+            raise value.wrong(f"must join two different sites, got {ends[0]!r} twice")
+        for end in ends:
+            if end not in known:
+                raise value.wrong(unknown("site", end, known).message)
+        seen[frozenset(ends)] += 1
+        if seen[frozenset(ends)] > 1:
+            raise value.wrong(f"duplicate connection of {ends[0]} and {ends[1]}")
+        bandwidth = _quantity(value["bandwidth"], "B/s")
+        if not bandwidth:
+            raise value["bandwidth"].wrong("must be > 0, got 0")
+        links.append(LinkSpec(name=key, bandwidth=bandwidth, latency=_quantity(value["latency"], "s"), between=ends))
+        routes.append(RouteSpec(source=ends[0], destination=ends[1], links=[key], symmetrical=True))
+    return NetworkSpec(links=links, routes=routes, model="simgrid")
