@@ -1,4 +1,4 @@
-"""``simmodel list``: list bundled platforms and workloads, policies, brokers, placements, formats and generators."""
+"""``simmodel list``: list bundled platforms and workloads, policies, rules, formats and generators."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """List the policies, brokers, placements, platforms, workloads, formats or generators, each with a description.
+    """List policies, brokers, placements, eviction rules, platforms, workloads, formats or generators, described.
 
     Policies, workloads and generators are for jobs on clusters or for tasks on machines.
     """
@@ -63,6 +63,15 @@ def _list_placements() -> Rows:
     from simmodel.resources.placements import described_placements
 
     return list(described_placements().items())
+
+
+def _list_evictions() -> Rows:
+    """Return the eviction rules of storages and memory pools, each with the first line of its description."""
+    from simmodel.platform.evictions import EVICTIONS
+
+    return [
+        (name, ((rule.__doc__ or "").strip() or " ").splitlines()[0].rstrip(".")) for name, rule in EVICTIONS.items()
+    ]
 
 
 def _list_platforms() -> Rows:
@@ -134,6 +143,7 @@ _LISTS: dict[str, Callable[[], Rows]] = {
     "policies": _list_policies,
     "brokers": _list_brokers,
     "placements": _list_placements,
+    "evictions": _list_evictions,
     "platforms": _list_platforms,
     "workloads": _list_workloads,
     "formats": _list_formats,

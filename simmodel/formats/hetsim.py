@@ -290,6 +290,8 @@ def _parts(spec: MachineSpec, report: Report) -> Iterator[tuple[str, dict[str, s
     for pool in spec.pools:
         if pool.spill is not None:
             lost("spill of a memory pool")
+        if pool.evict != "lru":
+            lost("eviction rule of a memory pool")
         yield "MemoryPool", {"id": pool.name, "size": _shown(pool.size, f"size of memory pool {pool.name}", -_MB)}
     for each in spec.architectures:
         if each.speed is not None:

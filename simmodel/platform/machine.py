@@ -66,6 +66,9 @@ class MemoryPoolSpec(Fields):
         bytes
     spill
         the slower pool to which data are evicted; ``None``: the ``home`` of the machine
+    evict
+        which unused data go first: ``"lru"``, ``"lfu"``, ``"size"``, ``"fifo"`` or a rule that
+        :func:`~simmodel.resources.eviction.register_eviction` has made known
 
     >>> MemoryPoolSpec(name="hbm", size=16e9, spill="host").size
     16000000000.0
@@ -74,6 +77,7 @@ class MemoryPoolSpec(Fields):
     name: str
     size: float = attrs.field(default=inf, converter=in_bytes, validator=_positive)
     spill: str | None = None
+    evict: str = "lru"
 
 
 @attrs.frozen(kw_only=True, repr=False)

@@ -46,7 +46,7 @@ class FirstIn(Eviction):
 
 
 class NoEviction(Eviction):
-    """None: work waits until files are dropped."""
+    """Nothing goes by itself: work waits until files are dropped."""
 
     evicts = False
 

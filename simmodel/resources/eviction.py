@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from heapq import heapify, heappop, heappush
 from typing import Any, ClassVar, NamedTuple, TypeAlias
@@ -17,8 +18,10 @@ __all__ = [
     "EvictionLike",
     "EvictionOrder",
     "KeyedEviction",
+    "RankedCounts",
     "eviction_rule",
     "register_eviction",
+    "rule_for_data",
 ]
 
 
@@ -149,15 +152,31 @@ def eviction_rule(given: EvictionLike, place: str = "evict") -> Eviction:
         source: Any = EVICTIONS[name]
     else:
         source, values, options = given, [], {}
-    if not callable(source):
+    if isinstance(source, type) and issubclass(source, Eviction):
+        return call_with(source, values, options, place)
+    if isinstance(source, type) or not callable(source):
         message = f"must be a name, a subclass of Eviction or a function of candidates, got {given!r}"
         raise InputError(message, place=place)
-    if isinstance(source, type):
-        made = call_with(source, values, options, place)
-        if not isinstance(made, Eviction):
-            raise InputError(f"must be a subclass of Eviction, got {source!r}", place=place)
-        return made
     return call_with(lambda last=False: KeyedEviction(source, last), values, options, place)
+
+
+def rule_for_data(given: EvictionLike, place: str) -> Eviction:
+    """Return an eviction rule for memory pools, which evict as tasks need room and never lose the last copy.
+
+    Raises
+    ------
+    InputError
+        the rule evicts nothing, or the last replicas too; or as for :func:`eviction_rule`
+
+    >>> rule_for_data("none", "memory pool hbm, evict")
+    Traceback (most recent call last):
+    ...
+    simmodel.errors.InputError: memory pool hbm, evict: must be a rule that evicts all but last copies, got 'none'
+    """
+    rule = eviction_rule(given, place)
+    if rule.last or not rule.evicts:
+        raise InputError(f"must be a rule that evicts all but last copies, got {given!r}", place=place)
+    return rule
 
 
 class EvictionOrder:
@@ -276,3 +295,33 @@ class EvictionOrder:
             if candidate.entry is not None:
                 candidate.entry = None
                 self._push(candidate)
+
+
+class RankedCounts(OrderedDict[Any, int]):
+    """Things with a ``size``, the number of users of each, and their order by a rule.
+
+    A new key is an arrival, ``move_to_end`` a use.
+
+    Parameters
+    ----------
+    rule
+        the rule
+    """
+
+    def __init__(self, rule: Eviction) -> None:
+        super().__init__()
+        self.order = EvictionOrder(rule)
+
+    def __setitem__(self, thing: Any, users: int) -> None:
+        if thing not in self:
+            self.order.add(thing, thing.size)
+        super().__setitem__(thing, users)
+
+    def __delitem__(self, thing: Any) -> None:
+        super().__delitem__(thing)
+        self.order.remove(thing)
+
+    def move_to_end(self, thing: Any, last: bool = True) -> None:
+        """Note a use of a thing."""
+        super().move_to_end(thing, last)
+        self.order.use(thing)

@@ -227,11 +227,17 @@ class Bundle(Group):
             flow = entry[3]
 
     def ahead(self, entry: tuple[float, float, int, Flow], now: float) -> float:
-        """Return how far the virtual time is from a mark at an instant, and change nothing."""
+        """Return how far the virtual time is from a mark at an instant, as after :meth:`advance`; change nothing."""
         self.read()
+        high, low = self.high, self.low
         passed = now - self.since
-        ahead = (entry[0] - self.high) + (entry[1] - self.low)
-        return ahead - self.speed * passed if passed > 0 else ahead
+        if passed > 0:
+            step = self.speed * passed
+            total = high + step
+            part = total - high
+            low += (high - (total - part)) + (step - part)
+            high = total
+        return (entry[0] - high) + (entry[1] - low)
 
 
 class Flow(Event):

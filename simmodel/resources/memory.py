@@ -2,8 +2,9 @@
 
 A task reserves all its memory at once: for its inputs, its outputs and its own working memory. Inputs and outputs are
 in use until the task is done; then the outputs are available to others. Unused data stay until room is needed; the
-least recently used are evicted first. A copy that is not the last one, or that no task will read any more, is dropped;
-the last copy of data that will still be read, and of results, is first moved to a slower pool.
+eviction rule says which go first, by default the least recently used. A copy that is not the last one, or that no task
+will read any more, is dropped; the last copy of data that will still be read, and of results, is first moved to a
+slower pool.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from simpy.events import Event
 
 from simmodel.environment import Environment
 from simmodel.platform.machine import MemoryPoolSpec
+from simmodel.resources.eviction import EvictionOrder, RankedCounts, rule_for_data
 from simmodel.work.livetask import LiveData, LiveTask
 
 if TYPE_CHECKING:
@@ -64,6 +66,8 @@ class MemoryPool:
         bytes in use now, and at most so far
     held
         the data in it, least recently used first, with the number of users of each
+    order
+        the data in the order of another eviction rule; ``None``: the least recently used go first
     arriving, leaving
         the data on their way to it, and those being moved out
     writing
@@ -98,6 +102,10 @@ class MemoryPool:
         self.used = 0.0
         self.peak = 0.0
         self.held: OrderedDict[LiveData, int] = OrderedDict()
+        self.order: EvictionOrder | None = None
+        if spec.evict != "lru":
+            self.held = ranked = RankedCounts(rule_for_data(spec.evict, f"memory pool {spec.name}, evict"))
+            self.order = ranked.order
         self.arriving: dict[LiveData, DataArrival] = {}
         self.leaving: dict[LiveData, None] = {}
         self.writing: dict[LiveData, int] = {}
@@ -359,12 +367,15 @@ class MemoryPool:
     # ------------------------------------------------------------------ room
 
     def unused(self) -> Iterator[LiveData]:
-        """Iterate over unused data that are not leaving, least recently used first."""
+        """Iterate over unused data that are not leaving, in the order of the eviction rule."""
         leaving = self.leaving
+        if self.order is not None:
+            held, ranked = self.held, self.order
+            return (each.name for each in ranked if not held[each.name] and each.name not in leaving)
         return (data for data, users in self.held.items() if not users and data not in leaving)
 
     def forget_unneeded(self, amount: float, keep: Collection[LiveData] = ()) -> None:
-        """Drop data that need not be kept, least recently used first, until ``amount`` bytes are free."""
+        """Drop data that need not be kept, in the order of the eviction rule, until ``amount`` bytes are free."""
         lacking = self.used + amount - self.size * (1 + 1e-12)
         if lacking <= 0:
             return

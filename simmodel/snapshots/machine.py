@@ -12,6 +12,7 @@ from simmodel.display import Fields
 from simmodel.errors import InputError, shown, unknown
 from simmodel.platform.machine import MachineSpec
 from simmodel.platform.options import MachineOptions
+from simmodel.resources.eviction import CandidateState
 from simmodel.snapshots.snapshot import PolicyState, Snapshot
 from simmodel.snapshots.types import Columns, Count, Instant, Seconds, one_of
 
@@ -90,7 +91,10 @@ class DataState(NamedTuple):
 
 @attrs.frozen(repr=False)
 class PoolState(Fields):
-    """A memory pool: bytes used now and at peak; data held, leaving, stale and awaited, and data waiting for room."""
+    """A memory pool: bytes used now and at peak; data held, leaving, stale and awaited, and data waiting for room.
+
+    Of pools with another eviction rule than LRU: the arrivals and uses so far, and the past of each of the data held.
+    """
 
     name: str
     used: float = 0.0
@@ -100,6 +104,8 @@ class PoolState(Fields):
     stale: tuple[Count, ...] = ()
     awaited: tuple[Count, ...] = ()
     awaits: tuple[Count, ...] = ()
+    uses: Count = 0
+    pasts: tuple[CandidateState, ...] = ()
 
 
 class RunningTaskState(NamedTuple):
@@ -338,6 +344,11 @@ class MachineSnapshot(Snapshot):
         pools = [each.name for each in self.platform.pools]
         if [each.name for each in self.pools] != pools:
             raise InputError(f"must be the pools {', '.join(pools)}", place="pools")
+        for i, (spec, pool) in enumerate(zip(self.platform.pools, self.pools, strict=True)):
+            expected = 0 if spec.evict == "lru" else len(pool.held)
+            if len(pool.pasts) != expected:
+                message = f"must be the pasts of {expected} data objects, got {len(pool.pasts)}"
+                raise InputError(message, place=f"pools[{i}].pasts")
         places = {name for name, _ in self.platform.each_processor()}
         for i, place in enumerate(self.places):
             if place.name not in places:

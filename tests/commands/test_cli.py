@@ -446,6 +446,7 @@ def test_generate_follows_settings_of_a_file(folder: Path) -> None:
         ("generators", ["lublin", "random", "database", "layered"]),
         ("platforms", ["hetsim-slow", "hetsim-sample"]),
         ("brokers", ["sgs-t", "siloed"]),
+        ("evictions", ["lru", "lfu", "size", "fifo"]),
     ],
 )
 def test_lists_say_what_there_is(capsys: pytest.CaptureFixture[str], kind: str, some: list[str]) -> None:

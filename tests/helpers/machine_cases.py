@@ -81,6 +81,7 @@ def _machines(draw: st.DrawFn) -> MachineSpec:
                 name=name,
                 size=draw(st.sampled_from([float("inf"), 8.0, 13.0, 20.0, 30.0])),
                 spill=draw(st.sampled_from([None, None, *(other for other in pools if other != name)])),
+                evict=draw(st.sampled_from(["lru", "lfu", "size", "fifo"])),
             )
             for name in pools
         ],

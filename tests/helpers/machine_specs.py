@@ -50,7 +50,12 @@ def machine_specs(draw: st.DrawFn, *, plain: bool = False) -> MachineSpec:
         description=draw(st.text("ab \n<&>\"'é", max_size=8)),
         time_unit=draw(st.sampled_from(["s", "a unit of time"])),
         pools=[
-            MemoryPoolSpec(name=name, size=draw(_ABOVE), spill=None if plain or i == 0 else pools[0])
+            MemoryPoolSpec(
+                name=name,
+                size=draw(_ABOVE),
+                spill=None if plain or i == 0 else pools[0],
+                evict="lru" if plain else draw(st.sampled_from(["lru", "lfu"])),
+            )
             for i, name in enumerate(pools)
         ],
         architectures=[

@@ -29,21 +29,28 @@ class Span(NamedTuple):
 
 
 class Lying(OrderedDict[Any, int]):
-    """The data in a pool, with a record of the times of their presence."""
+    """The data in a pool, with a record of the times of their presence; the pool's own table is kept up to date."""
 
-    def __init__(self, witness: Witness, pool: str) -> None:
+    def __init__(self, witness: Witness, pool: str, own: OrderedDict[Any, int]) -> None:
         super().__init__()
         self.witness = witness
         self.pool = pool
+        self.own = own
 
     def __setitem__(self, data: Any, users: int) -> None:
         if data not in self:
             self.witness.present[self.pool, data].append([self.witness.env.now, INFINITY])
         super().__setitem__(data, users)
+        self.own[data] = users
 
     def __delitem__(self, data: Any) -> None:
         self.witness.present[self.pool, data][-1][1] = self.witness.env.now
         super().__delitem__(data)
+        del self.own[data]
+
+    def move_to_end(self, data: Any, last: bool = True) -> None:
+        super().move_to_end(data, last)
+        self.own.move_to_end(data, last)
 
 
 class Witness:
@@ -66,7 +73,7 @@ class Witness:
         self.present: dict[tuple[str, Any], list[list[float]]] = defaultdict(list)
         for name, pool in machine.pools.items():
             assert not pool.held
-            pool.held = Lying(self, name)
+            pool.held = Lying(self, name, pool.held)
         self.network = NetworkRecorder(machine.network)
         self.env.observe(self.network)
         self.env.observe(self)

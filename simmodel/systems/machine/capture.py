@@ -154,6 +154,7 @@ def _known(value: float) -> float | None:
 
 
 def _pool(pool: MemoryPool, sets: list[LiveSet], of: dict[LiveData, int]) -> PoolState:
+    clock, pasts = pool.order.state() if pool.order is not None else (0, {})
     return PoolState(
         pool.name,
         pool.used,
@@ -163,6 +164,8 @@ def _pool(pool: MemoryPool, sets: list[LiveSet], of: dict[LiveData, int]) -> Poo
         stale=tuple(of[each] for each in pool.stale),
         awaited=tuple(of[each] for each in pool.awaited if each in of),
         awaits=tuple(of[coming.data] for live in sets for coming in live.coming if coming.pool is pool),
+        uses=clock,
+        pasts=tuple(pasts[data] for data in pool.held) if pasts else (),
     )
 
 

@@ -176,6 +176,10 @@ class _Restored:
         for pool, state in zip(self.pools, self.snapshot.pools, strict=True):
             for d in state.held:
                 pool.held[self.data[d]] = 0
+            if pool.order is not None:
+                pool.order.restore(
+                    state.uses, {self.data[d]: past for d, past in zip(state.held, state.pasts, strict=True)}
+                )
             for d in state.leaving:
                 pool.leaving[self.data[d]] = None
             for d in state.stale:

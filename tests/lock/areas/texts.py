@@ -48,7 +48,10 @@ max_requested = "1h"
 COMMANDS = {
     **{
         f"list-{kind}": f"list {kind}"
-        for kind in ("policies", "brokers", "placements", "platforms", "workloads", "formats", "generators")
+        for kind in (
+            *("policies", "brokers", "placements", "evictions"),
+            *("platforms", "workloads", "formats", "generators"),
+        )
     },
     "batch": "batch lublin-128-week --policy easy",
     "batch-default": "batch one.swf",
