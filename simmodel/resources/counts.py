@@ -59,6 +59,10 @@ class CountPool(Pool):
             return self.consumables.why_not(request.consumables)
         return None
 
+    def width_of(self, job: LiveJob) -> int:
+        """Return the processors that a job takes; 0 if it requests anything else."""
+        return job.processors if job.request is None else 0
+
     def fits(self, job: LiveJob) -> bool:
         """Whether the job could start now and run for its requested time without running into a window."""
         if job.processors > self.free:

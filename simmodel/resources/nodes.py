@@ -216,6 +216,11 @@ class NodePool(ChangingNodes):
             self._kept_clear[ahead] = table
         return table
 
+    def width_of(self, job: LiveJob) -> int:
+        """Return the processors of the nodes that a job takes if nodes are alike and it takes whole ones; else 0."""
+        whole = self._whole
+        return 0 if whole is None or self.paced else whole.width(job)
+
     def _width(self, job: LiveJob) -> int:
         """Return the processors that a job takes, if it can be placed by counting; else 0."""
         whole = self._whole

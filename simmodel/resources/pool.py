@@ -136,6 +136,13 @@ class Pool(Claims, Windows):
         """Return an index of the jobs that wait for the pool, to be kept up to date from now on; ``None``: no need."""
         return None
 
+    def width_of(self, job: LiveJob) -> int:
+        """Return the processors that a job takes if its start follows from their number while the pool is simple.
+
+        0: it does not, since the job requests anything else.
+        """
+        return 0
+
     def states(self, queue: Any) -> Any:
         """Return the states of its nodes, if backfilling can decide by them now; else ``None``."""
         return None

@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from simmodel.environment import Environment
+from simmodel.platform.cluster import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.runs.simulating import simulate
 from simmodel.systems.broker.system import Broker
 from simmodel.systems.cluster.system import Cluster
@@ -30,12 +31,23 @@ class Case(NamedTuple):
     options: dict[str, Any]
     by: str
     seed: int
+    cores: int = 0  # of exclusive nodes; 0: counted processors
+
+    def platform(self, which: int) -> int | ClusterSpec:
+        """Return the platform of one of the clusters."""
+        size, cores = self.sizes[which], self.cores
+        if not cores:
+            return size
+        nodes = NodeSpec(count=-(-size // cores), cores=cores)
+        return ClusterSpec(partitions=[PartitionSpec(nodes=[nodes], exclusive=True)])
 
     def broker(self, policy: Any) -> tuple[Environment, Broker]:
         """Return a broker at time 0 with all its submissions planned."""
         env = Environment(seed=self.seed)
-        pairs = zip("ab", self.sizes, self.policies, strict=True)
-        clusters = [Cluster(env, size, policy=each, name=name, **self.options) for name, size, each in pairs]
+        clusters = [
+            Cluster(env, self.platform(which), policy=policy, name="ab"[which], **self.options)
+            for which, policy in enumerate(self.policies)
+        ]
         broker = Broker(env, clusters, policy, slowdowns=self.slowdowns, by=self.by)
         for home, log in zip("ab", self.logs, strict=True):
             broker.replay(log, home)
@@ -50,8 +62,9 @@ def cases(
     policies: tuple[str, ...] = ("fcfs", "easy", "conservative", "sjf+easy", "wfp+conservative"),
     modes: tuple[dict[str, str], ...] = MODES,
     shortest: int = 0,
+    cores: tuple[int, ...] = (0,),
 ) -> Case:
-    """Draw a case."""
+    """Draw a case, whose ``cores`` are one of those given."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     sizes = (int(rng.integers(1, 12)), int(rng.integers(1, 12)))
     logs = []
@@ -71,11 +84,12 @@ def cases(
     options = {"estimates": draw(st.sampled_from(["requested", "exact", "cqsim"])), **draw(st.sampled_from(modes))}
     pair = (draw(st.sampled_from(policies)), draw(st.sampled_from(policies)))
     by = draw(st.sampled_from(["requested", "actual"]))
-    return Case(sizes, pair, (logs[0], logs[1]), slowdowns, options, by, draw(st.integers(0, 5)))
+    of_nodes = draw(st.sampled_from(cores))
+    return Case(sizes, pair, (logs[0], logs[1]), slowdowns, options, by, draw(st.integers(0, 5)), of_nodes)
 
 
 def alone(case: Case, which: int, jobs: list[tuple[float, float, float, int]]) -> np.ndarray:
     """Return the starts of jobs (submit, run, requested, processors) on one of the clusters without the broker."""
     submit, run, requested, processors = (np.array(column, dtype=np.float64) for column in zip(*jobs, strict=True))
     columns = {"submit": submit, "run": run, "requested": requested, "processors": processors.astype(np.int64)}
-    return simulate(case.sizes[which], Workload(columns), case.policies[which], **case.options).jobs["start"]
+    return simulate(case.platform(which), Workload(columns), case.policies[which], **case.options).jobs["start"]

@@ -4,9 +4,9 @@ A forecast simulates the cluster from its present state, with the job at the tai
 arrivals, and with requested run times (known to a scheduler) or actual ones (known to a simulation only, as in CQSim+).
 Answers are cached until the state changes.
 
-If the queue is in order of arrival and only processors count, the projected future is kept and extended as needed
-instead of simulated again (see :mod:`simmodel.systems.cluster.projection`). Each start and end is compared with the
-projection, which is restarted when they differ.
+If the queue is in order of arrival and only processors count, or nodes that are alike and taken whole, the projected
+future is kept and extended as needed instead of simulated again (see :mod:`simmodel.systems.cluster.projection`). Each
+start and end is compared with the projection, which is restarted when they differ.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from simmodel.errors import InputError
 from simmodel.policies.backfilling import Easy
 from simmodel.policies.ordering import FCFS
 from simmodel.policies.planning import Conservative
-from simmodel.resources.counts import CountPool
 from simmodel.scheduling.observer import Observer
 from simmodel.scheduling.protocol import Estimate
 from simmodel.systems.cluster.projection import ProjectedJob, ProjectedPlan, Projection
@@ -125,12 +124,25 @@ class Forecast(Observer, Shown):
         expected = job.expected
         return ProjectedJob(job, job.processors, job.requested, expected, job._duration if self._actual else expected)
 
+    def _counted(self, work: ProjectedJob) -> ProjectedJob | None:
+        """Return work with the processors that it takes; ``None`` if these and its times do not decide its start."""
+        job, processors, _, expected, duration = work
+        if not (0 < duration <= expected < INFINITY) or job.priority:
+            return None
+        if (job.past is not None and job.past.resumes) or (job._job is not None and job._job.body is not None):
+            return None
+        width = self._pool.width_of(job)
+        if not width:
+            return None
+        return work if width == processors else work._replace(processors=width)
+
     def _start(self, work: ProjectedJob, place: Pool) -> tuple[float, float]:
         """Return when work would start (s), and at which speed it would run."""
         job = work.job
-        if self._kind is not None and _plain(job, work) and self._comes_true(work):
+        counted = None if self._kind is None else self._counted(work)
+        if counted is not None and self._comes_true(counted):
             assert self._future is not None
-            return self._future.start(self.cluster.env._now, work, self._decided()), 1.0
+            return self._future.start(self.cluster.env._now, counted, self._decided()), 1.0
         token = self._state()
         if token != self._token:
             self._token = token
@@ -175,8 +187,8 @@ class Forecast(Observer, Shown):
         """Add a job that is about to be submitted to the projection."""
         if self._future is None or self._stale:
             return
-        work = self._work(job)
-        if self._now == self.cluster.env._now and _plain(job, work) and (not self._exact or _exact(work)):
+        work = self._counted(self._work(job))
+        if self._now == self.cluster.env._now and work is not None and (not self._exact or _exact(work)):
             self._future.add(self._now, work, self._decided())
             self._coming = job
         else:
@@ -209,13 +221,7 @@ class Forecast(Observer, Shown):
         """Restart the projection from the state of the cluster; return ``False`` if that state cannot be projected."""
         cluster, pool = self.cluster, self._pool
         self._stale = True
-        if (
-            not isinstance(pool, CountPool)
-            or not pool.simple
-            or pool.up != pool.capacity
-            or cluster.dependencies.waiting
-            or pool.claims_waiting
-        ):
+        if not pool.simple or pool.up != pool.capacity or cluster.dependencies.waiting or pool.claims_waiting:
             return False
         running, waiting = [], []
         exact = _exact(work)
@@ -228,8 +234,8 @@ class Forecast(Observer, Shown):
             exact = exact and end == run.expected_end
             running.append((end, number, processors, run.expected_end))
         for job in cluster.view.waiting:
-            each = self._work(job)
-            if not _plain(job, each):
+            each = self._counted(self._work(job))
+            if each is None:
                 return False
             exact = exact and _exact(each)
             waiting.append(each)
@@ -291,7 +297,7 @@ class Forecast(Observer, Shown):
 def _kind(cluster: Cluster) -> str | None:
     """Return the kind of projection for the cluster's policy, or ``None`` if its future cannot be projected."""
     spec, pool, policy = cluster.spec, cluster.places[0], cluster.scheduler.policy
-    if len(cluster.places) > 1 or not isinstance(pool, CountPool) or cluster.core.submits_first:
+    if len(cluster.places) > 1 or pool.paced or cluster.core.submits_first:
         return None
     if spec.queues or spec.outages or spec.failures or spec.reservations or spec.consumables:
         return None
@@ -317,17 +323,6 @@ def _guest(work: ProjectedJob, cluster: Cluster, place: Pool) -> LiveJob:
         guest.rules = None if job.rules is None else cluster.rules[job.rules.spec.name]
         guest.watched = True
     return guest
-
-
-def _plain(job: LiveJob, work: ProjectedJob) -> bool:
-    """Whether the job requests only processors and time, and ends by its expected end."""
-    return (
-        0 < work.duration <= work.expected < INFINITY
-        and not job.priority
-        and job.request is None
-        and (job.past is None or not job.past.resumes)
-        and (job._job is None or job._job.body is None)
-    )
 
 
 def _exact(work: ProjectedJob) -> bool:

@@ -15,6 +15,7 @@ from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Job
 from tests.helpers.broker_cases import MODES, Case, alone, cases
 
+CORES = (0, 1, 3)  # counted processors, and exclusive nodes
 PATIENT = settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
 
 
@@ -44,7 +45,7 @@ class Asking(MappingPolicy):
 
 @PATIENT
 @given(
-    case=cases(),
+    case=cases(cores=CORES),
     asked=st.lists(st.booleans(), min_size=1, max_size=5),
     sent=st.lists(st.integers(0, 1), min_size=1, max_size=5),
 )
@@ -58,7 +59,7 @@ def test_the_future_that_is_kept_is_the_one_simulated_anew(case: Case, asked: li
 
 @PATIENT
 @given(
-    case=cases(policies=("easy", "conservative"), modes=MODES[:2], shortest=1),
+    case=cases(policies=("easy", "conservative"), modes=MODES[:2], shortest=1, cores=CORES),
     sent=st.lists(st.integers(0, 1), min_size=1, max_size=5),
 )
 def test_the_fast_paths_do_the_same(case: Case, sent: list[int]) -> None:
@@ -72,7 +73,7 @@ def test_the_fast_paths_do_the_same(case: Case, sent: list[int]) -> None:
 
 
 @PATIENT
-@given(case=cases(shortest=1), sent=st.lists(st.integers(0, 1), min_size=1, max_size=5))
+@given(case=cases(shortest=1, cores=CORES), sent=st.lists(st.integers(0, 1), min_size=1, max_size=5))
 def test_a_forecast_by_actual_times_is_a_replay_of_what_came_so_far(case: Case, sent: list[int]) -> None:
     case = case._replace(by="actual")
     policy = Asking([True], sent)
@@ -117,6 +118,29 @@ def test_an_unfolding_by_hand() -> None:
     assert unfolding.start(0.0, long) == 12
     assert unfolding.advance(7.0, [("short", 0.0)])
     assert not unfolding.advance(8.0, [])
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative"])
+def test_nodes_that_are_taken_whole_are_projected_as_counted_processors(policy: str, monkeypatch) -> None:
+    """Jobs of 1 to 9 cores on 4 nodes of 3 cores take the processors of 1 to 3 nodes; nothing is simulated."""
+    monkeypatch.setattr(Forecast, "_simulated", None)
+    nodes = ClusterSpec(partitions=[PartitionSpec(nodes=[NodeSpec(count=4, cores=3)], exclusive=True)])
+    rng = np.random.default_rng(1)
+    jobs = [(int(rng.integers(1, 10)), int(rng.integers(1, 9)), int(rng.integers(9, 20))) for _ in range(12)]
+    found = []
+    for platform in (nodes, 12):
+        env = Environment()
+        cluster = Cluster(env, platform, policy)
+        forecast = Forecast(cluster)
+        for at, (cores, run, requested) in enumerate(jobs, 1):
+            whole = cores if platform is nodes else 3 * -(-cores // 3)
+            asked = Job(processors=whole, run=run, requested=requested)
+            found.append(forecast.of(asked).start)
+            cluster.submit(asked)
+            env.run(until=at)
+        if platform is nodes:
+            assert forecast.of(Job(nodes=3, cores_per_node=2, run=5)).start < np.inf
+    assert found[:12] == found[12:]
 
 
 def test_estimates_by_hand_of_what_asks_for_more() -> None:
