@@ -267,7 +267,7 @@ class FileHolder:
         cause
             why it comes, for observers
         pins
-            pins that it has from the beginning, which count as no uses
+            pins that it has from the beginning, each a use
 
         Raises
         ------
@@ -295,6 +295,8 @@ class FileHolder:
         if self._order is not None:
             self._order.add(file, size, held=pins > 0)
             self._loose += 0 if pins else room
+            for _ in range(pins):
+                self._order.use(file)
         if pins:
             self._pins[file] = pins
         if self.catalogue is not None:

@@ -280,6 +280,16 @@ def test_callbacks_may_use_the_storage() -> None:
     assert list(storage.files) == ["d"]
 
 
+def test_pins_from_the_beginning_are_uses() -> None:
+    storage = storage_of(evict="lfu")
+    storage.add("a", 40, pins=2)
+    storage.add("b", 40, pins=1)
+    for file in ("a", "a", "b"):
+        storage.unpin(file)
+    storage.add("c", 40)
+    assert list(storage.files) == ["a", "c"]
+
+
 def test_files_of_broken_bytes_take_whole_ones() -> None:
     storage = storage_of(3)
     storage.add("a", 1.5)
