@@ -220,7 +220,9 @@ def machine(**changes: Any) -> MachineSpec:
         name="made",
         pools=[
             MemoryPoolSpec(name="ram"),
-            MemoryPoolSpec(name="vram", size=changes.get("vram", 400.0), spill="ram"),
+            MemoryPoolSpec(
+                name="vram", size=changes.get("vram", 400.0), spill="ram", evict=changes.get("evict", "lru")
+            ),
             MemoryPoolSpec(name="card", size=changes.get("card", 300.0)),
         ],
         architectures=[

@@ -24,6 +24,8 @@ CHANGES: dict[str, dict[str, Any]] = {
     "no dma": {"dma": False},
     "model error": {"model_error": 0.4},
     "little memory": {"vram": 130.0, "card": 130.0},
+    "little memory, lfu": {"vram": 130.0, "card": 130.0, "evict": "lfu"},
+    "little memory, size": {"vram": 130.0, "card": 130.0, "evict": "size"},
 }
 
 
