@@ -15,10 +15,14 @@ if TYPE_CHECKING:
     from simmodel.work.table import Table
     from simmodel.work.words import Words
 
-__all__ = ["Sweep"]
+__all__ = ["NotSorted", "Sweep"]
 
 _QUEUE, _ASKED, _BUSY, _INSIDE = range(4)  # waiting jobs, processors they ask for, busy processors, jobs in the system
 _FIELDS = ("since", "start", "leave", "gone", "processors", "area")
+
+
+class NotSorted(InputError):
+    """Jobs are not sorted by submit time."""
 
 
 class Sweep:
@@ -88,7 +92,7 @@ class Sweep:
     def _advance(self, until: float) -> None:
         """Make all changes before an instant (s)."""
         if until < self._reached:
-            raise InputError("must be sorted by submit time for metrics in one pass: load_result() reads all of it")
+            raise NotSorted("must be sorted by submit time for metrics in one pass: load_result() reads all of it")
         begin, self._reached = self._reached, until
         times, changes = self._changes(begin, until)
         order = np.argsort(times, kind="stable")

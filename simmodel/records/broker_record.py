@@ -72,9 +72,9 @@ class BrokerRecord(JobRecord):
         return f"<{type(self).__name__} {self.name}: {jobs} on {clusters}{away}>"
 
 
-def renamed(record: JobRecord, cluster: str) -> dict[str, str]:
+def renamed(places: Table, cluster: str) -> dict[str, str]:
     """Return names of the places of a cluster that are unique among clusters: its own name if it has one place."""
-    names = [str(name) for name in record.places["place"]]
+    names = [str(name) for name in places["place"]]
     return {names[0]: cluster} if len(names) == 1 else {name: f"{cluster}/{name}" for name in names}
 
 

@@ -23,17 +23,51 @@ if TYPE_CHECKING:
     from simmodel.scheduling.protocol import Place
     from simmodel.work.job import LiveJob
 
-__all__ = ["StreamedRecorder", "Write"]
+__all__ = ["EVERY", "Extent", "StreamedRecorder", "Write"]
 
 Write = Callable[[str, "NDArray[np.int64]", Table], object]
-"""Called with ``"jobs"`` or ``"runs"``, the rows of the jobs in the log, and the table to write."""
+"""Called with ``"jobs"`` or ``"runs"``, the rows of the jobs in the record, and the table to write."""
 
 NAN = float("nan")
 _BY_ROW = ("_reasons", "_eligible", "_elsewhere", "_first", "_attempt", "_resumed", "_carried", "_on_nodes")
 
 
+EVERY = 16_384
+"""After how many jobs that come one by one the rows of those that have ended are written."""
+
+
+class Extent:
+    """The first and the last instant of rows that were written, in s, and whether one was of a job that had not ended.
+
+    >>> extent = Extent()
+    >>> jobs = {"submit": [2.0, 3.0], "start": [5.0, NAN], "end": [9.0, NAN], "status": ["completed", "waiting"]}
+    >>> extent.add(Table(jobs)); extent.span(20)
+    {'started': 2.0, 'ended': 20.0}
+    """
+
+    def __init__(self) -> None:
+        self.first, self.last, self.open = NAN, NAN, False
+
+    def add(self, jobs: Table) -> None:
+        """Add rows."""
+        began = np.append(jobs["submit"], jobs["start"])
+        ended = np.append(jobs["end"], jobs["start"])
+        began, ended = began[np.isfinite(began)], ended[np.isfinite(ended)]
+        self.first = float(np.fmin(self.first, began.min(initial=np.inf) if len(began) else NAN))
+        self.last = float(np.fmax(self.last, ended.max(initial=-np.inf) if len(ended) else NAN))
+        self.open |= bool(Words.of(jobs["status"]).isin(OPEN).any())
+
+    def span(self, now: float) -> dict[str, float]:
+        """Return ``started`` and ``ended`` of the record, given the present instant."""
+        first = 0.0 if np.isnan(self.first) else self.first
+        last = first if np.isnan(self.last) else max(self.last, first)
+        return {"started": first, "ended": float(now) if self.open else last}
+
+
 class StreamedRecorder(JobRecorder):
     """Record jobs as :class:`~simmodel.records.recorder.JobRecorder`, and write the rows of those that have ended.
+
+    Rows of expected jobs are written when :meth:`drain` is called, those of other jobs also by themselves.
 
     Parameters
     ----------
@@ -41,22 +75,24 @@ class StreamedRecorder(JobRecorder):
         as of the base class
     write
         what writes tables
+    every
+        after how many jobs that come one by one rows are written
 
     Attributes
     ----------
-    first, last
-        the first and the last instant of the rows written so far, in s
-    open
-        whether a row written was that of a job that had not ended
+    extent
+        of the rows written so far
     """
 
-    def __init__(self, env: simpy.Environment, write: Write, *, places: Sequence[Place] = ()) -> None:
+    def __init__(
+        self, env: simpy.Environment, write: Write, *, places: Sequence[Place] = (), every: int = EVERY
+    ) -> None:
         super().__init__(env, late=False, places=places)
         self._write = write
         self._start, self._end, self._code = {}, {}, {}
         self._rows: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-        self.first, self.last, self.open = NAN, NAN, False
-        self._hears = True  # every job has a row before it is submitted
+        self._every, self._came = every, 0
+        self.extent = Extent()
         self._bind()
 
     def expect(self, columns: Mapping[str, Column]) -> bool:
@@ -71,26 +107,44 @@ class StreamedRecorder(JobRecorder):
         return True
 
     def _grow(self, job: LiveJob) -> None:
-        """Do nothing: rows exist before their jobs."""
+        """Add a row for a job that was not expected, unless it has one."""
+        row = job.index
+        if row < self._expected:
+            return
+        if self._came >= self._every:
+            self.drain()
+        self._came += 1
+        self._expected = row + 1
+        self._late[row] = job
+        self._start[row] = self._end[row] = NAN
+        self._code[row] = 0
 
     def drain(self, *, everything: bool = False) -> None:
         """Write the rows of the jobs that have ended, or all rows, and forget them."""
-        code = self._code
+        code, self._came = self._code, 0
         over = np.array([everything or code[row] != 0 for row in self._rows.tolist()], dtype=bool)
-        if not over.any():
-            return
-        rows = self._rows[over]
-        columns = {name: np.asarray(column) for name, column in self._columns.items()}
-        part = self._part(rows.tolist())
-        jobs = part.jobs({name: column[over] for name, column in columns.items()})
-        self._note(jobs)
+        if over.any():
+            columns = {name: np.asarray(column) for name, column in self._columns.items()}
+            part = self._part(self._rows[over].tolist())
+            self._write_part(part, self._rows[over], {name: column[over] for name, column in columns.items()})
+            self._rows = self._rows[~over]
+            self._columns = {name: column[~over] for name, column in columns.items()}
+        late = [row for row in self._late if everything or code[row] != 0]
+        if late:
+            jobs = list(map(self._late.pop, late))
+            part = self._part(late)
+            part._expected, part._late = 0, dict(enumerate(jobs))
+            self._write_part(part, np.array(late), {})
+
+    def _write_part(self, part: JobRecorder, rows: NDArray[np.int64], columns: Mapping[str, Column]) -> None:
+        """Write the rows of a recorder of nothing else."""
+        jobs = part.jobs(columns)
+        self.extent.add(jobs)
         self._write("jobs", rows, jobs)
         runs = part.runs(jobs)
         if runs is not None:
             self._write("runs", rows[rows_of(jobs["job"], runs["job"])], runs)
         vars(part).clear()  # its hooks refer to it, so that it would wait for the garbage collector
-        self._rows = self._rows[~over]
-        self._columns = {name: column[~over] for name, column in columns.items()}
 
     def _part(self, rows: list[int]) -> JobRecorder:
         """Return a recorder of these rows alone, which are forgotten here."""
@@ -113,14 +167,6 @@ class StreamedRecorder(JobRecorder):
             self._stretches = [each for each in self._stretches if each.row not in number]
         return part
 
-    def _note(self, jobs: Table) -> None:
-        began = np.append(jobs["submit"], jobs["start"])
-        ended = np.append(jobs["end"], jobs["start"])
-        began, ended = began[np.isfinite(began)], ended[np.isfinite(ended)]
-        self.first = float(np.fmin(self.first, began.min(initial=np.inf) if len(began) else NAN))
-        self.last = float(np.fmax(self.last, ended.max(initial=-np.inf) if len(ended) else NAN))
-        self.open |= bool(Words.of(jobs["status"]).isin(OPEN).any())
-
     # ------------------------------------------------------------------ the record without its rows
 
     def jobs(self, columns: Mapping[str, Column] | None = None) -> Table:
@@ -133,9 +179,5 @@ class StreamedRecorder(JobRecorder):
     def record(self, kind: Any, columns: Mapping[str, Column] | None = None, **options: Any) -> Any:
         """Write all rows that are left, and return the record without rows; options as of the base class."""
         self.drain(everything=True)
-        first = 0.0 if np.isnan(self.first) else self.first
         given = {key: value for key, value in options.items() if value is not None}
-        given.setdefault("started", first)
-        last = first if np.isnan(self.last) else max(self.last, first)
-        given.setdefault("ended", float(self._env.now) if self.open else last)
-        return super().record(kind, None, **given)
+        return super().record(kind, None, **{**self.extent.span(self._env.now), **given})

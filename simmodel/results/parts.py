@@ -17,7 +17,9 @@ __all__ = ["parts_of"]
 _ROWS = 1 << 15
 
 
-def parts_of(path: Path, name: str, columns: Collection[str] | None = None) -> Iterator[Table]:
+def parts_of(
+    path: Path, name: str, columns: Collection[str] | None = None, *, by: str | None = None
+) -> Iterator[Table]:
     """Yield the rows of a table in order, in parts of some ten thousand, at least one.
 
     Parameters
@@ -28,6 +30,8 @@ def parts_of(path: Path, name: str, columns: Collection[str] | None = None) -> I
         the name of the table
     columns
         those to read, as far as there are any; default: all
+    by
+        the column to sort an SQLite table by; default: the order of the rows
 
     Raises
     ------
@@ -35,18 +39,19 @@ def parts_of(path: Path, name: str, columns: Collection[str] | None = None) -> I
         if the path is neither, or has no such table
     """
     file = path / f"{name}.parquet"
-    if path.is_dir() and file.exists():
+    if path.is_dir() and file.exists() and by is None:
         yield from _of_parquet(file, name, columns)
     elif path.is_file() and is_database(path):
-        yield from _of_database(path, name, columns)
+        yield from _of_database(path, name, columns, by)
     else:
         message = "must be an SQLite file or a folder of Parquet files to be read in parts; load_result() reads others"
         raise InputError(message, source=str(path))
 
 
-def _of_database(path: Path, name: str, columns: Collection[str] | None) -> Iterator[Table]:
+def _of_database(path: Path, name: str, columns: Collection[str] | None, by: str | None) -> Iterator[Table]:
     with database(path) as connection:
         known, order = ordered(connection, name)
+        order = order if by is None else f" ORDER BY {quoted(by)}, rowid"
         if not known:
             raise InputError(f"missing table of {name}", source=str(path))
         keys = [key for key in known if columns is None or key in columns]

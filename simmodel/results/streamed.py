@@ -14,6 +14,7 @@ from simmodel.formats.documents import Value
 from simmodel.loading import one_sentence
 from simmodel.metrics.names import METRICS, TAU, Cut
 from simmodel.metrics.one_pass import COLUMNS, Span, summary_in_one_pass
+from simmodel.metrics.sweep import NotSorted
 from simmodel.results.loading import UNFINISHED, common_of, load_result, read_document, read_tables
 from simmodel.results.parts import parts_of
 from simmodel.results.result import Result
@@ -77,7 +78,8 @@ class StreamedResult(Shown, Stored):
         Raises
         ------
         InputError
-            if jobs were interrupted, processes held claims, or the capacity changed: such records are loaded as a whole
+            if jobs were interrupted, processes held claims, or the capacity changed, or if the jobs of a folder of
+            Parquet files are not sorted by submit time: such records are loaded as a whole
         """
         kept = next((what for what, table in (("changes", self._changes), ("claims", self._claims)) if table), None)
         if kept is not None:
@@ -85,9 +87,13 @@ class StreamedResult(Shown, Stored):
         cut = warmup is not None or cooldown is not None
         first, last = self._submitted() if cut else (np.nan, np.nan)
         span = Span(started=self.started, ended=self.ended, processors=self._size(), first=first, last=last)
-        found = summary_in_one_pass(
-            parts_of(self.path, "jobs", COLUMNS), span, warmup=warmup, cooldown=cooldown, tau=tau
-        )
+        options: dict[str, Any] = {"warmup": warmup, "cooldown": cooldown, "tau": tau}
+        try:
+            found = summary_in_one_pass(parts_of(self.path, "jobs", COLUMNS), span, **options)
+        except NotSorted:
+            if self.path.is_dir():
+                raise
+            found = summary_in_one_pass(parts_of(self.path, "jobs", COLUMNS, by="submit"), span, **options)
         if found["interrupted"] or any(found["status"].get(word) for word in ("suspended", "requeued", "preempted")):
             raise InputError(f"has interrupted jobs: {_WHOLE}", source=str(self.path))
         return found

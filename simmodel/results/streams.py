@@ -124,6 +124,9 @@ class RecordStream:
         if "jobs" not in self._columns:
             with self._connection:
                 self._insert("jobs", Table({"rowid": np.zeros(0, dtype=np.int64), **jobs}))
+        if "eligible" in self._columns["jobs"]:
+            with self._connection:
+                self._connection.execute("UPDATE jobs SET eligible = submit WHERE eligible IS NULL")
         places = tables["places"]["place"].tolist()
         if "runs" in self._columns:
             self._complete_runs(places[0] if places else "")

@@ -202,9 +202,9 @@ def simulate(
     name
         name of the run in tables and plots; default: the policy
     stream
-        of a cluster: an SQLite file, or a folder of Parquet files (``NAME.parquet``), that takes the record while the
-        run goes on. The log is read in chunks, for which it must be sorted by submit time, and jobs that have ended
-        leave memory; returns a :class:`~simmodel.results.streamed.StreamedResult`
+        of a system that runs jobs: an SQLite file, or a folder of Parquet files (``NAME.parquet``), that takes the
+        record while the run goes on; jobs that have ended leave memory. The log of a cluster is read in chunks, for
+        which it must be sorted by submit time. Returns a :class:`~simmodel.results.streamed.StreamedResult`
 
     Raises
     ------

@@ -255,7 +255,6 @@ class Simulation:
         if self._events is not None:
             stream.leave()
             raise InputError("must be False for a record that is streamed", place="events")
-        from simmodel.records.place_tables import place_table
         from simmodel.records.recorder import JobRecorder
         from simmodel.results.result import Result
 
@@ -266,7 +265,7 @@ class Simulation:
             raise
         self._stream = stream
         now = float(self.env.now)
-        places = place_table(self.system.places)
+        places = self.system.place_table()
         begun = Result(
             name=self.name or self.system.scheduler.policy_name,
             jobs=JobRecorder(self.env).jobs(),

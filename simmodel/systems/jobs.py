@@ -11,6 +11,7 @@ import attrs
 from simmodel.environment import SUBMIT, Environment, Occurrence, heard
 from simmodel.errors import ImpossibleWork, InputError, SnapshotError
 from simmodel.records.recorder import JobRecorder
+from simmodel.records.streamed_recorder import EVERY
 from simmodel.scheduling.protocol import Estimate, Load, View, work_units
 from simmodel.scheduling.registry import PolicyLike
 from simmodel.scheduling.scheduler import Scheduler
@@ -33,6 +34,7 @@ from simmodel.work.prepare import REPEATED, distinct_jobs, prepare
 from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
+    from simmodel.records.streamed_recorder import Write
     from simmodel.resources.allocation import Allocation
     from simmodel.resources.pool import Pool
     from simmodel.results.result import Result
@@ -231,6 +233,18 @@ class JobSystem(System[LiveJob]):
         self.report.rejected[rule_of(reason)] += 1
         self.tell("job_rejected", job, reason)
         self.over(job)
+
+    def stream_record(self, write: Write, *, every: int = EVERY) -> None:
+        """Write the rows of ended jobs by a function instead of keeping them, from the first job on.
+
+        Raises
+        ------
+        InputError
+            if jobs have been submitted, the system keeps no record, or its policy records its choices
+        """
+        recorder = self.streamed_recorder(self.recorder, self.submitted + len(self.arrivals), write, every)
+        recorder.hear_submissions()
+        self.recorder = recorder
 
     # ------------------------------------------------------------------ the life of a job
 

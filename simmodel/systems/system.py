@@ -13,10 +13,15 @@ from simpy.events import Event
 
 from simmodel.environment import END, SUBMIT
 from simmodel.errors import InputError, SnapshotError
+from simmodel.records.place_tables import place_table
+from simmodel.records.recorder import Chooser
+from simmodel.records.streamed_recorder import EVERY, StreamedRecorder
 from simmodel.scheduling.protocol import Load, work_units
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
+    from simmodel.records.recorder import JobRecorder
+    from simmodel.records.streamed_recorder import Write
     from simmodel.scheduling.protocol import Estimate, View
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.scheduling.scheduler import Handler, Scheduler
@@ -24,6 +29,7 @@ if TYPE_CHECKING:
     from simmodel.work.chunks import ChunkedWorkload
     from simmodel.work.job import Job
     from simmodel.work.prepare import Prepared
+    from simmodel.work.table import Table
     from simmodel.work.workload import Workload
 
 __all__ = ["EstimateBasis", "Offers", "RunningBelow", "System", "Timing"]
@@ -260,13 +266,43 @@ class System(Generic[Live]):
             yield run.work  # type: ignore[misc]
         yield from self.view.waiting
 
+    reads_in_chunks: ClassVar[bool] = False
+    """Whether workloads of a simulation with a streamed record are read in chunks; else they are in memory."""
+
     def replay_in_chunks(self, workload: ChunkedWorkload) -> None:
         """Submit the jobs of a workload that is read in chunks; raises ``InputError`` if it cannot."""
         raise InputError(f"must be in memory for a {self.kind}, got {workload!r}", place="workload")
 
-    def stream_record(self, write: Any) -> None:
-        """Write the rows of the record by a function as they are complete; raises ``InputError`` if it cannot."""
+    def stream_record(self, write: Write, *, every: int = EVERY) -> None:
+        """Write the rows of the record by a function as they are complete; raises ``InputError`` if it cannot.
+
+        Parameters
+        ----------
+        write
+            takes ``"jobs"`` or ``"runs"``, the rows in the record, and the table; jobs before their executions
+        every
+            after how many jobs that come one by one rows are written
+        """
         raise InputError(f"must be None for a {self.kind}, whose record is kept in memory", place="stream")
+
+    def streamed_recorder(self, kept: JobRecorder | None, jobs: int, write: Write, every: int) -> StreamedRecorder:
+        """Return a recorder for :meth:`stream_record`, given the present one and the number of jobs so far.
+
+        Raises
+        ------
+        InputError
+            if there are jobs, the system keeps no record, or its policy records its choices
+        """
+        if jobs or kept is None:
+            raise InputError(f"must be None for {self!r}, which has jobs or keeps no record", place="stream")
+        if isinstance(self.scheduler.policy, Chooser):
+            message = f"must be None under {self.scheduler.policy_name}, whose choices are kept in memory"
+            raise InputError(message, place="stream")
+        return StreamedRecorder(self.env, write, places=self.places, every=every)
+
+    def place_table(self) -> Table:
+        """Return the places of the record, as they are now."""
+        return place_table(self.places)
 
     @property
     def endless(self) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simmodel import InputError, Workload, compare, explore, replicate
+from simmodel import InputError, Workload, commands, compare, explore, replicate
 from simmodel.cli import main
 from simmodel.errors import SimmodelError
 from simmodel.futures import executors
@@ -180,15 +180,34 @@ def test_without_a_folder_for_temporary_files_workers_ask(monkeypatch: pytest.Mo
     assert str(numbers(found)) == str(numbers(compare(64, log(), ["fcfs", "easy"])))
 
 
+COMMANDS = {
+    "compare": ["compare", "probe-4", "--policies", "fcfs,easy", "--processors", "12"],
+    "explore": ["explore", "--platforms", "small", "--workloads", "probe-4", "--policies", "fcfs,easy", "--seeds", "2"],
+    "meta": ["meta", "probe-4", "--clusters", "12,12", "--broker", "random,sgs-t", "--repeat", "2"],
+    "portfolio": ["portfolio", "probe-4", "--policies", "fcfs,sjf", "--processors", "12"],
+    "whatif": ["whatif", "s.json", "--policies", "fcfs,easy"],
+}
+
+
 @NO_NETWORK
-def test_commands_run_on_a_dask_cluster(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["compare", "probe-4", "--policies", "fcfs,easy", "--processors", "12"]
-    assert main(arguments) == 0
-    here = capsys.readouterr().out
+def test_every_command_with_workers_runs_on_a_dask_cluster(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def said(arguments: list[str]) -> list[str]:
+        assert main(arguments) == 0
+        return [line for line in capsys.readouterr().out.splitlines() if "a decision took" not in line]
+
+    monkeypatch.chdir(tmp_path)
+    assert main(["batch", "probe-4", "--snapshot", "s.json", "--at", "955", "-q"]) == 0
+    taking = [
+        path.stem for path in Path(commands.__file__).parent.glob("*.py") if "add_workers(parser)" in path.read_text()
+    ]
+    assert sorted(COMMANDS) == sorted(taking)
     with dask(True, tmp_path) as client:
-        assert main([*arguments, "--dask", client.scheduler.address]) == 0
-        assert capsys.readouterr().out == here
-        assert main([*arguments, "--dask", client.scheduler.address, "--workers", "2"]) == 2
+        address = client.scheduler.address
+        for arguments in COMMANDS.values():
+            assert said([*arguments, "--dask", address]) == said(arguments)
+        assert main([*COMMANDS["compare"], "--dask", address, "--workers", "2"]) == 2
     assert "--workers and --dask exclude each other" in capsys.readouterr().err
-    assert main([*arguments, "--dask", "nowhere"]) == 2
+    assert main([*COMMANDS["compare"], "--dask", "nowhere"]) == 2
     assert "--dask: must be the address of a Dask scheduler, got 'nowhere'" in capsys.readouterr().err

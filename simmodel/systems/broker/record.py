@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,8 +19,19 @@ if TYPE_CHECKING:
 
     from simmodel.results.result import Result
     from simmodel.systems.broker.core import BrokerCore
+    from simmodel.systems.destination import Destination
 
-__all__ = ["broker_result", "task_broker_result"]
+__all__ = [
+    "broker_result",
+    "delivered",
+    "direct",
+    "distinct",
+    "prefixed",
+    "result_of",
+    "task_broker_result",
+    "tidy",
+    "undelivered",
+]
 
 _UNSUBMITTED = "unsubmitted"
 
@@ -27,58 +39,118 @@ _UNSUBMITTED = "unsubmitted"
 def broker_result(broker: BrokerCore, name: str) -> BrokerResult:
     """Return the result so far of a broker that runs jobs."""
     below = {place.name: place.system.result(place.name) for place in broker.places}
-    ledger = broker.ledger
-    known = ledger.submitted()
-    rows = broker.submitted
-    columns: dict[str, NDArray[Any]] = {
-        name: np.full(rows, np.nan) for name in ("start", "end", "requested", "run", "wait", "slowdown", "handed")
-    }
-    status = np.full(rows, "waiting", dtype="<U11")
-    destination = np.full(rows, "", dtype=object)
-    attempts = np.zeros(rows, dtype=np.int32)
-    reason = np.full(rows, "", dtype=object)
+    rows: list[NDArray[np.int64]] = []
+    pieces: list[Table] = []
     own: list[Table] = []
-    eligible = known["submit"].copy()
-    for row, at in ledger.eligible.items():
-        eligible[row] = at
+    known = broker.ledger.submitted()
     for place in broker.places:
         jobs = below[place.name].jobs
         there, here = np.array(place.handed, dtype=np.int64).reshape(-1, 2).T
-        for column in ("start", "end", "requested", "run"):
-            columns[column][here] = jobs[column][there]
-        columns["wait"][here] = jobs["start"][there] - eligible[here]
-        columns["handed"][here] = jobs["submit"][there]
-        columns["slowdown"][here] = [place.factor(home) for home in known["origin"][here].tolist()]
-        status[here] = jobs["status"][there]
-        attempts[here] = jobs["attempts"][there]
-        destination[here] = place.name
+        rows.append(here)
+        pieces.append(delivered(broker, known, here, place, jobs.where(there)))
         rest = np.ones(len(jobs), dtype=bool)
         rest[there] = False
-        if rest.any():  # jobs submitted to the system directly
-            mine = jobs.where(rest)
-            extra = {"origin": [place.name] * len(mine), "destination": [place.name] * len(mine)}
-            own.append(
-                mine.with_columns(**extra, asked=mine["requested"], slowdown=np.ones(len(mine)), handed=mine["submit"])
-            )
-    _undelivered(broker, known, status, columns["end"], reason)
-    table: dict[str, Any] = {"job": known["job"], "submit": known["submit"]}
-    table |= {"start": columns["start"], "end": columns["end"], "processors": known["processors"], "status": status}
-    table |= {"requested": np.where(np.isnan(columns["requested"]), known["asked"], columns["requested"])}
-    table |= {key: columns[key] for key in ("run", "wait")}
+        if rest.any():
+            own.append(direct(place, jobs.where(rest)))
+    handed = np.concatenate(rows)
+    rest = np.ones(broker.submitted, dtype=bool)
+    rest[handed] = False
+    rows.append(np.flatnonzero(rest))
+    pieces.append(undelivered(broker, known, rows[-1]))
+    everything = joined(pieces).where(np.argsort(np.concatenate(rows)))
+    jobs = joined([tidy(everything), *own]) if own else tidy(everything)
+    return result_of(broker, name, below, jobs.with_columns(job=distinct(jobs["job"], jobs["origin"])))
+
+
+def delivered(
+    broker: BrokerCore, known: Mapping[str, NDArray[Any]], rows: NDArray[np.int64], place: Destination, jobs: Table
+) -> Table:
+    """Return the record of jobs that were handed over to a place.
+
+    Parameters
+    ----------
+    known
+        the columns known at submission, of all jobs of the broker
+    rows, jobs
+        the rows of these jobs, and their table there
+    """
+    factors = [place.factor(home) for home in known["origin"][rows].tolist()]
+    return _piece(
+        broker,
+        known,
+        rows,
+        **{name: jobs[name].astype(np.float64, copy=False) for name in ("start", "end", "requested", "run")},
+        status=np.asarray(jobs["status"]).astype("<U11"),
+        attempts=jobs["attempts"].astype(np.int32, copy=False),
+        destination=np.full(len(rows), place.name),
+        slowdown=np.array(factors, dtype=np.float64),
+        handed=jobs["submit"],
+        reason=np.full(len(rows), "", dtype=object),
+    )
+
+
+def undelivered(broker: BrokerCore, known: Mapping[str, NDArray[Any]], rows: NDArray[np.int64]) -> Table:
+    """Return the record of jobs that were not handed over, or not yet; ``known`` as of :func:`delivered`."""
+    nothing = np.full(len(rows), np.nan)
+    status = np.where(known["submit"][rows] > broker.env.now, _UNSUBMITTED, "waiting").astype("<U11")
+    end, reason = nothing.copy(), np.full(len(rows), "", dtype=object)
+    fates = broker.ledger.fates
+    for i, row in enumerate(rows.tolist()):
+        if row in fates:
+            status[i], end[i], reason[i] = fates[row].state, fates[row].at, fates[row].reason
+    return _piece(
+        broker,
+        known,
+        rows,
+        start=nothing,
+        end=end,
+        requested=nothing,
+        run=nothing,
+        status=status,
+        attempts=np.zeros(len(rows), dtype=np.int32),
+        destination=np.full(len(rows), ""),
+        slowdown=nothing,
+        handed=nothing,
+        reason=reason,
+    )
+
+
+def direct(place: Destination, jobs: Table) -> Table:
+    """Return the record of jobs that were submitted to the system of a place directly."""
+    names = [place.name] * len(jobs)
+    columns = {"asked": jobs["requested"], "slowdown": np.ones(len(jobs)), "handed": jobs["submit"]}
+    return jobs.with_columns(origin=names, destination=names, **columns)
+
+
+def _piece(
+    broker: BrokerCore, known: Mapping[str, NDArray[Any]], rows: NDArray[np.int64], **own: NDArray[Any]
+) -> Table:
+    """Return the columns of the record of some jobs, given those that depend on their places."""
+    ledger = broker.ledger
+    known = {name: column[rows] for name, column in known.items()}
+    eligible = known["submit"]
+    if ledger.eligible:
+        since = zip(rows.tolist(), eligible.tolist(), strict=True)
+        eligible = np.array([ledger.eligible.get(row, at) for row, at in since], dtype=np.float64)
+    table: dict[str, Any] = {name: known[name] for name in ("job", "submit")}
+    table |= {"start": own["start"], "end": own["end"], "processors": known["processors"], "status": own["status"]}
+    table |= {"requested": np.where(np.isnan(own["requested"]), known["asked"], own["requested"])}
+    table |= {"run": own["run"], "wait": own["start"] - eligible}
     table |= {key: known[key] for key in CARRIED if key in known}
-    table |= {"attempts": attempts, "origin": known["origin"], "destination": destination.astype(str)}
-    table |= {"asked": known["asked"], "slowdown": columns["slowdown"], "handed": columns["handed"]}
+    table |= {"attempts": own["attempts"], "origin": known["origin"], "destination": own["destination"]}
+    table |= {"asked": known["asked"], "slowdown": own["slowdown"], "handed": own["handed"]}
     if ledger.expected:
-        table["expected_start"], table["expected_end"] = np.full((2, rows), np.nan)
-        which = list(ledger.expected)
-        table["expected_start"][which] = [estimate.start for estimate in ledger.expected.values()]
-        table["expected_end"][which] = [estimate.finish for estimate in ledger.expected.values()]
+        found = [ledger.expected.get(row) for row in rows.tolist()]
+        table["expected_start"] = np.array([np.nan if each is None else each.start for each in found], dtype=np.float64)
+        table["expected_end"] = np.array([np.nan if each is None else each.finish for each in found], dtype=np.float64)
     if ledger.eligible:
         table["eligible"] = eligible
-    if any(reason):
-        table["reason"] = reason
-    jobs = joined([Table(table), *own]) if own else Table(table)
-    return _result(broker, name, below, jobs.with_columns(job=_distinct(jobs)))
+    return Table({**table, "reason": own["reason"]})
+
+
+def tidy(jobs: Table) -> Table:
+    """Return jobs without the column of reasons if there are none."""
+    return jobs if any(jobs["reason"]) else Table({name: column for name, column in jobs.items() if name != "reason"})
 
 
 def task_broker_result(broker: BrokerCore, name: str) -> TaskBrokerResult:
@@ -104,29 +176,17 @@ def task_broker_result(broker: BrokerCore, name: str) -> TaskBrokerResult:
     return TaskBrokerResult(name=name, submissions=Table(table), places=places, decisions=timing)
 
 
-def _distinct(jobs: Table) -> NDArray[Any]:
-    """Return the names of the jobs, prefixed with their home if names repeat."""
-    names = jobs["job"]
+def distinct(names: NDArray[Any], origins: NDArray[Any]) -> NDArray[Any]:
+    """Return the names of all jobs, prefixed with their homes if names repeat."""
     if len(set(names.tolist())) == len(names):
         return names
-    pairs = zip(jobs["origin"].tolist(), names.tolist(), strict=True)
+    return prefixed(names, origins)
+
+
+def prefixed(names: NDArray[Any], origins: NDArray[Any]) -> NDArray[Any]:
+    """Return the names of jobs, prefixed with their homes."""
+    pairs = zip(origins.tolist(), names.tolist(), strict=True)
     return np.array([f"{origin}:{name}" if origin else str(name) for origin, name in pairs], dtype=object)
-
-
-def _undelivered(
-    broker: BrokerCore,
-    submitted: dict[str, NDArray[Any]],
-    status: NDArray[Any],
-    end: NDArray[Any],
-    reason: NDArray[Any],
-) -> None:
-    """Fill in the final state of jobs that were never handed over."""
-    handed = np.zeros(len(status), dtype=bool)
-    for place in broker.places:
-        handed[[row for _, row in place.handed]] = True
-    status[~handed & (submitted["submit"] > broker.env.now)] = _UNSUBMITTED
-    for row, fate in broker.ledger.fates.items():
-        status[row], end[row], reason[row] = fate.state, fate.at, fate.reason
 
 
 def _called(table: Table, names: dict[str, str]) -> NDArray[Any]:
@@ -150,14 +210,15 @@ def _runs(result: Result, cluster: str, jobs: Table, names: dict[str, str]) -> T
     return runs.with_columns(place=_called(runs, names))
 
 
-def _result(broker: BrokerCore, name: str, clusters: dict[str, Result], jobs: Table) -> BrokerResult:
+def result_of(broker: BrokerCore, name: str, clusters: dict[str, Result], jobs: Table, **span: float) -> BrokerResult:
+    """Return the result of a broker, given those of its systems, the table of jobs, and ``started`` and ``ended``."""
     places: list[Table] = []
     runs: list[Table] = []
     changes: list[Table] = []
     claims: list[Table] = []
     report = Report()
     for cluster, result in clusters.items():
-        names = renamed(result, cluster)
+        names = renamed(result.places, cluster)
         runs.append(_runs(result, cluster, jobs, names))
         for table, into in ((result.places, places), (result.changes, changes), (result.claims, claims)):
             if table is not None:
@@ -168,7 +229,7 @@ def _result(broker: BrokerCore, name: str, clusters: dict[str, Result], jobs: Ta
         runs = [table if "allocated" in table else table.with_columns(allocated=table["processors"]) for table in runs]
     everything = joined(runs)
     open_ended = np.isin(jobs["status"], ("waiting", "running", "suspended", _UNSUBMITTED)).any()
-    options: dict[str, Any] = {"ended": float(broker.env.now)} if open_ended else {}
+    options: dict[str, Any] = {"ended": float(broker.env.now)} if open_ended else {**span}
     return BrokerResult(
         name=name,
         jobs=jobs,

@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from simmodel.errors import ImpossibleWork
+from simmodel.errors import ImpossibleWork, InputError
 from simmodel.platform.broker import Slowdowns
+from simmodel.records.broker_record import joined, renamed
+from simmodel.records.streamed_recorder import EVERY
 from simmodel.scheduling.protocol import Estimate, Load, work_units
 from simmodel.systems.broker.capture import capture
 from simmodel.systems.broker.core import BrokerCore
 from simmodel.systems.broker.record import broker_result, task_broker_result
 from simmodel.systems.broker.replay import replay_workload
 from simmodel.systems.broker.restore import restore
+from simmodel.systems.broker.streamed import BrokerStream
 from simmodel.systems.system import Offers
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
+    from simmodel.records.streamed_recorder import Write
     from simmodel.results.broker import BrokerResult
     from simmodel.results.task_broker import TaskBrokerResult
     from simmodel.scheduling.registry import PolicyLike
@@ -26,6 +30,7 @@ if TYPE_CHECKING:
     from simmodel.systems.system import EstimateBasis, System
     from simmodel.work.job import Job
     from simmodel.work.prepare import Prepared
+    from simmodel.work.table import Table
     from simmodel.work.taskset import TaskSet
     from simmodel.work.workflow import Workflow
     from simmodel.work.workload import Workload
@@ -97,6 +102,9 @@ class Broker(BrokerCore):
     >>> [job.destination.name for job in jobs], [job.started for job in jobs]
     (['inner', 'inner', 'inner', 'inner', 'c', 'inner'], [0, 0, 0, 0, 0, 10.0])
     """
+
+    stream: BrokerStream | None = None
+    """What writes the record as the run goes on, if anything does."""
 
     def replay(self, workload: Workload, home: Any = None) -> Prepared:
         """Submit the jobs of a workload, each at its instant; return the report of repaired and rejected jobs.
@@ -257,7 +265,32 @@ class Broker(BrokerCore):
 
     # ------------------------------------------------------------------ results
 
+    def place_table(self) -> Table:
+        """Return the places of the record: those of the systems, as they are now."""
+        tables = []
+        for place in self.places:
+            table = place.system.place_table()
+            names = renamed(table, place.name)
+            tables.append(table.with_columns(place=[names[str(each)] for each in table["place"].tolist()]))
+        return joined(tables)
+
+    def stream_record(self, write: Write, *, every: int = EVERY) -> None:
+        """Write the rows of jobs by a function when they have ended in their systems, from the first job on.
+
+        Raises
+        ------
+        InputError
+            if jobs have been submitted, the broker runs tasks, or a system below keeps its record in memory
+        """
+        if self.work != "jobs":
+            super().stream_record(write, every=every)
+        if self.submitted:
+            raise InputError(f"must be None for {self!r}, which has jobs", place="stream")
+        self.stream = BrokerStream(self, write, every)
+
     def result(self, name: str | None = None) -> BrokerResult | TaskBrokerResult:
         """Return the result so far of all jobs and of each system; ``name`` is its name in tables."""
-        make = broker_result if self.work == "jobs" else task_broker_result
-        return make(self, name or self.scheduler.policy_name)
+        name = name or self.scheduler.policy_name
+        if self.stream is not None:
+            return self.stream.result(name)
+        return (broker_result if self.work == "jobs" else task_broker_result)(self, name)

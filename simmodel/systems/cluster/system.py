@@ -11,8 +11,8 @@ from simmodel.environment import Environment
 from simmodel.errors import ImpossibleWork, InputError
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.platform.options import ClusterOptions
-from simmodel.records.recorder import Chooser, JobRecorder
-from simmodel.records.streamed_recorder import StreamedRecorder
+from simmodel.records.recorder import JobRecorder
+from simmodel.records.streamed_recorder import EVERY, StreamedRecorder
 from simmodel.scheduling.protocol import Estimate, Load, View
 from simmodel.scheduling.registry import PolicyLike
 from simmodel.scheduling.scheduler import Handler, Scheduler
@@ -291,6 +291,8 @@ class Cluster(System[LiveJob]):
         self.intake.replay(workload, prepared)
         return prepared
 
+    reads_in_chunks = True
+
     def replay_in_chunks(self, workload: ChunkedWorkload) -> None:
         """Submit the jobs of a workload as they are read; they must be sorted by submit time.
 
@@ -304,6 +306,7 @@ class Cluster(System[LiveJob]):
         if not isinstance(self.recorder, StreamedRecorder) or self.intake.submitted:
             message = "must be in memory, unless it is the only one and the record is streamed to a file (stream=)"
             raise InputError(f"{message}, got {workload!r}", place="workload")
+        self.dependencies.forgets = True
         self.chunks = ChunkedReplay(self.core, self.intake, self.count_coming, workload, self.recorder)
         self._reports.append(self.chunks.report)
         self.chunks.begin()
@@ -312,7 +315,7 @@ class Cluster(System[LiveJob]):
         """Count jobs that will be submitted; negative: so many fewer will be."""
         self._active += jobs
 
-    def stream_record(self, write: Write) -> None:
+    def stream_record(self, write: Write, *, every: int = EVERY) -> None:
         """Write the rows of ended jobs by a function instead of keeping them, from the first job on.
 
         Raises
@@ -320,13 +323,7 @@ class Cluster(System[LiveJob]):
         InputError
             if jobs have been submitted, the cluster keeps no record, or its policy records its choices
         """
-        if self.intake.submitted or self.recorder is None:
-            raise InputError(f"must be None for {self!r}, which has jobs or keeps no record", place="stream")
-        if isinstance(self.scheduler.policy, Chooser):
-            message = f"must be None under {self.scheduler.policy_name}, whose choices are kept in memory"
-            raise InputError(message, place="stream")
-        self.recorder = StreamedRecorder(self.env, write, places=self.places)
-        self.dependencies.forgets = True
+        self.recorder = self.streamed_recorder(self.recorder, self.intake.submitted, write, every)
         self.core.hear(self.recorder)
 
     # ------------------------------------------------------------------ the life of a job

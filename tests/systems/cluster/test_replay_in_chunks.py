@@ -149,8 +149,8 @@ def test_logs_that_cannot_be_read_in_chunks_get_one_sentence(tmp_path: Path) -> 
     assert refused(Workload(columns), tmp_path, events=True).startswith("events: must be False")
     with pytest.raises(InputError, match="must be in memory, unless"):
         simulate(4, ChunkedWorkload.of(Workload(columns)))
-    with pytest.raises(InputError, match="stream: must be None for a broker"):
-        simulate({"a": 4, "b": 4}, Workload(columns), "round-robin", stream=tmp_path / "b.db")
+    with pytest.raises(InputError, match="must be in memory for a broker"):
+        simulate({"a": 4, "b": 4}, ChunkedWorkload.of(Workload(columns)), "round-robin", stream=tmp_path / "b.db")
     assert list(tmp_path.iterdir()) == []
 
 
