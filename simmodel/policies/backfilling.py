@@ -26,6 +26,7 @@ from simmodel.scheduling.waiting import entry_of
 if TYPE_CHECKING:
     from simmodel.policies.ordering import Order
     from simmodel.policies.orders import GivenOrder
+    from simmodel.resources.hosts import HostPool
     from simmodel.resources.node_states import NodeStates
     from simmodel.resources.pool import Pool
     from simmodel.work.job import LiveJob
@@ -103,6 +104,8 @@ class Easy(Policy):
         """Decide by counts if the place allows it, else by the states of its nodes, else by profile."""
         if place.simple:
             return self._counted(view, place)
+        if place.counts_hosts(view.waiting.at(place)):
+            return self._on_hosts(view, place)  # type: ignore[arg-type]
         states = place.states(view.waiting.at(place))
         return self._planned(view, place) if states is None else self._on_nodes(view, place, states)
 
@@ -150,6 +153,25 @@ class Easy(Policy):
         if holds and not self.promises and not place.consumables.capacity:
             # While nothing else changes, only new jobs with few enough processors need another look.
             self._blocked[place] = (place.version, head, profile.instant(at), place.capacity)
+
+    def _on_hosts(self, view: View, place: HostPool) -> Iterator[Decision]:
+        """Decide on counted hosts, each job on one of them: as on nodes, with three numbers."""
+        waiting = view.waiting.at(place)
+        head = yield from self._heads(view, place, waiting.by(self.order))
+        lanes = waiting.lanes(self.candidates)
+        if head is None or (place.free < lanes.narrowest and not self.promises):
+            return
+        promise = place.promise(head)
+        limit = promise.at - view.env._now
+        if self.promises:
+            yield Reserve(head, place, promise.at)
+        first_fitting = lanes.first_fitting
+        while (job := first_fitting(promise.free, limit, promise.room)) is not None:
+            host = promise.take(job.processors) if job.requested > limit else None
+            yield Start(job, place, None, None if host is None else place.offer_host(job, host))
+            promise.renew()
+        if not self.promises:
+            self._blocked[place] = -1 if place.paced else place.version, head, promise.at, promise.room
 
     def _on_nodes(self, view: View, place: Pool, states: NodeStates) -> Iterator[Decision]:
         """Decide on nodes that differ or are shared.

@@ -2,181 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import groupby
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from simmodel.resources.allocation import Allocation, Request
 from simmodel.resources.claims import Grant
+from simmodel.resources.host_counts import CHOICES, Hosts
+from simmodel.resources.host_promise import HostPromise
 from simmodel.resources.nodes import NodePool
 from simmodel.work.job import Refusal
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
-    from simmodel.platform.cluster import NodeSpec, PartitionSpec
+    from simmodel.platform.cluster import PartitionSpec
     from simmodel.resources.allocation import NodeTable
     from simmodel.resources.consumables import Consumables
     from simmodel.resources.node_states import NodeStates, WaitingJobs
     from simmodel.work.job import Job, LiveJob
 
-__all__ = ["HostPool", "Hosts"]
-
-
-class _Kind:
-    """Hosts with the same number of cores, numbered from ``first`` on, by their number of free cores.
-
-    ``by_free[n]`` has one bit for each host with ``n`` free cores, and ``there`` one for each such ``n`` above zero.
-    """
-
-    __slots__ = ("by_free", "cores", "first", "gpus", "there")
-
-    def __init__(self, first: int, cores: int, gpus: int) -> None:
-        self.first = first
-        self.cores = cores
-        self.gpus = gpus
-        self.by_free = [0] * (cores + 1)
-        self.there = 0
-
-
-def _lowest(bits: int) -> int:
-    """Return the number of the lowest bit that is set."""
-    return (bits & -bits).bit_length() - 1
-
-
-class Hosts:
-    """Counts of the hosts of each kind by free cores, from which a host is chosen for a number of cores.
-
-    Parameters
-    ----------
-    kinds
-        the hosts, in order; kinds that follow each other with the same cores and GPUs are one
-    free
-        the free cores of each host, below zero if it is down
-    choose
-        one of :data:`CHOICES`
-
-    Attributes
-    ----------
-    free
-        as the parameter, kept up to date
-    alone
-        each host as the nodes of a grant
-    kinds
-        the counts
-
-    >>> from simmodel.platform import NodeSpec
-    >>> hosts = Hosts([NodeSpec(count=3, cores=8)], [8, 3, 5], CHOICES["best-fit"])
-    >>> hosts.choose(4), hosts.choose(2), hosts.choose(9)
-    (2, 1, None)
-    >>> hosts.move(2, -4); hosts.choose(4)
-    0
-    """
-
-    __slots__ = ("_choose", "_kind_of", "alone", "free", "kinds")
-
-    def __init__(self, kinds: Sequence[NodeSpec], free: Sequence[int], choose: Choice) -> None:
-        self.free = list(free)
-        self.alone = [(host,) for host in range(len(self.free))]
-        self._choose = choose
-        self.kinds: list[_Kind] = []
-        self._kind_of: list[_Kind] = []  # of each host
-        for (cores, gpus), alike in groupby(kinds, key=lambda kind: (kind.cores, kind.gpus)):
-            kind = _Kind(len(self._kind_of), cores, gpus)
-            self.kinds.append(kind)
-            self._kind_of += [kind] * sum(each.count for each in alike)
-        for host, cores in enumerate(self.free):
-            if cores > 0:
-                kind = self._kind_of[host]
-                kind.by_free[cores] |= 1 << (host - kind.first)
-                kind.there |= 1 << cores
-
-    def fits(self, cores: int) -> bool:
-        """Whether a host has so many free cores."""
-        for kind in self.kinds:  # noqa: SIM110 (hot path)
-            if kind.there >> cores:
-                return True
-        return False
-
-    def choose(self, cores: int) -> int | None:
-        """Return the host on which a job with so many cores starts, or ``None``."""
-        return self._choose(self.kinds, cores)
-
-    def move(self, host: int, cores: int) -> None:
-        """Note that so many cores of a host came free, or were taken if it is negative."""
-        before = self.free[host]
-        after = self.free[host] = before + cores
-        kind = self._kind_of[host]
-        bit = 1 << (host - kind.first)
-        by_free = kind.by_free
-        if before > 0:
-            left = by_free[before] = by_free[before] ^ bit
-            if not left:
-                kind.there ^= 1 << before
-        if after > 0:
-            if not by_free[after]:
-                kind.there |= 1 << after
-            by_free[after] |= bit
-
-
-Choice = Callable[[list[_Kind], int], int | None]
-
-
-def _fullest(kinds: list[_Kind], cores: int) -> int | None:
-    """Choose the host with the fewest free cores, then the fewest GPUs, then the lowest number."""
-    best: tuple[int, int, int] | None = None
-    for kind in kinds:
-        enough = kind.there >> cores
-        if enough:
-            free = cores + (enough & -enough).bit_length() - 1
-            bits = kind.by_free[free]
-            found = free, kind.gpus, kind.first + (bits & -bits).bit_length() - 1
-            if best is None or found < best:
-                best = found
-    return None if best is None else best[2]
-
-
-def _emptiest(kinds: list[_Kind], cores: int) -> int | None:
-    """Choose the host with the most free cores, then the most GPUs, then the lowest number."""
-    best: tuple[int, int, int] | None = None
-    for kind in kinds:
-        free = kind.there.bit_length() - 1
-        if free >= cores:
-            found = -free, -kind.gpus, kind.first + _lowest(kind.by_free[free])
-            if best is None or found < best:
-                best = found
-    return None if best is None else best[2]
-
-
-def _by_number(kinds: list[_Kind], cores: int) -> int | None:
-    """Choose the host with the lowest number."""
-    return next((_first(kind, range(cores, kind.cores + 1)) for kind in kinds if kind.there >> cores), None)
-
-
-def _used_first(kinds: list[_Kind], cores: int) -> int | None:
-    """Choose the host with the lowest number among those in use, else among all."""
-    for kind in kinds:
-        if (kind.there & ~(1 << kind.cores)) >> cores:
-            return _first(kind, range(cores, kind.cores))
-    return _by_number(kinds, cores)
-
-
-def _first(kind: _Kind, free: range) -> int:
-    """Return the host with the lowest number among those with some numbers of free cores."""
-    found = 0
-    for hosts in kind.by_free[free.start : free.stop]:
-        found |= hosts
-    return kind.first + _lowest(found)
-
-
-CHOICES: dict[str, Choice] = {
-    "best-fit": _fullest,
-    "first-fit": _by_number,
-    "packed": _used_first,
-    "spread": _emptiest,
-}
-"""The choice among counted hosts by placement: the hosts that the placement chooses by table."""
+__all__ = ["HostPool"]
 
 
 class HostGrant(Grant):
@@ -241,6 +87,7 @@ class HostPool(NodePool):
         self._behind = False  # whether the counts have changes of cores that the table does not have
         self._gpus_taken = 0.0
         self._most: int | None = None
+        self._odd: _OddJobs | None = None
         self._asks: _Requests | None = None
 
     # ------------------------------------------------------------------ requests
@@ -353,8 +200,12 @@ class HostPool(NodePool):
         ValueError
             the job does not fit
         """
+        offered = self._offered
+        named = isinstance(allocation, Allocation)
+        if named and offered is not None and offered[2] is allocation and offered[:2] == (self.version, job):
+            named = self._by_table
         # Hosts with equal free cores may differ in free GPUs.
-        if isinstance(allocation, Allocation) or self._by_table or not self._counts(job) or self._gpus_taken:
+        if named or self._by_table or not self._counts(job) or self._gpus_taken:
             grant = super().take(job, allocation)
             self._note(grant.allocation, -1)
             return grant
@@ -369,7 +220,7 @@ class HostPool(NodePool):
         ):
             self.check(job)
         hosts = self._hosts or self._counted()
-        host = hosts.choose(processors)
+        host = allocation.numbers[0] if isinstance(allocation, Allocation) else hosts.choose(processors)
         if host is None:
             raise ValueError(f"cannot allocate {job} on {self.name}: it does not fit")
         hosts.move(host, -processors)
@@ -408,12 +259,66 @@ class HostPool(NodePool):
 
     # ------------------------------------------------------------------ backfilling
 
+    def counts_hosts(self, queue: WaitingJobs) -> bool:
+        """Whether backfilling can decide by the counts of hosts now; ``queue`` waits for the pool.
+
+        They know no windows, consumables, GPUs, memory and certain hosts, nor jobs that are planned with another time
+        than they will be while they run.
+        """
+        if self._choice is None or self.windows or self.consumables.capacity:
+            return False
+        if self._odd is None:
+            self._odd = _OddJobs(self)
+            queue.keep(self._odd)
+        if self._odd.jobs:
+            return False
+        self._counted()
+        if self._gpus_taken:
+            return False
+        self._stale = True  # the states, if there are any
+        return True
+
+    def promise(self, job: LiveJob) -> HostPromise:
+        """Return the promise of the earliest start of a job, if backfilling can decide by the counts."""
+        return HostPromise(self._counted(), job.processors, self.running, self.env.now)
+
+    def offer_host(self, job: LiveJob, host: int) -> Allocation:
+        """Return the allocation of a job now, on this host; nothing is taken."""
+        allocation = Allocation.alike((host,), job.processors)
+        self._offered = self.version, job, allocation
+        return allocation
+
     def states(self, queue: WaitingJobs) -> NodeStates | None:
         """Return the states of its nodes, if backfilling can decide by them now; see the base class."""
         if self._asks is None:
             self._asks = _Requests(self)
             queue.keep(self._asks)
         return super().states(queue)
+
+
+class _OddJobs:
+    """An index of a queue of hosts: the waiting jobs about which counting does not decide."""
+
+    __slots__ = ("_pool", "jobs")
+
+    def __init__(self, pool: HostPool) -> None:
+        self._pool = pool
+        self.jobs: dict[LiveJob, None] = {}
+
+    def add(self, job: LiveJob) -> None:
+        """Note a job that joins the queue."""
+        request = job.request
+        if (
+            (request is not None and (request.gpus_per_node or request.memory_per_node))
+            or job.expected != job.requested
+            or (job.past is not None and job.past.resumes)
+        ):
+            self.jobs[job] = None
+
+    def remove(self, job: LiveJob) -> None:
+        """Forget a job that leaves the queue."""
+        if self.jobs:
+            self.jobs.pop(job, None)
 
 
 class _Requests:

@@ -143,6 +143,10 @@ class Pool(Claims, Windows):
         """
         return 0
 
+    def counts_hosts(self, queue: Any) -> bool:
+        """Whether each job gets one host, and backfilling can decide by the counts of hosts now."""
+        return False
+
     def states(self, queue: Any) -> Any:
         """Return the states of its nodes, if backfilling can decide by them now; else ``None``."""
         return None

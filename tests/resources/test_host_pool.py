@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from random import Random
 from typing import Any, NamedTuple
 
 import attrs
@@ -272,16 +273,62 @@ def test_starts_and_hosts_as_brute_force_packs_them(
     assert [row[0] for row in result.runs["cores"]] == result.runs["processors"].tolist()
 
 
-@given(jobs=queues(), sizes=SIZES, placement=st.sampled_from(PLACEMENTS))
-@settings(max_examples=60, deadline=None)
-def test_easy_on_hosts_as_brute_force_says(jobs: list[Job], sizes: list[int], placement: str) -> None:
-    asked = [
-        NodeJob(job.submit, job.run or 0.0, job.requested or job.run or 0.0, 1, (job.processors, 0, 0)) for job in jobs
-    ]
-    machine = Machine([(cores, 0, 2.0**50) for cores in sizes], placement=placement)
-    expected = easy(asked, machine)
-    result = simulate(cluster_of(*sizes, placement=placement), jobs, "easy")
-    assert runs_of(result) == {job.id: (at, tuple(on)) for job, (at, on) in zip(jobs, expected, strict=True)}
+def crowd(seed: int) -> tuple[list[int], list[NodeJob], list[float]]:
+    """Draw hosts, jobs for cores of one that come faster than they can start, and the speeds of the hosts."""
+    rng = Random(seed)
+    sizes = [rng.randint(6, 9) for _ in range(rng.randint(1, 5))]
+    jobs, submit = [], 0
+    for _ in range(rng.randint(10, 30)):
+        submit += rng.choice([0, 0, 0, 1, 2])
+        run = rng.randint(1, 20)
+        requested = rng.choice([run, run + 1, 2 * run, run + 30])
+        jobs.append(NodeJob(submit, run, requested, 1, (rng.choice([1, 2, 3, rng.randint(1, 6)]), 0, 0)))
+    return sizes, jobs, [rng.choice([0.5, 1.0, 2.0]) for _ in sizes]
+
+
+@pytest.mark.parametrize("paced", [False, True])
+@pytest.mark.parametrize("policy", ["easy", "easy-sjbf", "largest+easy"])
+@pytest.mark.parametrize("cases", [40, pytest.param(1500, marks=pytest.mark.exhaustive)])
+def test_easy_on_hosts_as_brute_force_says(cases: int, policy: str, paced: bool) -> None:
+    order = {"largest+easy": lambda job: -job.shape[0]}.get(policy, lambda job: 0)
+    candidates = (lambda job: job.requested) if policy == "easy-sjbf" else None
+    for seed in range(cases):
+        sizes, jobs, speeds = crowd(seed)
+        placement = PLACEMENTS[seed % 4]
+        capacity = [(cores, 0, 2.0**50) for cores in sizes]
+        machine = Machine(capacity, placement=placement, speeds=speeds if paced else ())
+        expected = easy(jobs, machine, order, candidates)
+        kinds = [
+            NodeSpec(name=f"h{i}-", cores=cores, speed=speed if paced else 1.0)
+            for i, (cores, speed) in enumerate(zip(sizes, speeds, strict=True))
+        ]
+        log = {
+            "job": range(len(jobs)),
+            "submit": [job.submit for job in jobs],
+            "run": [job.run for job in jobs],
+            "requested": [job.requested for job in jobs],
+            "processors": [int(job.shape[0]) for job in jobs],
+        }
+        spec = ClusterSpec(partitions=[PartitionSpec(nodes=kinds, one_host=True, placement=placement)])
+        found = runs_of(simulate(spec, Workload(log), policy))
+        assert found == {row: (at, tuple(on)) for row, (at, on) in enumerate(expected)}, seed
+
+
+def test_easy_counts_hosts_as_long_as_jobs_ask_for_processors_only() -> None:
+    """A job for memory, which waits from 1 s until 10 s, brings the decisions by the states of nodes."""
+    jobs = [Job(processors=6, run=10) for _ in range(4)]
+    jobs += [Job(processors=6, memory_per_node=1, run=10, submit=1)]
+    env = Environment()
+    cluster = Cluster(env, cluster_of(8, 8), "easy")
+    cluster.replay(Workload.from_jobs(jobs))
+    pool: Any = cluster.places[0]
+    counted = []
+    for at in (0.5, 1.5, 25):
+        env.run(until=at)
+        counted.append(pool.counts_hosts(cluster.view.waiting.at(pool)))
+    env.run()
+    assert counted == [True, False, True]
+    assert cluster.result().jobs["start"].tolist() == [0, 0, 10, 10, 20]
 
 
 @pytest.mark.parametrize("policy", ["fcfs", "sjf", "easy", "easy-sjbf", "conservative", "conservative-keep", "window"])
