@@ -51,7 +51,8 @@ class TaskRecord(Shown):
         the machine
     transfers
         transfers between pools: ``object, bytes, source, destination, start, end, task, cause, count``; the cause is
-        "input", "overlap", "write-back" or "spill", ``count`` the number of data objects in the row
+        "input", "overlap", "write-back" or "spill", or "failed" (with a link, after these bytes; sent again later),
+        ``count`` the number of data objects in the row
     memory, peaks
         by pool: bytes used over time, and their maximum
     cpu_phases

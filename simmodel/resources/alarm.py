@@ -28,7 +28,7 @@ class Alarm:
     3
     """
 
-    __slots__ = ("_call", "_callbacks", "_env", "_ring", "at", "number")
+    __slots__ = ("_call", "_callbacks", "_env", "_ring", "_rung", "at", "number")
 
     def __init__(self, env: Environment, call: Callable[[], object]) -> None:
         self.at = inf
@@ -36,7 +36,8 @@ class Alarm:
         self._env = env
         self._call = call
         self._callbacks = (self._fire,)
-        self._ring: _Ring | None = None
+        self._ring: _Ring | None = None  # planned
+        self._rung: _Ring | None = None  # has fired: to be planned again
 
     def set(self, at: float) -> None:
         """Set the wake-up to a time (s) that is not past, replacing any earlier setting; infinity: no wake-up."""
@@ -48,10 +49,16 @@ class Alarm:
             self._ring = None
         self.at = at
         if at < inf:
-            self._ring = ring = _Ring(self._callbacks)
+            ring = self._rung
+            if ring is None:
+                ring = _Ring(self._callbacks)
+            else:
+                self._rung = None
+                ring.callbacks = self._callbacks
+            self._ring = ring
             self.number = env.plan(ring, at, END)
 
     def _fire(self, _: object) -> None:
-        self._ring = None
+        self._rung, self._ring = self._ring, None
         self.at = inf
         self._call()

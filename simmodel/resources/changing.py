@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from math import inf
 
 from simmodel.environment import Environment
@@ -35,6 +35,8 @@ class ChangingLinks(Fluid):
         self.links = links
         self.model = model
         self._on_link: tuple[Callable[..., object], ...] = ()
+        self._listeners: list[Callable[[Link], object]] = []
+        self._resting: list[tuple[Route, Callable[[], object], str]] = []  # who waits until a route is up
         for link in links.values():
             if link.spec.profile:
                 link.alarm = Alarm(env, lambda link=link: self._follow_profile(link))  # type: ignore[misc]
@@ -43,6 +45,37 @@ class ChangingLinks(Fluid):
     def _find_hooks(self) -> None:
         super()._find_hooks()
         self._on_link = self.env.hooks("link_changed")
+
+    def on_link_change(self, listener: Callable[[Link], object]) -> None:
+        """Call ``listener(link)`` whenever the bandwidth or the latency of a link changes, or it goes down or up."""
+        self._listeners.append(listener)
+
+    def _tell_change(self, link: Link) -> None:
+        for listener in self._listeners:
+            listener(link)
+        for call in self._on_link:
+            call(link)
+
+    def when_up(self, way: Route, call: Callable[[], object], what: str) -> None:
+        """Call once, in an event of its own, when all links of a route are up; ``what`` waits, in reports."""
+        self._resting.append((way, call, what))
+        self._watch(way.changing)
+        self._wake_resting()
+
+    def _wake_resting(self) -> None:
+        ready = [each for each in self._resting if each[0].dead() is None]
+        if ready:
+            self._resting = [each for each in self._resting if each not in ready]
+            for way, call, _ in ready:
+                self._unwatch(way.changing)
+                self.env.call_at(self.env._now, call)
+
+    def waiting_report(self) -> Iterator[str]:
+        """Yield one sentence for each transfer that has not ended, and for whatever waits until a route is up."""
+        yield from super().waiting_report()
+        for way, _, what in self._resting:
+            down = ", ".join(link.name for link in way.links if not link.capacity)
+            yield f"{what} wait to be sent again; down: {down}"
 
     # ------------------------------------------------------------------ links change
 
@@ -118,8 +151,7 @@ class ChangingLinks(Fluid):
                 way.plain = None
         for transfer in moving:
             self.go_on(transfer)
-        for call in self._on_link:
-            call(found)
+        self._tell_change(found)
 
     def fail(self, link: str | Link) -> None:
         """Take a link down until :meth:`restore`: transfers over it stand still or fail, as their ``when_down`` says.
@@ -153,26 +185,34 @@ class ChangingLinks(Fluid):
                 way.weigh()
                 for bundle in way.bundles.values():
                     self._rescale(bundle, way.scale)
-        for call in self._on_link:
-            call(link)
+        self._tell_change(link)
         if not link.capacity:
             for transfer in [each for each in self._active_over(link) if each.fails]:
                 transfer.break_off(link)
+        elif self._resting:
+            self._wake_resting()
 
     # ------------------------------------------------------------------ profiles
 
     def _first_in(self, bundle: Bundle) -> None:
-        for link in bundle.owner.changing:
-            link.used_by += 1
-            if link.used_by == 1:
-                self._follow_profile(link)
+        self._watch(bundle.owner.changing)
 
     def _last_out(self, bundle: Bundle) -> None:
         route: Route = bundle.owner
         if bundle is not route.plain:
             # The number of different caps and weights is unbounded: drop empty bundles.
             del route.bundles[bundle.cap, bundle.unit]
-        for link in route.changing:
+        self._unwatch(route.changing)
+
+    def _watch(self, links: Iterable[Link]) -> None:
+        """Follow the profiles of links that are used from now on."""
+        for link in links:
+            link.used_by += 1
+            if link.used_by == 1:
+                self._follow_profile(link)
+
+    def _unwatch(self, links: Iterable[Link]) -> None:
+        for link in links:
             link.used_by -= 1
             if link.alarm is not None and not link.used_by:
                 link.alarm.set(inf)

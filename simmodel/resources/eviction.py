@@ -18,7 +18,7 @@ __all__ = [
     "EvictionLike",
     "EvictionOrder",
     "KeyedEviction",
-    "RankedCounts",
+    "RankedData",
     "eviction_rule",
     "register_eviction",
     "rule_for_data",
@@ -297,8 +297,8 @@ class EvictionOrder:
                 self._push(candidate)
 
 
-class RankedCounts(OrderedDict[Any, int]):
-    """Things with a ``size``, the number of users of each, and their order by a rule.
+class RankedData(OrderedDict[Any, None]):
+    """Things with a ``size``, the least recently used first, and their order by a rule.
 
     A new key is an arrival, ``move_to_end`` a use.
 
@@ -312,10 +312,10 @@ class RankedCounts(OrderedDict[Any, int]):
         super().__init__()
         self.order = EvictionOrder(rule)
 
-    def __setitem__(self, thing: Any, users: int) -> None:
+    def __setitem__(self, thing: Any, value: None) -> None:
         if thing not in self:
             self.order.add(thing, thing.size)
-        super().__setitem__(thing, users)
+        super().__setitem__(thing, value)
 
     def __delitem__(self, thing: Any) -> None:
         super().__delitem__(thing)

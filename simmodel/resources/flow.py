@@ -112,6 +112,7 @@ class Bundle(Group):
         "owner",
         "pipe_entry",
         "pipes",
+        "plain",
         "rest",
         "scale",
         "since",
@@ -136,6 +137,7 @@ class Bundle(Group):
         self.scale = scale
         self.count = 0
         self.owner: Any = None
+        self.plain = False  # whether its first and its last flow concern nobody
         self.number = number
         self.pipe_entry = (self, 1.0)
         # The sum of the flows' weights, and its rounding error.

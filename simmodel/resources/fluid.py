@@ -111,7 +111,8 @@ class Fluid:
         flow.entry = entry = (step, 0.0, number, flow)
         bundle.heap.append(entry)
         self._busy += 1
-        self._first_in(bundle)
+        if not bundle.plain:
+            self._first_in(bundle)
         if bundle.pipes:
             bundle.fit()
             for pipe in bundle.pipes:
@@ -127,14 +128,20 @@ class Fluid:
 
     def _less(self, bundle: Bundle, count: int) -> None:
         """Remove flows from a bundle, after their weights."""
+        if bundle.count == count:
+            self._empty(bundle)
+            return
         bundle.due = nan
         bundle.count -= count
-        if bundle.count:
-            self._sharing.shrink(bundle)
-            if len(bundle.heap) > 2 * bundle.count + 64:
-                bundle.heap = [entry for entry in bundle.heap if entry[3].entry is entry]
-                heapify(bundle.heap)
-            return
+        self._sharing.shrink(bundle)
+        if len(bundle.heap) > 2 * bundle.count + 64:
+            bundle.heap = [entry for entry in bundle.heap if entry[3].entry is entry]
+            heapify(bundle.heap)
+
+    def _empty(self, bundle: Bundle) -> None:
+        """Remove the last flow of a bundle."""
+        bundle.due = nan
+        bundle.count = 0
         bundle.heap.clear()
         self._busy -= 1
         if bundle.clocks is not None:
@@ -144,13 +151,14 @@ class Fluid:
         for pipe in bundle.pipes:
             pipe.users.remove(bundle.pipe_entry)
             self._pipes_touched[pipe] = None
-        self._last_out(bundle)
+        if not bundle.plain:
+            self._last_out(bundle)
 
     def _first_in(self, bundle: Bundle) -> None:
-        """React to the first flow of a bundle."""
+        """React to the first flow of a bundle that is not plain."""
 
     def _last_out(self, bundle: Bundle) -> None:
-        """React to the end of the last flow of a bundle."""
+        """React to the end of the last flow of a bundle that is not plain."""
 
     def take_out(self, flow: Flow) -> None:
         """Stop a flow in any phase, keeping its remaining size."""
@@ -192,6 +200,13 @@ class Fluid:
             due, _, bundle = heappop(calendar)
             if bundle.due != due:
                 continue
+            if bundle.count == 1:
+                flow = bundle.head()[3]
+                flow.entry = flow.bundle = None
+                flow.kept = 0.0
+                ended.append(flow)
+                self._empty(bundle)
+                continue
             over = bundle.pop_ended(now)
             count = len(over)
             for flow in over if count < bundle.count else over[:-1]:
@@ -212,7 +227,7 @@ class Fluid:
         flow.end = self.env._now
         flow.status = "done"
         del self._under_way[flow]
-        self.env.happen(flow, flow._result())
+        self.env.happen(flow)
         self._ending = False
 
     def _settle_soon(self) -> None:

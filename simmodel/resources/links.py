@@ -41,6 +41,14 @@ class Link(Channel):
     def __repr__(self) -> str:
         return f"<Link {self.name} of {self.bandwidth:g} B/s, {self.load:g} used{', down' if self.down else ''}>"
 
+    def bandwidth_at(self, now: float) -> float:
+        """Return the bandwidth at an instant (s) that is not past, by its profile or as set, while it is up."""
+        if self.spec.profile:
+            last, value, _ = profile_at(self.spec, now)
+            if last > self.set_at:
+                return value or self.spec.bandwidth  # 0 in a profile means down
+        return self.bandwidth or self.spec.bandwidth
+
 
 class Route:
     """A sequence of links, and the bundles of the transfers over it.
@@ -101,6 +109,10 @@ class Route:
         # A bandwidth of 0 in a profile means down, and gives no weight.
         bandwidths = [link.bandwidth or link.spec.bandwidth for link in self.links]
         self.scale = self.model.weight(self.latency, bandwidths)
+
+    def bandwidth(self, now: float) -> float:
+        """Return the least bandwidth of its links now, in bytes/s, whether up or down; infinity without links."""
+        return min([link.bandwidth_at(now) for link in self.links], default=inf)
 
     def dead(self) -> Link | None:
         """Return the first of its links that is down, if any."""

@@ -12,40 +12,20 @@ from __future__ import annotations
 from array import array
 from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from simpy.events import Event
 
 from simmodel.environment import Environment
 from simmodel.platform.machine import MemoryPoolSpec
-from simmodel.resources.eviction import EvictionOrder, RankedCounts, rule_for_data
+from simmodel.resources.data_arrival import DataArrival, RoomClaim
+from simmodel.resources.eviction import EvictionOrder, RankedData, rule_for_data
 from simmodel.work.livetask import LiveData, LiveTask
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["DataArrival", "MemoryPool", "RoomClaim", "nearest"]
-
-
-class DataArrival(Event):
-    """Data on their way to a pool with room reserved for them: an event that happens on their arrival."""
-
-    def __init__(self, env: Environment) -> None:
-        super().__init__(env)
-        self.users = 0
-        self.under_way = False
-        self.stale = False  # the data were rewritten after they left
-        self.owner: LiveTask | None = None  # the task that must bring them
-        self.flight: Any = None  # their transfer, once started
-
-
-class RoomClaim(Event):
-    """A task's request for room: an event that happens when granted; its value is the data that it must bring."""
-
-    def __init__(self, env: Environment, task: LiveTask) -> None:
-        super().__init__(env)
-        self.task = task
+__all__ = ["MemoryPool", "nearest"]
 
 
 class MemoryPool:
@@ -64,8 +44,8 @@ class MemoryPool:
         its name, and its size in bytes
     used, peak
         bytes in use now, and at most so far
-    held
-        the data in it, least recently used first, with the number of users of each
+    held, uses
+        the data in it, least recently used first; the number of users of those in use
     order
         the data in the order of another eviction rule; ``None``: the least recently used go first
     arriving, leaving
@@ -99,12 +79,14 @@ class MemoryPool:
         self.size = spec.size
         self.index = index
         self.spill: MemoryPool = self
+        self._only = (self,)  # the copies of data that are here and nowhere else
         self.used = 0.0
         self.peak = 0.0
-        self.held: OrderedDict[LiveData, int] = OrderedDict()
+        self.held: OrderedDict[LiveData, None] = OrderedDict()
+        self.uses: dict[LiveData, int] = {}  # few: `held` may have half a million, and a look-up there misses the cache
         self.order: EvictionOrder | None = None
         if spec.evict != "lru":
-            self.held = ranked = RankedCounts(rule_for_data(spec.evict, f"memory pool {spec.name}, evict"))
+            self.held = ranked = RankedData(rule_for_data(spec.evict, f"memory pool {spec.name}, evict"))
             self.order = ranked.order
         self.arriving: dict[LiveData, DataArrival] = {}
         self.leaving: dict[LiveData, None] = {}
@@ -140,11 +122,15 @@ class MemoryPool:
         self.used = used = self.used + amount
         if used > self.peak:
             self.peak = used
-        self._steps.extend((self.env._now, used))
+        note = self._steps.append
+        note(self.env._now)
+        note(used)
 
     def _remove(self, amount: float) -> None:
         self.used = used = self.used - amount if self.held or self.arriving else max(0.0, self.used - amount)
-        self._steps.extend((self.env._now, used))
+        note = self._steps.append
+        note(self.env._now)
+        note(used)
         if self.changed is not None:
             self.changed()
 
@@ -171,68 +157,62 @@ class MemoryPool:
 
         All its data are in use from now on, including those on their way.
         """
-        held = self.held
-        writing = self.writing
-        inputs = task.inputs
-        outputs = task.outputs
+        # The inner loop of tasks with data. Where a pool has no stale copies, those in it are those that data list.
+        held, stale, writing, arriving = self.held, self.stale, self.writing, self.arriving
+        inputs, outputs = task.inputs, task.outputs
         amount = task.memory
         missing: tuple[LiveData, ...] | list[LiveData] = ()
-        arriving = self.arriving
         for data in inputs:
-            if data not in held and data not in arriving:
+            if self not in data.copies and data not in arriving and not (stale and data in stale):
                 amount += data.size
                 if missing:
                     missing.append(data)  # type: ignore[union-attr]
                 else:
                     missing = [data]
         for data in outputs:
-            if data not in held and data not in inputs and data not in writing:
+            if self not in data.copies and data not in inputs and data not in writing and not (stale and data in stale):
                 amount += data.size
         if self.used + amount > self.size and not self.room_for(amount):
             return None
         if amount:
             self._add(amount)
         self.takers += 1
+        uses = self.uses
         for data in inputs:
-            if data in held:
-                held[data] += 1
+            if self in data.copies or (stale and data in stale):
+                uses[data] = uses.get(data, 0) + 1
                 held.move_to_end(data)
             else:
                 arrival = arriving.get(data)
                 if arrival is None:
-                    arriving[data] = arrival = DataArrival(self.env)
-                    arrival.owner = task
+                    arriving[data] = arrival = DataArrival(self.env, task)
                 arrival.users += 1
         for data in outputs:
-            if data in inputs:
-                continue
-            if data in writing:
-                writing[data] += 1
-            elif data in held:
-                held[data] += 1
-            else:
-                writing[data] = 1
-                data.coming = self
+            if data not in inputs:
+                self._write(data)
         return missing
+
+    def _write(self, data: LiveData) -> None:
+        """Note that a task begins to write data here."""
+        if data in self.writing:
+            self.writing[data] += 1
+        elif self in data.copies or (self.stale and data in self.stale):
+            self.use(data)
+        else:
+            self.writing[data] = 1
+            data.coming = self
 
     def take_again(self, task: LiveTask) -> None:
         """Restore a task's use of its data from a snapshot, whose bytes in use already include them."""
         self.takers += 1
         for data in task.inputs:
             if data in self.held:
-                self.held[data] += 1
+                self.use(data)
             else:
                 self.arriving[data].users += 1
         for data in task.outputs:
-            if data in task.inputs:
-                continue
-            if data in self.writing:
-                self.writing[data] += 1
-            elif data in self.held:
-                self.held[data] += 1
-            else:
-                self.writing[data] = 1
-                data.coming = self
+            if data not in task.inputs:
+                self._write(data)
 
     def set_used(self, used: float, peak: float) -> None:
         """Set the bytes in use and their peak."""
@@ -242,11 +222,15 @@ class MemoryPool:
 
     def give_back(self, task: LiveTask, done: bool) -> None:
         """Release a task's memory; its outputs become available if it is done, otherwise their room is freed."""
-        held = self.held
         inputs = task.inputs
+        uses = self.uses
         self.takers -= 1
         for data in inputs:
-            held[data] -= 1
+            left = uses[data] - 1
+            if left:
+                uses[data] = left
+            else:
+                del uses[data]
         if self.stale:
             if done:
                 for data in task.outputs:
@@ -258,7 +242,7 @@ class MemoryPool:
             if data in self.writing:
                 self._end_writing(data, done)
             else:
-                held[data] -= 1
+                self._unuse(data)
         if task.memory:
             self._remove(task.memory)
         elif self.changed is not None:
@@ -266,40 +250,39 @@ class MemoryPool:
 
     def _end_writing(self, data: LiveData, done: bool) -> None:
         """Note that a task writing data here is done, or was stopped."""
-        writers = self.writing[data] - 1
+        writers = self.writing.pop(data) - 1
         if not done:
             if writers:
                 self.writing[data] = writers
             else:
-                del self.writing[data]
                 data.coming = None
                 self._remove(data.size)
             return
-        del self.writing[data]
-        held = self.held
-        if data in held:  # an old copy has arrived meanwhile: overwritten
-            held[data] += writers
+        users = writers
+        arrival = self.arriving.get(data) if self.arriving else None
+        if self in data.copies or (self.stale and data in self.stale):  # an old copy has arrived meanwhile: overwritten
             self._remove(data.size)
-            return
-        held[data] = writers
-        data.copies += (self,)
-        arrival = self.arriving.get(data)
-        if arrival is not None:
-            held[data] += arrival.users
-            arrival.users = 0
+        else:
+            self.held[data] = None
+            data.copies = (*data.copies, self) if data.copies else self._only
+            if arrival is not None:
+                users += arrival.users
+                arrival.users = 0
+        if users:
+            self.use(data, users)
 
     # ------------------------------------------------------------------ data
 
     def put(self, data: LiveData) -> None:
         """Place unused data here."""
         self._add(data.size)
-        self.held[data] = 0
+        self.held[data] = None
         data.copies += (self,)
 
     def land(self, data: LiveData) -> None:
         """Place data from outside here; their bytes were reserved as for a task."""
         self.takers -= 1
-        self.held[data] = 0
+        self.held[data] = None
         data.copies = (self,)
         if self.changed is not None:
             self.changed()
@@ -311,15 +294,16 @@ class MemoryPool:
         return arrival
 
     def arrived(self, data: LiveData) -> DataArrival:
-        """Note the arrival of data; return its event, which the caller triggers."""
+        """Note the arrival of data; the caller tells those who wait for it."""
         arrival = self.arriving.pop(data)
         self.awaited.pop(data, None)
-        if data in self.held:  # written here meanwhile
-            self.held[data] += arrival.users
+        if arrival.users:
+            self.uses[data] = self.uses.get(data, 0) + arrival.users
+        if self in data.copies or (self.stale and data in self.stale):  # written here meanwhile
             self._remove(data.size)
         else:
-            self.held[data] = arrival.users
-            data.copies += (self,)
+            self.held[data] = None
+            data.copies = (*data.copies, self) if data.copies else self._only
         if self.changed is not None:
             self.changed()
         return arrival
@@ -331,13 +315,24 @@ class MemoryPool:
         data.copies = tuple(pool for pool in data.copies if pool is not self)
         self._remove(data.size)
 
-    def use(self, data: LiveData) -> None:
-        """Protect a copy from eviction while it is read from outside."""
-        self.held[data] += 1
+    def use(self, data: LiveData, users: int = 1) -> None:
+        """Protect a copy from eviction while it is used."""
+        self.uses[data] = self.uses.get(data, 0) + users
+
+    def _unuse(self, data: LiveData) -> None:
+        left = self.uses[data] - 1
+        if left:
+            self.uses[data] = left
+        else:
+            del self.uses[data]
 
     def unuse(self, data: LiveData) -> None:
-        """End the protection of :meth:`use`."""
-        self.held[data] -= 1
+        """End the protection of a copy that was read from outside."""
+        left = self.uses[data] - 1
+        if left:
+            self.uses[data] = left
+        else:
+            del self.uses[data]
         if self.stale:
             self._forget_stale()
         if self.changed is not None:
@@ -353,7 +348,7 @@ class MemoryPool:
             self._forget_stale()
 
     def _forget_stale(self) -> None:
-        for data in [data for data in self.stale if not self.held[data]]:
+        for data in [data for data in self.stale if data not in self.uses]:
             del self.stale[data]
             self.forget(data)
 
@@ -362,17 +357,18 @@ class MemoryPool:
         arrival = self.arriving.pop(data)
         self.awaited.pop(data, None)
         self._remove(data.size)
-        arrival.succeed()
+        if arrival.met is not None:
+            arrival.met.succeed()
 
     # ------------------------------------------------------------------ room
 
     def unused(self) -> Iterator[LiveData]:
         """Iterate over unused data that are not leaving, in the order of the eviction rule."""
-        leaving = self.leaving
+        uses, leaving = self.uses, self.leaving
         if self.order is not None:
-            held, ranked = self.held, self.order
-            return (each.name for each in ranked if not held[each.name] and each.name not in leaving)
-        return (data for data, users in self.held.items() if not users and data not in leaving)
+            ranked = self.order
+            return (each.name for each in ranked if each.name not in uses and each.name not in leaving)
+        return (data for data in self.held if data not in uses and data not in leaving)
 
     def forget_unneeded(self, amount: float, keep: Collection[LiveData] = ()) -> None:
         """Drop data that need not be kept, in the order of the eviction rule, until ``amount`` bytes are free."""

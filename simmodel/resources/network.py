@@ -162,22 +162,37 @@ class Network(ChangingLinks):
                 cap /= self.model.bandwidth_factor
         if weight != 1.0 and not 0 < weight < inf:
             raise InputError(f"must be finite and > 0, got {weight!r}", place="weight of a transfer")
-        for link in way.changing:
-            self._look_up_profile(link)
-        self._numbers = number = self._numbers + 1
-        transfer = Transfer(self, number, size, weight, way, cap)
-        if lag is not None:
-            transfer.wait = lag
+        fails = way.fails
         if when_down is not None:
             check_when_down(when_down, "when_down of a transfer")
-            transfer.fails = when_down == "fail"
-        transfer.source = source
-        transfer.destination = destination
+            fails = when_down == "fail"
+        transfer = Transfer(self, size, weight, way, cap, way.wait if lag is None else lag, fails, source, destination)
+        return self._begin(transfer)
+
+    def carry(self, size: float, way: Route, source: Hashable, destination: Hashable) -> Transfer:
+        """Start to move bytes over a route from :meth:`way`, as :meth:`transfer` does, for a system that asks often."""
+        return self._begin(Transfer(self, size, 1.0, way, inf, way.wait, way.fails, source, destination))
+
+    def _begin(self, transfer: Transfer) -> Transfer:
+        way = transfer.way
+        for link in way.changing:
+            self._look_up_profile(link)
+        self._numbers = transfer.number = self._numbers + 1
         self._under_way[transfer] = None
-        for call in self._on_start:
-            call(transfer)
-        if transfer.status == "waiting":
+        if self._on_start:
+            for call in self._on_start:
+                call(transfer)
+            if transfer.status != "waiting":
+                return transfer
+        if transfer.wait or transfer.fails or not transfer.kept or not way.links:
             self.go_on(transfer)
+        else:
+            bundle = way.plain
+            if bundle is None or transfer.rate_cap < inf or transfer.weight != 1.0:
+                bundle = self._bundle(way, transfer.rate_cap, transfer.weight)
+            self._enter(transfer, bundle)
+            if not self._ending:
+                self._settle_at_end()
         return transfer
 
     def go_on(self, flow: Flow) -> None:
@@ -262,6 +277,10 @@ class Network(ChangingLinks):
         """
         return self._router.route(source, destination)
 
+    def way(self, source: Hashable, destination: Hashable) -> Route:
+        """Return the live route from one place to another; raises :class:`InputError` if there is no route."""
+        return self._by_ends.get((source, destination)) or self._route_between(source, destination)
+
     def seconds(self, size: float, source: Hashable, destination: Hashable) -> float:
         """Return how long bytes take from one place to another on otherwise idle links; infinity if one is down.
 
@@ -271,7 +290,7 @@ class Network(ChangingLinks):
         >>> network.seconds(1000.0, "b", "a")
         12.0
         """
-        way = self._by_ends.get((source, destination)) or self._route_between(source, destination)
+        way = self.way(source, destination)
         if not size or not way.links:
             return way.wait
         rate = way.alone(inf)
@@ -322,6 +341,7 @@ class Network(ChangingLinks):
             route.bundles[key] = bundle
             if key == (route.cap, 1.0):
                 route.plain = bundle
+                bundle.plain = not route.changing
         return bundle
 
     def load(self, link: str | Link) -> float:

@@ -55,6 +55,7 @@ class Processor(TaskPlace):
         self._timer._value = None
         own = type(self)
         self._sets_up = self._sets_up or own.setup is not Processor.setup
+        self._prepares = self._sets_up or self.reconfigures
         self._plain_setup = own.setup is Processor.setup
         self._plain_reconfiguration = own.reconfigure is Processor.reconfigure
         self._always_transfers = own.transfer is not Processor.transfer
@@ -113,69 +114,61 @@ class Processor(TaskPlace):
 
     def serve(self, task: LiveTask) -> Phase:
         """Take a task through its phases; a task restored from a snapshot continues in its current phase."""
+        # The inner loop of machines: a few dozen operations a task.
         env = self.env
         services = self.services
-        now = env._now
         stamps = task.stamps
         if stamps is None:
-            task.stamps = stamps = [now]
+            now = env._now
+            task.stamps = stamps = [now] if self._prepares else [now, now, now, now]
             task.state = "running"
             task.attempts += 1
         met = len(stamps)  # 1: none of its phases has begun
-        if met < 3:
-            if self._sets_up:
-                yield from self._set_up(task, stamps)
-                now = env._now
-            else:
-                stamps.append(now)
-            stamps.append(now)
         if met < 4:
-            if self.reconfigures and task.family != self.loaded:
-                if self._plain_reconfiguration:
-                    yield self._at(stamps[2] + services.reconfiguration_time(self.spec, task))
-                else:
-                    yield from self.reconfigure(task)
-                self.loaded = task.family
-                now = env._now
-            stamps.append(now)
+            yield from self._prepare(task, stamps)
+        now = env._now
         pool = self.pool
         uses_memory = task.inputs or task.outputs or task.memory
-        if uses_memory and met < 6:
-            missing: Data | None
-            if met == 5:
-                missing = self._still_missing(task)
-            else:
-                missing = None if pool.claims else pool.take(task)
-                if missing is None:
-                    missing = yield services.mover.room.claim(pool, task)
+        if met < 6:
+            if uses_memory:
+                missing: Data | None
+                if met == 5:
+                    missing = self._still_missing(task)
+                else:
+                    missing = None if pool.claims else pool.take(task)
+                    if missing is None:
+                        missing = yield services.mover.room.claim(pool, task)
+                        now = env._now
+                    stamps.append(now)
+                if (
+                    missing
+                    or self._always_transfers
+                    or (pool.arriving and not pool.arriving.keys().isdisjoint(task.inputs))
+                ):
+                    yield from self.transfer(task, missing)
                     now = env._now
                 stamps.append(now)
-            if (
-                missing
-                or self._always_transfers
-                or (pool.arriving and not pool.arriving.keys().isdisjoint(task.inputs))
-            ):
-                yield from self.transfer(task, missing)
-                now = env._now
-            stamps.append(now)
-        elif met < 6:
-            stamps += (now, now)
+            else:
+                stamps += (now, now)
         own = self.core
         if met < 7:
-            if own is not None and task.core is own:  # held since its transfer
-                task.core = None
-                services.held_core(own, task, "transfer", task.core_since)
-            elif own is not None and not own.take():
-                yield own.queue(env)
-                now = env._now
+            if own is not None:
+                if task.core is own:  # held since its transfer
+                    task.core = None
+                    services.held_core(own, task, "transfer", task.core_since)
+                elif own.busy:
+                    yield own.queue(env)
+                    now = env._now
+                else:
+                    own.busy = True
             stamps.append(now)
-        seconds = task.speeds[self.kind]
+        expected = seconds = task.speeds[self.kind]
         if self.spec.model_error:
             seconds *= 1.0 + self.spec.model_error * task._error
         until = stamps[6] + seconds
-        if met == 7 and until < now:  # restored from a snapshot, past its expected end
+        if until < now:  # restored from a snapshot, past its expected end
             until = now
-        self._until = stamps[6] + task.speeds[self.kind]  # the expectation, without model error
+        self._until = stamps[6] + expected
         done = True
         if self._plain:
             yield self._at(until)
@@ -192,25 +185,37 @@ class Processor(TaskPlace):
             stamps.append(env._now)
             services.finished(task, self, stamps)
 
-    def _set_up(self, task: LiveTask, stamps: list[float]) -> Phase:
-        """Set a task up on a CPU core."""
+    def _prepare(self, task: LiveTask, stamps: list[float]) -> Phase:
+        """Set a task up on a CPU core, and load its family."""
         env = self.env
-        core = task.core
-        if len(stamps) == 1:
-            if self.setup_cores:
-                core = take_core(env, self.setup_cores)
-                if type(core) is CoreTicket:
-                    core = yield core
-                task.core = core
+        if len(stamps) < 3:
+            if self._sets_up:
+                core = task.core
+                if len(stamps) == 1:
+                    if self.setup_cores:
+                        core = take_core(env, self.setup_cores)
+                        if type(core) is CoreTicket:
+                            core = yield core
+                        task.core = core
+                    stamps.append(env._now)
+                if self._plain_setup:
+                    yield self._at(stamps[1] + self.spec.setup)
+                else:
+                    yield from self.setup(task)
+                if core is not None:
+                    task.core = None
+                    core.release()
+                    self.services.held_core(core, task, "setup", stamps[1])
+            else:
+                stamps.append(env._now)
             stamps.append(env._now)
-        if self._plain_setup:
-            yield self._at(stamps[1] + self.spec.setup)
-        else:
-            yield from self.setup(task)
-        if core is not None:
-            task.core = None
-            core.release()
-            self.services.held_core(core, task, "setup", stamps[1])
+        if self.reconfigures and task.family != self.loaded:
+            if self._plain_reconfiguration:
+                yield self._at(stamps[2] + self.services.reconfiguration_time(self.spec, task))
+            else:
+                yield from self.reconfigure(task)
+            self.loaded = task.family
+        stamps.append(env._now)
 
     def _still_missing(self, task: LiveTask) -> Data:
         """Return the data that a task restored in its transfer phase still has to bring, or is bringing."""
@@ -244,7 +249,7 @@ class Processor(TaskPlace):
             the data to bring, in order; its other inputs are in the pool, or on their way for another task
         """
         pool = self.pool
-        bring = self.services.mover.bring
+        mover = self.services.mover
         if missing:
             core = task.core
             cores = self.setup_cores if self.core is None else (self.core,)
@@ -254,11 +259,10 @@ class Processor(TaskPlace):
                     core = yield core
                 task.core = core
                 task.core_since = self.env._now
-            if self.services.mover.parallel:
-                yield AllOf(self.env, [bring(data, pool, task, "input") for data in missing])
+            if mover.parallel:
+                yield AllOf(self.env, [mover.bring(data, pool, task, "input") for data in missing])
             else:
-                for data in missing:
-                    yield bring(data, pool, task, "input")
+                yield mover.fetch(missing, pool, task, "input")
             if core is not None and not self.holds_core_early:
                 task.core = None
                 core.release()
@@ -266,7 +270,7 @@ class Processor(TaskPlace):
         for data in task.inputs:
             arrival = pool.arriving.get(data)
             if arrival is not None:
-                yield arrival
+                yield arrival.event
 
     def execute(self, task: LiveTask, seconds: float) -> Phase:
         """Run a task whose data are in the pool.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 from simpy.events import Event
@@ -61,6 +62,10 @@ class Mover(Protocol):
 
     def bring(self, data: LiveData, pool: MemoryPool, task: LiveTask | None, cause: str) -> Event:
         """Start to move data to a pool with room reserved for them; return the event of their arrival."""
+        ...
+
+    def fetch(self, missing: Sequence[LiveData], pool: MemoryPool, task: LiveTask, cause: str) -> Event:
+        """Start to move data to a pool one after another; return an event that happens when all have arrived."""
         ...
 
     def transfer_time(self, data: LiveData, pool: MemoryPool) -> float:

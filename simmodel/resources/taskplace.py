@@ -206,10 +206,11 @@ class TaskPlace:
         if self._sets_up or self.reconfigures:
             share += self.expected_setup(task)
             self.last_family = task.family
+        pool = self.pool
         for data in task.inputs:
-            if self.pool not in data.copies and data not in self.pool.awaited:
-                share += self.services.mover.transfer_time(data, self.pool)
-                self.pool.awaited[data] = None
+            if pool not in data.copies and data not in pool.awaited:
+                share += self.services.mover.transfer_time(data, pool)
+                pool.awaited[data] = None
         task.share = share
         self._queued += share
         if not self._by_priority:
@@ -270,9 +271,10 @@ class TaskPlace:
         return queue[0] if queue and not queue[0].missing else None
 
     def _pop(self) -> LiveTask:
-        task = self._ranked.pop(0)[2] if self._by_priority else self._queue.popleft()
+        queue = self._queue
+        task = self._ranked.pop(0)[2] if self._by_priority else queue.popleft()
         share = task.share
-        self._queued = self._queued - share if self._queue or self._ranked else 0.0
+        self._queued = self._queued - share if queue or self._ranked else 0.0
         self._since = now = self.env._now
         self._until = now + share
         return task

@@ -58,16 +58,33 @@ class Transfer(Flow):
     ('cancelled', 400.0)
     """
 
-    source: Hashable = None
-    destination: Hashable = None
     wait_entry: object = None
 
-    def __init__(self, fluid: Carrier, number: int, size: float, weight: float, route: Route, cap: float) -> None:
-        super().__init__(fluid, number, size, weight)
+    def __init__(
+        self,
+        fluid: Carrier,
+        size: float,
+        weight: float,
+        route: Route,
+        cap: float,
+        wait: float,
+        fails: bool,
+        source: Hashable,
+        destination: Hashable,
+    ) -> None:
+        # The attributes of Event and Flow, too: their constructors would double its cost.
+        self.env = env = fluid.env
+        self.callbacks = []
+        self.fluid = fluid
+        self.size = self.kept = size
+        self.weight = weight
+        self.start = env._now
         self.rate_cap = cap
-        self.fails = route.fails
+        self.fails = fails
         self.way = route
-        self.wait = route.wait  # the remaining latency, or the instant at which it ends
+        self.wait = wait  # the remaining latency, or the instant at which it ends
+        self.source = source
+        self.destination = destination
 
     @property
     def lag(self) -> float:

@@ -11,10 +11,6 @@ if TYPE_CHECKING:
 __all__ = ["LiveData", "LiveTask"]
 
 
-_GUARDED = ("speeds", "cores", "memory", "priority", "inputs", "outputs", "family")
-"""The fields of a live task that nothing but its system changes."""
-
-
 class LiveData:
     """A data object in one simulation.
 
@@ -34,16 +30,21 @@ class LiveData:
         whether it is a result: written, and read by no task
     """
 
-    __slots__ = ("coming", "copies", "kept", "name", "readers", "size", "written")
+    __slots__ = ("_name", "coming", "copies", "kept", "readers", "size", "written")
 
-    def __init__(self, name: str, size: float) -> None:
-        self.name = name
+    def __init__(self, name: str | int, size: float) -> None:
+        self._name = name  # a number: of nameless data
         self.size = size
         self.copies: tuple[Any, ...] = ()
         self.coming: Any = None
         self.written = False
         self.readers = 0
         self.kept = False
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return f"d{self._name}" if type(self._name) is int else str(self._name)
 
     def __repr__(self) -> str:
         where = ", ".join(pool.name for pool in self.copies) or "no pool"
@@ -84,14 +85,7 @@ class LiveTask:
     """
 
     __slots__ = (
-        "_cores",
         "_error",
-        "_family",
-        "_inputs",
-        "_memory",
-        "_outputs",
-        "_priority",
-        "_speeds",
         "assigned",
         "attempts",
         "children",
@@ -138,54 +132,56 @@ class LiveTask:
         self.index = index
         self.state = "to come"
         self.place: Any = None
-        self.speeds = self._speeds = speeds  # _speeds and the like are compared at a start
+        self.speeds = speeds
         self._error = error  # from -1 to 1, multiplied by the model error of the processor
-        self.inputs = self._inputs = inputs
-        self.outputs = self._outputs = outputs
+        self.inputs = inputs
+        self.outputs = outputs
         self.missing = missing
         self.children: tuple[LiveTask, ...] | list[LiveTask] = ()
         self.submission = submission
         self.submit = self.ready = self.assigned = self.core_since = nan
         self.share = self.done_share = 0.0
-        self.memory = self._memory = 0.0
-        self.priority = self._priority = 0.0
+        self.memory = self.priority = 0.0
         self.attempts = 0
         self.stamps: list[float] | None = None
         self.core: Any = None
         self.cores: float = 1
-        self._cores: float = 1
         self.family: Any = self
-        self._family: Any = self
 
     @property
     def requested(self) -> float:
         """Its least expected run time in seconds over all processors, as orders of waiting work use it."""
         return min(self.speeds)
 
-    def fix(self) -> None:
-        """Keep the present values of its request, which nothing but its system changes."""
-        self._speeds = self.speeds
-        self._cores = self.cores
-        self._memory = self.memory
-        self._priority = self.priority
-        self._inputs = self.inputs
-        self._outputs = self.outputs
-        self._family = self.family
-
     def altered(self) -> str | None:
         """Return how other code, such as a policy, has changed its request, or ``None``."""
+        row, tasks, live = self.row, self.set, self.submission
+        families = tasks.families
         if (
-            self.speeds is self._speeds
-            and self.cores == self._cores
-            and self.memory == self._memory
-            and self.priority == self._priority
-            and self.inputs is self._inputs
-            and self.outputs is self._outputs
-            and self.family is self._family
+            self.speeds is live.rows[row]
+            and self.inputs is live.inputs[row]
+            and self.outputs is live.outputs[row]
+            and self.family is ((families[row] if families is not None else None) or self)
+            and self.cores == (1 if tasks.cores is None else tasks.cores[row])
+            and self.memory == (0 if tasks.memory is None else tasks.memory[row])
+            and self.priority == (0 if tasks.priority is None else tasks.priority[row])
         ):
             return None
-        for name in _GUARDED:
-            before, now = getattr(self, f"_{name}"), getattr(self, name)
+        return self._altered()
+
+    def _altered(self) -> str | None:
+        row, tasks, live = self.row, self.set, self.submission
+        asked = (
+            ("speeds", live.rows[row]),
+            ("cores", 1 if tasks.cores is None else tasks.cores[row]),
+            ("memory", 0.0 if tasks.memory is None else tasks.memory[row]),
+            ("priority", 0.0 if tasks.priority is None else tasks.priority[row]),
+            ("inputs", live.inputs[row]),
+            ("outputs", live.outputs[row]),
+            ("family", self if tasks.families is None or tasks.families[row] is None else tasks.families[row]),
+        )
+        for name, before in asked:
+            now = getattr(self, name)
             if now is not before and now != before:
                 return f"cannot change {name} from {before!r} to {now!r}: tasks are read-only"
         return None

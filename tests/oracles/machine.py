@@ -28,20 +28,20 @@ class Span(NamedTuple):
     amount: float = 1.0
 
 
-class Lying(OrderedDict[Any, int]):
+class Lying(OrderedDict[Any, None]):
     """The data in a pool, with a record of the times of their presence; the pool's own table is kept up to date."""
 
-    def __init__(self, witness: Witness, pool: str, own: OrderedDict[Any, int]) -> None:
+    def __init__(self, witness: Witness, pool: str, own: OrderedDict[Any, None]) -> None:
         super().__init__()
         self.witness = witness
         self.pool = pool
         self.own = own
 
-    def __setitem__(self, data: Any, users: int) -> None:
-        if data not in self:
-            self.witness.present[self.pool, data].append([self.witness.env.now, INFINITY])
-        super().__setitem__(data, users)
-        self.own[data] = users
+    def __setitem__(self, data: Any, value: None) -> None:
+        assert data not in self
+        self.witness.present[self.pool, data].append([self.witness.env.now, INFINITY])
+        super().__setitem__(data, value)
+        self.own[data] = value
 
     def __delitem__(self, data: Any) -> None:
         self.witness.present[self.pool, data][-1][1] = self.witness.env.now
@@ -121,7 +121,7 @@ class Witness:
 
     def look(self) -> None:
         for name, pool in self.machine.pools.items():
-            assert all(users >= 0 for users in pool.held.values()), (name, dict(pool.held))
+            assert all(users > 0 and data in pool.held for data, users in pool.uses.items()), (name, pool.uses)
             assert -1e-6 <= pool.used <= pool.size * (1 + 1e-9), (name, pool.used, pool.size)
         for place in self.machine.places:
             assert -1e-9 <= place.free <= place.capacity, (place, place.free)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
+from itertools import repeat
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from simpy.events import Event
 
 from simmodel.errors import ImpossibleWork
 from simmodel.resources.memory import MemoryPool
+from simmodel.systems.machine.run_times import expected_speeds, need_of, speeds_of, stream_of
 from simmodel.units import show_quantity
 from simmodel.work.live import LiveWork
 from simmodel.work.livetask import LiveData, LiveTask
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.systems.machine.state import MachineState
 
-__all__ = ["LiveSet", "bring_to_life", "expected_speeds", "why_not"]
+__all__ = ["LiveSet", "bring_to_life", "why_not"]
 
 
 class _Coming:
@@ -49,8 +51,10 @@ class LiveSet(LiveWork):
         the submitted task set, and its live tasks, row by row
     at
         submission instant, s
-    speeds
-        tasks x kinds of processors: expected seconds; ``inf`` if a task cannot run
+    speeds, rows
+        tasks x kinds of processors: expected seconds, ``inf`` if a task cannot run; the same as a tuple per task
+    inputs, outputs
+        what each task reads and writes
     left, withdrawn
         number of tasks that have not ended; whether any task has been withdrawn
     """
@@ -63,6 +67,9 @@ class LiveSet(LiveWork):
         self.data: list[LiveData] = []
         self.given: list[LiveData] = []  # initial data: they exist before any task writes them
         self.speeds = np.zeros((0, len(machine.kinds)))
+        self.rows: Sequence[tuple[float, ...]] = ()
+        self.inputs: Sequence[tuple[LiveData, ...]] = ()
+        self.outputs: Sequence[tuple[LiveData, ...]] = ()
         self.coming: list[_Coming] = []  # initial data that wait for room
         self.left = len(tasks)
         self.event = None
@@ -192,18 +199,19 @@ def bring_to_life(machine: MachineState, tasks: TaskSet, at: float) -> LiveSet:
     """
     live = LiveSet(machine, tasks, at)
     n = len(tasks)
-    stream = _drawn_from(machine)
+    stream = stream_of(machine)
     before = {} if stream is None else stream.bit_generator.state
-    speeds = live.speeds = _speeds(machine, tasks, stream)
+    speeds = live.speeds = speeds_of(machine, tasks, stream)
     given = _given(tasks)
     reason = _why_not_set(machine, tasks, speeds, given)
     if reason is not None:
         if stream is not None:
             stream.bit_generator.state = before  # a refused set leaves no trace
         raise ImpossibleWork(f"{machine.name}: {reason}")
-    data = live.data = [LiveData(tasks.data_name(d), size) for d, size in enumerate(tasks.sizes)]
-    inputs = _rows(tasks.inputs, data, n)
-    outputs = _rows(tasks.outputs, data, n)
+    names = range(len(tasks.sizes)) if tasks.names is None else tasks.names
+    data = live.data = list(map(LiveData, names, tasks.sizes))
+    inputs = live.inputs = _rows(tasks.inputs, data, n)
+    outputs = live.outputs = _rows(tasks.outputs, data, n)
     for read in inputs:
         for each in read:
             each.readers += 1
@@ -211,22 +219,18 @@ def bring_to_life(machine: MachineState, tasks: TaskSet, at: float) -> LiveSet:
         for each in written:
             each.kept = not each.readers
     live.given = [data[d] for d in given]
-    errors: Sequence[float] = [0.0] * n
+    errors: Iterable[float] = repeat(0.0)
     if any(spec.model_error for spec in machine.spec.processors):
         errors = machine.env.rng(f"{machine.stream}.error").uniform(-1.0, 1.0, n).tolist()
     base = len(machine.tasks)
-    parents, children = tasks.parents, tasks.children
-    missing = [0] * n if parents is None else [len(found) for found in parents]
-    ids = tasks.ids
-    rows = list(map(tuple, speeds.tolist()))
-    found = live.tasks = [
-        LiveTask(ids[i], tasks, i, base + i, rows[i], errors[i], inputs[i], outputs[i], missing[i], live)
-        for i in range(n)
-    ]
-    if children is not None:
-        for task, below in zip(found, children, strict=True):
-            if below:
-                task.children = [found[i] for i in below]
+    missing = repeat(0) if tasks.parents is None else map(len, tasks.parents)
+    numbers = range(base, base + n)
+    rows = live.rows = _tuples(speeds)
+    found = live.tasks = list(
+        map(LiveTask, tasks.ids, repeat(tasks), range(n), numbers, rows, errors, inputs, outputs, missing, repeat(live))
+    )
+    if tasks.children is not None:
+        _link(found, tasks.children)
     if tasks.families is not None:
         for task, family in zip(found, tasks.families, strict=True):
             if family is not None:
@@ -236,22 +240,35 @@ def bring_to_life(machine: MachineState, tasks: TaskSet, at: float) -> LiveSet:
         if values is not None:
             for task, value in zip(found, values, strict=True):
                 setattr(task, column, value)
-    if any(each is not None for each in (tasks.families, tasks.cores, tasks.memory, tasks.priority)):
-        for task in found:
-            task.fix()
     machine.draw_loads(found)
     machine.tasks += found
     return live
 
 
+def _tuples(speeds: NDArray[np.float64]) -> list[tuple[float, ...]]:
+    """Return the rows as tuples; equal columns share their numbers."""
+    columns: list[list[float]] = []
+    for k, column in enumerate(speeds.T):
+        same = next((j for j in range(k) if np.array_equal(speeds[:, j], column)), None)
+        columns.append(column.tolist() if same is None else columns[same])
+    return list(zip(*columns, strict=True))
+
+
+def _link(found: list[LiveTask], children: Sequence[Sequence[int]]) -> None:
+    """Give each task its children; tasks with the same only child after each other share one tuple."""
+    only, last = -1, ()
+    for task, below in zip(found, children, strict=True):
+        if len(below) == 1:
+            if below[0] != only:
+                only, last = below[0], (found[below[0]],)  # type: ignore[assignment]
+            task.children = last
+        elif below:
+            task.children = [found[i] for i in below]
+
+
 def why_not(machine: MachineState, tasks: TaskSet) -> str | None:
     """Return why the machine can never run all tasks of a set, or ``None``; changes nothing."""
     return _why_not_set(machine, tasks, expected_speeds(machine, tasks), _given(tasks))
-
-
-def expected_speeds(machine: MachineState, tasks: TaskSet) -> NDArray[np.float64]:
-    """Return the seconds of each task (rows) on each kind of processor, at the middle of the performance interval."""
-    return _speeds(machine, tasks)
 
 
 def _rows(rows: Sequence[tuple[int, ...]] | None, data: list[LiveData], n: int) -> Sequence[tuple[LiveData, ...]]:
@@ -275,66 +292,6 @@ def _rows(rows: Sequence[tuple[int, ...]] | None, data: list[LiveData], n: int) 
     return found
 
 
-# ---------------------------------------------------------------------- run times
-
-
-def _drawn_from(machine: MachineState) -> np.random.Generator | None:
-    """Return the random stream of performance factors, or ``None`` if every architecture fixes its factor."""
-    if all(low == high for low, high in (each.performance for each in machine.spec.architectures)):
-        return None
-    return machine.env.rng(f"{machine.stream}.performance")
-
-
-def _speeds(machine: MachineState, tasks: TaskSet, stream: np.random.Generator | None = None) -> NDArray[np.float64]:
-    """Return the expected seconds of each task (rows) on each kind of processor; ``inf`` if it cannot run there."""
-    n = len(tasks)
-    architectures = {each.name: (i, each) for i, each in enumerate(machine.spec.architectures)}
-    low = np.array([each.performance[0] for each in machine.spec.architectures])
-    high = np.array([each.performance[1] for each in machine.spec.architectures])
-    middle = np.full((n, len(architectures)), 0.5)
-    # One draw for each task and architecture, mapped to the interval of the architecture.
-    draws = middle if stream is None else stream.random(middle.shape)
-    factors = low + (high - low) * draws
-    run = np.array(tasks.run, dtype=float)
-    found = np.empty((n, len(machine.kinds)))
-    for k, kind in enumerate(machine.kinds):
-        a, architecture = architectures[kind.architecture]
-        column = run / factors[:, a]
-        if tasks.flop is not None and architecture.speed is not None:
-            unknown = np.isnan(column)
-            flop = np.array([np.nan if each is None else each for each in tasks.flop], dtype=float)
-            column[unknown] = (flop / architecture.speed / factors[:, a])[unknown]
-        if tasks.run_on is not None:
-            for i, seconds in enumerate(tasks.run_on):
-                if seconds:
-                    column[i] = seconds.get(kind.architecture, seconds.get(kind.type, column[i]))
-        column[np.isnan(column)] = inf
-        if tasks.implementations is not None:
-            column[[each is not None and kind.type not in each for each in tasks.implementations]] = inf
-        if tasks.cores is not None:
-            column[np.array(tasks.cores, dtype=float) > kind.cores] = inf
-        found[:, k] = column
-    _fit_memory(machine, tasks, found)
-    return found
-
-
-def _fit_memory(machine: MachineState, tasks: TaskSet, speeds: NDArray[np.float64]) -> None:
-    """Exclude processors whose pool can never hold the data and the memory of a task."""
-    sizes = [machine.pools[kind.pool].size for kind in machine.kinds]
-    if min(sizes) >= sum(tasks.sizes) + max(tasks.memory or [0.0], default=0.0):
-        return
-    needs = np.array([_need(tasks, i) for i in range(len(tasks))])
-    for k, size in enumerate(sizes):
-        speeds[needs > size, k] = inf
-
-
-def _need(tasks: TaskSet, i: int) -> float:
-    inputs = tasks.inputs[i] if tasks.inputs else ()
-    outputs = tasks.outputs[i] if tasks.outputs else ()
-    own = tasks.memory[i] if tasks.memory else 0.0
-    return own + sum(tasks.sizes[d] for d in dict.fromkeys((*inputs, *outputs)))
-
-
 def _why_not(machine: MachineState, tasks: TaskSet, i: int) -> str:
     """Return why no processor can ever run a task."""
     types = machine.spec.types
@@ -347,7 +304,7 @@ def _why_not(machine: MachineState, tasks: TaskSet, i: int) -> str:
     if not wide:
         most = max(kind.cores for kind in kinds)
         return f"no suitable processor has {cores:g} cores; the largest has {most}"
-    need = _need(tasks, i)
+    need = need_of(tasks, i)
     pools = {kind.pool: machine.pools[kind.pool] for kind in wide}
     if all(need > pool.size for pool in pools.values()):
         reads = (*(tasks.inputs[i] if tasks.inputs else ()), *(tasks.outputs[i] if tasks.outputs else ()))
@@ -367,24 +324,26 @@ def _given(tasks: TaskSet) -> list[int]:
     """Return the initial data, in order: those that some task reads although no ancestor writes them."""
     if tasks.inputs is None:
         return []
-    writers: dict[int, list[int]] = {}
+    first = [-1] * len(tasks.sizes)  # the first writer of each object; the others, if any
+    others: dict[int, list[int]] = {}
     for i, row in enumerate(tasks.outputs or ()):
         for d in row:
-            if d in writers:
-                writers[d].append(i)
+            if first[d] < 0:
+                first[d] = i
             else:
-                writers[d] = [i]
+                others.setdefault(d, []).append(i)
     found: dict[int, None] = {}
     parents = tasks.parents
     for i, row in enumerate(tasks.inputs):
+        above: Collection[int] = () if parents is None else parents[i]
+        if len(row) > 4 < len(above):
+            above = frozenset(above)
         for d in row:
-            if d in found:
-                continue
-            by = writers.get(d, ())
-            if by and parents is not None and by[0] in parents[i]:
-                continue  # as nearly always
-            if not _written_before(tasks, i, by):
-                found[d] = None
+            writer = first[d]
+            if (writer < 0 or writer not in above) and d not in found:
+                writers = [writer, *others.get(d, ())] if writer >= 0 else ()
+                if not _written_before(tasks, i, writers):
+                    found[d] = None
     return sorted(found)
 
 

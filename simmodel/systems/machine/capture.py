@@ -9,7 +9,8 @@ import attrs
 
 from simmodel.errors import SnapshotError
 from simmodel.resources.cores import CoreTicket
-from simmodel.resources.memory import MemoryPool, RoomClaim
+from simmodel.resources.data_arrival import RoomClaim
+from simmodel.resources.memory import MemoryPool
 from simmodel.resources.taskplace import Family
 from simmodel.resources.transfer import Transfer
 from simmodel.snapshots.machine import (
@@ -201,14 +202,15 @@ def _flights(machine: MachineState, number: dict[LiveTask, int], of: dict[LiveDa
             if flight is not None:
                 moving = flight.moving
                 shared = isinstance(moving, Transfer)
+                again = shared and moving.status == "failed"  # to be sent again once its links are up
                 state = attrs.evolve(
                     state,
                     source=flight.source.index,
                     since=flight.since,
                     task=None if flight.task is None else number[flight.task],
                     cause=flight.cause,
-                    left=moving.size - moving.bytes_done if shared else 0.0,
-                    lag=moving.lag if shared else 0.0,
+                    left=moving.size - (0.0 if again else moving.bytes_done) if shared else 0.0,
+                    lag=(moving.way.wait if again else moving.lag) if shared else 0.0,
                     at=None if shared else flight.ends,
                 )
             found.append(((flight is None, 0 if flight is None else flight.number, len(found)), state))

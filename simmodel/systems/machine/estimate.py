@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from simmodel.errors import ImpossibleWork
 from simmodel.scheduling.protocol import Estimate
-from simmodel.systems.machine.arrivals import expected_speeds, why_not
+from simmodel.systems.machine.arrivals import why_not
+from simmodel.systems.machine.run_times import expected_speeds
 from simmodel.work.precedence import topological_order
 from simmodel.work.taskset import TaskSet
 

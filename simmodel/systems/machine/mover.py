@@ -2,39 +2,103 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any
 
-from simpy.events import Event
+from simpy.events import NORMAL, Event
 
 from simmodel.environment import Environment
 from simmodel.errors import InputError
-from simmodel.resources.memory import DataArrival, MemoryPool, nearest
+from simmodel.resources.data_arrival import DataArrival
+from simmodel.resources.links import Link, Route
+from simmodel.resources.memory import MemoryPool, nearest
 from simmodel.resources.network import Network
 from simmodel.resources.services import Moved
 from simmodel.systems.machine.room import RoomMaker
 from simmodel.work.livetask import LiveData, LiveTask
 
-__all__ = ["DataMover", "Flight"]
+__all__ = ["DataMover", "Fetch", "Flight"]
 
 
-class Flight(NamedTuple):
-    """Data in flight: since when (s), for which task, why, and the event of their arrival.
+_Row = tuple[LiveData, MemoryPool, MemoryPool, float, float, LiveTask | None, str, float]
+"""A recorded transfer: what, from where, where to, its start and end (s), for which task, why, and the bytes moved."""
 
-    ``ends``: the arrival instant (s), if links are not shared.
+
+class Flight:
+    """Data in flight to a pool: which, from where, since when (s), for which task, why, and the event of their end.
+
+    ``ends``: the arrival instant (s), if links are not shared; ``number``: in the order of departure.
     """
+
+    __slots__ = ("cause", "data", "ends", "first", "mover", "moving", "number", "pool", "since", "source", "task")
 
     data: LiveData
     source: MemoryPool
-    pool: MemoryPool
-    since: float
-    task: LiveTask | None
-    cause: str
     moving: Any
-    ends: float = 0.0
-    number: int = 0
+
+    def __init__(self, mover: DataMover, pool: MemoryPool, task: LiveTask | None, cause: str) -> None:
+        self.mover = mover
+        self.pool = pool
+        self.task = task
+        self.cause = cause
+        self.since = self.ends = 0.0
+        self.number = 0
+        self.first = False
+
+    def land(self, event: Event | None) -> None:
+        """End it, as the last act of the event that ends the transfer (``None``: not the last)."""
+        data, source, pool, mover = self.data, self.source, self.pool, self.mover
+        if not self.moving._ok:
+            mover.failed(self)
+            return
+        arrival = pool.arriving[data]
+        source.unuse(data)
+        rows = mover.rows
+        if rows is not None:
+            rows.append((data, source, pool, self.since, mover.env._now, self.task, self.cause, data.size))
+        for call in mover.on_moved:
+            call(Moved(data.name, data.size, source.name, pool.name, self.since, mover.env._now, self.task, self.cause))
+        if not arrival.stale or data in pool.held:
+            pool.arrived(data)
+            mover.tell(arrival, self, event is not None)
+        elif arrival.users:  # rewritten meanwhile: send them again
+            arrival.stale = arrival.under_way = False
+            mover.depart(self, data, arrival)
+        else:
+            pool.turn_away(data)
+
+    def go_on(self, _: Event | None = None) -> None:
+        """Continue after the arrival, before all others that wait for it; called if ``first``."""
+
+
+class Fetch(Flight):
+    """Data in flight for a task, one after another; ``done`` happens when the last have arrived."""
+
+    __slots__ = ("done", "left")
+
+    def __init__(self, mover: DataMover, pool: MemoryPool, task: LiveTask, cause: str, missing: Sequence[LiveData]):
+        super().__init__(mover, pool, task, cause)
+        self.left = iter(missing)
+        self.done = Event(mover.env)
+
+    def go_on(self, _: Event | None = None) -> None:
+        """Send the next data; at the end, let the task go on as the last act of this event."""
+        for data in self.left:
+            arrival = self.pool.arriving[data]
+            met = arrival.met
+            self.first = met is None and not arrival.under_way
+            if not self.first:  # others wait already: in turn
+                arrival.event.callbacks.append(self.go_on)
+            if not arrival.under_way:
+                self.mover.depart(self, data, arrival)
+            return
+        done: Any = self.done
+        done._ok, done._value = True, None
+        callbacks, done.callbacks = done.callbacks, None
+        for callback in callbacks:
+            callback(done)
 
 
 class DataMover:
@@ -57,6 +121,14 @@ class DataMover:
     record
         whether to record transfers in ``moved``
 
+    Attributes
+    ----------
+    latency, per_byte
+        from each pool to each other one, by their indices: seconds, and seconds per byte, on otherwise idle links as
+        they are now (:meth:`follow`); ``inf`` without a route
+    failures
+        the number of transfers that failed with a link; their data are sent again once it is up
+
     Observers may have ``data_moved(moved)``, with a :class:`Moved`.
     """
 
@@ -77,114 +149,182 @@ class DataMover:
         self.home = home
         self.parallel = parallel
         self.contention = contention
-        self.moved: list[Moved] = []
+        self.rows: list[_Row] | None = [] if record else None
         self._numbers = 0
-        self._record = record
-        self._on_moved: tuple[Callable[..., object], ...] = ()
-        self.latency, self.per_byte = self._ways()
+        self.failures = 0
+        self.on_moved: tuple[Callable[..., object], ...] = ()
+        self._find_ways()
+        network.on_link_change(self._link_changed)
         self.room = RoomMaker(env, pools.values(), self.move_out)
         env.on_hooks_changed(self._find_hooks)
 
     def _find_hooks(self) -> None:
-        self._on_moved = self.env.hooks("data_moved")
+        self.on_moved = self.env.hooks("data_moved")
 
-    def _ways(self) -> tuple[list[list[float]], list[list[float]]]:
-        """Return the latency (s) and the seconds per byte from each pool to each other one; ``inf`` without a route."""
+    @property
+    def moved(self) -> list[Moved]:
+        """The recorded transfers, in the order of their ends."""
+        return [
+            Moved(data.name, moved, source.name, pool.name, since, end, task, cause)
+            for data, source, pool, since, end, task, cause, moved in self.rows or ()
+        ]
+
+    def _find_ways(self) -> None:
+        """Find the route from each pool to each other one; none from or to a pool that no processor uses."""
         names = list(self.pools)
-        latency = [[0.0] * len(names) for _ in names]
-        per_byte = [[0.0] * len(names) for _ in names]
+        self.latency = [[0.0] * len(names) for _ in names]
+        self.per_byte = [[0.0] * len(names) for _ in names]
+        self._routes: list[list[Route | None]] = [[None] * len(names) for _ in names]
+        self._pairs: dict[Route, list[tuple[int, int]]] = {}
         for i, source in enumerate(names):
             for j, destination in enumerate(names):
                 if i == j:
                     continue
                 try:
-                    links = [self.network.links[name] for name in self.network.route(source, destination)]
-                except InputError:  # a pool that no processor uses
-                    latency[i][j] = per_byte[i][j] = inf
-                    continue
-                latency[i][j] = sum(link.spec.latency for link in links)
-                per_byte[i][j] = 1.0 / min(link.bandwidth for link in links)
-        return latency, per_byte
+                    self._routes[i][j] = way = self.network.way(source, destination)
+                except InputError:
+                    self.latency[i][j] = self.per_byte[i][j] = inf
+                else:
+                    self._pairs.setdefault(way, []).append((i, j))
+        self._changing = [way for way in self._pairs if way.changing]
+        self._since = -inf  # the instant at which the profiles of links were last looked up
+        for way in self._pairs:
+            self._weigh(way)
+
+    def _weigh(self, way: Route) -> None:
+        """Set the latency (s) and the seconds per byte of a route to those of its links now."""
+        latency, slow = way.latency, 1.0 / way.bandwidth(self.env._now)
+        for i, j in self._pairs[way]:
+            self.latency[i][j], self.per_byte[i][j] = latency, slow
+
+    def _link_changed(self, link: Link) -> None:
+        for way in link.routes:
+            if way in self._pairs:
+                self._weigh(way)
+
+    def follow(self) -> None:
+        """Let ``latency`` and ``per_byte`` follow the links that change by a profile, up to now."""
+        if self._changing and self._since != self.env._now:
+            self._since = self.env._now
+            for way in self._changing:
+                self._weigh(way)
 
     def transfer_time(self, data: LiveData, pool: MemoryPool) -> float:
         """Return the seconds to move data to a pool over uncontended links; 0 if the pool holds them."""
-        best = inf
-        to = pool.index
+        if self._changing:
+            self.follow()
         copies = data.copies
         if not copies:
             if data.coming is None:
                 return 0.0
             copies = (data.coming,)
-        for source in copies:
-            if source is pool:
-                return 0.0
-            seconds = self.latency[source.index][to] + data.size * self.per_byte[source.index][to]
-            best = min(best, seconds)
-        return best
+        to = pool.index
+        if len(copies) == 1:
+            source: int = copies[0].index
+            return self.latency[source][to] + data.size * self.per_byte[source][to]
+        pools: tuple[MemoryPool, ...] = copies
+        return min([self.latency[each.index][to] + data.size * self.per_byte[each.index][to] for each in pools])
+
+    # ------------------------------------------------------------------ flights
 
     def bring(self, data: LiveData, pool: MemoryPool, task: LiveTask | None, cause: str) -> Event:
         """Start to move data to a pool that has reserved room for them; return the event of their arrival."""
         arrival = pool.arriving[data]
-        if arrival.under_way:
-            return arrival
-        if data in pool.held:  # written there meanwhile
-            arrival.under_way = True
-            pool.arrived(data).succeed()
-            return arrival
-        to = pool.index
-        copies = data.copies
-        source: MemoryPool = copies[0]
-        if len(copies) > 1:
-            ways = zip(self.latency, self.per_byte, strict=True)
-            source = nearest(copies, [latency[to] + data.size * slow[to] for latency, slow in ways])
-        now = self.env._now
-        if self.contention:
-            moving: Any = self.network.transfer(data.size, source=source.name, destination=pool.name)
-            ends = 0.0
-        else:
-            ends = now + self.latency[source.index][to] + data.size * self.per_byte[source.index][to]
-            moving = self.env.event_at(ends)
-        self._numbers = number = self._numbers + 1
-        self.send(Flight(data, source, pool, now, task, cause, moving, ends, number))
-        return arrival
+        event = arrival.event
+        if not arrival.under_way:
+            self.depart(Flight(self, pool, task, cause), data, arrival)
+        return event
+
+    def fetch(self, missing: Sequence[LiveData], pool: MemoryPool, task: LiveTask, cause: str) -> Event:
+        """Start to move data to a pool one after another; return an event that happens when all have arrived."""
+        fetch = Fetch(self, pool, task, cause, missing)
+        fetch.go_on()
+        return fetch.done
 
     def next_number(self) -> int:
         """Return the number of the next flight."""
         self._numbers += 1
         return self._numbers
 
-    def send(self, flight: Flight) -> None:
+    def depart(self, flight: Flight, data: LiveData, arrival: DataArrival) -> None:
+        """Start to move data to a pool that has reserved room for them, from the nearest copy."""
+        pool = flight.pool
+        if data in pool.held:  # written there meanwhile
+            arrival.under_way = True
+            self.tell(pool.arrived(data), flight, False)
+            return
+        if self._changing:
+            self.follow()
+        to = pool.index
+        copies = data.copies
+        source: MemoryPool = copies[0]
+        if len(copies) > 1:
+            ways = zip(self.latency, self.per_byte, strict=True)
+            source = nearest(copies, [latency[to] + data.size * slow[to] for latency, slow in ways])
+        flight.data = data
+        flight.source = source
+        flight.since = now = self.env._now
+        self._numbers = flight.number = self._numbers + 1
+        if self.contention:
+            way = self._routes[source.index][to] or self.network.way(source.name, pool.name)
+            moving: Any = self.network.carry(data.size, way, source.name, pool.name)
+        else:
+            flight.ends = ends = now + self.latency[source.index][to] + data.size * self.per_byte[source.index][to]
+            moving = self.env.event_at(ends)
+        self.send(flight, moving, arrival)
+
+    def send(self, flight: Flight, moving: Any, arrival: DataArrival) -> None:
         """Put data in flight; the copy at the source is in use until they arrive."""
-        moving = flight.moving
-        arrival = flight.pool.arriving[flight.data]
         arrival.under_way = True
         arrival.flight = flight
+        flight.moving = moving
         flight.source.use(flight.data)
         if moving.callbacks is None:  # nothing to move, and no latency
-            self._land(flight, arrival, DataArrival.succeed)
+            flight.land(None)
         else:
             moving.inside = True
-            moving.callbacks.append(partial(self._land, flight, arrival, self.env.happen))
+            moving.callbacks.append(flight.land)
 
-    def _land(
-        self, flight: Flight, arrival: DataArrival, happen: Callable[[Any], object], _: Event | None = None
-    ) -> None:
-        """End a flight; ``happen`` triggers the event of the arrival."""
-        data, source, pool, since, task, cause, _moving, _ends, _number = flight
-        source.unuse(data)
-        if self._record or self._on_moved:
-            moved = Moved(data.name, data.size, source.name, pool.name, since, self.env._now, task, cause)
-            if self._record:
-                self.moved.append(moved)
-            for call in self._on_moved:
-                call(moved)
-        if not arrival.stale or data in pool.held:
-            happen(pool.arrived(data))
-        elif arrival.users:  # rewritten meanwhile: send them again
-            arrival.stale = arrival.under_way = False
-            self.bring(data, pool, task, cause)
-        else:
+    def failed(self, flight: Flight) -> None:
+        """Count a transfer that failed with its link; once the route is up, the data are sent again, all of them."""
+        data, source, pool, moving = flight.data, flight.source, flight.pool, flight.moving
+        self.failures += 1
+        row = (flight.since, self.env._now, flight.task, "failed")
+        if self.rows is not None:
+            self.rows.append((data, source, pool, *row, moving.bytes_done))
+        for call in self.on_moved:
+            call(Moved(data.name, moving.bytes_done, source.name, pool.name, *row))
+        what = f"data {data.name} from {source.name} to {pool.name}, whose transfer failed,"
+        self.network.when_up(moving.way, partial(self._again, flight), what)
+
+    def _again(self, flight: Flight) -> None:
+        data, pool = flight.data, flight.pool
+        arrival = pool.arriving[data]
+        flight.source.unuse(data)  # the copy was in use until now
+        if arrival.stale and not arrival.users and data not in pool.held:
             pool.turn_away(data)
+        else:
+            arrival.stale = arrival.under_way = False
+            self.depart(flight, data, arrival)
+
+    def tell(self, arrival: DataArrival, flight: Flight, last: bool) -> None:
+        """Let those who wait for data go on: at once if this is the last act of an event and none precedes them."""
+        met = arrival.met
+        if flight.first:
+            if met is None and last:
+                env = self.env
+                queue = env._queue
+                if not (queue and queue[0][0] <= env._now and queue[0][1] <= NORMAL):
+                    flight.go_on()
+                    return
+            met = arrival.event
+            met.callbacks.insert(0, flight.go_on)
+        if met is None:
+            return
+        if last:
+            self.env.happen(met)
+        else:
+            met.succeed()
 
     def fetch_ahead(self, task: LiveTask) -> None:
         """Start to move the inputs of a task to its processor's pool: those already written, while there is room."""
@@ -209,7 +349,7 @@ class DataMover:
 
         def gone(_: Event) -> None:
             del pool.leaving[data]
-            if not pool.held.get(data, 1):
+            if data in pool.held and data not in pool.uses:
                 pool.forget(data)
 
         # The transfer reads the copy at its source, and releases it before this callback drops it.

@@ -19,6 +19,7 @@ def problem_of(machine: MachineState, tasks: Sequence[LiveTask] | None = None) -
     planned = list(machine.waiting) if tasks is None else list(tasks)
     places = machine.places
     mover = machine.mover
+    mover.follow()
     kinds = [place.kind for place in places]
     position = {task: i for i, task in enumerate(planned)}
     writer = {data: i for i, task in enumerate(planned) for data in task.outputs}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from simmodel.display import counted
 from simmodel.records.task_moments import CPU_USE, STOPPED, TRANSFERS
 from simmodel.resources.services import STAMPS
 from simmodel.results.machine import MachineResult
@@ -87,6 +88,8 @@ def machine_result(machine: MachineState, name: str) -> MachineResult:
         took = float(columns["end"][rows].max()) - submission.at if over else None
         for sentence in assumed(submission.set, machine.spec, took):
             report.note(sentence)
+    if machine.mover.failures:
+        report.note(f"{counted(machine.mover.failures, 'transfer')} failed with a link; the data were sent again")
     return MachineResult(
         tasks=table,
         spec=machine.spec,

@@ -111,6 +111,9 @@ class _Restored:
             for row, i in enumerate(numbers):
                 made[i] = task = self._task(states[i], live, row, len(machine.tasks) + row)
                 live.tasks.append(task)
+            live.rows = [task.speeds for task in live.tasks]
+            live.inputs = [task.inputs for task in live.tasks]
+            live.outputs = [task.outputs for task in live.tasks]
             live.data = [self.data[d] for d in sorted({d for i in numbers for d in _touched(states[i])})]
             machine.tasks += live.tasks
             machine.take(live)
@@ -169,13 +172,12 @@ class _Restored:
         task.stamps = None if state.stamps is None else list(state.stamps)
         if state.core is not None:
             task.core = machine.processors[state.core].core
-        task.fix()
         return task
 
     def _pools(self) -> None:
         for pool, state in zip(self.pools, self.snapshot.pools, strict=True):
             for d in state.held:
-                pool.held[self.data[d]] = 0
+                pool.held[self.data[d]] = None
             if pool.order is not None:
                 pool.order.restore(
                     state.uses, {self.data[d]: past for d, past in zip(state.held, state.pasts, strict=True)}
@@ -222,10 +224,12 @@ class _Restored:
             moving = mover.env.event_at(state.at)
         else:
             moving = mover.network.transfer(state.left, source=source.name, destination=pool.name, lag=state.lag)
-        number = mover.next_number()
-        mover.send(Flight(data, source, pool, state.since, task, state.cause, moving, state.at or 0.0, number))
+        flight = Flight(mover, pool, task, state.cause)
+        flight.data, flight.source, flight.since, flight.ends = data, source, state.since, state.at or 0.0
+        flight.number = mover.next_number()
+        mover.send(flight, moving, arrival)
         if data in source.leaving:
-            mover.leaves(data, source, arrival)
+            mover.leaves(data, source, arrival.event)
 
     def _use(self) -> None:
         """Restore the use of memory and cores by running tasks; the bytes used are those of the snapshot."""

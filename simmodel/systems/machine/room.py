@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from simmodel.resources.memory import MemoryPool, RoomClaim
+from simmodel.resources.data_arrival import RoomClaim
+from simmodel.resources.memory import MemoryPool
 from simmodel.work.livetask import LiveData, LiveTask
 
 if TYPE_CHECKING:
