@@ -542,12 +542,15 @@ class Environment(simpy.Environment):
         queue = self._queue
         at_end = self._at_end
         pop = heappop
-        while queue or at_end:
-            if at_end and not (queue and queue[0][0] <= self._now):
-                pop(at_end)[2].fire()
-                if self._leaving:
-                    return
-                continue
+        while True:
+            if at_end:
+                if not queue or queue[0][0] > self._now:
+                    pop(at_end)[2].fire()
+                    if self._leaving:
+                        return
+                    continue
+            elif not queue:
+                raise EmptySchedule
             now, _, _, event = pop(queue)
             callbacks: Any = event.callbacks
             if callbacks is None:
@@ -562,13 +565,12 @@ class Environment(simpy.Environment):
                 event.callbacks = list(callbacks[callbacks.index(callback) + 1 :])
                 self.schedule(event, EventPriority(-1))
                 raise
-            if not event._ok and not hasattr(event, "_defused"):
+            if type(callbacks) is list and not event._ok and not hasattr(event, "_defused"):  # occurrences cannot fail
                 exc = type(event._value)(*event._value.args)
                 exc.__cause__ = event._value
                 for note in getattr(event._value, "__notes__", ()):
                     exc.add_note(note)
                 raise exc
-        raise EmptySchedule
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} at {self.now:g} s, seed {self.seed}>"

@@ -16,7 +16,6 @@ import io
 import json
 import re
 import sys
-import tomllib
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -459,6 +458,8 @@ def parse_toml(data: bytes, source: str | None = None) -> dict[str, Any]:
     ...
     simmodel.errors.InputError: mine.toml, line 2: invalid TOML: Invalid value
     """
+    import tomllib
+
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

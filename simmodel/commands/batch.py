@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> None:
             "json": result.to_json,
             "db": lambda path: result.to_sqlite(path, force=options.force),
             "trace": result.to_perfetto,
-            "plot": picture(result.plot.overview),
+            "plot": picture(lambda: result.plot.overview()),
             "snapshot": lambda path: simulation.snapshot().to_json(path),
         },
     )

@@ -80,9 +80,10 @@ def _block(text: bytes, columns: int) -> list[NDArray[Any]] | None:
 
 def _one_row_a_line(characters: NDArray[np.uint8], starts: NDArray[np.intp], columns: int) -> bool:
     """Return whether each row of fields is on its own line."""
-    before = np.searchsorted(starts, np.flatnonzero(characters == 10))  # fields that begin before each break
-    rows = np.unique(np.append(before, len(starts)))
-    return not (rows % columns).any() and np.count_nonzero(rows) == len(starts) // columns
+    breaks = np.flatnonzero(characters == 10)
+    first = np.searchsorted(breaks, starts[::columns])  # the lines of the first and of the last field of each row
+    last = np.searchsorted(breaks, starts[columns - 1 :: columns])
+    return bool((first == last).all() and (first[1:] > first[:-1]).all())
 
 
 def _column(

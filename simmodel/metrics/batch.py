@@ -268,7 +268,7 @@ def summary(
     bounded = job_values(result, "bounded_slowdown", tau)[counted]
     ends = jobs["end"]
     ended_inside = np.isfinite(ends) & (ends >= low) & (ends <= high) & result.counted
-    queue = result.queue_length()
+    queue, busy = result.queue_length(), result.busy()
     capacity = result.capacity().integral(low, high)
     values = {
         "wait_mean": _mean(waits),
@@ -281,7 +281,7 @@ def summary(
         "bounded_slowdown_median": _percentile(bounded, 50),
         "bounded_slowdown_p95": _percentile(bounded, 95),
         "per_processor_slowdown_mean": _mean(job_values(result, "per_processor_slowdown", tau)[counted]),
-        "utilisation": result.busy().integral(low, high) / capacity if capacity else float("nan"),
+        "utilisation": busy.integral(low, high) / capacity if capacity else float("nan"),
         "makespan": float(np.nanmax(ends) - submit.min()) if np.isfinite(ends).any() else float("nan"),
         "throughput": float(ended_inside.sum() / (high - low)) if high > low else float("nan"),
         "queue_length_mean": queue.mean(low, high),
@@ -289,7 +289,7 @@ def summary(
         "queued_processors_mean": result.queued_processors().mean(low, high),
         "wait_std": float(waits.std()) if len(waits) else float("nan"),
         "fairness_users": fairness.users(result, bounded, counted),
-        "unfairness": fairness.unfairness(result),
+        "unfairness": fairness.unfairness(result, busy),
     }
     return {**found, **{name: values[name] for name in METRICS}}
 

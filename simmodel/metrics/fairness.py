@@ -47,12 +47,12 @@ def users(result: JobRecord, values: NDArray[np.float64], counted: NDArray[np.bo
     return jain(np.bincount(which, weights=values) / np.bincount(which))
 
 
-def discrimination(result: JobRecord) -> NDArray[np.float64]:
+def discrimination(result: JobRecord, busy: Steps | None = None) -> NDArray[np.float64]:
     """Return for each job the processor-seconds it received more (or less) than an equal division would have given.
 
     At each instant the busy processors are divided equally among the jobs in the system (waiting or running); what a
     job received less the sum of its shares is its discrimination. Over all jobs it adds up to 0. nan for jobs that
-    never started; they get no shares.
+    never started; they get no shares. ``busy``: the busy processors over time, if they are known already.
 
     Source: D. Raz, H. Levy and B. Avi-Itzhak, "A resource-allocation queueing fairness measure", SIGMETRICS 2004; for
     parallel jobs as in G. Sabin and P. Sadayappan, "Unfairness metrics for space-sharing parallel job schedulers",
@@ -67,7 +67,7 @@ def discrimination(result: JobRecord) -> NDArray[np.float64]:
     submit = jobs["eligible"] if "eligible" in jobs else jobs["submit"]
     entered = np.isfinite(jobs["start"])
     leaves = np.where(np.isnan(jobs["end"]), result.ended, jobs["end"])
-    busy = result.busy()
+    busy = result.busy() if busy is None else busy
     ones = np.ones(int(entered.sum()))
     times = np.append(submit[entered], leaves[entered])
     inside = Steps.from_changes(times, np.append(ones, -ones), result.started, result.ended)
@@ -82,6 +82,11 @@ def discrimination(result: JobRecord) -> NDArray[np.float64]:
 
 def _received(result: JobRecord) -> NDArray[np.float64]:
     """Return the processor-seconds of each job in all its executions."""
+    if result.one_run_each:
+        jobs = result.jobs
+        end = np.where(np.isnan(jobs["end"]), result.ended, jobs["end"])
+        seconds = np.where(np.isfinite(jobs["start"]), end - jobs["start"], 0.0)
+        return np.asarray(seconds * jobs["processors"], dtype=np.float64)
     runs = result.runs
     end = np.where(np.isnan(runs["end"]), result.ended, runs["end"])
     row = rows_of(result.jobs["job"], runs["job"])
@@ -89,14 +94,16 @@ def _received(result: JobRecord) -> NDArray[np.float64]:
     return np.bincount(row, weights=work, minlength=len(result.jobs)).astype(np.float64)
 
 
-def unfairness(result: JobRecord) -> float:
+def unfairness(result: JobRecord, busy: Steps | None = None) -> float:
     """Return the share of the work done that an equal division would have given to other jobs: 0 is perfectly fair.
 
-    Half the sum of the absolute :func:`discrimination` over the processor-seconds done; nan if nothing ran.
+    Half the sum of the absolute :func:`discrimination` over the processor-seconds done; nan if nothing ran. ``busy``:
+    the busy processors over time, if they are known already.
 
     >>> from simmodel.records import JobRecord
     >>> unfairness(JobRecord(jobs={"submit": [0, 0], "start": [0, 10], "end": [10, 20], "processors": [1, 1]}))
     0.25
     """
-    done = result.busy().integral()
-    return float(np.nansum(np.abs(discrimination(result))) / (2 * done)) if done else float("nan")
+    busy = result.busy() if busy is None else busy
+    done = busy.integral()
+    return float(np.nansum(np.abs(discrimination(result, busy))) / (2 * done)) if done else float("nan")

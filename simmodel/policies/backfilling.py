@@ -35,6 +35,8 @@ __all__ = ["BACKFILLS", "Backfill", "Easy"]
 
 INFINITY = float("inf")
 
+new_start = partial(tuple.__new__, Start)  # a third of the cost of Start(work, place)
+
 
 class Easy(Policy):
     """EASY: the head of the queue is promised the earliest start at which it fits; other jobs may not delay it.
@@ -68,7 +70,8 @@ class Easy(Policy):
         self.name = _easy_name(self.order, self.candidates)
         # Decide after each submission, even of a job that does not fit now: see Cluster(decide_on="event").
         self.tries_every_submission = self.candidates is not self.order
-        self._blocked: dict[Pool, tuple[int, LiveJob, float, int]] = {}  # place: version, head, promised time, extra
+        # By place: version, head, promised time, extra, and whether the last two hold for a job that starts beside it.
+        self._blocked: dict[Pool, tuple[int, LiveJob, float, int, bool]] = {}
         self._promised: dict[Pool, tuple[int, LiveJob, NodePromise | None]] = {}  # the same on nodes
 
     def forget(self) -> None:
@@ -84,21 +87,40 @@ class Easy(Policy):
             return chain(first, at_each_place(view, self._at))
         place = places[0]
         last = self._blocked.get(place)
-        if last is not None and last[0] == place.version and self._still_blocked(view, place, *last[1:]):
-            return ()
+        if last is not None and last[0] == place.version:
+            return self._with_new(view, place, last)
+        waiting = view.waiting
+        if waiting.count == 1 and place.fits(job := waiting.head()):
+            return (new_start((job, place, None, None)),)
         return self._at(view, place)
 
-    def _still_blocked(self, view: View, place: Pool, head: LiveJob, at: float, extra: int) -> bool:
-        """Whether no job can start, because the only changes since the last decision are new jobs that do not fit.
+    def _with_new(self, view: View, place: Pool, last: tuple[int, LiveJob, float, int, bool]) -> Iterable[Decision]:
+        """Decide when the only changes since the last decision are new jobs.
 
         No job started or ended since: for jobs that did not fit then, passing time only tightens the limit.
         """
-        waiting = view.waiting.at(place)
-        limit = at - view.env._now
+        version, head, at, extra, holds = last
+        waiting = view.waiting
+        now = view.env._now
+        limit = at - now
         if limit <= 0 or waiting.by(self.order).head() is not head:
-            return False
+            return self._at(view, place)
         free = place.free
-        return not any(job.width <= free and (job.requested <= limit or job.width <= extra) for job in waiting.new)
+        found = None
+        for job in waiting.new:
+            width = job.width
+            if width <= free and (job.requested <= limit or width <= extra):
+                if found is not None or not holds:
+                    return self._at(view, place)
+                found = job
+        if found is None:
+            return ()
+        requested = found.requested
+        if requested > limit:
+            extra -= found.width
+        holds = found.expected == requested and (requested > limit) == (now + requested > at) and not place.paced
+        self._blocked[place] = (version + 1 if holds else -1, head, at, extra, holds)
+        return (new_start((found, place, None, None)),)
 
     def _at(self, view: View, place: Pool) -> Iterator[Decision]:
         """Decide by counts if the place allows it, else by the states of its nodes, else by profile."""
@@ -152,7 +174,7 @@ class Easy(Policy):
                 holds = holds and job.expected == job.requested and not place.paced
         if holds and not self.promises and not place.consumables.capacity:
             # While nothing else changes, only new jobs with few enough processors need another look.
-            self._blocked[place] = (place.version, head, profile.instant(at), place.capacity)
+            self._blocked[place] = (place.version, head, profile.instant(at), place.capacity, False)
 
     def _on_hosts(self, view: View, place: HostPool) -> Iterator[Decision]:
         """Decide on counted hosts, each job on one of them: as on nodes, with three numbers."""
@@ -171,7 +193,7 @@ class Easy(Policy):
             yield Start(job, place, None, None if host is None else place.offer_host(job, host))
             promise.renew()
         if not self.promises:
-            self._blocked[place] = -1 if place.paced else place.version, head, promise.at, promise.room
+            self._blocked[place] = -1 if place.paced else place.version, head, promise.at, promise.room, False
 
     def _on_nodes(self, view: View, place: Pool, states: NodeStates) -> Iterator[Decision]:
         """Decide on nodes that differ or are shared.
@@ -226,33 +248,37 @@ class Easy(Policy):
     def _counted(self, view: View, place: Pool) -> Iterator[Decision]:
         """Decide for counted processors, with two numbers: the promised instant and ``extra``."""
         waiting = view.waiting.at(place)
-        if self.order.changes and not self.promises and place.free < waiting.lanes(self.candidates).narrowest:
+        order, promises = self.order, self.promises
+        if order.changes and not promises and place.free < waiting.lanes(self.candidates).narrowest:
             return  # without a look at the scores of all jobs
-        queue = waiting.by(self.order)
+        queue = waiting.by(order)
         # _heads, inlined: nearly all decisions are made here.
-        while (head := queue.head()) is not None and place.fits(head):
-            yield Start(head, place)
+        while (head := queue.head()) is not None and head.width <= place.free and place.fits(head):
+            yield new_start((head, place, None, None))
         if head in view.choices:
             head = heads_of(self.order, view).get(place)
-        if head is None or (place.free <= 0 and not self.promises):
+        if head is None or (place.free <= 0 and not promises):
             return
         lanes = waiting.lanes(self.candidates)
-        if place.free < lanes.narrowest and not self.promises:
+        if place.free < lanes.narrowest and not promises:
             return
         at, extra = place.earliest(head)
-        limit = at - view.env._now
-        if self.promises:
+        now = view.env._now
+        limit = at - now
+        if promises:
             yield Reserve(head, place, at)
-        holds = True
+        holds = exact = True
         first_fitting = lanes.first_fitting
         while (job := first_fitting(place.free, limit, extra)) is not None:
-            if job.requested > limit:
+            requested = job.requested
+            if requested > limit:
                 extra -= job.width
             # Else it is expected to end at another instant than assumed here:
-            holds = holds and job.expected == job.requested and not place.paced
-            yield Start(job, place)
-        if not self.promises:
-            self._blocked[place] = (place.version if holds else -1, head, at, extra)
+            holds = holds and job.expected == requested and not place.paced
+            exact = exact and (requested > limit) == (now + requested > at)  # but for rounding
+            yield new_start((job, place, None, None))
+        if not promises:
+            self._blocked[place] = (place.version if holds else -1, head, at, extra, exact)
 
 
 def Backfill(

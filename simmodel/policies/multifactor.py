@@ -108,17 +108,18 @@ class Multifactor(Policy):
         keys, part = columns.scratch
         np.subtract(now, columns.submit, out=keys)
         keys /= self.max_age
-        np.minimum(keys, 1.0, out=keys)
+        if len(keys) and keys[0] > 1.0:  # of the job that arrived first
+            np.minimum(keys, 1.0, out=keys)
         keys *= -self.age
-        np.divide(columns.processors, self.capacity, out=part)
-        if self.small_first:
-            np.subtract(1.0, part, out=part)
-        part *= -self.size
-        keys += part
-        np.take(fair, columns.user, out=part, mode="clip")
-        keys += part
+        keys += columns.part
+        keys += fair[0] if len(fair) == 1 else np.take(fair, columns.user, out=part, mode="clip")
         scores: NDArray[np.float64] = keys
         return scores
+
+    def part(self, job: LiveJob) -> float:
+        """Return the part of the key of a job that stays the same while it waits, that of its size."""
+        size = job.processors / self.capacity
+        return (1.0 - size if self.small_first else size) * -self.size
 
     def decide(self, view: View, /) -> Iterable[Decision]:
         """Start jobs in order at each place, until the first that does not fit."""

@@ -183,7 +183,8 @@ class JobRecord(Shown):
 
     def _part(self, place: str | None) -> Table:
         if self._runs is None and place is None:
-            return self.jobs.where(np.isfinite(self.jobs["start"]))
+            started = np.isfinite(self.jobs["start"])
+            return self.jobs if started.all() else self.jobs.where(started)
         return self.runs if place is None else self.runs.where(self.runs["place"] == place)
 
     def busy(self, place: str | None = None) -> Steps:

@@ -137,7 +137,8 @@ class Steps(Shown):
         >>> Steps([0, 2], [1, 3], end=4).combine(Steps([0, 1], [2, 4], end=4), np.divide).values
         array([0.5 , 0.25, 0.75])
         """
-        times = np.union1d(self.times, other.times)
+        times = np.sort(np.concatenate([self.times, other.times]), kind="stable")  # merges them; union1d sorts anew
+        times = times[np.append(True, times[1:] != times[:-1])] if len(times) else times
         return Steps(times, function(self.at(times), other.at(times)), max(self.end, other.end))
 
     def __add__(self, other: Steps) -> Steps:

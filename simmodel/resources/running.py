@@ -78,11 +78,8 @@ class RunningIndex:
     def add(self, run: Held, processors: int) -> None:
         """Add an execution with its number of processors."""
         number = self._count = self._count + 1
-        entry = (run.expected_end, number, processors, run)
-        run.entry = entry  # for remove()
+        entry = run.entry = (run.expected_end, number, processors, run)
         self._size += 1
-        if self._left is not None:
-            self._left.add(*entry[:3])
         for watcher in self._watchers:
             watcher.started(entry)
         lasts = self._lasts
@@ -126,8 +123,6 @@ class RunningIndex:
         entry = run.entry
         run.entry = None
         self._size -= 1
-        if self._left is not None:
-            self._left.remove(*entry[:2])
         for watcher in self._watchers:
             watcher.ended(entry)
         lasts = self._lasts
@@ -150,6 +145,7 @@ class RunningIndex:
         """The expected remaining work; maintained from its first use on."""
         if self._left is None:
             self._left = WorkLeft(self.entries())
+            self.watch(self._left)
         return self._left
 
     def when_free(self, missing: int, now: float) -> tuple[float, int]:

@@ -70,6 +70,14 @@ class WorkLeft:
             return
         self._drop(number)
 
+    def started(self, entry: tuple[float, int, int, Any]) -> None:
+        """Add an execution of an index."""
+        self.add(*entry[:3])
+
+    def ended(self, entry: tuple[float, int, int, Any]) -> None:
+        """Remove an execution of an index."""
+        self.remove(*entry[:2])
+
     def _drop(self, number: int) -> None:
         work, processors = self._of.pop(number, (0, 0))
         self._sum -= work

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simmodel.errors import InputError
-from simmodel.results.parts import parts_of
 from simmodel.results.stores import SQLITE_TYPES, fill, flat, folder_of, pyarrow, uniform
 from simmodel.work.table import Table
 from simmodel.writing import check_output, holds_parquet, replacing
@@ -153,6 +152,8 @@ class RecordStream:
             self._connection.execute(_RUNS_OF_JOBS.format(more=names, same=values), (place,))
 
     def _to_parquet(self, meta: Mapping[str, Any], names: tuple[str, ...]) -> None:
+        from simmodel.results.parts import parts_of  # imports the readers of all results
+
         arrow, parquet = pyarrow()
         with folder_of(self.path, meta, [f"{name}.parquet" for name in names]) as part_of:
             for name in names:

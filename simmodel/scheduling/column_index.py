@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +31,9 @@ class ColumnIndex:
     submit, requested, divisor, processors, width, priority, user
         arrays of shape (rows,): submission (s), requested time (s), the same with 1 s for 0, processors requested and
         taken, priority, and the index in ``users``
+    part
+        array of that shape: ``order.part(job)``, the part of the key that stays the same while a job waits, if the
+        order defines it
     scratch
         two arrays of that shape for intermediate results, either of which may be returned as the scores: at these sizes
         new memory costs more than the arithmetic
@@ -45,7 +48,8 @@ class ColumnIndex:
         self._env = env
         self.jobs: list[LiveJob | None] = []
         self._rows: dict[LiveJob, int] = {}
-        self._columns: NDArray[np.float64] = np.empty((6, 256))
+        self._part: Callable[[LiveJob], float] | None = getattr(order, "part", None)
+        self._columns: NDArray[np.float64] = np.empty((7, 256))
         self._user: NDArray[np.intp] = np.empty(256, dtype=np.intp)
         self._scratch: NDArray[np.float64] = np.empty((2, 256))
         self._dead: list[int] = []
@@ -92,6 +96,11 @@ class ColumnIndex:
         return self._column(5)
 
     @property
+    def part(self) -> NDArray[np.float64]:
+        """Parts of the keys that stay the same."""
+        return self._column(6)
+
+    @property
     def priority(self) -> NDArray[np.float64]:
         """Priorities; higher goes first."""
         return self._column(3)
@@ -117,6 +126,8 @@ class ColumnIndex:
         columns[4, row] = job.requested if job.requested > 0 else 1.0
         columns[3, row] = job.priority
         columns[5, row] = job.width
+        if self._part is not None:
+            columns[6, row] = self._part(job)
         self._user[row] = self.users.setdefault(job.user, len(self.users))
         self.jobs.append(job)
         self._rows[job] = row

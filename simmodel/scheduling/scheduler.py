@@ -267,6 +267,10 @@ class Scheduler:
         if self._external:
             self._open()
             return
+        self._ask_policy(waiting)
+
+    def _ask_policy(self, waiting: Any) -> None:
+        """Ask the policy and apply its decisions (hot path)."""
         clock = perf_counter
         spent = 0.0
         count = 0
@@ -310,13 +314,15 @@ class Scheduler:
             waiting.forget_new()
         self.seconds += spent
         self.calls += 1
-        self.decisions += count
+        if count:
+            self.decisions += count
         if spent > self.slowest:
             self.slowest = spent
         if spent < self.fastest:
             self.fastest = spent
-        for hook in self._decided:
-            hook(self, spent, count)
+        if self._decided:
+            for hook in self._decided:
+                hook(self, spent, count)
 
     # ------------------------------------------------------------------ decisions from outside
 
@@ -508,6 +514,15 @@ class Scheduler:
         return reason
 
     # ------------------------------------------------------------------ waking
+
+    def wake_last(self) -> None:
+        """Decide as the last act of an event: now if nothing else is left at this instant, else at its end."""
+        env = self.env
+        events, waiting = env._queue, self.view.waiting
+        if env._at_end or (events and events[0][0] <= env._now) or self._external or not waiting.count:
+            self.wake()
+        else:
+            self._ask_policy(waiting)
 
     def wake_anyway(self) -> None:
         """Decide at the end of this instant, even if nothing waits."""

@@ -170,9 +170,17 @@ class _Lane(SortedJobs):
         self.least = min(self.mins)
 
     def insert(self, entry: Entry) -> int:
-        blocks = len(self._blocks)
-        i = super().insert(entry)
         requested = entry[-1].requested
+        last = self._blocks[-1]
+        if (not last or entry > last[-1]) and len(last) < _BLOCK:  # nearly all
+            last.append(entry)
+            if requested < self.mins[-1]:
+                self.mins[-1] = requested
+            if requested < self.least:
+                self.least = requested
+            return len(self._blocks) - 1
+        blocks = len(self._blocks)
+        i = SortedJobs.insert(self, entry)
         if len(self._blocks) != blocks:
             self.mins[i : i + 1] = [min(e[-1].requested for e in block) for block in self._blocks[i : i + 2]]
         elif requested < self.mins[i]:
@@ -182,7 +190,7 @@ class _Lane(SortedJobs):
         return i
 
     def discard(self, entry: Entry) -> int:
-        i = super().discard(entry)
+        i = SortedJobs.discard(self, entry)
         if i < 0:
             del self.mins[~i]
         elif not self._blocks[0]:
@@ -230,6 +238,10 @@ class Lanes:
 
     def remove(self, job: LiveJob) -> None:
         """Remove a job."""
+        late = self._late
+        if late and late[-1] is job:
+            late.pop()
+            return
         entry = self._entries.pop(job, None)
         if entry is not None:
             lane = self._lanes[job.width]
@@ -321,7 +333,10 @@ class WaitingQueue:
         whether any job so far had a priority: then the queue order differs from the order of arrival
     """
 
-    __slots__ = ("_arrivals", "_env", "_first", "_indexes", "_last", "_updates", "count", "new", "with_priorities")
+    __slots__ = (
+        *("_arrivals", "_env", "_first", "_indexes", "_lanes", "_last", "_updates"),
+        *("count", "new", "with_priorities"),
+    )
 
     def __init__(self, env: Environment) -> None:
         self._env = env
@@ -329,6 +344,7 @@ class WaitingQueue:
         self._last: LiveJob | None = None
         self.count = 0
         self._indexes: dict[tuple[str, OrderLike], Any] = {}
+        self._lanes: tuple[OrderLike | None, Any] = (None, None)  # the index of them that was asked for last
         self._updates: list[Index] = []  # the indexes to keep up to date
         self._arrivals: _Arrivals | None = None  # from the first job on that returns to a long queue
         self.with_priorities = False
@@ -369,14 +385,15 @@ class WaitingQueue:
             job.earlier = job.later = None
             self._first = self._last = job
         elif last.seq < job.seq and last.submit <= submit:
-            job.earlier, job.later = last, None
+            job.earlier = last
+            job.later = None
             last.later = self._last = job
         else:
             self._insert(job)
         self.count += 1
         self.new.append(job)
         if priority:
-            self._note_priorities()
+            self.with_priorities = True
         for index in self._updates:
             index.add(job)
 
@@ -411,14 +428,6 @@ class WaitingQueue:
             after = after.later
         return after
 
-    def _note_priorities(self) -> None:
-        """Note the first job with a priority: from now on the queue order differs from the order of arrival."""
-        if not self.with_priorities:
-            self.with_priorities = True
-            for name, index in list(self._indexes.items()):
-                if index is self:
-                    del self._indexes[name]
-
     def remove(self, job: LiveJob) -> None:
         """Remove a job, whose new state the caller sets; iterations at this job continue after it."""
         before, after = job.earlier, job.later
@@ -442,19 +451,21 @@ class WaitingQueue:
         An order with a constant key is maintained as an index from now on; one that changes with time is evaluated on
         demand.
         """
+        if order.key is None and not self.with_priorities:
+            return self
         found = self._indexes.get(("by", order))
         if found is None:
-            if order.key is None and not self.with_priorities:
-                found = self._indexes["by", order] = self
-            else:
-                found = self._keep("by", order, lambda: SortedJobs(order.key))
+            found = self._keep("by", order, lambda: SortedJobs(order.key))
         return found
 
     def lanes(self, order: OrderLike) -> Any:
         """Return the index for the first fitting job in an order (see :class:`Lanes`)."""
-        found = self._indexes.get(("lanes", order))
-        if found is None:
-            found = self._keep("lanes", order, lambda: Lanes(order.key))
+        last, found = self._lanes
+        if last is not order:
+            found = self._indexes.get(("lanes", order))
+            if found is None:
+                found = self._keep("lanes", order, lambda: Lanes(order.key))
+            self._lanes = order, found
         return found
 
     def keep(self, index: Index) -> None:
@@ -534,8 +545,13 @@ class MergedQueues:
         for queue in self._queues.values():
             queue.new.clear()
 
+    @property
+    def count(self) -> int:
+        """The number of waiting jobs."""
+        return sum([queue.count for queue in self._queues.values()]) - self._extra
+
     def __len__(self) -> int:
-        return sum(len(queue) for queue in self._queues.values()) - self._extra
+        return self.count
 
     def __bool__(self) -> bool:
         return any(queue.count for queue in self._queues.values())

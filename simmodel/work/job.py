@@ -460,6 +460,9 @@ class LiveJob(LiveWork):
         requested: float,
         expected: float,
         duration: float,
+        user: int | str | None = None,
+        place: Any = None,
+        watched: bool = False,
     ) -> None:
         self.event = None
         self.id = id
@@ -469,9 +472,9 @@ class LiveJob(LiveWork):
         self.processors = self._processors = self.width = processors
         self.requested = self._requested = requested
         self.expected = self._expected = expected
-        self.user: int | str | None = None
+        self.user = user
         self.priority: float = 0.0
-        self.place: Any = None
+        self.place = place
         self.request: Any = None
         self.rules: Any = None
         self.state = "new"
@@ -479,7 +482,7 @@ class LiveJob(LiveWork):
         self.run: Run | None = None
         self.started: float | None = None
         self.past: History | None = None
-        self.watched = False
+        self.watched = watched
         # Not for policies: seconds it will run; its final state unless it is interrupted; the Job that was submitted,
         # if that holds more than the fields above. Copies of the fields in _GUARDED are compared at a start; submit and
         # priority are copied when it joins a queue.
@@ -647,7 +650,16 @@ class Run(Occurrence):
     )
     entry: Any  # its position among the running work
 
-    def __init__(self, job: LiveJob, place: Any, started: float, expected_end: float, grant: Any) -> None:
+    def __init__(
+        self,
+        job: LiveJob,
+        place: Any,
+        started: float,
+        expected_end: float,
+        grant: Any,
+        callbacks: Any = None,
+        end: float = INFINITY,
+    ) -> None:
         self.job = job
         self.place = place
         self.started = started
@@ -656,8 +668,8 @@ class Run(Occurrence):
         self.process: simpy.Process | None = None
         self.stopping: str | None = None
         self.released = False
-        self.callbacks = None
-        self._end = INFINITY  # its planned end (s), and its number among the planned events
+        self.callbacks = callbacks
+        self._end = end  # its planned end (s), and its number among the planned events
         self._number = 0
 
     @property

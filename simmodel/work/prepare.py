@@ -186,6 +186,8 @@ def _circular(workload: Workload) -> NDArray[np.bool_]:
     circular = np.zeros(len(workload), dtype=bool)
     if "preceding" not in workload or "job" not in workload or workload.specs is not None:
         return circular
+    if workload["preceding"].dtype.kind in "iu" and (workload["preceding"] == -1).all():
+        return circular  # as in most logs
     jobs, before = workload["job"].tolist(), workload["preceding"].tolist()
     row_of = {job: row for row, job in enumerate(jobs)}
     ahead = {

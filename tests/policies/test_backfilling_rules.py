@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
@@ -13,9 +14,11 @@ from simmodel.environment import Environment
 from simmodel.platform.cluster import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.policies import Conservative, ConservativeKeep, Easy
 from simmodel.resources.counts import CountPool
+from simmodel.runs.simulating import simulate
 from simmodel.systems.cluster.forecast import Forecast
 from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Job
+from simmodel.work.workload import Workload
 from tests.helpers.batch_cases import Case, cases, to_workload
 from tests.helpers.batch_runs import Watch, run
 from tests.helpers.broker_cases import MODES
@@ -115,3 +118,36 @@ def test_the_future_that_is_kept_is_the_rule(case: Case, policy: str, by: Any, m
             assert found == anew.of(work)
         cluster.submit(work)
     assert kept._future is not None
+
+
+class Forgetful(Easy):
+    """EASY that plans anew at each decision, whatever has changed since the last."""
+
+    def decide(self, view: Any) -> Any:
+        self.forget()
+        return self._at(view, view.places[0])
+
+
+@pytest.mark.parametrize("estimates", ["requested", "cqsim"])
+@pytest.mark.parametrize(("order", "candidates"), [("fcfs", None), ("fcfs", "sjf"), ("sjf", None), ("wfp", None)])
+@pytest.mark.parametrize("seed", range(4))
+def test_new_jobs_start_beside_a_promise_as_if_it_were_made_anew(
+    seed: int, order: str, candidates: str | None, estimates: str
+) -> None:
+    """Times are multiples of 0.1 s, so that some jobs would end at a promised instant but for rounding."""
+    rng = np.random.default_rng(seed)
+    count = 400
+    run = rng.integers(1, 60, count) * 0.1
+    jobs = Workload(
+        {
+            "submit": np.cumsum(rng.choice([0.0, 0.1, 0.3, 1.1], count)),
+            "run": run,
+            "requested": run + rng.integers(0, 30, count) * 0.1,
+            "processors": rng.choice([1, 1, 2, 3, 8], count),
+        }
+    )
+    starts = [
+        simulate(10, jobs, kind(order, candidates=candidates), estimates=estimates).jobs["start"].tolist()
+        for kind in (Easy, Forgetful)
+    ]
+    assert starts[0] == starts[1]

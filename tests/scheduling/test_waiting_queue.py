@@ -1,5 +1,7 @@
 """The indexes of the queue, at sizes at which their blocks split, against plain lists."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -150,3 +152,19 @@ def test_a_job_that_returns_to_a_long_queue_is_compared_with_few_others():
         queue.add(each)
     assert [each.id for each in queue] == list(range(4000))
     assert Instant.compared < 60 * len(returning)
+
+
+def test_lanes_forget_jobs_that_leave_before_they_are_sorted_in():
+    """While every job starts at once, nobody asks the index: it must not keep them all."""
+    queue = WaitingQueue(Environment())
+    lanes = queue.lanes(FCFS)
+    jobs = [job(number, number, 4, 100) for number in range(50)]
+    held = [sys.getrefcount(each) for each in jobs]
+    for each in jobs:
+        queue.add(each)
+        queue.forget_new()
+        queue.remove(each)
+        each.state = "running"
+    del each
+    assert [sys.getrefcount(each) for each in jobs] == held
+    assert lanes.narrowest == float("inf")

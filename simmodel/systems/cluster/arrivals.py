@@ -54,16 +54,31 @@ class Arrivals(Occurrence):
         event number of the next submission; infinite while it submits, since the rest follows all planned events
     """
 
-    __slots__ = ("_chunks", "_core", "_each", "_i", "_jobs", "_priority", "_queueing", "_rows", "number", "numbers")
+    __slots__ = (
+        "_callbacks",
+        "_chunks",
+        "_fixed",
+        "_i",
+        "_jobs",
+        "_plan",
+        "_priority",
+        "_queueing",
+        "_rows",
+        "number",
+        "numbers",
+    )
 
     def __init__(
         self, core: ClusterCore, queueing: Queueing, chunks: Iterable[PlainJobs], numbers: Mapping[int, int] | None
     ) -> None:
-        self._core = core
         self._queueing = queueing
+        self._plan = core.env.plan
         self._priority = core.submit_priority
-        self._each = core.by_event or bool(core.on_submitted)
+        self._callbacks = (self._fire,)
+        assert queueing.only_queue is not None
+        each = core.by_event or bool(core.on_submitted)
         self.numbers = numbers
+        self._fixed = (core, queueing.only_queue.add, core.only_pool, each, numbers)  # for each event
         self._chunks = iter(chunks)
         self._i = 0
         self.number: float = inf
@@ -77,9 +92,8 @@ class Arrivals(Occurrence):
         self._rows: list[tuple[Any, ...]] = [] if self._jobs is None else list(zip(*self._jobs, strict=True))
 
     def _push(self, at: float) -> None:
-        env = self._core.env
-        self.callbacks = (self._fire,)
-        self.number = env.plan(self, at, self._priority)
+        self.callbacks = self._callbacks
+        self.number = self._plan(self, at, self._priority)
 
     @property
     def at(self) -> float | None:
@@ -95,24 +109,19 @@ class Arrivals(Occurrence):
         return [self._jobs.after(self._i), *later]
 
     def _fire(self, _event: object) -> None:
-        core = self._core
-        admit = self._queueing.admit
-        pool = core.only_pool
-        jobs = self._rows
-        i = self._i
-        at = jobs[i][1]
-        each = self._each
-        numbers = self.numbers
+        core, admit, pool, each, numbers = self._fixed
+        one_by_one = core.by_event or core.on_submitted
+        if one_by_one:
+            admit = self._queueing.admit
         watched = bool(core.usages)
+        jobs, i = self._rows, self._i
+        at = jobs[i][1]
         self.number = inf
         while True:
             row, _, processors, requested, expected, duration, name, user, cut = jobs[i]  # see PlainJobs
-            job = LiveJob(name, row, at, processors, requested, expected, duration)
+            job = LiveJob(name, row, at, processors, requested, expected, duration, user, pool, watched)
             if numbers is not None:
                 job.seq = numbers[row]
-            job.user = user
-            job.place = pool
-            job.watched = watched
             if cut:
                 job._outcome = "timeout"
             i += 1
@@ -123,11 +132,13 @@ class Arrivals(Occurrence):
             self._i = i
             admit(job)
             if not jobs:
-                return
-            then = jobs[i][1]
-            if then != at or each:
                 break
-        self._push(then)
+            then = jobs[i][1]
+            if each or then != at:
+                self._push(then)
+                break
+        if not one_by_one:
+            core.wake_last()
 
 
 def chunks_of(workload: Workload, prepared: Prepared, first: int = 0) -> Iterator[PlainJobs]:

@@ -53,11 +53,13 @@ class ClusterCore:
         records of the consumption of users
     on_submitted, on_started, on_ended
         hooks that are called for every job
-    wake, decide
-        request a decision at the end of the instant or, if ``by_event``, of the event; decide at once
+    wake, wake_last, decide
+        request a decision at the end of the instant or, if ``by_event``, of the event; the same as the last act of an
+        event; decide at once
     """
 
     wake: Callable[[], object]
+    wake_last: Callable[[], object]
     decide: Callable[[], object]
 
     def __init__(self, env: Environment, spec: ClusterSpec, name: str, options: ClusterOptions) -> None:

@@ -87,20 +87,24 @@ class JobExecution:
         if place.paced:
             speed = place.speed_of(job, grant.nodes)
             expected, duration = expected / speed, duration / speed
-        run = Run(job, place, now, now + expected, grant)
+        spec = job._job
+        simple = self.plans and job.course is None and (spec is None or spec.body is None)
+        if simple:
+            end = now + duration
+            run = Run(job, place, now, now + expected, grant, self._ends, end)
+            run._number = env.plan(run, end, self._priority)
+        else:
+            run = Run(job, place, now, now + expected, grant)
         place.running.add(run, job.width)
         job.state = "running"
         job.run = run
         job.started = now
-        spec = job._job
-        if spec is not None and spec.body is not None:
+        if simple:
+            pass
+        elif spec is not None and spec.body is not None:
             self._bodies.begin(run, spec)
         elif job.course is not None:
             job.course(run)
-        elif self.plans:
-            run.callbacks = self._ends
-            run._end = end = now + duration
-            run._number = env.plan(run, end, self._priority)
         if job.past is not None and job.past.resumes:
             job.remember().resumes = None
             self._core.tell("job_resumed", run)
@@ -144,18 +148,19 @@ class JobExecution:
     def finish(self, run: Run, status: str | None = None) -> None:
         """End a run, by default with the planned status, and release its grant (hot path)."""
         job, place = run.job, run.place
+        planned = status is None
         if status is None:
             status = job._outcome
         elif run.process is None and run.callbacks is not None:
             self.env.withdraw(run)  # stopped before its planned end
-        if not run.released:
+        if run.released:
+            del self._released[run]
+        else:
             place.running.remove(run)
             place.give_back(job, run.grant)
-        else:
-            del self._released[run]
         job.run = None
         freed = self._ended_watched(job) if job.watched else ()
-        comes_back = status in _COMES_BACK
+        comes_back = not planned and status in _COMES_BACK
         if not comes_back:
             job.state = status
         for hook in self._core.on_ended:
@@ -169,11 +174,14 @@ class JobExecution:
             self._over(job)
         if place.claims_waiting:
             place.serve_claims()
-        queue = self._queueing.only_queue
-        if queue is None or queue.count:  # else there is nothing to decide
-            self._core.wake()
         if self._changed:
             self._tell_above()
+        queue = self._queueing.only_queue
+        if queue is None or queue.count:  # else there is nothing to decide
+            if planned:
+                self._core.wake_last()
+            else:
+                self._core.wake()
 
     def _ended_watched(self, job: LiveJob) -> Sequence[LiveJob]:
         """Update usage and limits at an end; return the held jobs that may wait from now on."""

@@ -182,10 +182,11 @@ class Cluster(System[LiveJob]):
         for pool in self.places:
             pool.changed.append(self._tell_above)
         if not self.execution.plans:
-            core.wake = core.decide = _nothing
+            core.wake = core.wake_last = core.decide = _nothing
             return
         core.decide = scheduler.decide
         core.wake = self._decide_now if core.by_event else scheduler.wake
+        core.wake_last = core.wake if core.by_event else scheduler.wake_last
         for pool in self.places:
             pool.changed.append(core.wake)
 
