@@ -166,6 +166,16 @@ def plain_outages() -> ClusterSpec:
 
 
 @cache
+def hosts(placement: str | None = None, *, speed: float = 1.0) -> ClusterSpec:
+    """Return two kinds of hosts, one of them of another speed, of which one fails."""
+    kinds = [NodeSpec(name="small", count=3, cores=12), NodeSpec(name="large", count=2, cores=16, speed=speed)]
+    return ClusterSpec(
+        name="hosts",
+        partitions=[PartitionSpec(nodes=kinds, one_host=True, placement=placement)],
+        outages=[OutageSpec(at=40, until=90, nodes=["small0"])],
+    )
+
+
 def jobs(seed: int, count: int = 50, *, kind: str = "nodes", gap: int = 8, waits: bool = False) -> tuple[Job, ...]:
     """Return jobs for one of the clusters above, some of them waiting for others or withdrawn."""
     draw = Draw(seed)

@@ -29,6 +29,15 @@ def add() -> None:
                         work.nodes(placement, exclusive=exclusive), work.jobs(1, 30), policy
                     ),
                 )
+        for placement in (None, "first-fit", "packed", "spread"):
+            for speed in (1.0, 2.0):
+                case(
+                    "clusters-hosts",
+                    f"{policy}, {placement or 'default'}, speed {speed:g}",
+                    lambda policy=policy, placement=placement, speed=speed: _run(
+                        work.hosts(placement, speed=speed), work.jobs(9, 60, kind="plain", gap=4), policy
+                    ),
+                )
         for name, mode in work.MODES.items():
             case(
                 "clusters-nodes",
