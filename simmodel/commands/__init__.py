@@ -14,6 +14,7 @@ COMMANDS = {
     "compare": "replay a log under several policies",
     "explore": "vary platforms, workloads, policies and seeds",
     "generate": "draw a workload from a model",
+    "grid": "run jobs on a grid of sites under a broker",
     "list": "list policies, brokers, platforms, workloads, formats or generators",
     "machine": "run tasks on a heterogeneous machine",
     "meta": "replay logs on several clusters under a broker",

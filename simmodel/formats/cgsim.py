@@ -119,7 +119,7 @@ def read_cgsim(
     source = _named(document, "Sites_Connection_Information", folder) if connections is None else connections
     network = read_cgsim_connections(source, [site.name for site in given.sites])
     name = document["Grid_Name"].text() if "Grid_Name" in document else "grid"
-    grid = GridSpec(name=name, sites=given.sites, network=network, files=given.files)
+    grid = GridSpec(name=name, sites=given.sites, network=network, files=given.files, core_speed=given.reference)
     if jobs is None and custom is not None and "jobs_file" in custom:
         jobs = folder / custom["jobs_file"].text()
     workload = None

@@ -93,7 +93,7 @@ def read_cgsim_queues(
         network = _connections(read_json(connections), [spec.name for spec in specs], in_seconds(latency), report)
     gflops = {queue: speed for queue, _, speed, _ in given}
     found = CGSimSites(sites=specs, files=(), reference=reference, gflops=gflops, report=report)
-    return GridSpec(name=name, sites=specs, network=network), found
+    return GridSpec(name=name, sites=specs, network=network, core_speed=reference), found
 
 
 def _stored(queue: Value) -> float:

@@ -270,8 +270,8 @@ class GridSpec(Fields):
         times in which a site is down, or takes no jobs
     retries
         how often a job is assigned again after a failure of its site or of its data; then it has failed
-    cycle
-        seconds between the decisions of the broker; 0: it decides at each event
+    core_speed
+        flop/s of a core of speed 1, for data sets that count work in flop
     description, source
         a description of the grid, and the source of its figures
 
@@ -291,7 +291,7 @@ class GridSpec(Fields):
     files: tuple[FileSpec, ...] = attrs.field(default=(), converter=_tuple)
     outages: tuple[SiteOutageSpec, ...] = attrs.field(default=(), converter=_tuple)
     retries: int = attrs.field(default=0, validator=_whole(0))
-    cycle: float = attrs.field(default=0.0, converter=in_seconds, validator=_finite)
+    core_speed: float = attrs.field(default=1.0, validator=_above_zero)
     description: str = ""
     source: str = ""
 

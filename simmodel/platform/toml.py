@@ -50,7 +50,7 @@ _UNITS: dict[str, tuple[str, ...]] = {
     "read_bandwidth": ("B/s",),
     "write_bandwidth": ("B/s",),
     "mean": ("s",),
-    "cycle": ("s",),
+    "core_speed": ("flop/s",),
 }
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from simmodel.errors import InputError
 from simmodel.results.loading import database, ordered, quoted, table_of
-from simmodel.results.stores import pyarrow
+from simmodel.results.stores import pyarrow, uniform
 from simmodel.work.table import Table
 from simmodel.writing import is_database
 
-__all__ = ["parts_of"]
+__all__ = ["parts_of", "write_csv_parts", "write_parquet_parts"]
 
 _ROWS = 1 << 15
 
@@ -76,3 +79,33 @@ def _of_parquet(file: Path, name: str, columns: Collection[str] | None) -> Itera
                 yield table_of({key: [] for key in keys}, str(file), name)
     except (arrow.ArrowException, OSError) as error:
         raise InputError(f"invalid Parquet: {error}", source=str(file)) from None
+
+
+def write_csv_parts(file: Path, parts: Iterable[Table]) -> None:
+    """Write a table that comes in parts as CSV."""
+    with open(file, "w", encoding="utf-8", newline="") as opened:
+        for number, table in enumerate(parts):
+            table.to_csv(opened, head=not number)
+
+
+def write_parquet_parts(file: Path, parts: Iterable[Table], source: str) -> None:
+    """Write a table that comes in parts as Parquet; ``source`` names it in errors.
+
+    Raises
+    ------
+    InputError
+        if a column has another type in one part than in another
+    """
+    arrow, parquet = pyarrow()
+    with ExitStack() as files:
+        writer: Any = None
+        for table in parts:
+            batch = arrow.table({key: arrow.array(uniform(np.asarray(column))) for key, column in table.items()})
+            if writer is None:
+                writer = files.enter_context(parquet.ParquetWriter(file, batch.schema, compression="zstd"))
+            try:
+                batch = batch.cast(writer.schema)
+            except ValueError as error:
+                message = f"must have columns of one type to be written as Parquet ({error}): an SQLite file takes them"
+                raise InputError(message, source=source) from None
+            writer.write_table(batch)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Mapping
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from simmodel.errors import InputError
-from simmodel.results.stores import SQLITE_TYPES, fill, flat, folder_of, pyarrow, uniform
+from simmodel.results.stores import SQLITE_TYPES, fill, flat, folder_of, pyarrow
 from simmodel.work.table import Table
 from simmodel.writing import check_output, holds_parquet, replacing
 
@@ -152,26 +152,9 @@ class RecordStream:
             self._connection.execute(_RUNS_OF_JOBS.format(more=names, same=values), (place,))
 
     def _to_parquet(self, meta: Mapping[str, Any], names: tuple[str, ...]) -> None:
-        from simmodel.results.parts import parts_of  # imports the readers of all results
+        from simmodel.results.parts import parts_of, write_parquet_parts  # imports the readers of all results
 
-        arrow, parquet = pyarrow()
         with folder_of(self.path, meta, [f"{name}.parquet" for name in names]) as part_of:
             for name in names:
-                with ExitStack() as files:
-                    writer: Any = None
-                    for table in parts_of(self._spool, name):
-                        columns = {key: arrow.array(uniform(np.asarray(column))) for key, column in table.items()}
-                        batch = arrow.table(columns)
-                        if writer is None:
-                            opened = parquet.ParquetWriter(part_of(f"{name}.parquet"), batch.schema, compression="zstd")
-                            writer = files.enter_context(opened)
-                        writer.write_table(_as(batch, writer.schema, self.path))
+                write_parquet_parts(part_of(f"{name}.parquet"), parts_of(self._spool, name), str(self.path))
         self._spool.unlink()
-
-
-def _as(batch: Any, schema: Any, path: Path) -> Any:
-    try:
-        return batch.cast(schema)
-    except ValueError as error:
-        message = f"must have columns of one type to be written as Parquet ({error}): an SQLite file takes them"
-        raise InputError(message, source=str(path)) from None

@@ -192,6 +192,10 @@ class Observer:
     # ------------------------------------------------------------------ grids
 
     @hook
+    def job_created(self, job: LiveJob, /) -> None:
+        """A job was submitted to a grid."""
+
+    @hook
     def job_assigned(self, job: LiveJob, site: Any, /) -> None:
         """A grid chose a site for a job: its overhead and its files come next, then the queue there."""
 

@@ -121,13 +121,15 @@ class Table:
 
         return pd.DataFrame({name: np.asarray(column) for name, column in self._columns.items()})
 
-    def to_csv(self, file: str | Path | TextIO) -> None:
+    def to_csv(self, file: str | Path | TextIO, *, head: bool = True) -> None:
         """Write comma-separated values with a header line; whole numbers without a decimal point, nan as empty.
 
         Parameters
         ----------
         file
             a path, or a file open for writing with ``newline=""``
+        head
+            whether to write the header line
 
         A text that a spreadsheet would take for a formula is written with an apostrophe before it (see
         :func:`text_cell`). A file whose name ends in ``.gz`` is compressed. The file is replaced as a whole.
@@ -136,10 +138,11 @@ class Table:
         """
         if isinstance(file, str | Path):
             with text_file(file) as opened:
-                self.to_csv(opened)
+                self.to_csv(opened, head=head)
             return
         writer = csv.writer(file)
-        writer.writerow(map(text_cell, self.names))
+        if head:
+            writer.writerow(map(text_cell, self.names))
         writer.writerows(zip(*(_csv_cells(column) for column in self._columns.values()), strict=True))
 
     def _cells(self) -> tuple[list[list[str]], int]:

@@ -7,14 +7,16 @@ from collections import Counter
 import attrs
 import pytest
 
-from simmodel import simulate
+from simmodel import simulate, start
 from simmodel.environment import Environment
 from simmodel.formats.cgsim import read_cgsim, read_cgsim_sites
 from simmodel.formats.cgsim_jobs import read_cgsim_jobs
 from simmodel.formats.cgsim_queues import read_cgsim_queues
 from simmodel.loading import read_bytes
 from simmodel.platform import FileSpec, GridSpec, LinkSpec, NodeSpec, SiteSpec
+from simmodel.records.cgsim_events import CGSIM_EVENTS, CGSimEvents
 from simmodel.resources import Network
+from simmodel.results.data_set import DataSet
 from tests.helpers.data_files import data_file
 
 
@@ -80,6 +82,26 @@ def test_the_toy_run_is_cgsims(tmp_path):
             assert jobs[job]["site"] == metadata["site"]
             compared += 1
     assert compared == 120
+
+
+def test_the_events_of_the_toy_run_are_cgsims(tmp_path):
+    grid, study, rows = toy(tmp_path)
+    simulation = start(grid, study.workload, "recorded")
+    with DataSet(tmp_path / "own.sqlite", {"EVENTS": CGSIM_EVENTS}) as data:
+        simulation.env.observe(CGSimEvents(simulation.system, data))
+        simulation.run()
+    with sqlite3.connect(tmp_path / "own.sqlite") as database:
+        found = database.execute("SELECT EVENT, STATE, STATUS, JOB_ID, TIME, METADATA FROM EVENTS").fetchall()
+    assert len(found) == len(rows) == 172
+    own = {(event, state, job): (status, time, json.loads(text)) for event, state, status, job, time, text in found}
+    assert len(own) == 172
+    for event, state, status, job, time, metadata in rows:
+        its_status, its_time, its_metadata = own[event, state, job]
+        assert its_status == status
+        assert its_time == pytest.approx(time, abs=1e-7)
+        assert its_metadata.keys() == metadata.keys()
+        for key in ("site", "host", "source_site", "destination_site", "cores", "flops", "site_cpu_util"):
+            assert its_metadata.get(key) == pytest.approx(metadata.get(key))
 
 
 def test_the_mimicked_jobs_all_end(tmp_path):

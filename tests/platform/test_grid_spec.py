@@ -66,7 +66,7 @@ def test_a_delay_is_a_number_a_text_or_a_table():
         ({"outages": [{"site": "a", "at": 1, "until": 1}]}, "outages[0].until: must be > at"),
         ({"retries": -1}, "retries: must be a whole number >= 0"),
         ({"network": {"links": [], "model": "lv8"}}, "network.model: unknown model 'lv8'"),
-        ({"cycles": 1}, "cycles: unknown key 'cycles'; did you mean 'cycle'?"),
+        ({"retry": 1}, "retry: unknown key 'retry'; did you mean 'retries'?"),
     ],
 )
 def test_a_wrong_value_is_refused_with_its_place(change, message):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from simmodel.errors import InputError
@@ -70,11 +70,26 @@ class GridCore(Broker):
         self.outages = Outages(self)
         self.reasons: dict[BrokeredJob, str] = {}  # why the cluster of a job stops or withdraws it
         self.outages.plan()
+        env.on_hooks_changed(self._find_hooks)
         self.changes: list[Change] = []  # of the cores in service at the sites
+        self._on_created: tuple[Callable[..., object], ...] = ()
+        self._on_assigned: tuple[Callable[..., object], ...] = ()
+        self._on_finished: tuple[Callable[..., object], ...] = ()
         self._waiters: dict[BrokeredJob, Any] = {}  # the events of jobs whose cluster has finished with them
 
     def __repr__(self) -> str:
         return f"<Grid {self.name}: {len(self.queue)} waiting, {len(self.places)} sites>"
+
+    def _find_hooks(self) -> None:
+        self._on_created = self.env.hooks("job_created")
+        self._on_assigned = self.env.hooks("job_assigned")
+        self._on_finished = self.env.hooks("job_finished")
+
+    def take_in(self, job: BrokeredJob) -> None:
+        """Accept submitted work: it waits for its dependencies, or for the broker."""
+        for hook in self._on_created:
+            hook(job)
+        super().take_in(job)
 
     def place_of(self, system: System[Any]) -> Destination:
         """Return a site."""
@@ -92,9 +107,8 @@ class GridCore(Broker):
         """Submit a job whose id may occur again; raises as :meth:`submit`."""
         if home is None and isinstance(work, Job) and work.site is not None:
             home = work.site
-        job = super().accept(work, home, at=at)
-        self.ledger.grow(self.submitted - self.ledger.rows)
-        return job
+        self.ledger.grow(self.submitted + 1 - self.ledger.rows)
+        return super().accept(work, home, at=at)
 
     def replay(self, workload: Workload, home: Any = None) -> Prepared:
         """Submit the jobs of a workload, each at its instant; return the report of repaired and rejected jobs.
@@ -128,7 +142,7 @@ class GridCore(Broker):
         ledger.assigned[row] = self.env._now
         ledger.site[row] = site.number
         ledger.attempts[row] += 1
-        for hook in self.env.hooks("job_assigned"):
+        for hook in self._on_assigned:
             hook(work, site)
 
     def hand(self, work: BrokeredJob, place: Destination) -> None:
@@ -211,7 +225,7 @@ class GridCore(Broker):
         if waiter is not None:
             job.event = waiter
             waiter.succeed(job)
-        for hook in self.env.hooks("job_finished"):
+        for hook in self._on_finished:
             hook(job, site)
         self._over(job)
 

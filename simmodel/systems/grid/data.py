@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.platform.grid import GridSpec, StorageSpec
     from simmodel.resources.transfer import Transfer
+    from simmodel.systems.destination import BrokeredJob
     from simmodel.systems.grid.site import Site
 
 __all__ = ["Arrived", "DataManager", "Fetch", "Hopeless", "no_replica"]
@@ -49,19 +50,22 @@ class Fetch:
         the site that it comes from, and its transfer, once it has started
     room
         whether it has room
+    job
+        the job that asked for it first, or ``None``
     mode
         ``"copy"``, or ``"move"``: the replica at the source goes when it has arrived
     cause
         why it is moved, for the record: ``"stage in"``, ``"stage out"`` or the name of a data policy
     """
 
-    __slots__ = ("callers", "cause", "file", "mode", "room", "site", "size", "source", "transfer", "tries")
+    __slots__ = ("callers", "cause", "file", "job", "mode", "room", "site", "size", "source", "transfer", "tries")
 
     def __init__(self, file: str, size: float, site: Site, cause: str) -> None:
         self.file = file
         self.size = size
         self.site = site
         self.cause = cause
+        self.job: BrokeredJob | None = None
         self.callers: list[Arrived] = []
         self.source: Site | None = None
         self.transfer: Transfer | None = None
@@ -131,7 +135,9 @@ class DataManager:
 
     # ------------------------------------------------------------------ moving files
 
-    def fetch(self, file: str, site: Site, call: Arrived, cause: str = "stage in") -> bool:
+    def fetch(
+        self, file: str, site: Site, call: Arrived, cause: str = "stage in", job: BrokeredJob | None = None
+    ) -> bool:
         """Bring a file to a site, where it has one pin more; ``call`` is called at once if it is there already.
 
         Returns whether it has to be moved for this caller: nobody else has asked for it.
@@ -142,7 +148,7 @@ class DataManager:
             its name, and where it is needed
         call
             called with ``None`` once it is there, or with the reason why it cannot come
-        cause
+        cause, job
             for the record
         """
         if file in site.storage.files:
@@ -155,6 +161,7 @@ class DataManager:
                 call(no_replica(file))
                 return False
             fetch = Fetch(file, self.catalogue.size(file), site, cause)
+            fetch.job = job
             fetch.callers.append(call)
             self._begin(fetch)
             return True

@@ -162,7 +162,7 @@ class Stays:
         job: Any = stay.job
         stay.missing = {file: partial(self._arrived, stay, file) for file in job.inputs}
         for file, call in list(stay.missing.items()):
-            if self.data.fetch(file, stay.site, call):
+            if self.data.fetch(file, stay.site, call, job=job):
                 stay.moved[file] = None
             if stay.phase not in ("staging in", "inside"):
                 return  # it has failed, or all have come
@@ -304,7 +304,7 @@ class Stays:
             return
         self._go(stay, "staging out")
         stay.missing = {file.name: partial(self._delivered, stay, target)}
-        self.data.fetch(file.name, target, stay.missing[file.name], "stage out")
+        self.data.fetch(file.name, target, stay.missing[file.name], "stage out", job)
 
     def _delivered(self, stay: Stay, target: Site, reason: str | None) -> None:
         job: Any = stay.job

@@ -1,0 +1,192 @@
+"""``simmodel grid``: run the jobs of a grid of sites under a broker."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from simmodel.commands.outputs import add_database, add_output, add_picture, check_outputs, picture, write_and_say
+from simmodel.commands.progress import add_progress
+from simmodel.commands.shared import add_seed, add_trust, add_until, see_working_folder
+from simmodel.commands.values import one_of
+
+if TYPE_CHECKING:
+    from simmodel.formats.cgsim import CGSimStudy
+    from simmodel.platform.grid import GridSpec
+
+__all__ = ["EXAMPLES", "add", "run"]
+
+EXAMPLES = (
+    "simmodel grid config.json --broker least-loaded --plot grid.png",
+    "simmodel grid my-grid.toml --jobs jobs.csv --broker recorded --db events.sqlite --schema cgsim-events",
+)
+
+SCHEMAS = ("simmodel", "cgsim-states", "cgsim-events")
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument(
+        "config", metavar="CONFIG", help="a configuration of CGSim (JSON), a platform of sites (TOML), or a name"
+    )
+    parts = parser.add_argument_group("parts")
+    parts.add_argument("--sites", metavar="FILE", help="sites of CGSim (JSON), instead of those that CONFIG names")
+    parts.add_argument("--connections", metavar="FILE", help="connections of CGSim, instead of those of CONFIG")
+    parts.add_argument("--jobs", metavar="FILE", help="jobs: CSV or SQLite of CGSim, or any log")
+    parts.add_argument("--skip-bad-rows", action="store_true", help="skip bad rows of jobs, counted by reason")
+    policies = parser.add_argument_group("policies")
+    policies.add_argument("--broker", metavar="NAME", help="see 'simmodel list brokers' (default: that of CONFIG)")
+    policies.add_argument("--policy", metavar="NAME", help="the policy of the sites (default: fcfs)")
+    add_until(policies)
+    add_seed(policies)
+    add_trust(policies)
+    add_progress(parser)
+    files = parser.add_argument_group("output files")
+    add_database(files)
+    files.add_argument(
+        "--schema",
+        type=one_of(SCHEMAS),
+        default="simmodel",
+        metavar=f"{{{','.join(SCHEMAS)}}}",
+        help="layout of --db and --csv: our own events and jobs (default), or CGSim's states or events",
+    )
+    add_output(files, "csv", "DIR", "the same tables as CSV")
+    add_output(files, "json", "OUT.json", "metrics and counts")
+    add_picture(files, "the run on one page")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run the jobs of a grid of sites under a broker, and print a summary.
+
+    Jobs go to sites, their files are brought there, and they run on one host each.
+    """
+    from simmodel.errors import InputError
+    from simmodel.runs.simulating import start
+
+    check_outputs(options, "json", "db", "plot")
+    grid, workload, plugin = _read(options)
+    if workload is None:
+        raise InputError("missing jobs: CONFIG names none; pass --jobs", options.config)
+    broker = _broker(options, plugin)
+    policy = options.policy or "fcfs"
+    for name in (broker, policy):
+        see_working_folder(name)
+    simulation = start(
+        grid,
+        workload,
+        broker,
+        policies=policy,
+        seed=options.seed,
+        until=options.until,
+        progress=options.progress,
+        name=f"{grid.name} under {broker}",
+    )
+    data = _data_set(options, simulation.system, broker)
+    try:
+        simulation.run()
+    except BaseException:
+        if data is not None:
+            data.leave()
+        raise
+    said = []
+    if data is not None:
+        data.close()
+        where = [str(path) for path in (options.db, options.csv) if path is not None]
+        counts = ", ".join(f"{count:,} rows of {name}" for name, count in data.written.items())
+        said.append(f"  data set ({options.schema}) written to {' and '.join(where)}: {counts}")
+    result = simulation.result()
+    options.db = options.csv = None  # written already
+    report = str(workload.report + result.report) if hasattr(workload, "report") else str(result.report)
+    lines = [result.summary(), *([f"  {report}"] if report else [])]
+    lines += [f"  {note}" for note in getattr(workload.report, "notes", ())]
+    write_and_say([*lines, *said], options, {"json": result.to_json, "plot": picture(result.plot.overview)})
+
+
+def _read(options: argparse.Namespace) -> tuple[GridSpec, Any, str]:
+    """Return the grid, its jobs and the name of its plug-in."""
+    from simmodel.catalogue import load_platform, load_workload
+    from simmodel.errors import InputError
+    from simmodel.formats.cgsim_jobs import read_cgsim_jobs
+    from simmodel.platform.grid import GridSpec
+
+    name = options.config
+    if name.removesuffix(".gz").endswith(".json"):
+        study = _study(options)
+        return study.grid, study.workload, study.plugin
+    grid = load_platform(name, trust=options.trust)
+    if not isinstance(grid, GridSpec):
+        raise InputError(f"must be a grid, got a {type(grid).__name__}", name)
+    for part in ("sites", "connections"):
+        if getattr(options, part) is not None:
+            raise InputError(f"--{part} needs a configuration of CGSim (JSON), got {name}")
+    if options.jobs is None:
+        return grid, None, ""
+    gflops = {site.name: grid.core_speed for site in grid.sites}
+    if options.jobs.removesuffix(".gz").endswith((".csv", ".db", ".sqlite")) and Path(options.jobs).exists():
+        jobs = read_cgsim_jobs(
+            options.jobs, gflops=gflops, reference=grid.core_speed, skip_bad_rows=options.skip_bad_rows
+        )
+        return grid, jobs, ""
+    return grid, load_workload(options.jobs), ""
+
+
+def _study(options: argparse.Namespace) -> CGSimStudy:
+    from simmodel.formats.cgsim import read_cgsim
+
+    return read_cgsim(
+        options.config,
+        sites=options.sites,
+        connections=options.connections,
+        jobs=options.jobs,
+        skip_bad_rows=options.skip_bad_rows,
+    )
+
+
+def _broker(options: argparse.Namespace, plugin: str) -> str:
+    """Return the broker: that of the option, or the plug-in's if it is a name that is known."""
+    from simmodel.errors import InputError
+    from simmodel.scheduling.registry import policy
+
+    if options.broker is not None:
+        return str(options.broker)
+    if not plugin:
+        return "least-loaded"
+    if ":" in plugin and not options.trust:
+        message = f"the plug-in {plugin!r} imports code: pass --trust if you trust the file, or --broker NAME"
+        raise InputError(message, options.config, "Plugin")
+    try:
+        policy(plugin)
+    except InputError:
+        message = f"the plug-in {plugin!r} is no known broker (a library of CGSim cannot be loaded): pass --broker NAME"
+        raise InputError(message, options.config, "Plugin") from None
+    return plugin
+
+
+def _data_set(options: argparse.Namespace, grid: Any, broker: str) -> Any:
+    """Return what writes the data set of a run, which hears it from now on; ``None`` if none was asked for."""
+    from tempfile import mkdtemp
+
+    from simmodel.records.cgsim_events import CGSIM_EVENTS, CGSIM_STATES, CGSimEvents, CGSimStates
+    from simmodel.records.grid_events import EVENTS, JOBS, GridEvents
+    from simmodel.results.data_set import DataSet
+
+    if options.db is None and options.csv is None:
+        return None
+    layouts: dict[str, tuple[Any, dict[str, Any]]] = {
+        "simmodel": (GridEvents, {"events": list(EVENTS), "jobs": list(JOBS)}),
+        "cgsim-states": (CGSimStates, {"EVENTS": CGSIM_STATES}),
+        "cgsim-events": (CGSimEvents, {"EVENTS": CGSIM_EVENTS}),
+    }
+    observer, tables = layouts[options.schema]
+    path = options.db if options.db is not None else Path(mkdtemp()) / "events.sqlite"
+    data = DataSet(
+        path,
+        tables,
+        {"schema": options.schema, "grid": grid.name, "broker": broker, "seed": options.seed},
+        folders={} if options.csv is None else {"csv": options.csv},
+        keep=options.db is not None,
+        force=options.force,
+    )
+    grid.env.observe(observer(grid, data))
+    return data

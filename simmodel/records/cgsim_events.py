@@ -1,0 +1,229 @@
+"""The data sets of CGSim: events of jobs and files, or the states of jobs.
+
+Source: CGSim, https://github.com/REDWOOD24/CGSim.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from simmodel.records.grid_watch import GridWatch, RowSink
+
+if TYPE_CHECKING:
+    from simmodel.resources.shared_channel import Access
+    from simmodel.resources.transfer import Transfer
+    from simmodel.work.job import Run
+
+__all__ = ["CGSIM_EVENTS", "CGSIM_STATES", "CGSimEvents", "CGSimStates"]
+
+CGSIM_EVENTS = ("EVENT", "STATE", "STATUS", "JOB_ID", "TIME", "METADATA")
+"""The columns of the table ``EVENTS`` of CGSim's event level."""
+
+CGSIM_STATES = (
+    *("JOB_ID", "CPU_NAME", "STATE", "TIMESTAMP", "SITE", "AVAILABLE_SITE_CORES", "AVAILABLE_SITE_CPUS", "WORKLOAD"),
+    *("NINPUT_FILES", "NOUTPUT_FILES", "INPUT_FILE_BYTES", "OUTPUT_FILE_BYTES", "SYSTEM_PENDING_JOBS"),
+    *("SITE_PENDING_JOBS", "SITE_RUNNING_JOBS", "SITE_FINISHED_JOBS", "SITE_FAILED_JOBS"),
+)
+"""The columns of the table ``EVENTS`` of CGSim's snapshots of states."""
+
+
+class CGSimEvents(GridWatch):
+    """Writes the table ``EVENTS`` of CGSim's event level; parameters are a grid and what takes the rows."""
+
+    def __init__(self, grid: Any, sink: RowSink) -> None:
+        super().__init__(grid, sink)
+        self._cores = {site.name: int(site.capacity) for site in grid.places}
+        self._all_cores = sum(self._cores.values())
+        self._room = sum(site.storage.capacity for site in grid.places)
+        self._used = sum(site.storage.used for site in grid.places)
+        self._reading: dict[Any, float] = {}
+
+    def _row(self, event: str, state: str, status: str, job: Any, **metadata: Any) -> None:
+        name = "" if job is None else str(job.id)
+        text = json.dumps(dict(sorted(metadata.items())), separators=(",", ":"))
+        self._add("EVENTS", (event, state, status, name, float(self.env._now), text))
+
+    def _cpu(self, site: Any) -> dict[str, float]:
+        own = 1.0 - site.free / self._cores[site.name]
+        return {"site_cpu_util": own, "grid_cpu_util": 1.0 - self.free / self._all_cores}
+
+    def _storage(self, site: Any) -> dict[str, float]:
+        return {"site_storage_util": _share(site.storage), "grid_storage_util": self._used / self._room}
+
+    def file_added(self, _storage: Any, _file: str, size: float, _cause: str) -> None:
+        """Count the bytes in storages."""
+        self._used += size
+
+    def file_dropped(self, _storage: Any, _file: str, size: float, _cause: str) -> None:
+        """Count the bytes in storages."""
+        self._used -= size
+
+    # ------------------------------------------------------------------ jobs
+
+    def began(self, run: Run, site: Any) -> None:
+        """Write the allocation of a job, and the start of its execution if it has no inputs."""
+        job: Any = run.job
+        where = {"site": site.name, "host": self.host(run)}
+        self._row("JobAllocation", "Finished", "assigned", job, **where, **self._cpu(site), **self._storage(site))
+        if not getattr(job, "inputs", ()):
+            self._execution(run, site)
+
+    def went_on(self, job: Any, site: Any, phase: str) -> None:
+        """Write the start of an execution."""
+        if phase == "executing":
+            self._execution(job.stay.run, site)
+
+    def _speed(self, run: Run) -> float:
+        return float(run.place.speed_of(run.job, run.grant.nodes) * self.grid.spec.core_speed)
+
+    def _execution(self, run: Run, site: Any) -> None:
+        job: Any = run.job
+        speed = self._speed(run)
+        about = {"cores": job.processors, "flops": self._flops(job), "speed": speed}
+        about |= {"site": site.name, "host": self.host(run), "start_time": float(self.env._now)}
+        self._row("JobExecution", "Started", "running", job, **about, **self._cpu(site))
+
+    def _flops(self, job: Any) -> int:
+        work: float = job._duration * job.processors * self.grid.spec.core_speed
+        return round(work)
+
+    def released(self, run: Run, site: Any, status: str) -> None:
+        """Write the end of an execution."""
+        job: Any = run.job
+        ledger, row = self.grid.ledger, job.row
+        begin = ledger.executing[row]
+        begin = run.started if begin != begin else begin
+        good = status in ("completed", "timeout")
+        self._row(
+            "JobExecution",
+            "Finished",
+            "finished" if good else "failed",
+            job,
+            cores=job.processors,
+            cost=-1.0,
+            duration=float(self.env._now) - begin,
+            file_transfer_queue_time=0.0,
+            flops=self._flops(job),
+            host=self.host(run),
+            resource_waiting_queue_time=run.started - ledger.queued[row],
+            retries=ledger.attempts[row] - 1,
+            site=site.name,
+            speed=self._speed(run),
+            total_io_read_time=self._reading.pop(job, 0.0),
+            total_queue_time=run.started - job.came,
+            **self._cpu(site),
+        )
+
+    # ------------------------------------------------------------------ files
+
+    def _transfer(self, fetch: Any, state: str, **more: float) -> None:
+        network = self.grid.data.network
+        route = network.route(fetch.source.name, fetch.site.name)
+        links = [network.links[name] for name in route]
+        about: dict[str, Any] = {
+            "file": fetch.file,
+            "size": fetch.size,
+            "source_site": fetch.source.name,
+            "destination_site": fetch.site.name,
+            "bandwidth": min((link.bandwidth for link in links), default=0.0),
+            "latency": sum(link.latency for link in links),
+            "link_load": max((network.load(link) for link in links), default=0.0),
+            **more,
+        }
+        if fetch.job is not None:
+            self._row("FileTransfer", state, "assigned", fetch.job, **about, **self._storage(fetch.site))
+            return
+        used = {"grid_storage_util": self._used / self._room, "Policy": fetch.cause}
+        used |= {
+            "src_site_storage_util": _share(fetch.source.storage),
+            "dst_site_storage_util": _share(fetch.site.storage),
+        }
+        self._row("BackGroundFileTransfer", state, "", None, **about, **used)
+
+    def file_transfer_started(self, fetch: Any) -> None:
+        """Write the start of a transfer."""
+        self._transfer(fetch, "Started")
+
+    def file_transfer_ended(self, fetch: Any, transfer: Transfer) -> None:
+        """Write the end of a transfer."""
+        self._transfer(fetch, "Finished", duration=float(self.env._now) - transfer.start)
+
+    def _access(self, access: Access, event: str, state: str) -> None:
+        if access.about is None:
+            return
+        stay, file = access.about
+        kind = "read" if event == "FileRead" else "write"
+        about: dict[str, Any] = {"file": file, "size": access.size, "site": stay.site.name}
+        about |= {"host": self.host(stay.run), "disk": stay.site.spec.storage.name or stay.site.name}
+        about[f"disk_{kind}_bw"] = access.channel.bandwidth
+        if state == "Finished":
+            about["duration"] = seconds = float(self.env._now) - access.start
+            if kind == "read":
+                self._reading[stay.job] = self._reading.get(stay.job, 0.0) + seconds
+        if kind == "write":
+            about |= self._storage(stay.site)
+        self._row(event, state, "assigned" if kind == "read" else "finished", stay.job, **about)
+
+    def read_started(self, access: Access) -> None:
+        """Write the start of a reading."""
+        self._access(access, "FileRead", "Started")
+
+    def read_ended(self, access: Access) -> None:
+        """Write the end of a reading."""
+        self._access(access, "FileRead", "Finished")
+
+    def write_started(self, access: Access) -> None:
+        """Write the start of a writing."""
+        self._access(access, "FileWrite", "Started")
+
+    def write_ended(self, access: Access) -> None:
+        """Write the end of a writing."""
+        self._access(access, "FileWrite", "Finished")
+
+
+def _share(storage: Any) -> float:
+    return storage.used / storage.capacity if storage.capacity else 1.0
+
+
+class CGSimStates(GridWatch):
+    """Writes the table ``EVENTS`` of CGSim's snapshots of states; parameters are a grid and what takes the rows."""
+
+    def _row(self, job: Any, state: str, site: Any = None, run: Run | None = None) -> None:
+        inputs, outputs = getattr(job, "inputs", ()), getattr(job, "outputs", ())
+        catalogue = self.grid.data.catalogue
+        flops = job._duration * job.processors * self.grid.spec.core_speed
+        name = "" if site is None else site.name
+        cores = 0 if site is None else int(site.free)
+        counts: Sequence[int] = [0] * 4
+        if site is not None:
+            counts = [self.queued[name], self.running[name], self.finished[name], self.failed[name]]
+        self._add(
+            "EVENTS",
+            (
+                *(str(job.id), self.host(run), state, float(self.env._now), name, cores, cores, flops),
+                *(len(inputs), len(outputs), sum(catalogue.size(file) for file in inputs if file in catalogue)),
+                *(sum(file.size for file in outputs), len(self.grid.queue), *counts),
+            ),
+        )
+
+    def job_created(self, job: Any) -> None:
+        """Write ``global_pending``: the job waits for the broker."""
+        self._row(job, "global_pending")
+
+    def job_assigned(self, job: Any, site: Any) -> None:
+        """Write ``assigned``: the job has a site."""
+        self._row(job, "assigned", site)
+
+    def entered(self, job: Any) -> None:
+        """Write ``site_pending``: the job waits in the queue of its site."""
+        self._row(job, "site_pending", job.destination)
+
+    def began(self, run: Run, site: Any) -> None:
+        """Write ``running``."""
+        self._row(run.job, "running", site, run)
+
+    def ended(self, job: Any, site: Any) -> None:
+        """Write ``finished`` or ``failed``."""
+        self._row(job, "finished" if job.state in ("completed", "timeout") else "failed", site)

@@ -1,0 +1,229 @@
+"""The event-level data set of a grid: every change of state of its jobs, files and sites, with the state of the place.
+
+Rows go to a sink as they happen, so that memory does not grow with the run.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from simmodel.records.grid_watch import GridWatch, Row, RowSink
+
+if TYPE_CHECKING:
+    from simmodel.resources.shared_channel import Access
+    from simmodel.resources.transfer import Transfer
+    from simmodel.work.job import Run
+
+__all__ = ["EVENTS", "JOBS", "GridEvents"]
+
+EVENTS: dict[str, str] = {
+    "time": "s, the instant",
+    "event": "what happened: created, assigned, staging in, queued, running, executing, released, staging out, "
+    "finished, failed, rejected, cancelled, retried, transfer started, transfer ended, read started, read ended, "
+    "write started, write ended, evicted, site down, site up, site closed, site reopened",
+    "job": "the id of the job; empty: none",
+    "attempt": "how often the job has been assigned",
+    "site": "the site; of a transfer, its destination; empty: none",
+    "host": "the name of the host; empty: not yet chosen, or hosts are not identified",
+    "file": "the file; empty: none",
+    "bytes": "bytes moved, read, written or evicted",
+    "source": "the site that a transfer comes from",
+    "detail": "the reason of a failure, or the cause of a transfer",
+    "pending": "jobs that wait for the broker, after the event",
+    "free_cores": "free cores of the site, after the event; of the grid where there is no site",
+    "queued": "jobs in the queue of the site, or of all sites",
+    "running": "jobs that hold cores at the site, or at all sites",
+    "finished": "jobs that have ended well at the site, or at all sites",
+    "failed": "jobs that have failed for good at the site, or at all sites",
+}
+"""The columns of the table ``events``."""
+
+JOBS: dict[str, str] = {
+    "job": "the id",
+    "submit": "s, the instant of its submission (feature)",
+    "hour": "hour of the day of the submission, the run beginning at midnight (feature)",
+    "processors": "cores requested (feature)",
+    "requested": "s, requested time on a core of speed 1 (feature)",
+    "user": "its user (feature)",
+    "home": "the site that it was submitted to; empty: none (feature)",
+    "input_files": "number of inputs (feature)",
+    "input_bytes": "their bytes (feature)",
+    "output_files": "number of outputs (feature)",
+    "output_bytes": "their bytes (feature)",
+    "grid_pending": "jobs that wait for the broker just before (feature)",
+    "grid_queued": "jobs in the queues of all sites just before (feature)",
+    "grid_running": "jobs that hold cores just before (feature)",
+    "grid_free_cores": "free cores just before (feature)",
+    "grid_finished": "jobs that had ended well just before (feature)",
+    "state": "finished, failed, rejected or cancelled (outcome)",
+    "site": "the last site that it was assigned to (outcome)",
+    "attempts": "how often it was assigned (outcome)",
+    "assigned": "s, the instant of the last assignment (outcome)",
+    "queue_time": "s from its submission to its start (outcome)",
+    "walltime": "s that it held cores (outcome)",
+    "turnaround": "s from its submission to its end (outcome)",
+    "bytes_in": "bytes moved for it (outcome)",
+    "bytes_out": "bytes that it wrote (outcome)",
+    "reason": "why it failed or was rejected (outcome)",
+}
+"""The columns of the table ``jobs``: one row a job, features known at its submission, then its outcome."""
+
+
+class GridEvents(GridWatch):
+    """Writes the tables :data:`EVENTS` and :data:`JOBS`; parameters are a grid and what takes the rows."""
+
+    def __init__(self, grid: Any, sink: RowSink) -> None:
+        super().__init__(grid, sink)
+        self._features: dict[int, Row] = {}
+        self._run_of: dict[Any, Run] = {}
+
+    def _event(
+        self,
+        event: str,
+        job: Any = None,
+        site: Any = None,
+        *,
+        file: str = "",
+        size: float = 0.0,
+        source: str = "",
+        detail: str = "",
+    ) -> None:
+        pending = len(self.grid.queue)
+        if site is None:
+            name, counts = "", (self.free, *(self.all[what] for what in _COUNTS))
+        else:
+            name = site.name
+            counts = (int(site.free), *(getattr(self, what)[name] for what in _COUNTS))
+        about: Row = ("", 0) if job is None else (job.id, self.grid.ledger.attempts[job.row])
+        host = self.host(self._run_of.get(job)) if job is not None else ""
+        what = float(self.env._now), event, *about, name, host, file, size, source, detail
+        self._add("events", (*what, pending, *counts))
+
+    def job_created(self, job: Any) -> None:
+        """Note a submission, with what is known then."""
+        inputs, outputs = getattr(job, "inputs", ()), getattr(job, "outputs", ())
+        catalogue = self.grid.data.catalogue
+        size = sum(catalogue.size(file) for file in inputs if file in catalogue)
+        counts = self.all
+        self._features[job.row] = (
+            *(job.id, float(self.env._now), int(self.env._now % 86400 // 3600), job.processors, job.limit),
+            *("" if job.user is None else job.user, "" if job.home is None else job.home.name),
+            *(len(inputs), size, len(outputs), sum(file.size for file in outputs)),
+            *(len(self.grid.queue), counts["queued"], counts["running"], self.free, counts["finished"]),
+        )
+        self._event("created", job)
+
+    def job_assigned(self, job: Any, site: Any) -> None:
+        """Note the choice of a site."""
+        self._event("assigned", job, site)
+
+    def entered(self, job: Any) -> None:
+        """Note that a job joined the queue of its site."""
+        self._event("queued", job, job.destination)
+
+    def went_on(self, job: Any, site: Any, phase: str) -> None:
+        """Note the phases of stays that are states of jobs."""
+        if phase in _PHASES:
+            self._event(_PHASES[phase], job, site)
+
+    def began(self, run: Run, site: Any) -> None:
+        """Note that a job holds its cores."""
+        self._run_of[run.job] = run
+        self._event("running", run.job, site)
+
+    def released(self, run: Run, site: Any, status: str) -> None:
+        """Note that a job has released its cores."""
+        self._event("released", run.job, site, detail=status)
+
+    def went_back(self, job: Any, site: Any, reason: str) -> None:
+        """Note a failure at a site after which the job is assigned again."""
+        self._event("retried", job, site, detail=reason)
+        self._run_of.pop(job, None)
+
+    def ended(self, job: Any, site: Any) -> None:
+        """Note the end of a job, and its row in the table of jobs."""
+        row, ledger = job.row, self.grid.ledger
+        reason = ledger.errors.get(row, "")
+        state = "finished" if job.state in ("completed", "timeout") else job.state
+        self._event(state, job, site, detail=reason)
+        self._run_of.pop(job, None)
+        features = self._features.pop(row, None)
+        if features is None:
+            return
+        submit = features[1]
+        start, end, now = ledger.start[row], ledger.end[row], float(self.env._now)
+        self._add(
+            "jobs",
+            (
+                *(*features, state, site.name, ledger.attempts[row], ledger.assigned[row]),
+                *(_known(start - submit), _known(end - start), now - submit),
+                *(ledger.bytes_in[row], ledger.bytes_out[row], reason),
+            ),
+        )
+
+    def job_rejected(self, job: Any, reason: str) -> None:
+        """Note a job that no site can ever run."""
+        if self._mine(job):
+            self._event("rejected", job, detail=reason)
+
+    def file_transfer_started(self, fetch: Any) -> None:
+        """Note that a file is on its way."""
+        about = {"file": fetch.file, "size": fetch.size, "source": fetch.source.name, "detail": fetch.cause}
+        self._event("transfer started", fetch.job, fetch.site, **about)
+
+    def file_transfer_ended(self, fetch: Any, transfer: Transfer) -> None:
+        """Note that a file has arrived, or failed on its way."""
+        detail = fetch.cause if transfer.ok else "failed"
+        about = {"file": fetch.file, "size": fetch.size, "source": fetch.source.name, "detail": detail}
+        self._event("transfer ended", fetch.job, fetch.site, **about)
+
+    def _access(self, event: str, access: Access) -> None:
+        if access.about is not None:
+            stay, file = access.about
+            self._event(event, stay.job, stay.site, file=file, size=access.size)
+
+    def read_started(self, access: Access) -> None:
+        """Note a reading."""
+        self._access("read started", access)
+
+    def read_ended(self, access: Access) -> None:
+        """Note the end of a reading."""
+        self._access("read ended", access)
+
+    def write_started(self, access: Access) -> None:
+        """Note a writing."""
+        self._access("write started", access)
+
+    def write_ended(self, access: Access) -> None:
+        """Note the end of a writing."""
+        self._access("write ended", access)
+
+    def file_dropped(self, storage: Any, file: str, size: float, cause: str) -> None:
+        """Note a replica that went."""
+        site = self.grid.sites.get(storage.name)
+        if site is not None:
+            self._event("evicted", None, site, file=file, size=size, detail=cause)
+
+    def site_down(self, site: Any) -> None:
+        """Note a site that failed."""
+        self._event("site down", None, site)
+
+    def site_up(self, site: Any) -> None:
+        """Note a site that is back."""
+        self._event("site up", None, site)
+
+    def site_closed(self, site: Any) -> None:
+        """Note a site that takes no jobs."""
+        self._event("site closed", None, site)
+
+    def site_reopened(self, site: Any) -> None:
+        """Note a site that takes jobs again."""
+        self._event("site reopened", None, site)
+
+
+_COUNTS = ("queued", "running", "finished", "failed")
+_PHASES = {"staging in": "staging in", "inside": "staging in", "executing": "executing", "writing": "staging out"}
+
+
+def _known(value: float) -> float | None:
+    return value if value == value else None

@@ -1,0 +1,157 @@
+"""Event-level data sets: tables whose rows are written in batches while a run goes on."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Self
+
+from simmodel.errors import InputError
+from simmodel.results.parts import parts_of, write_csv_parts, write_parquet_parts
+from simmodel.results.stores import folder_of, pyarrow
+from simmodel.writing import check_output, replacing
+
+__all__ = ["DataSet"]
+
+_UNFINISHED = ".unfinished"
+
+
+class DataSet:
+    """Takes rows of tables and writes them to an SQLite file in batches; at the end also to CSV or Parquet.
+
+    Until it is closed the file's name ends in ``.unfinished``, and its table ``meta`` says so; what a process that died
+    leaves is readable up to its last batch.
+
+    Parameters
+    ----------
+    path
+        the SQLite file
+    tables
+        the columns of each table
+    meta
+        what the tables are about, as plain values
+    batch
+        rows of each table that are kept in memory at most
+    folders
+        folders for the tables as CSV (``"csv"``) or Parquet (``"parquet"``) at the end
+    keep
+        whether the SQLite file stays; otherwise only the folders do
+    force
+        whether to replace a database of another program
+
+    Raises
+    ------
+    InputError
+        if the file cannot be written
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     with DataSet(f"{folder}/events.sqlite", {"events": ["time", "job"]}) as data:
+    ...         data.add("events", (1.5, "a"))
+    ...     sqlite3.connect(f"{folder}/events.sqlite").execute("SELECT * FROM events").fetchall()
+    [(1.5, 'a')]
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        tables: Mapping[str, Sequence[str]],
+        meta: Mapping[str, Any] | None = None,
+        *,
+        batch: int = 5000,
+        folders: Mapping[str, str | Path] | None = None,
+        keep: bool = True,
+        force: bool = False,
+    ) -> None:
+        self.path = Path(path)
+        if check_output(self.path, force=force) is None:
+            raise InputError("must be a file, got a device or a pipe", source=str(path))
+        if "parquet" in (folders or {}):
+            pyarrow()
+        self._folders = dict(folders or {})
+        self._force, self._keep, self._batch = force, keep, batch
+        self._spool = self.path.with_name(self.path.name + _UNFINISHED)
+        check_output(self._spool)
+        with suppress(FileNotFoundError):
+            self._spool.unlink()
+        self._tables = {name: tuple(columns) for name, columns in tables.items()}
+        self._rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in tables}
+        self._insert: dict[str, str] = {}
+        self.written = dict.fromkeys(tables, 0)
+        self._meta = {"simmodel": "data set", **(meta or {})}
+        self._connection = sqlite3.connect(self._spool)
+        self._begin()
+
+    def _begin(self) -> None:
+        connection = self._connection
+        connection.execute("PRAGMA synchronous = OFF")
+        with connection:
+            connection.execute("CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT)")
+            for name, columns in self._tables.items():
+                listed = ", ".join(f'"{column}"' for column in columns)
+                connection.execute(f'CREATE TABLE "{name}" (_ID INTEGER PRIMARY KEY AUTOINCREMENT, {listed})')
+                self._insert[name] = f'INSERT INTO "{name}" ({listed}) VALUES ({", ".join("?" * len(columns))})'
+        self._write_meta({**self._meta, "unfinished": True})
+
+    def _write_meta(self, meta: Mapping[str, Any]) -> None:
+        with self._connection:
+            self._connection.execute("DELETE FROM meta")
+            pairs = [(key, json.dumps(value)) for key, value in meta.items()]
+            self._connection.executemany("INSERT INTO meta VALUES (?, ?)", pairs)
+
+    def add(self, table: str, row: tuple[Any, ...]) -> None:
+        """Take a row; every so many rows they are written."""
+        rows = self._rows[table]
+        rows.append(row)
+        if len(rows) >= self._batch:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write the rows taken so far."""
+        try:
+            with self._connection:
+                for name, rows in self._rows.items():
+                    self._connection.executemany(self._insert[name], rows)
+                    self.written[name] += len(rows)
+                    rows.clear()
+        except sqlite3.OperationalError as error:
+            raise InputError(f"cannot be written: {error}", source=str(self.path)) from None
+
+    # ------------------------------------------------------------------ the end
+
+    def close(self) -> None:
+        """Write the rest, say that it is complete, and give the files their names."""
+        self.flush()
+        self._write_meta({**self._meta, "rows": self.written})
+        self._connection.close()
+        for kind, folder in self._folders.items():
+            names = [f"{name}.{kind}" for name in self._tables]
+            with folder_of(folder, {**self._meta, "rows": self.written}, names) as part_of:
+                for name, columns in self._tables.items():
+                    parts = parts_of(self._spool, name, columns)
+                    if kind == "csv":
+                        write_csv_parts(part_of(f"{name}.csv"), parts)
+                    else:
+                        write_parquet_parts(part_of(f"{name}.parquet"), parts, str(folder))
+        if not self._keep:
+            self._spool.unlink()
+            return
+        with replacing(self.path, force=self._force, unfinished=self._spool):
+            pass
+
+    def leave(self) -> None:
+        """Write the rest and leave the file as it is: unfinished."""
+        self.flush()
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.leave()
