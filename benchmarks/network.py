@@ -87,6 +87,30 @@ def at_once(count: int, weights: bool = False) -> float:
         return (time.process_time() - begin) / count * 1e6
 
 
+def alone(latency: float, hops: int, model: str = "maxmin", count: int = 60_000) -> None:
+    """Eight chains of transfers, each alone on links of its own: what a transfer costs that shares nothing."""
+    env = Environment()
+    links = [
+        LinkSpec(name=f"l{chain}-{hop}", bandwidth=1e6, latency=latency) for chain in range(8) for hop in range(hops)
+    ]
+    network = Network(env, links, model=model)
+    left = iter(range(count))
+
+    def again(chain: int, route: tuple[str, ...]) -> None:
+        if next(left, None) is not None:
+            transfer = network.transfer(1000.0 + chain, route=route)
+            transfer.callbacks.append(lambda _: again(chain, route))
+
+    with quiet_garbage_collector():
+        begin = time.process_time()
+        for chain in range(8):
+            again(chain, tuple(f"l{chain}-{hop}" for hop in range(hops)))
+        env.run()
+        each = (time.process_time() - begin) / count * 1e6
+    name = f"alone on {hops} links of {latency:g} s, {model}"
+    show(name, each, "us a transfer", f"{each / yardstick():.1f} us/y")
+
+
 def one_link() -> None:
     """Transfers that share one link: the cost of each must not grow with how many there are."""
     few = np.median([at_once(100) for _ in range(200)])
@@ -171,6 +195,7 @@ CASES: dict[str, Callable[[], None]] = {
     "star": lambda: star(0.04, 100_000, 10_000),
     "recorded": lambda: star(0.04, 100_000, recorded=True),
     "busy": lambda: star(0.02, 30_000),
+    "alone": lambda: [alone(0.0, 1), alone(1e-3, 1), alone(1e-3, 3, "lv08")],
     "link": one_link,
     "steady": steady,
     "mesh": mesh,

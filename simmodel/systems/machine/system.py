@@ -65,8 +65,8 @@ class Machine(MachineState):
     core_held
         ``"run"``: a CPU core sets up others while the data of its own task move, and is held by the task only while
         that runs; ``"transfer"``: from the beginning of its transfers on (HetSim's paper does not say which). Setups
-        that ask for a core at one instant get it in the order in which their tasks were assigned; the paper is silent
-        there, too
+        that ask for a core at one instant get it in the order of their requests: on idle processors that in which the
+        tasks were assigned, otherwise that in which the tasks before them began to run; the paper is silent there
     contention
         whether transfers share the bandwidth of links (max-min fair); otherwise each has its links to itself
     name, rank

@@ -255,6 +255,20 @@ def test_setups_asked_for_at_one_instant_are_served_in_the_order_of_assignment()
         assert run(machine, TaskSet([1.0, 1.0])) == expected
 
 
+def test_setups_behind_tasks_that_end_at_one_instant_are_served_in_the_order_in_which_these_began() -> None:
+    # On gpu0 a task is set up from 0 to 2 and runs until 5, on gpu1 from 2 to 4 and until 5, too. The next ones are
+    # assigned to gpu1 first; gpu0, whose task began first, asks first.
+    def policy(view: Any) -> Any:
+        waiting, places = list(view.waiting), {place.name: place for place in view.places}
+        for row, name in ((0, "gpu0"), (1, "gpu1"), (3, "gpu1"), (2, "gpu0")):
+            yield Start(waiting[row], places[name])
+
+    machine = machine_of(
+        {"ram": (9, None)}, {"cpu": ("ram", {}), "gpu": ("ram", {"type": "GPU", "count": 2, "setup": 2.0})}, policy
+    )
+    assert run(machine, TaskSet([3.0, 1.0, 1.0, 1.0])) == [5.0, 5.0, 8.0, 10.0]
+
+
 def test_a_result_written_in_place_stays() -> None:
     machine = machine_of({"ram": (10, None), "disk": (10, None)}, {"cpu": ("ram", {"count": 1})}, to("cpu", "cpu"))
     tasks = TaskSet([1.0, 1.0], inputs=[(0,), ()], outputs=[(0,), ()], sizes=[5.0], memory=[0, 9.0], parents=[(), (0,)])
