@@ -255,12 +255,18 @@ class GridCore(Broker):
 
     def stop_dispatch(self) -> None:
         """Assign no more jobs until :meth:`resume_dispatch`; those at the sites go on."""
-        self.dispatching = False
+        if self.dispatching:
+            self.dispatching = False
+            for site in self.places:
+                site.closed += 1
 
     def resume_dispatch(self) -> None:
         """Assign jobs again."""
-        self.dispatching = True
-        self.scheduler.wake()
+        if not self.dispatching:
+            self.dispatching = True
+            for site in self.places:
+                site.closed -= 1
+            self.scheduler.wake()
 
     def close(self, site: str) -> None:
         """Have a site take no new jobs until :meth:`reopen`; raises ``InputError`` if it is unknown."""

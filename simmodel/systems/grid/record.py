@@ -104,13 +104,15 @@ def _runs(grid: GridCore, jobs: Table, site: NDArray[Any]) -> Table:
     columns: dict[str, Any] = {name: jobs[name][started] for name in ("job", "start", "end", "processors", "status")}
     columns["attempt"] = jobs["attempts"][started]
     columns["place"] = jobs["site"][started]
+    row = started
     if tries:
         rows, attempt, start, end, number, status = zip(*tries, strict=True)
         names = np.array([each.name for each in grid.places])
         more = {"job": jobs["job"][list(rows)], "start": start, "end": end, "attempt": attempt, "status": status}
         more |= {"processors": jobs["processors"][list(rows)], "place": names[list(number)]}
         columns = {name: np.concatenate([columns[name], np.asarray(more[name])]) for name in columns}
-    order = np.argsort(columns["start"], kind="stable")
+        row = np.concatenate([row, rows])
+    order = np.lexsort((row, columns["start"]))
     first = ("job", "attempt", "start", "end", "place", "processors", "status")
     table = {name: np.asarray(columns[name])[order] for name in first}
     return Table({**table, "nodes": np.full(len(order), None, dtype=object)})

@@ -1,0 +1,261 @@
+"""Grids by hand: staging, overhead, files that are full, lost or shared, sites that fail, and jobs that wait."""
+
+import pytest
+
+from simmodel import Environment, Job, Start, simulate
+from simmodel.errors import ImpossibleWork, InputError, PolicyError
+from simmodel.platform import FileSpec, GridSpec, LinkSpec, NetworkSpec, NodeSpec, SiteOutageSpec, SiteSpec, StorageSpec
+from simmodel.systems.grid.system import Grid
+from simmodel.work import Dependency, File, Workload
+
+DISK = StorageSpec(capacity=100, read_bandwidth=10, write_bandwidth=5)
+WAN = NetworkSpec(links=[LinkSpec(name="wan", bandwidth=2, latency=1, between=("a", "b"))])
+FILES = (FileSpec(name="f", size=20, sites=["a"]), FileSpec(name="g", size=30, sites=["b"]))
+
+
+def two(policy="round-robin", *, a=None, b=None, **options):
+    sites = [SiteSpec(name=name, cores=4, storage=DISK, **(own or {})) for name, own in (("a", a), ("b", b))]
+    return Grid(Environment(), GridSpec(sites=sites, **{"network": WAN, "files": FILES, **options}), policy)
+
+
+def row(grid, number=0):
+    return list(grid.result().jobs.rows())[number]
+
+
+def instants(grid, number=0):
+    found = row(grid, number)
+    return [found[name] for name in ("assigned", "queued", "start", "executing", "end", "finished")]
+
+
+def test_inputs_come_before_the_queue_and_are_read_while_cores_are_held():
+    grid = two("siloed")
+    grid.submit(Job(run=10, inputs=["f"], outputs=[File("o", 10)]), home="b")
+    grid.env.run()
+    # 20 bytes at 2 bytes/s after 1 s; read at 10, executed 10 s, written at 5
+    assert instants(grid) == [0, 11, 11, 13, 23, 25]
+    assert (row(grid)["bytes_in"], row(grid)["bytes_out"]) == (20, 10)
+    assert grid.data.catalogue.sites_of("f") == ("a", "b")
+    assert grid.data.catalogue.sites_of("o") == ("b",)
+
+
+def test_inputs_may_come_while_cores_are_held():
+    grid = two("siloed", b={"staging": "inside", "overhead": 3})
+    grid.submit(Job(run=10, inputs=["f"]), home="b")
+    grid.env.run()
+    assert instants(grid) == [0, 3, 3, 16, 26, 26]
+
+
+def test_a_file_that_two_jobs_need_is_sent_once():
+    grid = two("siloed")
+    for _ in range(2):
+        grid.submit(Job(run=10, inputs=["f"]), home="b")
+    sent = []
+
+    class Watch:
+        def file_transfer_started(self, fetch):
+            sent.append((grid.env.now, fetch.file, fetch.source.name, fetch.site.name))
+
+    grid.env.observe(Watch())
+    grid.env.run()
+    assert sent == [(0, "f", "a", "b")]
+    # both read at once: 20 bytes each at 5 bytes/s
+    assert [instants(grid, each) for each in (0, 1)] == [[0, 11, 11, 15, 25, 25]] * 2
+    assert grid.result().jobs["bytes_in"].tolist() == [20, 0]
+
+
+def test_hosts_have_speeds_and_disks_of_their_own():
+    hosts = [NodeSpec(count=1, cores=2, speed=2.0), NodeSpec(count=1, cores=8)]
+    site = SiteSpec(name="a", hosts=hosts, placement="first-fit", disks=[(20, 20), (4, 4)], storage=DISK)
+    grid = Grid(Environment(), GridSpec(sites=[site], files=[FILES[0]]))
+    small = grid.submit(Job(processors=2, run=10, inputs=["f"]))
+    large = grid.submit(Job(processors=8, run=10, inputs=["f"], outputs=[File("o", 8)]))
+    grid.env.run()
+    assert small.state == large.state == "completed"
+    assert instants(grid) == [0, 0, 0, 1, 6, 6]
+    assert instants(grid, 1) == [0, 0, 0, 5, 15, 17]
+
+
+def test_a_job_whose_file_exists_nowhere_fails_at_once():
+    grid = two(retries=5)
+    job = grid.submit(Job(run=10, inputs=["nowhere"]))
+    grid.env.run()
+    assert job.state == "failed"
+    assert (row(grid)["reason"], row(grid)["attempts"]) == ("file nowhere exists nowhere", 1)
+
+
+def test_a_file_that_no_route_brings_fails_the_job_there():
+    grid = two("siloed", network=NetworkSpec(links=()))
+    grid.submit(Job(run=10, inputs=["f"]), home="b")
+    grid.env.run()
+    assert row(grid)["reason"] == "no route to b from a"
+
+
+def test_a_job_tries_again_at_another_site_when_its_site_fails():
+    grid = two(retries=1, outages=[SiteOutageSpec(site="a", at=4, until=50)])
+    first, second = [grid.submit(Job(processors=4, run=10)) for _ in range(2)]
+    grid.env.run()
+    assert (first.state, second.state) == ("completed", "completed")
+    assert instants(grid) == [4, 4, 10, 10, 20, 20]
+    assert (row(grid)["site"], row(grid)["attempts"]) == ("b", 2)
+    runs = grid.result().runs
+    assert [(run["job"], run["start"], run["end"], run["place"], run["status"]) for run in runs.rows()] == [
+        (1, 0, 4, "a", "requeued"),
+        (2, 0, 10, "b", "completed"),
+        (1, 10, 20, "b", "completed"),
+    ]
+
+
+def test_without_retries_the_jobs_of_a_site_that_fails_have_failed():
+    grid = two(outages=[SiteOutageSpec(site="a", at=4, until=50)])
+    running, waiting = [grid.submit(Job(processors=4, run=10, site="a"), home="a") for _ in range(2)]
+    other = grid.submit(Job(run=1), at=5)
+    grid.env.run()
+    assert [running.state, other.state] == ["failed", "completed"]
+    assert waiting.destination.name == "b"  # round robin
+    assert row(grid)["reason"] == "site failed"
+
+
+def test_a_transfer_from_a_site_that_fails_begins_again_elsewhere_or_when_it_is_back():
+    grid = two("siloed", outages=[SiteOutageSpec(site="a", at=5, until=20)])
+    grid.submit(Job(run=10, inputs=["f"]), home="b")
+    grid.env.run()
+    assert instants(grid) == [0, 31, 31, 33, 43, 43]
+
+
+def test_a_closed_site_takes_no_jobs_and_those_that_nobody_takes_wait_at_the_broker():
+    grid = two(outages=[SiteOutageSpec(site=name, at=0, until=7, kind="closed") for name in "ab"])
+    job = grid.submit(Job(run=10), at=2)
+    grid.env.run(until=5)
+    assert row(grid)["state"] == "pending"
+    assert list(grid.waiting_report()) == ["job 1 waits since 2 for policy round-robin to choose a place"]
+    grid.env.run()
+    assert (job.started, job.state) == (7, "completed")
+
+
+def test_a_site_with_a_limit_takes_the_next_job_when_one_has_ended():
+    grid = two("least-loaded", a={"limit": 1}, b={"limit": 1})
+    jobs = [grid.submit(Job(run=10)) for _ in range(3)]
+    grid.env.run()
+    assert [job.started for job in jobs] == [0, 0, 10]
+
+
+def test_dispatch_can_be_stopped():
+    grid = two()
+    grid.stop_dispatch()
+    job = grid.submit(Job(run=10))
+    grid.env.call_at(6, grid.resume_dispatch)
+    grid.env.run()
+    assert job.started == 6
+
+
+def test_room_is_made_by_eviction_but_a_last_replica_stays():
+    small = StorageSpec(capacity=60, read_bandwidth=10, write_bandwidth=5)
+    sites = [SiteSpec(name="a", cores=4, storage=DISK), SiteSpec(name="b", cores=1, storage=small)]
+    files = [FileSpec(name=f"f{i}", size=30, sites=["a"]) for i in range(3)]
+    grid = Grid(Environment(), GridSpec(sites=sites, network=WAN, files=files), "siloed")
+    for number in range(3):
+        grid.submit(Job(run=1, inputs=[f"f{number}"]), home="b", at=number * 100)
+    grid.submit(Job(run=1, outputs=[File("big", 50)]), home="b", at=400)
+    grid.submit(Job(run=1, inputs=["f0"]), home="b", at=600)
+    grid.env.run()
+    assert grid.result().jobs["state"].tolist() == ["finished"] * 4 + ["failed"]
+    assert row(grid, 4)["reason"] == "no room for file f0 in storage b"
+    assert list(grid.sites["b"].storage.files) == ["big"]
+    assert [grid.data.catalogue.sites_of(f"f{i}") for i in range(3)] == [("a",)] * 3
+
+
+def test_jobs_that_hold_what_each_other_needs_do_not_wait_for_ever():
+    tight = StorageSpec(capacity=50, read_bandwidth=10, write_bandwidth=5)
+    sites = [SiteSpec(name="a", cores=4, storage=DISK), SiteSpec(name="b", cores=4, storage=tight)]
+    files = [FileSpec(name=f"f{i}", size=25, sites=["a"]) for i in range(4)]
+    grid = Grid(Environment(), GridSpec(sites=sites, network=WAN, files=files), "siloed")
+    grid.submit(Job(run=1, inputs=["f0", "f1"]), home="b")
+    grid.submit(Job(run=1, inputs=["f2", "f3"]), home="b")
+    grid.env.run()
+    assert sorted(grid.result().jobs["state"].tolist()) in (["failed", "finished"], ["finished", "finished"])
+
+
+def test_a_job_waits_for_another_one_and_for_its_output():
+    grid = two("siloed")
+    grid.submit(Job(id=1, run=10, outputs=[File("o", 10)]), home="a")
+    grid.submit(Job(id=2, run=1, inputs=["o"], dependencies=[Dependency(1, think_time=5)]), home="b")
+    grid.env.run()
+    assert instants(grid) == [0, 0, 0, 0, 10, 12]
+    assert instants(grid, 1) == [17, 23, 23, 24, 25, 25]  # 1 s + 10 bytes at 2 bytes/s, read at 10
+
+
+def test_live_jobs_are_events_of_their_last_step():
+    grid = two("siloed")
+
+    def user(env):
+        yield grid.submit(Job(run=10, outputs=[File("o", 10)]), home="a")
+        return env.now
+
+    assert grid.env.run(grid.env.process(user(grid.env))) == 12
+
+
+@pytest.mark.parametrize(
+    ("at", "phase"), [(0.5, "overhead"), (4, "staging in"), (15, "reading"), (20, "executing"), (30, "writing")]
+)
+def test_a_job_can_be_cancelled_in_every_phase(at, phase):
+    grid = two("siloed", b={"overhead": 3})
+    job = grid.submit(Job(run=10, inputs=["f"], outputs=[File("o", 50)]), home="b")
+    grid.env.run(until=at)
+    assert grid.stays.present[job].phase == phase
+    grid.cancel(job)
+    grid.env.run()
+    assert (job.state, row(grid)["state"]) == ("cancelled", "cancelled")
+    assert not grid.unfinished
+    storage = grid.sites["b"].storage
+    assert storage.used == sum(storage.files.values())
+    assert grid.sites["b"].free == 4
+
+
+def test_a_job_larger_than_every_host_is_refused_or_rejected():
+    site = SiteSpec(name="a", hosts=[NodeSpec(count=4, cores=4)])
+    grid = Grid(Environment(), GridSpec(sites=[site]))
+    with pytest.raises(ImpossibleWork, match="the largest host of a has 4"):
+        grid.submit(Job(processors=8, run=1))
+    log = Workload({"submit": [0, 0], "run": [1, 1], "processors": [8, 4]})
+    result = simulate(GridSpec(sites=[site]), log, "round-robin")
+    assert result.jobs["state"].tolist() == ["rejected", "finished"]
+    assert dict(result.report.rejected) == {"larger than the machine": 1}
+
+
+def test_a_job_that_no_host_takes_although_cores_are_free_says_so():
+    site = SiteSpec(name="a", hosts=[NodeSpec(count=2, cores=4)])
+    grid = Grid(Environment(), GridSpec(sites=[site]))
+    for _ in range(2):
+        grid.submit(Job(processors=3, run=10))
+    grid.submit(Job(processors=2, run=10))
+    grid.env.run(until=1)
+    assert any("free in total, on no host" in line for line in grid.sites["a"].system.waiting_report())
+
+
+def test_a_broker_that_names_no_site_is_told():
+    def wrong(view):
+        for job in view.waiting:
+            yield Start(job, "nowhere")
+
+    grid = two(wrong)
+    grid.submit(Job(run=1))
+    with pytest.raises(PolicyError, match="place"):
+        grid.env.run()
+
+
+def test_each_job_of_a_log_has_its_own_home():
+    columns = {"submit": [0, 0, 0], "run": [1, 1, 1], "processors": [1, 1, 1], "site": ["b", "a", "z"]}
+    spec = GridSpec(sites=[SiteSpec(name="a", cores=4), SiteSpec(name="b", cores=4)])
+    result = simulate(spec, Workload(columns), "recorded")
+    assert result.jobs["site"].tolist() == ["b", "a", ""]
+    assert result.jobs["state"].tolist() == ["finished", "finished", "rejected"]
+    assert dict(result.report.rejected) == {"unknown site z": 1}
+    assert simulate(spec, Workload(columns), "round-robin").jobs["state"].tolist() == ["finished"] * 3
+
+
+def test_switches_name_known_sites():
+    grid = two()
+    with pytest.raises(InputError, match="unknown site 'c'"):
+        grid.close("c")
+    with pytest.raises(InputError, match="a is not closed"):
+        grid.reopen("a")
