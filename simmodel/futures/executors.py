@@ -33,7 +33,18 @@ from uuid import uuid4
 from warnings import catch_warnings, simplefilter
 
 from simmodel.errors import InputError
-from simmodel.futures.in_worker import Ended, OutOfTime, Task, call, packed_for_sending, remember, work, work_alone
+from simmodel.futures.in_worker import (
+    SMALL,
+    Ended,
+    OutOfTime,
+    Task,
+    call,
+    packed_for_sending,
+    remember,
+    unpacked,
+    work,
+    work_alone,
+)
 from simmodel.loading import keeping_limits
 
 if TYPE_CHECKING:
@@ -43,8 +54,6 @@ __all__ = ["Ended", "OutOfTime", "run_all", "stop_workers"]
 
 Material = TypeVar("Material")
 Item = TypeVar("Item")
-
-_SMALL = 16_384  # bytes that are sent with each task rather than on request
 
 
 def run_all(
@@ -183,11 +192,11 @@ class _Batch:
     def run(self, executor: Executor) -> None:
         """Run all tasks on the executor until they have ended or the deadline has passed."""
         workers = getattr(executor, "_max_workers", None) or os.cpu_count() or 1
-        path = self._share(executor) if len(self.packed) > _SMALL else None
-        pending: dict[Future[Ended | None], int] = {}
+        path = self._share(executor) if len(self.packed) > SMALL else None
+        pending: dict[Future[Ended | bytes | None], int] = {}
         try:
             for i in range(len(self.tasks)):
-                self._submit(executor, i, i < workers or len(self.packed) <= _SMALL, pending)
+                self._submit(executor, i, i < workers or len(self.packed) <= SMALL, pending)
             while pending or self.suspects:
                 if not pending:
                     self.alone = self.suspects.pop()
@@ -227,7 +236,9 @@ class _Batch:
         self.shared = path
         return path
 
-    def _submit(self, executor: Executor, i: int, whole: bool, pending: dict[Future[Ended | None], int]) -> None:
+    def _submit(
+        self, executor: Executor, i: int, whole: bool, pending: dict[Future[Ended | bytes | None], int]
+    ) -> None:
         packed = self.shared or (self.sent if whole else None)
         left = _left(self.until)
         task, overdue = self.tasks[i], self.overdue
@@ -244,7 +255,11 @@ class _Batch:
             pending[future] = i
 
     def _take(
-        self, executor: Executor, future: Future[Ended | None], i: int, pending: dict[Future[Ended | None], int]
+        self,
+        executor: Executor,
+        future: Future[Ended | bytes | None],
+        i: int,
+        pending: dict[Future[Ended | bytes | None], int],
     ) -> None:
         if future.cancelled():
             return self._end(i, Ended("failed", reason="the executor cancelled it"))
@@ -256,7 +271,7 @@ class _Batch:
         elif (how := future.result()) is None:
             self._submit(executor, i, True, pending)
         else:
-            self._end(i, how)
+            self._end(i, unpacked(how))
         return None
 
     def _failed(self, i: int, error: BaseException) -> None:
