@@ -149,13 +149,18 @@ def deep_queues() -> None:
     for running, waiting, policy, target in (
         (500, 150, "conservative", ""),
         (500, 1_000, "conservative", "at most 150"),
+        (500, 1_000, "conservative-keep", ""),
         (500, 1_000, "sjf+conservative", ""),
         (5_000, 10_000, "easy", "at most 250"),
         (5_000, 10_000, "conservative", ""),
     ):
-        seen = busy_cluster(running, waiting).expected()
+        snapshot = busy_cluster(running, waiting)
+        seen = snapshot.expected()
         spent = cpu(lambda seen=seen, policy=policy: predict(seen, policy), times=3)
-        show(f"{running:,} running, {waiting:,} waiting: {policy} to the end", 1e3 * spent / y, "ms CPU / y", target)
+        show(f"{running:,} running, {waiting:,} waiting: {policy} to the end", 1e3 * spent / y, "ms CPU / y")
+        several = {str(number): policy for number in range(3)}
+        spent = cpu(lambda snapshot=snapshot, several=several: what_if(snapshot, several), times=3) / len(several)
+        show("the same by what_if of three policies, each", 1e3 * spent / y, "ms CPU / y", target)
 
 
 PARTS = {"broker": broker, "future": snapshot_to_the_end, "deep": deep_queues}

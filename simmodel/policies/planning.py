@@ -10,11 +10,12 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from simmodel.policies.count_plan import CountPlan
+from simmodel.policies.kept_profile import KeptProfile
 from simmodel.policies.node_plan import NodePlan
 from simmodel.policies.ordering import FCFS, at_each_place, start_heads
 from simmodel.policies.orders import order as order_named
 from simmodel.resources.allocation import Allocation
-from simmodel.resources.counts import COUNTED
+from simmodel.resources.counts import COUNTED, CountPool
 from simmodel.resources.node_times import NodeTimes
 from simmodel.resources.nodes import NodePool
 from simmodel.scheduling.policy_base import Policy
@@ -175,6 +176,7 @@ class ConservativeKeep(_Planner):
         self._promised: dict[Pool, dict[LiveJob, tuple[float, Any]]] = {}  # place: job: instant, allocation
         self._system: Any = None
         self._settled: dict[Pool, tuple[int, bool]] = {}  # version at its last decision, whether no promise moved
+        self._kept: dict[Pool, KeptProfile] = {}
 
     def attach(self, system: Any) -> None:
         """Attach the order to the system, and keep the system for :meth:`restore`."""
@@ -203,6 +205,8 @@ class ConservativeKeep(_Planner):
     def restore(self, values: dict[str, Any]) -> None:
         """Restore the promises from the state of an equal policy in a snapshot."""
         places = {place.name: place for place in self._system.places}
+        for kept in self._kept.values():
+            kept.keep(None)
         for name, promised in values["promised"].items():
             jobs = {job.seq: job for job in self._system.view.waiting.at(places[name])}
             self._promised[places[name]] = {
@@ -224,6 +228,9 @@ class ConservativeKeep(_Planner):
         gone = [job for job in promised if job.state != "waiting" or job.place is not place]  # withdrawn, mostly
         for job in gone:
             del promised[job]
+        kept = self._profile_of(place)
+        if kept is not None and gone:
+            kept.keep(None)
         if not waiting:
             return
         queue = waiting.by(self.order)
@@ -233,26 +240,22 @@ class ConservativeKeep(_Planner):
         due = [job for job, (at, _) in promised.items() if at <= now]
         if unchanged and not due and not waiting.new:
             return  # woken for a promise that moved since
-        settled = settled and unchanged and not (self.order.changes or place.paced)
-        profile = place.profile()
-        planned: dict[LiveJob, tuple[float, Any]] = {}
-        for job, (at, allocation) in promised.items():
-            if at > now:
-                planned[job] = at, allocation
-                profile.renew(job, at, job.requested, allocation)
-        due = [job for job in queue if job in promised and job not in planned] if due else due
-        # A job that is due fits on its own nodes now, or as soon as the jobs end whose expected end has been reached.
-        # The others (after an overrun or an outage) are planned once these have theirs: they could take them.
-        for job in due:
-            _, allocation = promised[job]
-            held = profile.hold(job, job.requested, allocation)
-            if held is not None:
-                planned[job] = held, allocation
-        for job in due:
-            if job not in planned:
-                planned[job] = profile.earliest(job, job.requested)
-                profile.take(job, planned[job][0], job.requested, planned[job][1])
-        jobs = [job for job in queue if job not in promised] if settled and not due else queue
+        profile: Any = None
+        if kept is not None and all(promised[job][0] == now for job in due):
+            profile = kept.follow(now)  # which means that no promise can move
+        only_new = settled and unchanged and not due and not (self.order.changes or place.paced)
+        jobs: Iterable[LiveJob] = queue  # live: what a start releases is planned, too
+        if profile is not None:
+            planned = {job: promised[job] for job in due}
+            jobs = (job for job in queue if job not in promised or job in planned)
+        else:
+            profile = place.profile()
+            if kept is not None:
+                kept.keep(None if only_new else profile)  # it is settled only if each promise has been tried
+            due = [job for job in queue if job in promised and promised[job][0] <= now] if due else due
+            planned = _renewed(profile, promised, due, now)
+        if only_new:
+            jobs = [job for job in queue if job not in promised]
         moved = False
         for job in jobs:
             if job.state != "waiting":  # held by a limit since another job started
@@ -268,6 +271,8 @@ class ConservativeKeep(_Planner):
             if at == now:
                 promised.pop(job, None)
                 moved = moved or (before is not None and before > now)
+                if kept is not None:
+                    kept.offer(job)
                 yield Start(job, place, None, allocation)
                 continue
             instant = profile.instant(at)
@@ -276,3 +281,36 @@ class ConservativeKeep(_Planner):
                 moved = moved or before is not None
                 yield Reserve(job, place, instant)
         self._settled[place] = place.version + place.consumables.version, not moved
+        if kept is not None:  # a job that a limit has held since another started has not been tried
+            kept.settled = not moved and all(job.state == "waiting" for job in promised)
+
+    def _profile_of(self, place: Pool) -> KeptProfile | None:
+        """Return what keeps the profile of a pool on which only the number of processors counts, else ``None``."""
+        if not isinstance(place, CountPool) or not place.simple or self.order.changes:
+            return None
+        if place not in self._kept:
+            self._kept[place] = KeptProfile(place)
+        return self._kept[place]
+
+
+def _renewed(
+    profile: Any, promised: dict[LiveJob, tuple[float, Any]], due: list[LiveJob], now: float
+) -> dict[LiveJob, tuple[float, Any]]:
+    """Add the promises to a profile; return them, with the starts that can be kept of those that are due."""
+    planned: dict[LiveJob, tuple[float, Any]] = {}
+    for job, (at, allocation) in promised.items():
+        if at > now:
+            planned[job] = at, allocation
+            profile.renew(job, at, job.requested, allocation)
+    # A job that is due fits on its own nodes now, or as soon as the jobs end whose expected end has been reached.
+    # The others (after an overrun or an outage) are planned once these have theirs: they could take them.
+    for job in due:
+        _, allocation = promised[job]
+        held = profile.hold(job, job.requested, allocation)
+        if held is not None:
+            planned[job] = held, allocation
+    for job in due:
+        if job not in planned:
+            planned[job] = profile.earliest(job, job.requested)
+            profile.take(job, planned[job][0], job.requested, planned[job][1])
+    return planned

@@ -351,6 +351,17 @@ class PoolProfile:
         self.take(job, at, duration)
         return at
 
+    @property
+    def exact(self) -> bool:
+        """Whether no step stands for the instant before it (see :meth:`CountProfile.instant`)."""
+        return all(part.exact for part in self._parts.values())
+
+    def advance(self, now: float) -> None:
+        """Drop what was before ``now``."""
+        self._now = now
+        for part in self._parts.values():
+            part.advance(now)
+
     def make_room(self, job: LiveJob, duration: float, planned: LiveJob) -> Any:
         """Return ``None``: counted processors are alike, so planned work cannot move to others."""
         return None

@@ -149,6 +149,11 @@ class CountProfile:
         """Return the instant of a step; a step just after an instant counts as that instant."""
         return self._just_after.get(at, at)
 
+    @property
+    def exact(self) -> bool:
+        """Whether no step stands for the instant before it."""
+        return not self._just_after
+
     def steps(self) -> list[tuple[float, int]]:
         """Return the steps as (instant, free)."""
         return [

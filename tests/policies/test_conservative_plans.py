@@ -7,8 +7,9 @@ import pytest
 from simmodel import Environment, Job, simulate
 from simmodel.environment import quiet_garbage_collector
 from simmodel.platform import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec
-from simmodel.policies import Conservative, Preemptive
+from simmodel.policies import Conservative, ConservativeKeep, Preemptive
 from simmodel.policies.count_plan import CountPlan
+from simmodel.policies.kept_profile import KeptProfile
 from simmodel.resources import profile
 from simmodel.systems import Cluster
 from simmodel.systems.cluster.prediction import predict
@@ -97,6 +98,29 @@ def test_a_kept_plan_starts_what_a_new_plan_starts(seeds, monkeypatch):
         plans = [heard(spec, jobs, options, Preemptive(each) if preempts else each) for each in policies]
         assert plans[0] == plans[1], seed
     assert len(kept) > 2 * len(seeds)
+
+
+class RenewsAll(ConservativeKeep):
+    """Put all promises into a new profile at each decision, and try to move each."""
+
+    def _profile_of(self, place):
+        return None
+
+
+@pytest.mark.parametrize("seeds", [range(100), pytest.param(range(4000), marks=pytest.mark.exhaustive)])
+def test_a_profile_that_is_kept_leads_to_the_same_promises_and_starts(seeds, monkeypatch):
+    followed = []
+    follow = KeptProfile.follow
+    monkeypatch.setattr(
+        KeptProfile, "follow", lambda kept, now: [found := follow(kept, now), followed.append(found is not None)][0]
+    )
+    for seed in seeds:
+        monkeypatch.setattr(profile, "_MOST", 4 if seed % 2 else 256)
+        spec, jobs, options, order, preempts, _ = drawn(seed)
+        policies = [kind(order) for kind in (ConservativeKeep, RenewsAll)]
+        found = [heard(spec, jobs, options, Preemptive(each) if preempts else each) for each in policies]
+        assert found[0] == found[1], seed
+    assert sum(followed) > 2 * len(seeds)
 
 
 def test_a_job_that_is_expected_to_run_longer_than_planned_does_not_start_into_a_window():
