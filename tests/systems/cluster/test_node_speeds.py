@@ -13,6 +13,8 @@ from simmodel import Cluster, Environment, InputError, Job, simulate
 from simmodel.metrics import energy
 from simmodel.platform import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec, from_dict, to_dict
 from simmodel.snapshots import ClusterSnapshot
+from simmodel.systems.cluster.from_data import snapshot_of
+from simmodel.systems.cluster.prediction import predict
 from simmodel.work import Workload
 from tests.helpers.snapshot_cuts import check_cut
 
@@ -115,6 +117,17 @@ def test_estimates_know_the_speed_of_the_nodes_on_which_a_job_would_start() -> N
     cluster.env.run(until=1)
     estimate = cluster.estimate(whole(run=100))
     assert (estimate.start, estimate.run) == (1, 25)
+
+
+def test_snapshots_from_data_expect_ends_at_the_speed_of_the_nodes() -> None:
+    running = [{"id": node, "nodes": 1, "requested": 60, "started": 90, "on": [node]} for node in (0, 1)]
+    spec = cluster_of(2, 1)
+    waiting = [{"id": 2, "nodes": 1, "cores_per_node": 4, "requested": 40}]
+    seen = snapshot_of(spec, now=100, running=running, waiting=waiting)
+    assert [run.expected_end for run in seen.running] == [120, 150]
+    found = predict(seen, "fcfs")
+    assert found.starts == [(2, "batch", 120)]
+    assert found.jobs["end"].tolist() == [120, 150, 140]
 
 
 def test_energy_is_of_seconds_that_pass() -> None:
