@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     from simmodel.policies.ordering import Order
     from simmodel.policies.orders import GivenOrder
     from simmodel.resources.hosts import HostPool
+    from simmodel.resources.node_ends import Numbers
     from simmodel.resources.node_states import NodeStates
     from simmodel.resources.pool import Pool
+    from simmodel.scheduling.waiting import WaitingQueue
     from simmodel.work.job import LiveJob
 
 __all__ = ["BACKFILLS", "Backfill", "Easy"]
@@ -89,10 +91,23 @@ class Easy(Policy):
         last = self._blocked.get(place)
         if last is not None and last[0] == place.version:
             return self._with_new(view, place, last)
+        promised = self._promised.get(place)
+        if promised is not None and promised[0] == place.version and self._none_fits(view, place, *promised[1:]):
+            return ()
         waiting = view.waiting
         if waiting.count == 1 and place.fits(job := waiting.head()):
             return (new_start((job, place, None, None)),)
         return self._at(view, place)
+
+    def _none_fits(self, view: View, place: Pool, head: LiveJob, promise: NodePromise | None) -> bool:
+        """Whether no job can start on nodes, because the only changes since are new jobs that do not fit."""
+        waiting = view.waiting.at(place)
+        return (
+            not self.promises
+            and (promise is None or view.env._now < promise.at)
+            and waiting.by(self.order).head() is head
+            and not any(map(place.fits, waiting.new))
+        )
 
     def _with_new(self, view: View, place: Pool, last: tuple[int, LiveJob, float, int, bool]) -> Iterable[Decision]:
         """Decide when the only changes since the last decision are new jobs.
@@ -209,41 +224,49 @@ class Easy(Policy):
         now = view.env._now
         version, before, promise = self._promised.get(place, (-1, None, None))
         unchanged = version == place.version and before is head and (promise is None or now < promise.at)
-        if not unchanged:
-            promise = None
         rows = states.fitting(waiting.new if unchanged else None)
-        if self.promises or (promise is None and len(rows)):
-            promise = NodePromise(states, head, now)
+        if self.promises or promise is None or not unchanged:
+            promise = NodePromise(states, head, now, promise) if self.promises or len(rows) else None
         if promise is not None:
             if self.promises:
                 yield Reserve(head, place, promise.at)
-            jobs = states.jobs(promise.possible(rows, now) if len(rows) > 2 else rows)
-            yield from self._beside(place, promise, self._in_order(waiting, jobs), states)
+            yield from self._beside(waiting, promise, rows, states)
         self._promised[place] = -1 if place.paced else place.version, head, promise
 
-    def _in_order(self, waiting: Any, jobs: list[LiveJob]) -> list[LiveJob]:
-        """Return some waiting jobs in the order of the candidates."""
-        order = self.candidates
-        if len(jobs) < 2:
-            return jobs
-        if order.changes:
-            among = set(jobs)
-            return [job for job in waiting.by(order) if job in among]
-        return sorted(jobs, key=partial(entry_of, key=order.key))
-
-    def _beside(self, place: Pool, promise: NodePromise, jobs: list[LiveJob], states: NodeStates) -> Iterator[Decision]:
-        """Start those of some fitting jobs that do not delay the promise."""
-        limit = promise.at - place.env.now
-        version = place.version
-        for job in jobs:
-            if job is promise.job or (place.version != version and (job.state != "waiting" or not states.fits(job))):
-                continue
-            if job.requested <= limit:
+    def _beside(
+        self, waiting: WaitingQueue, promise: NodePromise, rows: Numbers, states: NodeStates
+    ) -> Iterator[Decision]:
+        """Start those jobs of some rows that fit and do not delay the promise."""
+        place = promise.job.place
+        now = place.env._now
+        rows = promise.possible(rows, now)
+        while len(rows):
+            job = self._first(states.jobs(rows), waiting)
+            row = states.row(job)
+            rows = rows[rows != row]
+            if job.requested <= promise.at - now:
+                if not place.fits(job):
+                    continue
                 yield Start(job, place)
-            elif (nodes := promise.unhurt(job.request)) is not None:
-                allocation = place.offer(job, nodes)
+            else:
+                allocation = place.offer(job, promise.unhurt(row))
+                if allocation is None:
+                    continue
                 yield Start(job, place, None, allocation)
                 promise.take(allocation)
+            if len(rows):
+                rows = promise.possible(rows, now)
+
+    def _first(self, jobs: list[LiveJob], waiting: WaitingQueue) -> LiveJob:
+        """Return the first of some waiting jobs in the order of the candidates."""
+        order = self.candidates
+        if len(jobs) == 1:
+            return jobs[0]
+        if order.changes:
+            among = set(jobs)
+            first: LiveJob = next(job for job in waiting.by(order) if job in among)
+            return first
+        return min(jobs, key=partial(entry_of, key=order.key))
 
     def _counted(self, view: View, place: Pool) -> Iterator[Decision]:
         """Decide for counted processors, with two numbers: the promised instant and ``extra``."""

@@ -183,7 +183,7 @@ class Allocation:
         """The numbers of its nodes, ascending."""
         return tuple(self.nodes.tolist()) if self._alike is None else self._alike[0]
 
-    def groups(self) -> Iterable[tuple[tuple[int, ...], tuple[float, float, float]]]:
+    def groups(self) -> Sequence[tuple[tuple[int, ...], tuple[float, float, float]]]:
         """Return its nodes in groups, each with the cores, GPUs and bytes of memory that it has of each of them."""
         if self._alike is not None:
             return (self._alike,)
@@ -411,19 +411,19 @@ class NodeTable:
             return Refusal.of(str(request), f"{name} has {_count(int(np.count_nonzero(mask)), 'such node')}")
         return Refusal.of(str(request), f"{name} has {int(full.free[0] @ mask)}")
 
-    def allocate(self, need: Need, prefer: NDArray[np.bool_] | None = None) -> Allocation | None:
+    def allocate(self, need: Need, prefer: Numbers | None = None) -> Allocation | None:
         """Return parts of nodes that meet the need, chosen by the placement, or ``None`` if too little is free.
 
-        Nothing is taken. An allocation as the need stands for exactly its own parts. A request for nodes gets those of
-        the mask ``prefer`` first, all of which meet its needs per node.
+        Nothing is taken. An allocation as the need stands for exactly its own parts. A request for nodes gets nodes of
+        ``prefer`` first, ascending numbers of nodes that meet its needs per node.
         """
         if isinstance(need, Allocation):
             return need if self.fits(need) else None
         if need.whole_switches:
             return self._whole_switches(need)
         if need.nodes is not None:
-            if prefer is not None and np.count_nonzero(prefer) >= need.nodes:
-                return self._nodes_of(need, need.nodes, prefer.nonzero()[0], None)
+            if prefer is not None and len(prefer) >= need.nodes:
+                return self._nodes_of(need, need.nodes, prefer, None)
             return self._nodes_of(need, need.nodes, self._suitable(need).nonzero()[0], prefer)
         candidates = self._suitable(need).nonzero()[0]
         free = self.free[:, candidates]
@@ -441,15 +441,15 @@ class NodeTable:
             amounts[:2] = self.capacity[:2, nodes]
         return Allocation(nodes, amounts)
 
-    def _nodes_of(
-        self, need: Request, count: int, candidates: Numbers, prefer: NDArray[np.bool_] | None
-    ) -> Allocation | None:
+    def _nodes_of(self, need: Request, count: int, candidates: Numbers, prefer: Numbers | None) -> Allocation | None:
         """Return so many of some nodes that meet the need per node, or ``None`` if there are too few."""
         if len(candidates) < count:
             return None
         chosen = self._place.nodes(self, candidates, count)
         if prefer is not None:
-            first = prefer[chosen]
+            preferred = np.zeros(len(self), dtype=bool)
+            preferred[prefer] = True
+            first = preferred[chosen]
             chosen = np.concatenate([chosen[first], chosen[~first]])
         nodes = tuple(sorted(chosen[:count].tolist()))
         found = Allocation.alike(nodes, need.cores_per_node, need.gpus_per_node, need.memory_per_node)

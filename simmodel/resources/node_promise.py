@@ -1,4 +1,4 @@
-"""What a job may take of identified nodes without delaying the promised start of another."""
+"""What jobs may take of identified nodes without delaying the promised start of another."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from simmodel.resources.node_ends import shape_of
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.resources.allocation import Allocation, Request
-    from simmodel.resources.node_states import NodeStates, Rows
+    from simmodel.resources.node_ends import Amounts, Mask, Numbers
+    from simmodel.resources.node_states import NodeStates
     from simmodel.work.job import LiveJob
 
 __all__ = ["NodePromise"]
@@ -32,6 +35,8 @@ class NodePromise:
         the promised job, which does not fit now
     now
         seconds
+    before
+        an earlier promise: if it was to the same job, its instant is likely to hold
 
     Attributes
     ----------
@@ -41,61 +46,71 @@ class NodePromise:
         number of nodes to spare at that instant
     """
 
-    __slots__ = ("_rest", "_states", "at", "extra", "job")
+    __slots__ = ("_found", "_rest", "_spared", "_states", "at", "extra", "job")
 
-    def __init__(self, states: NodeStates, job: LiveJob, now: float) -> None:
+    def __init__(self, states: NodeStates, job: LiveJob, now: float, before: NodePromise | None = None) -> None:
         self._states = states
         self.job = job
         request: Request = job.request
         assert request.nodes is not None
         shape = shape_of(request)
-        self.at, nodes = states.ends(shape, request.nodes, now)
+        hint = before.at if before is not None and before.job is job else 0.0
+        self.at: float
+        self.at, nodes = states.ends.earliest(shape, request.nodes, now, hint)
         self.extra = 0
+        self._spared: Mask | None = None  # the nodes that no job hurts; or what is left of each beside the promise
+        self._rest: Amounts | None = None
         if self.at < INFINITY:
             self.extra = int(np.count_nonzero(nodes)) - request.nodes
-            self._rest = states.rest(shape, self.at, nodes)
+            if states.ends.alone(shape):
+                self._spared = ~nodes
+            else:
+                self._rest = states.ends.rest(shape, self.at, nodes)
 
-    def possible(self, rows: Rows, now: float) -> Rows:
-        """Return those of some rows of jobs that fit now that may start, each by itself."""
+    def possible(self, rows: Numbers, now: float) -> Numbers:
+        """Return those of some rows of jobs that do not delay the promise, each by itself, if they fit."""
         if self.at == INFINITY:
             return rows
         states = self._states
-        late = states.requested[rows] > self.at - now
-        past = rows[late]
-        if not len(past):
+        free = states.table.free
+        may = states.requested[rows] <= self.at - now
+        late = (~may).nonzero()[0]
+        if not len(late):
             return rows
-        table = states.table
-        free = table.free
+        past = rows[late]
+        usable = free[0] > 0
         if states.exclusive:
-            free = np.where(free[0] == table.capacity[0], free, -1.0)
-        nodes, shapes = states.asked(past)
+            usable &= free[0] == states.table.capacity[0]
+        if self._spared is not None:
+            usable &= self._spared
+        nodes = usable.nonzero()[0]
+        room = free.take(nodes, axis=1)
+        if self._rest is not None:
+            np.minimum(room, self._rest.take(nodes, axis=1), out=room)
+        wanted, shapes = states.asked(past)
         cores, gpus, memory = shapes[:, :, None]
-        room = np.minimum(free, self._rest)
-        room = room[:, room[0] >= shapes[0].min()]
         met = room[0] >= cores
         met &= room[1] >= gpus
         met &= room[2] >= memory
-        return np.concatenate([rows[~late], past[met.sum(axis=1) + self.extra >= nodes]])
+        may[late] = np.add.reduce(met, axis=1) >= wanted - self.extra
+        self._found = past, nodes, met
+        return rows[may]
 
-    def unhurt(self, request: Request) -> NDArray[np.bool_] | None:
-        """Return the nodes that satisfy a request now and are not hurt; ``None`` if it would delay the promise."""
-        shape = shape_of(request)
-        mask = self._states.satisfying(shape)
-        for amount, rest in zip(shape, self._rest, strict=True):
-            mask &= rest >= amount
-        assert request.nodes is not None
-        return mask if int(np.count_nonzero(mask)) + self.extra >= request.nodes else None
+    def unhurt(self, row: int) -> Numbers:
+        """Return the nodes that the job of a row does not hurt, which was found possible last and runs past then."""
+        rows, nodes, met = self._found
+        found: Numbers = nodes[met[int((rows == row).argmax())]]
+        return found
 
     def take(self, allocation: Allocation) -> None:
         """Note that a job takes these parts of nodes and runs past the promised instant."""
         nodes = allocation.nodes
-        left = self._rest[:, nodes] - (0.0 if self._states.exclusive else allocation.amounts)
-        hurt = (left < 0).any(axis=0)
-        left[:, hurt] = INFINITY  # no longer promised
-        self.extra -= int(np.count_nonzero(hurt))
-        self._rest[:, nodes] = left
-
-
-def shape_of(request: Request) -> tuple[float, float, float]:
-    """Return the cores, GPUs and bytes of memory that a request is for on each node."""
-    return request.cores_per_node, request.gpus_per_node, request.memory_per_node
+        if self._spared is not None:
+            self.extra -= len(nodes) - int(np.count_nonzero(self._spared[nodes]))
+            self._spared[nodes] = True  # no longer promised
+        elif self._rest is not None:
+            left: NDArray[np.float64] = self._rest[:, nodes] - allocation.amounts
+            hurt = (left < 0).any(axis=0)
+            left[:, hurt] = INFINITY
+            self.extra -= int(np.count_nonzero(hurt))
+            self._rest[:, nodes] = left

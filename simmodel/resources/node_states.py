@@ -1,16 +1,21 @@
-"""The nodes of a pool as backfilling asks about them: which jobs fit, and when which nodes come free.
+"""The nodes of a pool as backfilling asks about them: which waiting jobs may fit, and the nodes that they request.
 
-Requests are of a number of nodes of a shape: cores, GPUs and bytes of memory of each. The nodes that satisfy each shape
-of a waiting job are counted, and the counts follow each change of a node.
+Requests are of a number of nodes of a shape: cores, GPUs and bytes of memory of each. Shapes with the same cores and
+GPUs, and memory between the same powers of two, are in one class. For each class of a waiting job, the nodes are
+counted that satisfy the least of its shapes. The counts follow each change of a node: a job for more nodes does not
+fit.
 """
 
 from __future__ import annotations
 
-from bisect import insort
-from heapq import heapify, heappush, heapreplace
+from collections import Counter
+from itertools import groupby
+from math import frexp
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+
+from simmodel.resources.node_ends import NodeEnds, shape_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -18,18 +23,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.resources.allocation import Allocation, NodeTable, Request
+    from simmodel.resources.node_ends import Amounts, Numbers, Part
     from simmodel.resources.running import Entry
     from simmodel.work.job import LiveJob
 
-    Amounts = NDArray[np.float64]
-    Mask = NDArray[np.bool_]
-    Rows = NDArray[np.intp]
-    Part = tuple[float, int, float, float, float]  # expected end, number, cores, GPUs, bytes of memory
-    Free = tuple[float, float, float, float]  # cores, GPUs, bytes of memory; the cores of the node
+    Class = tuple[float, float, int]  # cores, GPUs, exponent of the bytes of memory
+    Move = tuple[Class | None, Class | None]  # what is free of a node before and after; None: no cores
+    Held = tuple[tuple[int, ...], Numbers, Part | None]  # nodes, twice; a part of each, None: all their cores
 
 __all__ = ["NodeStates", "WaitingJobs"]
 
-INFINITY = float("inf")
 _NEVER = 2**62  # nodes requested by a row without a job
 
 
@@ -42,9 +45,7 @@ class WaitingJobs(Protocol):
 
 
 class NodeStates:
-    """Nodes that differ or are shared: the waiting jobs that fit now, and the expected ends on each node.
-
-    It is also an index of the pool's queue.
+    """Nodes that differ or are shared, and the jobs that wait for them: it is an index of the pool's queue.
 
     Parameters
     ----------
@@ -57,42 +58,47 @@ class NodeStates:
 
     Attributes
     ----------
-    down
-        whether any node is down
+    table, exclusive
+        as given
+    ends
+        the expected ends on each node
     odd
         number of waiting jobs that are not for a number of nodes, or must have certain nodes, or are planned with
         another time than they will be while they run
+    requested
+        requested times (s) by row
     """
 
     def __init__(self, table: NodeTable, exclusive: bool, entries: Iterable[Entry]) -> None:
         self.table = table
         self.exclusive = exclusive
+        self.ends = NodeEnds(table, exclusive)
         self.odd = 0
         self._odd_jobs: dict[LiveJob, None] = {}
-        # The waiting jobs, one row each, and the shapes that they request, one column each:
+        # The waiting jobs, one row each, and the classes of their shapes, one column each:
         self._rows: dict[LiveJob, int] = {}
         self._jobs: list[LiveJob | None] = []
         self._spare_rows: list[int] = []
         self._wanted = np.zeros(256, dtype=np.int64)
-        self._shape_of = np.zeros(256, dtype=np.intp)
+        self._class_of = np.zeros(256, dtype=np.intp)
+        self._shapes: Amounts = np.zeros((3, 256))
         self.requested: Amounts = np.zeros(256)
-        self._columns: dict[tuple[float, float, float], int] = {}
+        self._columns: dict[Class, int] = {}
         self._users = [0] * 64
         self._spare_columns: list[int] = list(range(63, -1, -1))
-        self._shapes: Amounts = np.full((3, 64), np.inf)
-        self._there = np.zeros(64, dtype=np.int64)  # nodes that satisfy each shape now
-        # The running parts of each node, by expected end:
-        self._parts: list[list[Part]] = []
-        self.first_end: Amounts
-        self.last_end: Amounts
-        self._held: dict[int, list[tuple[tuple[int, ...], Part]]] = {}  # the parts, each of some nodes, by allocation
-        # What is free of each node, and which shapes that satisfies:
-        self._free: list[Free] = []
-        self._met: dict[Free, NDArray[np.int64]] = {}
-        self._capacity: list[list[float]] = table.capacity.T.tolist()
-        self._most_cores = float(table.capacity[0].max())
-        self._ables: dict[tuple[float, float, float], Mask] = {}
-        self.down = False
+        self._least = np.full((3, 64), np.inf)
+        self._there = np.zeros(64, dtype=np.int64)  # nodes that satisfy the least of each class now
+        # What changes of nodes change in the counts; the capacity of each node:
+        self._changes: dict[Move, NDArray[np.int64]] = {}
+        classes: dict[Class, Class] = {}
+        kinds = [_class(*each) for each in zip(*table.capacity.tolist(), strict=True)]
+        self._kind_of = [classes.setdefault(kind, kind) for kind in kinds]
+        self._in_runs = len(list(groupby(kinds))) == len(classes)  # nodes of one kind are numbered one after another
+        self._cores: list[float] = table.capacity[0].tolist()
+        self._alike = len(set(self._cores)) == 1
+        # The running work:
+        self._held: dict[int, list[Held]] = {}  # by allocation
+        self._down: set[int] = set()
         self._numbers = 0
         self.restart(entries)
 
@@ -110,8 +116,6 @@ class NodeStates:
             self._odd_jobs[job] = None
             self.odd += 1
             return
-        column = self._column(request)
-        self._users[column] += 1
         if self._spare_rows:
             row = self._spare_rows.pop()
             self._jobs[row] = job
@@ -119,13 +123,21 @@ class NodeStates:
             row = len(self._jobs)
             self._jobs.append(job)
             if row == len(self._wanted):
-                self._wanted = np.concatenate([self._wanted, np.zeros_like(self._wanted)])
-                self._shape_of = np.concatenate([self._shape_of, np.zeros_like(self._shape_of)])
-                self.requested = np.concatenate([self.requested, np.zeros_like(self.requested)])
+                self._lengthen()
+        column = self._column(request)
+        self._users[column] += 1
         self._rows[job] = row
         self._wanted[row] = request.nodes
-        self._shape_of[row] = column
+        self._class_of[row] = column
+        self._shapes[:, row] = shape_of(request)
         self.requested[row] = job.requested
+
+    def _lengthen(self) -> None:
+        """Double the columns of the waiting jobs."""
+        self._wanted = np.concatenate([self._wanted, np.zeros_like(self._wanted)])
+        self._class_of = np.concatenate([self._class_of, np.zeros_like(self._class_of)])
+        self._shapes = np.concatenate([self._shapes, np.zeros_like(self._shapes)], axis=1)
+        self.requested = np.concatenate([self.requested, np.zeros_like(self.requested)])
 
     def remove(self, job: LiveJob) -> None:
         """Remove a job that no longer waits."""
@@ -138,247 +150,160 @@ class NodeStates:
         self._jobs[row] = None
         self._wanted[row] = _NEVER
         self._spare_rows.append(row)
-        column = int(self._shape_of[row])
-        self._users[column] -= 1
+        self._users[int(self._class_of[row])] -= 1
 
     def _column(self, request: Request) -> int:
-        """Return the column of the shape of a request, a new one if necessary."""
-        shape = request.cores_per_node, request.gpus_per_node, request.memory_per_node
-        column = self._columns.get(shape)
+        """Return the column of the class of a request, a new one if necessary."""
+        cores, gpus, memory = shape_of(request)
+        kind = _class(cores, gpus, memory)
+        column = self._columns.get(kind)
         if column is not None:
             return column
         if not self._spare_columns:
             self._clear_columns()
-        column = self._columns[shape] = self._spare_columns.pop()
-        self._shapes[:, column] = shape
-        self._met.clear()
-        self._there[column] = np.count_nonzero(self.satisfying(shape))
+        column = self._columns[kind] = self._spare_columns.pop()
+        self._least[:, column] = kind
+        self._changes.clear()
+        self._there[column] = self._count(kind)
         return column
 
     def _clear_columns(self) -> None:
-        """Free the columns of shapes that nobody waits for; double them if most are in use."""
-        for shape, column in list(self._columns.items()):
+        """Free the columns of classes that nobody waits for; double them if most are in use."""
+        for kind, column in list(self._columns.items()):
             if not self._users[column]:
-                del self._columns[shape]
+                del self._columns[kind]
                 self._spare_columns.append(column)
-                self._shapes[:, column] = np.inf
+                self._least[:, column] = np.inf
                 self._there[column] = 0
         size = len(self._users)
         if len(self._spare_columns) < size // 2:
             self._users += [0] * size
             self._spare_columns = [*range(2 * size - 1, size - 1, -1), *self._spare_columns]
-            self._shapes = np.concatenate([self._shapes, np.full((3, size), np.inf)], axis=1)
+            self._least = np.concatenate([self._least, np.full((3, size), np.inf)], axis=1)
             self._there = np.concatenate([self._there, np.zeros(size, dtype=np.int64)])
+
+    def _count(self, kind: Class) -> int:
+        """Return the number of nodes that satisfy the least of a class now."""
+        cores, gpus, power = kind
+        return int(np.count_nonzero(self.ends.satisfying((cores, gpus, 2.0 ** (power - 1) if power else 0.0))))
 
     def fits(self, job: LiveJob) -> bool | None:
         """Whether enough nodes satisfy a waiting job now; ``None`` if it is not known here."""
         row = self._rows.get(job)
-        return None if row is None else bool(self._wanted[row] <= self._there[self._shape_of[row]])
+        if row is None:
+            return None
+        if job.request.nodes > self._there[self._class_of[row]]:
+            return False
+        memory = job.request.memory_per_node
+        return True if not memory or frexp(memory)[0] == 0.5 else None
 
-    def fitting(self, among: Sequence[LiveJob] | None = None) -> Rows:
-        """Return the rows of the waiting jobs, or of some of them, for which enough nodes are there now."""
+    def fitting(self, among: Sequence[LiveJob] | None = None) -> Numbers:
+        """Return the rows of the waiting jobs, or of some of them, without some that do not fit now."""
         if among is None:
             count = len(self._jobs)
-            return (self._wanted[:count] <= self._there[self._shape_of[:count]]).nonzero()[0]
-        return np.array([self._rows[job] for job in among if self.fits(job)], dtype=np.intp)
+            return (self._wanted[:count] <= self._there[self._class_of[:count]]).nonzero()[0]
+        return np.array([self._rows[job] for job in among if self.fits(job) is not False], dtype=np.intp)
 
-    def jobs(self, rows: Rows) -> list[LiveJob]:
+    def row(self, job: LiveJob) -> int:
+        """Return the row of a waiting job."""
+        return self._rows[job]
+
+    def jobs(self, rows: Numbers) -> list[LiveJob]:
         """Return the jobs of rows, which have one."""
         found = [self._jobs[row] for row in rows.tolist()]
         return [job for job in found if job is not None]
 
-    def asked(self, rows: Rows) -> tuple[NDArray[np.int64], Amounts]:
+    def asked(self, rows: Numbers) -> tuple[NDArray[np.int64], Amounts]:
         """Return the numbers of nodes, and the shapes as columns, that the jobs of rows request."""
-        return self._wanted[rows], self._shapes[:, self._shape_of[rows]]
+        return self._wanted[rows], self._shapes.take(rows, axis=1)
 
     # ------------------------------------------------------------------ changes of nodes
 
     def restart(self, entries: Iterable[Entry]) -> None:
         """Note the running work anew."""
-        count = len(self.table)
-        self._parts = [[] for _ in range(count)]
-        self.first_end = np.full(count, np.inf)
-        self.last_end = np.zeros(count)
+        self.ends.clear()
         self._held.clear()
         for end, _, _, run in entries:
             self._put(run.grant.allocation, end)
         self.renew()
 
     def renew(self) -> None:
-        """Count anew which nodes satisfy the shapes, after nodes went down or came up."""
-        self.down = not self.table.complete
-        self._free = list(zip(*self.table.free.tolist(), self.table.capacity[0].tolist(), strict=True))
-        for shape, column in self._columns.items():
-            self._there[column] = np.count_nonzero(self.satisfying(shape))
+        """Count anew which nodes satisfy the classes, after nodes went down or came up."""
+        self._down = set(np.flatnonzero(self.table.free[0] < 0).tolist())
+        self.ends.down = bool(self._down)
+        for kind, column in self._columns.items():
+            self._there[column] = self._count(kind)
 
     def take(self, allocation: Allocation, end: float) -> None:
-        """Note parts of nodes that were taken, until an expected end (s)."""
-        self._changed(allocation, -1)
-        self._put(allocation, end)
+        """Note parts of nodes that the table no longer has, until an expected end (s)."""
+        for nodes, index, part in self._put(allocation, end):
+            self._moved(nodes, index, part, -1)
 
     def give_back(self, allocation: Allocation) -> None:
-        """Note parts of nodes that were given back."""
-        self._changed(allocation, 1)
-        first, last = self.first_end, self.last_end
-        for nodes, part in self._held.pop(id(allocation)):
-            for node in nodes:
-                parts = self._parts[node]
-                parts.remove(part)
-                if parts:
-                    first[node] = parts[0][0]
-                    last[node] = parts[-1][0]
-                else:
-                    first[node] = INFINITY
-                    last[node] = 0.0
+        """Note parts of nodes that the table has again."""
+        for nodes, index, part in self._held.pop(id(allocation)):
+            self._moved(nodes, index, part, 1)
+            if part is None:
+                self.ends.leave(index)
+            else:
+                self.ends.remove(nodes, part)
 
-    def _put(self, allocation: Allocation, end: float) -> None:
+    def _put(self, allocation: Allocation, end: float) -> list[Held]:
+        """Note the expected end of parts of nodes, and return them."""
         number = self._numbers = self._numbers + 1
         held = self._held[id(allocation)] = []
-        first, last = self.first_end, self.last_end
-        for nodes, (cores, gpus, memory) in allocation.groups():
-            part = end, number, cores, gpus, memory
-            held.append((nodes, part))
-            for node in nodes:
-                parts = self._parts[node]
-                insort(parts, part)
-                first[node] = parts[0][0]
-                last[node] = parts[-1][0]
+        groups = allocation.groups()
+        for nodes, each in groups:
+            index = allocation.nodes if len(groups) == 1 else np.array(nodes, dtype=np.intp)
+            if self._are_whole(nodes, each[0]):
+                held.append((nodes, index, None))
+                self.ends.hold(index, end)
+            else:
+                part = end, number, *each
+                held.append((nodes, index, part))
+                self.ends.add(nodes, part)
+        return held
 
-    def _changed(self, allocation: Allocation, sign: int) -> None:
-        """Count the shapes that the nodes satisfy no more (-1: taken) or again (1: given back), by transitions."""
-        free, met = self._free, self._met
-        if len(met) > 4096:
-            met.clear()
-        for nodes, (cores, gpus, memory) in allocation.groups():
-            counts: dict[Free, int] = {}
-            after: dict[Free, Free] = {}
-            for node in nodes:
-                before = free[node]
-                if before in counts:
-                    counts[before] += 1
-                else:
-                    counts[before] = 1
-                    c, g, m, own = before
-                    after[before] = c + sign * cores, g + sign * gpus, m + sign * memory, own
-                free[node] = after[before]
-            missing = [each for each in (*after, *after.values()) if each not in met]
-            if missing:
-                self._meet(missing)
-            for before, count in counts.items():
-                change = met[after[before]] - met[before]
-                self._there += change if count == 1 else change * count
+    def _are_whole(self, nodes: tuple[int, ...], cores: float) -> bool:
+        """Whether so many cores are all cores of each of some nodes."""
+        of = self._cores
+        return of[nodes[0]] == cores if self._alike else all(of[node] == cores for node in nodes)
 
-    def _meet(self, found: Sequence[Free]) -> None:
-        """Note which shapes are satisfied by nodes of which so much is free."""
-        cores, gpus, memory, own = np.array(found).T[:, :, None]
-        shapes = self._shapes[:, None, :]
-        met = shapes[0] <= cores
-        met &= shapes[1] <= gpus
-        met &= shapes[2] <= memory
-        if self.exclusive:
-            met &= cores == own
-        self._met.update(zip(found, met.astype(np.int64), strict=True))
+    def _moved(self, nodes: tuple[int, ...], index: Numbers, part: Part | None, sign: int) -> None:
+        """Count the classes that nodes satisfy no more (-1: taken) or again (1: given back), by transitions."""
+        counts: dict[Move, int] = {}
+        if part is None:  # from idle to nothing free, or back
+            of = self._kind_of
+            if self._in_runs and not self._down and of[nodes[0]] is of[nodes[-1]]:
+                kinds = {of[nodes[0]]: len(nodes)}
+            else:
+                kinds = Counter([of[node] for node in nodes if node not in self._down])
+            for kind, count in kinds.items():
+                counts[None, kind] = sign * count
+        else:
+            _, _, cores, gpus, memory = part
+            for c, g, m in self.table.free[:, index].T.tolist():
+                now = (c, g, frexp(m)[1]) if c > 0 else None
+                c -= sign * cores
+                move = (c, g - sign * gpus, frexp(m - sign * memory)[1]) if c > 0 else None, now
+                counts[move] = counts.get(move, 0) + 1
+        changes = self._changes
+        for move, count in counts.items():
+            change = changes[move] if move in changes else self._change(move)
+            self._there += change if count == 1 else change * count
 
-    # ------------------------------------------------------------------ questions about a shape
+    def _change(self, move: Move) -> NDArray[np.int64]:
+        """Return by how many nodes each class changes if what is free of one node changes."""
+        if len(self._changes) > 4096:
+            self._changes.clear()
+        change = np.zeros_like(self._there)
+        for free, sign in zip(move, (-1, 1), strict=True):
+            if free is not None:
+                change += sign * (self._least <= np.array(free)[:, None]).all(axis=0)
+        self._changes[move] = change
+        return change
 
-    def satisfying(self, shape: tuple[float, float, float]) -> Mask:
-        """Return the mask of nodes that satisfy a shape now."""
-        free = self.table.free
-        mask: Mask = free[0] >= shape[0]
-        if self.exclusive:
-            mask &= free[0] == self.table.capacity[0]
-        for amount, there in zip(shape[1:], free[1:], strict=True):
-            if amount:
-                mask &= there >= amount
-        return mask
 
-    def ends(self, shape: tuple[float, float, float], nodes: int, now: float) -> tuple[float, Mask]:
-        """Return the earliest instant (s) at which so many nodes satisfy a shape, and which do then.
-
-        The instant is infinite if too few ever do by the expected ends. Work past its expected end is expected to end
-        now. Nodes whose later ends cannot matter are not looked at.
-        """
-        there = self.satisfying(shape)
-        missing = nodes - int(np.count_nonzero(there))
-        later = self._able(shape) & ~there
-        if self.down:
-            later &= self.table.free[0] >= 0
-        candidates = later.nonzero()[0]
-        if len(candidates) < missing:
-            return INFINITY, there
-        last = self.last_end[candidates]
-        latest = max(float(np.partition(last, missing - 1)[missing - 1]), now)
-        if self.exclusive or shape[0] > self._most_cores - 1:  # any job is in the way
-            return latest, there | (later & (self.last_end <= latest)) if latest < INFINITY else there
-        tight = self.table.capacity[0, candidates] < shape[0] + 1
-        ends = np.full(len(self.table), np.inf)
-        by = candidates[tight]
-        ends[by] = self.last_end[by]
-        loose = candidates[~tight]
-        loose = loose[self.first_end[loose] <= latest]
-        self._search(shape, loose, last[tight].tolist(), missing, now, ends)
-        at = max(float(np.partition(ends, missing - 1)[missing - 1]), now)
-        return at, there | (ends <= at) if at < INFINITY else there
-
-    def _able(self, shape: tuple[float, float, float]) -> Mask:
-        """Return the mask of nodes that satisfy a shape when nothing runs."""
-        if shape not in self._ables:
-            if len(self._ables) > 64:
-                self._ables.clear()
-            cores, gpus, memory = self.table.capacity
-            self._ables[shape] = (cores >= shape[0]) & (gpus >= shape[1]) & (memory >= shape[2])
-        return self._ables[shape]
-
-    def _search(
-        self,
-        shape: tuple[float, float, float],
-        nodes: NDArray[np.intp],
-        found: list[float],
-        missing: int,
-        now: float,
-        ends: Amounts,
-    ) -> None:
-        """Set when the shape fits on shared nodes, as far as that may be among the first ``missing`` ends."""
-        firsts = self.first_end[nodes]
-        order = np.argsort(firsts, kind="stable")
-        latest = sorted(found)[:missing]
-        heap = [-end for end in latest]
-        heapify(heap)
-        for node, first in zip(nodes[order].tolist(), firsts[order].tolist(), strict=True):
-            if len(heap) == missing and first > max(-heap[0], now):
-                return
-            end = ends[node] = self.free_from(node, shape)
-            if len(heap) < missing:
-                heappush(heap, -end)
-            elif end < -heap[0]:
-                heapreplace(heap, -end)
-
-    def free_from(self, node: int, shape: tuple[float, float, float]) -> float:
-        """Return the expected end (s) from which a shared node satisfies a shape; 0 if it does now."""
-        cores, gpus, memory = self._capacity[node]
-        cores -= shape[0]
-        gpus -= shape[1]
-        memory -= shape[2]
-        for end, _, c, g, m in reversed(self._parts[node]):
-            cores -= c
-            gpus -= g
-            memory -= m
-            if cores < 0 or gpus < 0 or memory < 0:
-                return end
-        return 0.0
-
-    def rest(self, shape: tuple[float, float, float], at: float, nodes: Mask) -> Amounts:
-        """Return what is left of each node at an instant (s) beside a shape on these nodes: infinite on the others."""
-        rest = np.full(self.table.free.shape, np.inf)
-        if self.exclusive:
-            rest[:, nodes] = -1.0
-            return rest
-        numbers = np.flatnonzero(nodes)
-        rest[:, numbers] = self.table.capacity[:, numbers] - np.array(shape)[:, None]
-        for node in numbers[self.last_end[numbers] > at].tolist():
-            column = rest[:, node]
-            for end, _, cores, gpus, memory in reversed(self._parts[node]):
-                if end <= at:
-                    break
-                column -= (cores, gpus, memory)
-        return rest
+def _class(cores: float, gpus: float, memory: float) -> Class:
+    """Return the class of a shape, or of a free capacity."""
+    return cores, gpus, frexp(memory)[1]

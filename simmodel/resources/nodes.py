@@ -163,8 +163,8 @@ class NodePool(ChangingNodes):
             self._whole.idle = None  # from now on each change goes through the table
         return None if states.odd else states
 
-    def offer(self, job: LiveJob, prefer: NDArray[np.bool_]) -> Allocation | None:
-        """Return the allocation of a job now, on nodes of the mask ``prefer`` first; nothing is taken."""
+    def offer(self, job: LiveJob, prefer: NDArray[np.intp]) -> Allocation | None:
+        """Return the allocation of a job now, on the nodes ``prefer`` first; nothing is taken."""
         allocation = self.table.allocate(self.request_for(job), prefer)
         if allocation is not None:
             self._offered = self.version, job, allocation

@@ -1,0 +1,69 @@
+"""The counts of nodes that waiting jobs could have, after any changes of the nodes, against the table of the nodes."""
+
+from random import Random
+
+import numpy as np
+import pytest
+
+from simmodel.environment import Environment
+from simmodel.platform.cluster import NodeSpec, PartitionSpec
+from simmodel.resources.nodes import NodePool
+from simmodel.scheduling.waiting import WaitingQueue
+from simmodel.work.job import Job, LiveJob
+
+
+def pool_and_queue(env, exclusive):
+    """Return a pool of nodes of three kinds, one of them in two places, and the queue of its waiting jobs."""
+    shapes = [(4, 0, 16), (8, 2, 24), (4, 0, 16), (2, 1, 0)]
+    kinds = [NodeSpec(name=f"k{i}-", count=3, cores=c, gpus=g, memory=m) for i, (c, g, m) in enumerate(shapes)]
+    return NodePool(env, "batch", PartitionSpec(nodes=kinds, exclusive=exclusive)), WaitingQueue(env)
+
+
+def drawn_job(rng, pool, number):
+    """Return a live job for one to five nodes with a random part of a random kind."""
+    cores, gpus, memory = pool.table.capacity[:, rng.randrange(len(pool.nodes))].astype(int).tolist()
+    job = Job(
+        run=1,
+        nodes=rng.randint(1, 5),
+        cores_per_node=rng.choice([cores, rng.randint(1, cores)]),
+        gpus_per_node=rng.randint(0, gpus),
+        memory_per_node=rng.choice([0, rng.randint(0, min(memory, 40))]),
+    )
+    seconds = float(rng.randint(1, 50))
+    live = LiveJob(number, number, 0.0, job.processors, seconds, seconds, seconds)
+    live.request = pool.request_of(job)
+    return live
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_fits_is_known_after_any_changes(seed):
+    rng = Random(seed)
+    env = Environment()
+    pool, queue = pool_and_queue(env, exclusive=seed % 4 == 0)
+    running, down = [], []
+    for number in range(120):
+        if rng.random() < 0.6:
+            queue.add(drawn_job(rng, pool, number))
+        states = pool.states(queue)
+        action = rng.random()
+        fitting = [job for job in queue if pool.table.fits(job.request)]
+        if action < 0.4 and fitting:
+            job = rng.choice(fitting)
+            running.append((job, pool.take(job)))
+            queue.remove(job)
+            job.state = "running"
+        elif action < 0.7 and running:
+            pool.give_back(*running.pop(rng.randrange(len(running))))
+        elif action < 0.8:
+            down.append(rng.sample(range(len(pool.nodes)), 2))
+            pool.take_down(down[-1])
+        elif down:
+            pool.bring_up(down.pop())
+        for job in queue:
+            fits, found = pool.table.fits(job.request), states.fits(job)
+            assert pool.fits(job) == fits
+            assert found is None or found == fits
+        ends = states.ends
+        idle = [node for node in range(len(pool.nodes)) if not any(node in grant.nodes for _, grant in running)]
+        assert (ends.last == 0).nonzero()[0].tolist() == idle
+        assert np.isinf(ends.first).nonzero()[0].tolist() == idle
