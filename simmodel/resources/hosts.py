@@ -78,6 +78,7 @@ class HostPool(NodePool):
         nodes: Sequence[str] | None = None,
     ) -> None:
         super().__init__(env, name, partition, consumables, nodes)
+        self._anywhere = None
         if self._whole is not None and not self._whole.always:
             self._whole = None
         whole = self._whole is not None or partition.exclusive  # then no job has a part of a host

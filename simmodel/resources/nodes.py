@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from simmodel.resources.allocation import Allocation, Need, NodeTable, Request
 from simmodel.resources.claims import Grant
 from simmodel.resources.consumables import Consumables
+from simmodel.resources.cores_anywhere import CoresAnywhere
 from simmodel.resources.counts import PoolProfile
 from simmodel.resources.node_changes import ChangingNodes
 from simmodel.resources.node_profile import NodeProfile
@@ -80,6 +81,7 @@ class NodePool(ChangingNodes):
         self._all_cores = partition.capacity
         self._whole_switches = placement_named(partition.placed_by).whole_switches
         self._whole = WholeNodes.of(partition)
+        self._anywhere = None if partition.exclusive or self._whole_switches else CoresAnywhere()
         self._states: NodeStates | None = None
         self._stale = False  # whether the states have missed changes
         self._offered: tuple[int, LiveJob, Allocation] | None = None  # version, job, allocation
@@ -124,10 +126,28 @@ class NodePool(ChangingNodes):
 
     @property
     def simple(self) -> bool:
-        """Whether the number of idle nodes is the whole state: all are alike, and all jobs take whole nodes.
+        """Whether a number is the whole state: of idle nodes that are alike, or of free cores on any nodes.
 
-        Nodes that go down while they are in use are not: they do not come free with their jobs.
+        All waiting jobs are for whole nodes, and run on such, or all are for cores anywhere. Nodes that go down while
+        they are in use are not counted: they do not come free with their jobs.
         """
+        return self._by_nodes or self._by_cores
+
+    @property
+    def _by_cores(self) -> bool:
+        """Whether the number of free cores is the whole state."""
+        anywhere = self._anywhere
+        return (
+            anywhere is not None
+            and anywhere.all_waiting
+            and not self.windows
+            and not self.consumables.capacity
+            and self.up == self._all_cores
+        )
+
+    @property
+    def _by_nodes(self) -> bool:
+        """Whether the number of idle nodes is the whole state."""
         whole = self._whole
         return (
             whole is not None
@@ -138,11 +158,16 @@ class NodePool(ChangingNodes):
             and self.free + whole.held == self.up
         )
 
-    def know_queue(self) -> WholeNodes | None:
-        """Return the index of the waiting jobs that decides whether the pool is simple."""
+    def know_queue(self) -> Sequence[WholeNodes | CoresAnywhere]:
+        """Return the indexes of the waiting jobs that decide whether the pool is simple."""
+        indexes: list[WholeNodes | CoresAnywhere] = []
         if self._whole is not None:
             self._whole.queue_known = True
-        return self._whole
+            indexes.append(self._whole)
+        if self._anywhere is not None and (self._whole is None or not self._whole.always):
+            self._anywhere.known = True
+            indexes.append(self._anywhere)
+        return indexes
 
     def states(self, queue: WaitingJobs) -> NodeStates | None:
         """Return the states of its nodes, if backfilling can decide by them now, else ``None``; ``queue`` waits for it.
@@ -224,9 +249,10 @@ class NodePool(ChangingNodes):
     def _width(self, job: LiveJob) -> int:
         """Return the processors that a job takes, if it can be placed by counting; else 0."""
         whole = self._whole
-        if whole is None or not self.simple or (job.past is not None and job.past.resumes):
-            return 0
-        return whole.width(job)
+        if whole is not None and self._by_nodes:
+            return 0 if job.past is not None and job.past.resumes else whole.width(job)
+        anywhere = self._anywhere
+        return job.processors if anywhere is not None and self._by_cores and anywhere.asks(job) else 0
 
     def fits(self, job: LiveJob) -> bool:
         """Whether the job could start now and run for its requested time on nodes that no window takes."""
@@ -287,7 +313,7 @@ class NodePool(ChangingNodes):
     def profile(self) -> Profile:
         """Return the free capacity over time: of each node and of each consumable, or the number of idle nodes."""
         whole = self._whole
-        if whole is not None and whole.always and self.simple:
+        if whole is not None and whole.always and self._by_nodes:
             return PoolProfile(self.env.now, {"": self.counts()}, whole.width)
         return self._node_profile()
 
@@ -318,7 +344,7 @@ class NodePool(ChangingNodes):
         if whole is not None and job.state != "waiting":  # of a snapshot, or a claim
             job.width = whole.width(job) or job.processors
         if not isinstance(allocation, Allocation):
-            width = self._width(job)
+            width = self._width(job) if whole is not None and self._by_nodes else 0
             if width and width <= self.free and (self._states is None or self._stale):
                 return self._take_whole(job, width)
             allocation = self._clear(self._ahead(job)).allocate(self.need_of(job))

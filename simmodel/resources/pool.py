@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from simmodel.errors import InputError, PolicyError
@@ -132,9 +132,9 @@ class Pool(Claims, Windows):
         """Return the speed at which a job runs on these nodes of the pool; a body takes its own time."""
         return 1.0
 
-    def know_queue(self) -> Any:
-        """Return an index of the jobs that wait for the pool, to be kept up to date from now on; ``None``: no need."""
-        return None
+    def know_queue(self) -> Sequence[Any]:
+        """Return the indexes of the jobs that wait for the pool, which are to be kept up to date from now on."""
+        return ()
 
     def width_of(self, job: LiveJob) -> int:
         """Return the processors that a job takes if its start follows from their number while the pool is simple.

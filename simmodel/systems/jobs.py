@@ -105,8 +105,7 @@ class JobSystem(System[LiveJob]):
         self.name = name or spec.name
         self.places = tuple(places)
         self.waiting = WaitingQueue(env)
-        index = self.places[0].know_queue() if len(self.places) == 1 else None
-        if index is not None:
+        for index in self.places[0].know_queue() if len(self.places) == 1 else ():
             self.waiting.keep(index)
         self.view = View(env, self.waiting, self.places, f"{self.name}.policy")
         self.rank = rank

@@ -14,10 +14,10 @@ from tests.oracles.conservative_nodes import NodeJob, simulate as plain_tables
 
 
 class Anew(Conservative):
-    """Plan all jobs anew at each decision, with the full profile of the nodes."""
+    """Plan all jobs anew at each decision, with the full profile of nodes, or by counts if jobs are for any cores."""
 
     def _at(self, view, place):
-        return self._planned(view, place)
+        return super()._at(view, place) if place.simple else self._planned(view, place)
 
 
 def drawn_nodes(rng):

@@ -21,6 +21,7 @@ OTHERS = ["best-fit", "window", "preemptive", "portfolio"]
 MIXED = ["sjf+easy", "wfp+easy", "largest+conservative", "f1+conservative", "unicef+conservative-keep"]
 NAMES = [*ORDERS, *BACKFILLS, *OTHERS, *MIXED]
 MODES = [{}, {"decide_on": "event"}, {"decide_on": "event", "event_order": "ends-first"}]
+PLACED = ["first-fit", "best-fit", "packed", "spread"]
 CORES = 4
 
 
@@ -107,6 +108,31 @@ def test_starts_as_on_counted_processors(name, examples):
     )
     def starts_are_equal(case, overrun, estimates):
         check(name, case, overrun, estimates)
+
+    starts_are_equal()
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in NAMES if "keep" not in name and name not in ("window", "multifactor")]
+)
+@pytest.mark.parametrize("examples", [8, pytest.param(2000, marks=pytest.mark.exhaustive)])
+def test_cores_on_any_nodes_start_as_on_counted_processors(name, examples):
+    """Nodes differ and are shared; jobs are for a number of processors."""
+
+    @settings(max_examples=examples, deadline=None)
+    @given(
+        case=cases(max_jobs=14), sizes=st.lists(st.integers(1, 5), min_size=1, max_size=4), by=st.sampled_from(PLACED)
+    )
+    def starts_are_equal(case, sizes, by):
+        kinds, left = [], case.processors
+        while left:
+            kinds.append(NodeSpec(cores=min(left, sizes[len(kinds) % len(sizes)])))
+            left -= kinds[-1].cores
+        plain = to_workload(case.jobs, case.processors)
+        plain = Workload({each: plain[each] for each in ("submit", "run", "requested", "processors", "user")})
+        platform = ClusterSpec(partitions=[PartitionSpec(nodes=kinds, placement=by)])
+        expected = simulate(case.processors, plain, name).jobs["start"].tolist()
+        assert simulate(platform, plain, name).jobs["start"].tolist() == expected
 
     starts_are_equal()
 

@@ -82,8 +82,7 @@ class Queueing:
         self._core = core
         self.queues = {pool: WaitingQueue(core.env) for pool in core.places}
         for pool, queue in self.queues.items():
-            index = pool.know_queue()
-            if index is not None:
+            for index in pool.know_queue():
                 queue.keep(index)
         self.only_queue = None if core.only_pool is None else self.queues[core.only_pool]
         self._merged = MergedQueues(self.queues)
