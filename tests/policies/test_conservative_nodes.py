@@ -7,8 +7,9 @@ import pytest
 from simmodel import Job, simulate
 from simmodel.platform import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec
 from simmodel.policies import Conservative, Preemptive
+from simmodel.policies.count_plan import CountPlan
 from simmodel.policies.node_plan import NodePlan
-from simmodel.resources import node_gaps
+from simmodel.resources import NodePool, node_gaps
 from tests.helpers.drawn_queues import drawn_queues
 from tests.oracles.conservative_nodes import NodeJob, simulate as plain_tables
 
@@ -17,7 +18,9 @@ class Anew(Conservative):
     """Plan all jobs anew at each decision, with the full profile of nodes, or by counts if jobs are for any cores."""
 
     def _at(self, view, place):
-        return super()._at(view, place) if place.simple else self._planned(view, place)
+        if not isinstance(place, NodePool) or not place.simple:
+            return self._planned(view, place)
+        return self._kept(view, place, CountPlan(place, view.waiting.at(place), self.order, keep=False))
 
 
 def drawn_nodes(rng):

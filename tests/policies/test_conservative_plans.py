@@ -10,7 +10,7 @@ from simmodel.platform import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec
 from simmodel.policies import Conservative, ConservativeKeep, Preemptive
 from simmodel.policies.count_plan import CountPlan
 from simmodel.policies.kept_profile import KeptProfile
-from simmodel.resources import profile
+from simmodel.resources import NodePool, profile
 from simmodel.systems import Cluster
 from simmodel.systems.cluster.prediction import predict
 from simmodel.work import Workload
@@ -18,10 +18,12 @@ from tests.helpers.drawn_queues import drawn_queues
 
 
 class Anew(Conservative):
-    """Plan all jobs anew at each decision, from the first to the last."""
+    """Plan all jobs anew at each decision, from the first to the last; by counts if jobs are for cores of any nodes."""
 
     def _at(self, view, place):
-        return self._planned(view, place)
+        if not isinstance(place, NodePool) or not place.simple:
+            return self._planned(view, place)
+        return self._kept(view, place, CountPlan(place, view.waiting.at(place), self.order, keep=False))
 
 
 def drawn(seed):
