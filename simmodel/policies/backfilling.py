@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
+from heapq import heapify, heappop
 from itertools import chain
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from simmodel.entries import Entries
 from simmodel.errors import InputError
@@ -241,32 +244,40 @@ class Easy(Policy):
         now = place.env._now
         rows = promise.possible(rows, now)
         while len(rows):
-            job = self._first(states.jobs(rows), waiting)
-            row = states.row(job)
-            rows = rows[rows != row]
-            if job.requested <= promise.at - now:
-                if not place.fits(job):
-                    continue
-                yield Start(job, place)
+            tried = []
+            for job in self._in_order(states.jobs(rows), waiting):
+                row = states.row(job)
+                tried.append(row)
+                if job.requested <= promise.at - now:
+                    if not place.fits(job):
+                        continue
+                    yield Start(job, place)
+                else:
+                    allocation = place.offer(job, promise.unhurt(row))
+                    if allocation is None:
+                        continue
+                    yield Start(job, place, None, allocation)
+                    promise.take(allocation)
+                break
             else:
-                allocation = place.offer(job, promise.unhurt(row))
-                if allocation is None:
-                    continue
-                yield Start(job, place, None, allocation)
-                promise.take(allocation)
+                return
+            rows = rows[rows != tried[0]] if len(tried) == 1 else rows[~np.isin(rows, tried)]
             if len(rows):
                 rows = promise.possible(rows, now)
 
-    def _first(self, jobs: list[LiveJob], waiting: WaitingQueue) -> LiveJob:
-        """Return the first of some waiting jobs in the order of the candidates."""
+    def _in_order(self, jobs: list[LiveJob], waiting: WaitingQueue) -> Iterator[LiveJob]:
+        """Yield some waiting jobs in the order of the candidates, until one of them starts."""
         order = self.candidates
         if len(jobs) == 1:
-            return jobs[0]
-        if order.changes:
+            yield jobs[0]
+        elif order.changes:
             among = set(jobs)
-            first: LiveJob = next(job for job in waiting.by(order) if job in among)
-            return first
-        return min(jobs, key=partial(entry_of, key=order.key))
+            yield from (job for job in waiting.by(order) if job in among)
+        else:
+            heap = [entry_of(job, order.key) for job in jobs]
+            heapify(heap)
+            while heap:
+                yield heappop(heap)[-1]
 
     def _counted(self, view: View, place: Pool) -> Iterator[Decision]:
         """Decide for counted processors, with two numbers: the promised instant and ``extra``."""

@@ -221,5 +221,5 @@ _MOST_FAMILIES = 100_000  # workloads that one broker replays
 def _seen(job: Arriving) -> Arriving:
     spec = job.spec
     if spec is not None:
-        spec = attrs.evolve(spec, run=job.limit, body=None, cancel=None)
+        spec = spec.as_seen(job.limit)
     return job._replace(length=None, spec=spec)

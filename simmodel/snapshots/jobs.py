@@ -198,7 +198,7 @@ def seen_work(work: WorkState) -> WorkState:
         return work._replace(duration=None, outcome="completed")
     spec, past = work.spec, work.past
     if spec is not None:
-        spec = attrs.evolve(spec, run=work.expected, body=None, cancel=None)
+        spec = spec.as_seen(work.expected)
     if past is not None and past.whole is not None:
         past = past._replace(whole=past.whole._replace(duration=None))
     return work._replace(duration=None, outcome="completed", spec=spec, past=past)

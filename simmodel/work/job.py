@@ -234,6 +234,21 @@ class Job(Fields):
         if self.nodes is not None:
             object.__setattr__(self, "processors", self.nodes * max(1, self.cores_per_node))
 
+    def as_seen(self, run: float) -> Job:
+        """Return the job as a what-if knows it: it runs for so many seconds, and has no body and no cancellation.
+
+        >>> Job(run=5, requested=60, cancel=9).as_seen(60.0) == Job(run=60, requested=60)
+        True
+        """
+        seen = object.__new__(Job)
+        put = object.__setattr__  # nothing is checked again: a tenth of the cost of attrs.evolve
+        for name in _FIELDS:
+            put(seen, name, getattr(self, name))
+        put(seen, "run", run)
+        put(seen, "body", None)
+        put(seen, "cancel", None)
+        return seen
+
     @property
     def partition_text(self) -> int | str | None:
         """Its partition as in a log: several are ``"a,b"``.
@@ -242,6 +257,9 @@ class Job(Fields):
         'a,b'
         """
         return ",".join(map(str, self.partitions)) if self.partitions else self.partition
+
+
+_FIELDS = tuple(attrs.fields_dict(Job))
 
 
 def partitions_in(text: int | str | None) -> dict[str, Any]:
