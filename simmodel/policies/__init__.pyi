@@ -1,11 +1,19 @@
 from .backfilling import Backfill as Backfill, Easy as Easy
 from .batch_mapping import MaxMin as MaxMin, MinMin as MinMin, Sufferage as Sufferage
-from .brokers import LeastLoaded as LeastLoaded, Siloed as Siloed
-from .mapping import (
+from .brokers import (
+    DataLocality as DataLocality,
+    LeastLoaded as LeastLoaded,
+    Panda as Panda,
+    ShortestWait as ShortestWait,
+    Siloed as Siloed,
+)
+from .estimates import (
     EarliestFinish as EarliestFinish,
     EarliestStart as EarliestStart,
     FastestExecution as FastestExecution,
     GreedyDS as GreedyDS,
+)
+from .mapping import (
     MappingPolicy as MappingPolicy,
     Random as Random,
     RoundRobin as RoundRobin,

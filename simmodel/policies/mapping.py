@@ -13,30 +13,35 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, count
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
 from simmodel.errors import InputError, unknown
+from simmodel.policies.load_index import SiteColumns
 from simmodel.scheduling.policy_base import Decides, Policy
 from simmodel.scheduling.protocol import Decision, Start, View
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from simmodel.scheduling.protocol import Place
     from simmodel.work.job import LiveJob
     from simmodel.work.livetask import LiveTask
 
 __all__ = [
     "TIES",
-    "EarliestFinish",
-    "EarliestStart",
-    "FastestExecution",
-    "GreedyDS",
+    "IndexedLowest",
     "Lowest",
     "MappingPolicy",
     "Random",
     "RoundRobin",
     "Share",
 ]
+
+_FEW = 8  # places of which all are asked
+_ATTEMPTS = 4  # the lowest places that are tried for a job before all are asked whether they can run it
 
 
 class MappingPolicy(Policy):
@@ -54,6 +59,8 @@ class MappingPolicy(Policy):
             able = [place for place in places if place.can_run(work)]
             if able:
                 yield Start(work, self.choose(view, work, able))
+            elif not view.takes():
+                return
 
     def candidates(self, view: View) -> Sequence[Any]:
         """Return the places to choose from at this decision; by default all."""
@@ -92,18 +99,21 @@ class RoundRobin(MappingPolicy):
     def decide(self, view: View, /) -> Iterator[Decision]:
         """Assign all waiting work, in turn."""
         places = view.places
-        count = len(places)
-        turn = self._next if self._next < count else 0
+        size = len(places)
+        turn = self._next if self._next < size else 0
         for work in view.waiting:
-            for _ in range(count):
+            for _ in range(size):
                 place = places[turn]
                 turn += 1
-                if turn == count:
+                if turn == size:
                     turn = 0
                 if place.can_run(work):
                     self._next = turn
                     yield Start(work, place)
                     break
+            else:
+                if not view.takes():
+                    return
 
 
 class Random(MappingPolicy):
@@ -153,6 +163,8 @@ class Random(MappingPolicy):
     def choose(self, view: View, work: LiveJob | LiveTask, places: Sequence[Any]) -> Any:
         """Draw a place."""
         drawn = float(view.rng.random())
+        if self.weights is None and type(self) is Random:
+            return places[min(int(drawn * len(places)), len(places) - 1)]
         weight = dict(zip(view.places, self._weights(view.places), strict=True))
         able = [place for place in places if weight[place] > 0] or places
         sums = list(accumulate(weight[place] or 1.0 for place in able))
@@ -272,75 +284,70 @@ class Lowest(MappingPolicy):
         raise NotImplementedError
 
 
-class EarliestStart(Lowest):
-    """Assign work to the place where it is expected to start first; with simulations as estimates this is SGS-W.
+class IndexedLowest(Lowest):
+    """Assign work to the place with the lowest figure, found in columns if all places tell when they change.
 
-    >>> EarliestStart().name
-    'earliest-start'
+    A subclass implements ``indexed(view)`` and ``find(view, index, work, among)``, besides ``figures``.
+
+    Parameters
+    ----------
+    ties, name
+        as in :class:`Lowest`
     """
 
-    name = "earliest-start"
+    def __init__(self, ties: str | Rule = "first", *, name: str | None = None) -> None:
+        super().__init__(ties, name=name)
+        self._index: SiteColumns | None = None
 
-    def figures(self, view: View, work: LiveJob | LiveTask, places: Sequence[Any]) -> list[float]:
-        """Return the estimated starts (s)."""
-        return [view.estimate(work, place).start for place in places]
+    def forget(self) -> None:
+        """Discard the columns."""
+        self._index = None
 
+    def indexed(self, view: View) -> bool:
+        """Return whether the columns serve under this view."""
+        raise NotImplementedError
 
-class EarliestFinish(Lowest):
-    """Assign work to the place where it is expected to end first, after start, setup, transfers and run.
+    def find(self, view: View, index: SiteColumns, work: Any, among: NDArray[np.bool_] | None) -> list[int]:
+        """Return the numbers of the places with the lowest figure among some, or the first of them."""
+        raise NotImplementedError
 
-    With simulations as estimates this is simulation-guided scheduling by turnaround (SGS-T).
+    def decide(self, view: View, /) -> Iterator[Decision]:
+        """Assign all waiting work."""
+        index = self._columns(view)
+        if index is None:
+            yield from super().decide(view)
+            return
+        for work in view.waiting:
+            able = self._lowest_able(view, index, work)
+            if able:
+                yield Start(work, able[0] if len(able) == 1 else self._rule(view, work, able))
+            elif not view.takes():
+                return
 
-    >>> EarliestFinish("least-loaded").name
-    'earliest-finish'
-    """
+    def _lowest_able(self, view: View, index: SiteColumns, work: Any) -> list[Any]:
+        """Return the places with the lowest figure that can run the work; none can: an empty list."""
+        among: NDArray[np.bool_] | None = None
+        for attempt in count():
+            found = self.find(view, index, work, among)
+            able = [index.places[i] for i in found if index.places[i].can_run(work)]
+            if able:
+                return able
+            if among is None:
+                among = np.ones(len(index.places), dtype=bool)
+            among[found] = False
+            if attempt == _ATTEMPTS:
+                among &= [place.can_run(work) for place in index.places]
+            if not among.any():
+                break
+        return []
 
-    name = "earliest-finish"
-
-    def figures(self, view: View, work: LiveJob | LiveTask, places: Sequence[Any]) -> list[float]:
-        """Return the estimated ends (s)."""
-        estimates = [view.estimate(work, place) for place in places]
-        return [start + setup + transfer + run for start, setup, transfer, run in estimates]
-
-
-class FastestExecution(Lowest):
-    """Assign each task to the processor that is expected to run it fastest, whatever its queue (GreedyET of HetSim).
-
-    >>> FastestExecution().name
-    'greedy-et'
-    """
-
-    name = "greedy-et"
-    decides = "tasks"
-
-    def candidates(self, view: View) -> Sequence[Any]:
-        """Return the first place of each spec, as places of one spec are equally fast."""
-        first: dict[Any, Any] = {}
-        for place in view.places:
-            first.setdefault(id(getattr(place, "spec", place)), place)
-        return list(first.values())
-
-    def figures(self, view: View, work: LiveJob | LiveTask, places: Sequence[Any]) -> list[float]:
-        """Return the expected run times (s)."""
-        return [place.expected_run(work) for place in places]
-
-
-class GreedyDS(Lowest):
-    """Assign each task where setup, transfers and run take least, whatever the queue there (GreedyDS of HetSim).
-
-    Setup includes a reconfiguration if another family is loaded now, whatever the queue ends with; transfers are those
-    of data not in the place's pool now.
-
-    >>> GreedyDS().name
-    'greedy-ds'
-    """
-
-    name = "greedy-ds"
-    decides = "tasks"
-
-    def figures(self, view: View, work: LiveJob | LiveTask, places: Sequence[Any]) -> list[float]:
-        """Return the seconds for which the task would hold each place."""
-        return [
-            place.expected_setup(work, now=True) + place.expected_transfer(work) + place.expected_run(work)
-            for place in places
-        ]
+    def _columns(self, view: View) -> SiteColumns | None:
+        """Return the columns of these places, or ``None`` if they do not tell or are too few to gain."""
+        places = view.places
+        if len(places) < _FEW or not self.indexed(view):
+            return None
+        if self._index is None or self._index.places is not places:
+            if not all(hasattr(place, "watch_load") for place in places):
+                return None
+            self._index = SiteColumns(places)
+        return self._index

@@ -8,6 +8,7 @@ _ORDERS = "simmodel.policies.ordering:"
 _BACKFILLING = "simmodel.policies.backfilling:"
 _PLANNING = "simmodel.policies.planning:"
 _MAPPING = "simmodel.policies.mapping:"
+_ESTIMATES = "simmodel.policies.estimates:"
 _BATCH = "simmodel.policies.batch_mapping:"
 _PLANNERS = "simmodel.policies.planners:"
 
@@ -53,13 +54,13 @@ BUILT_IN: dict[str, tuple[str, str]] = {
     ),
     # tasks of a machine; some also for brokers
     "hrr": (_MAPPING + "RoundRobin(name=hrr)", "the next place that can run it, in turn (HetSim)"),
-    "greedy-et": (_MAPPING + "FastestExecution", "the place with the shortest run time, ignoring queues (HetSim)"),
+    "greedy-et": (_ESTIMATES + "FastestExecution", "the place with the shortest run time, ignoring queues (HetSim)"),
     "greedy-ds": (
-        _MAPPING + "GreedyDS",
+        _ESTIMATES + "GreedyDS",
         "the place with the shortest setup + transfer + run, ignoring queues (HetSim)",
     ),
-    "earliest-start": (_MAPPING + "EarliestStart", "the place with the earliest expected start"),
-    "earliest-finish": (_MAPPING + "EarliestFinish", "the place with the earliest expected end"),
+    "earliest-start": (_ESTIMATES + "EarliestStart", "the place with the earliest expected start"),
+    "earliest-finish": (_ESTIMATES + "EarliestFinish", "the place with the earliest expected end"),
     "min-min": (_BATCH + "MinMin", "repeatedly the work that can end first"),
     "max-min": (_BATCH + "MaxMin", "repeatedly the work with the latest earliest end"),
     "sufferage": (_BATCH + "Sufferage", "repeatedly the work that loses most at its second-best place"),
@@ -73,12 +74,24 @@ BUILT_IN: dict[str, tuple[str, str]] = {
     "round-robin": (_MAPPING + "RoundRobin", "the next place that can run it, in turn"),
     "random": (_MAPPING + "Random", "a random place; random(3, 1): with these weights"),
     "share": (_MAPPING + "Share", "share(P): the first place with probability P, the others equally likely"),
-    "sgs-t": (_MAPPING + "EarliestFinish(name=sgs-t)", "the lowest turnaround, estimated by simulation"),
-    "sgs-w": (_MAPPING + "EarliestStart(name=sgs-w)", "the lowest wait, estimated by simulation"),
+    "sgs-t": (_ESTIMATES + "EarliestFinish(name=sgs-t, simulated=1)", "the lowest turnaround, estimated by simulation"),
+    "sgs-w": (_ESTIMATES + "EarliestStart(name=sgs-w, simulated=1)", "the lowest wait, estimated by simulation"),
     # jobs of a broker
     "least-loaded": (
         "simmodel.policies.brokers:LeastLoaded",
         "the least work per processor; least-loaded(LOAD): by work | processors | jobs",
+    ),
+    "shortest-wait": (
+        "simmodel.policies.brokers:ShortestWait",
+        "the shortest estimated wait: none with free processors, else the work per processor",
+    ),
+    "data-locality": (
+        "simmodel.policies.brokers:DataLocality",
+        "the site with most bytes of the inputs, then the least work per processor",
+    ),
+    "panda": (
+        "simmodel.policies.brokers:Panda",
+        "the highest weight: running jobs and free slots per queued job, and local inputs (PanDA)",
     ),
     "siloed": ("simmodel.policies.brokers:Siloed", "every job at home"),
     "recorded": ("simmodel.policies.brokers:Siloed(name=recorded)", "each job of a grid at the site of its record"),

@@ -21,6 +21,7 @@ __all__ = [
     "Decision",
     "Estimate",
     "Load",
+    "LoadLine",
     "OrderLike",
     "Place",
     "Preempt",
@@ -111,6 +112,24 @@ class Load(NamedTuple):
         return (self.queued_work + self.running_work) / 2**20
 
 
+class LoadLine(NamedTuple):
+    """The load of a place as a line over time, and its queue: what changes only at events, until an instant.
+
+    ``backlog``: expected remaining work now (processor seconds), which falls by ``falls`` per second until the instant
+    ``until`` (s); ``capacity``, ``free``: processors; ``queued``, ``running``, ``assigned``: jobs that wait, that run,
+    and that are on their way to the queue.
+    """
+
+    backlog: float
+    falls: float
+    until: float
+    capacity: int
+    free: int
+    queued: int
+    running: int
+    assigned: int = 0
+
+
 def work_units(processors: int, seconds: float) -> int:
     """Return work in units of 2^-20 processor seconds; zero if the seconds are <= 0 or infinite.
 
@@ -191,6 +210,10 @@ class OrderLike(Protocol):
 _NO_CHOICES: Mapping[LiveJob, tuple[LiveJob, ...]] = {}
 
 
+def _yes() -> bool:
+    return True
+
+
 class View:
     """A policy's view of a system: live and read-only, nothing is copied.
 
@@ -212,13 +235,22 @@ class View:
         the processor seconds consumed by users (see :class:`simmodel.scheduling.usage.Usage`)
     estimator
         the system's ``estimator(view, work, place) -> Estimate``, if any
+    takes
+        a function that tells whether any place takes work now; default: some place does
+    simulated
+        an estimator by simulation, if ``estimator`` is a quick one
+    files
+        the catalogue of the files, if the system has one
     simulate
         the simulation of a future, if the run provides it
     problem
         ``problem(tasks) -> Problem``, the input of planners, if the system provides it
     """
 
-    __slots__ = ("_rng", "choices", "env", "estimator", "places", "problem", "simulate", "usage", "waiting")
+    __slots__ = (
+        *("_rng", "choices", "env", "estimator", "files", "places", "problem", "simulate", "simulated", "takes"),
+        *("usage", "waiting"),
+    )
 
     def __init__(self, env: Any, waiting: Any, places: Sequence[Any], rng_name: str = "policy") -> None:
         self.env = env
@@ -226,6 +258,9 @@ class View:
         self.places = places
         self.choices: Mapping[LiveJob, tuple[LiveJob, ...]] = _NO_CHOICES
         self.estimator: Callable[[View, Any, Any], Estimate] | None = None
+        self.simulated: Callable[[View, Any, Any], Estimate] | None = None
+        self.files: Any = None
+        self.takes: Callable[[], bool] = _yes
         self.simulate: Callable[..., Any] | None = None
         self.problem: Callable[..., Any] | None = None
         self.usage: Any = None
@@ -253,6 +288,10 @@ class View:
         if self.estimator is None:
             raise LookupError(f"cannot estimate {work} on {place}: the system has no estimator")
         return self.estimator(self, work, place)
+
+    def foresee(self, work: LiveJob | LiveTask, place: Place) -> Estimate:
+        """Return the expected course of the work on the place by a simulation, if the system has one."""
+        return self.estimate(work, place) if self.simulated is None else self.simulated(self, work, place)
 
     def __repr__(self) -> str:
         return f"<View at {self.env.now:g} s: {len(self.waiting):,} waiting, {len(self.places):,} places>"

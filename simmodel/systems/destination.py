@@ -49,12 +49,15 @@ class BrokeredJob(LiveJob):
         the job of a broker above that this one stands for, or ``None``
     estimates
         the estimates that the policy requested, by place, or ``None``
+    needs_files
+        whether it has inputs, which must be at a site before it runs
     """
 
     __slots__ = (
         *("_length", "_limit", "_origin", "above", "below", "came", "destination", "estimates", "family", "home"),
         *("limit", "row"),
     )
+    needs_files = False
     _limit: float  # as it joined the broker's queue
     _origin: Destination | None
 
@@ -202,6 +205,24 @@ class Destination:
         """Expected remaining work of running and waiting jobs, in processor seconds."""
         return self.load.backlog
 
+    @property
+    def assigned(self) -> int:
+        """Number of jobs on their way to the queue."""
+        return 0
+
+    @property
+    def speed(self) -> float:
+        """Speed relative to the run times of jobs, apart from slowdowns."""
+        return 1.0
+
+    def held(self, job: BrokeredJob) -> float:
+        """Return how many bytes of the inputs of a job are here."""
+        return 0.0
+
+    def transfer(self, job: BrokeredJob) -> float:
+        """Return how long the missing inputs of a job take to here on idle links (s)."""
+        return 0.0
+
     # ------------------------------------------------------------------ eligibility
 
     def slowdown(self, job: BrokeredJob) -> float:
@@ -254,6 +275,21 @@ class Destination:
             return self.system.estimate(request, self.by)
         except ImpossibleWork:
             return Estimate(INFINITY, 0.0, 0.0, job.limit * self.slowdown(job))
+
+    def expected_wait(self, processors: int) -> float:
+        """Return a quick estimate of the wait of a job (s): none if it can start, else the backlog per processor."""
+        if not self.queued and not self.assigned and self.free >= processors:
+            return 0.0
+        return self.backlog / self.capacity if self.capacity else INFINITY
+
+    def nominal_run(self, job: BrokeredJob) -> float:
+        """Return how long a job would run here at speed 1 (s), as estimates expect."""
+        return (job._length if self.by == "actual" else job.limit) * self.slowdown(job)
+
+    def quick_estimate(self, job: BrokeredJob) -> Estimate:
+        """Estimate, without a simulation, when the job would start and end here: wait, transfers and run."""
+        start = self.system.env.now + self.expected_wait(job.processors)
+        return Estimate(start, 0.0, self.transfer(job), self.nominal_run(job) / self.speed)
 
     def take(self, job: BrokeredJob) -> LiveWork:
         """Hand a job over; return the live work of the system, which may be the job itself."""

@@ -70,10 +70,16 @@ class BrokerQueue(WaitingQueue):
         super().add(job)
 
     def __iter__(self) -> Iterator[BrokeredJob]:
-        jobs: list[Any] = list(super().__iter__())
-        for job in jobs:
-            if job.state == "waiting" and job.destination is None:
+        seen: set[Any] = set()
+        job: Any = self._first
+        while job is not None:
+            after: Any = job.later
+            if job.state == "waiting" and job.destination is None and job not in seen:
+                seen.add(job)
                 yield job
+            if after is not None and (after.destination is not None or after.state != "waiting"):
+                after = self._first  # it has left meanwhile: once more, without those seen
+            job = after
 
 
 class Source(Occurrence):

@@ -252,7 +252,10 @@ class BrokerCore(System[BrokeredJob]):
     # ------------------------------------------------------------------ services for the scheduler
 
     def _estimate(self, _view: View, job: BrokeredJob, place: Destination) -> Estimate:
-        estimate = place.estimate(job)
+        return self._noted(job, place, place.estimate(job))
+
+    def _noted(self, job: BrokeredJob, place: Destination, estimate: Estimate) -> Estimate:
+        """Keep an estimate that the policy asked for, for the record."""
         if job.estimates is None:
             job.estimates = {place: estimate}
         else:

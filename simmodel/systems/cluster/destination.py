@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from simmodel.errors import InputError
-from simmodel.scheduling.protocol import Estimate
+from simmodel.scheduling.protocol import Estimate, LoadLine
 from simmodel.systems.cluster.projection import ProjectedJob
 from simmodel.systems.cluster.system import Cluster
 from simmodel.systems.destination import BrokeredJob, Destination
@@ -58,9 +58,25 @@ class ClusterDestination(Destination):
         """Call a function from now on whenever the backlog or the capacity changes other than with time."""
         self.system.watch_load(changed)
 
-    def load_falls(self) -> tuple[float, float]:
-        """Return by how many processor seconds the backlog falls per second, and until when (s) if nothing changes."""
-        return self.system.load_falls()
+    def load_line(self) -> LoadLine:
+        """Return its load and queue now, and how the load falls with time."""
+        cluster = self.system
+        now, queued, endless = cluster.env._now, cluster.queueing.queued, cluster.queueing.queued.endless
+        falls, until, left, capacity, free, runs = 0, INFINITY, 0, 0, 0, 0
+        for pool in cluster.places:
+            running = pool.running
+            work = running.left
+            processors, end = work.falls(now)
+            falls += processors
+            until = min(until, end)
+            left += work.at(now)
+            endless = endless or work.endless
+            runs += len(running)
+            if pool.part_of is None:
+                capacity += int(pool.capacity)
+                free += int(pool.free)
+        backlog = INFINITY if endless else (queued.work + left) / 2**20
+        return LoadLine(backlog, falls, until, capacity, free, len(cluster.view.waiting), runs)
 
     def seconds(self, job: BrokeredJob) -> tuple[float, float, float]:
         """Return the seconds that a job would be planned with here, waiting and running, and its run time."""

@@ -472,11 +472,6 @@ class Cluster(System[LiveJob]):
             pool.running.left.changed.append(changed)
             pool.changed.append(changed)
 
-    def load_falls(self) -> tuple[float, float]:
-        """Return by how many processor seconds the running work falls per second, and until when (s)."""
-        falls = [pool.running.left.falls(self.env.now) for pool in self.places]
-        return sum(processors for processors, _ in falls), min(until for _, until in falls)
-
     @property
     def endless_work(self) -> bool:
         """Whether a running or waiting job has no expected end."""

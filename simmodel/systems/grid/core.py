@@ -21,6 +21,7 @@ from simmodel.work.job import OVER, Job
 if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.records.place_tables import Change
+    from simmodel.scheduling.protocol import Estimate, View
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.systems.dependencies import Dependencies
     from simmodel.systems.destination import Destination
@@ -66,6 +67,10 @@ class GridCore(Broker):
         self.data = DataManager(env, spec, self.places, spec.retries)
         for site in self.places:
             site.disks = Disks(env, site.spec, site.storage)
+            site.seconds_to = self.data.seconds
+        self.view.simulated, self.view.estimator = self.view.estimator, self._quick_estimate
+        self.view.files = self.data.catalogue
+        self.view.takes = self._takes_jobs
         self.stays = Stays(self, self.data)
         self.outages = Outages(self)
         self.reasons: dict[BrokeredJob, str] = {}  # why the cluster of a job stops or withdraws it
@@ -96,6 +101,12 @@ class GridCore(Broker):
         assert isinstance(system, Cluster)
         number = next(i for i, site in enumerate(self.spec.sites) if site.name == system.name)
         return Site(system, self.by, self.spec.sites[number], number)
+
+    def _takes_jobs(self) -> bool:
+        return self.dispatching and any(site.open for site in self.places)
+
+    def _quick_estimate(self, view: View, job: BrokeredJob, site: Destination) -> Estimate:
+        return self._noted(job, site, site.quick_estimate(job))
 
     # ------------------------------------------------------------------ submission
 

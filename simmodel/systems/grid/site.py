@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from simmodel.scheduling.protocol import Load, work_units
+from simmodel.scheduling.protocol import Load, LoadLine, work_units
 from simmodel.systems.cluster.destination import ClusterDestination
 from simmodel.systems.destination import BrokeredJob
 
@@ -40,6 +40,12 @@ class GridJob(BrokeredJob):
 
     inputs: tuple[str, ...]
     outputs: tuple[File, ...]
+
+    @property
+    def needs_files(self) -> bool:  # type: ignore[override]
+        """Whether it has inputs."""
+        return bool(self.inputs)
+
     course: Callable[[Run], object] | None
     stay: Any
 
@@ -59,10 +65,13 @@ class Site(ClusterDestination):
         the number, the processors and the work (units of 2^-20 processor seconds) of the jobs not yet in its queue
     storage, disks
         its storage; how jobs read and write there
+    seconds_to
+        how long a file takes to a site on idle links (s)
     """
 
     storage: Storage
     disks: Disks
+    seconds_to: Callable[[str, Site], float]
 
     def __init__(self, cluster: Cluster, by: EstimateBasis, spec: SiteSpec, number: int) -> None:
         super().__init__(cluster, by)
@@ -71,6 +80,7 @@ class Site(ClusterDestination):
         self.down = 0
         self.closed = 0
         self.present = 0
+        self._speed = spec.speed
         self.on_the_way = [0, 0, 0]
         self._changed: list[Callable[[], object]] = []
 
@@ -90,9 +100,23 @@ class Site(ClusterDestination):
         return self.spec.tier
 
     @property
+    def assigned(self) -> int:
+        """Number of jobs on their way to its queue."""
+        return self.on_the_way[0]
+
+    @property
     def speed(self) -> float:
         """The mean speed of its cores, relative to the run times of jobs."""
-        return self.spec.speed
+        return self._speed
+
+    def held(self, job: BrokeredJob) -> float:
+        """Return how many bytes of the inputs of a job are in its storage."""
+        files = self.storage.files
+        return sum([files[name] for name in job.inputs if name in files]) if type(job) is GridJob else 0.0
+
+    def transfer(self, job: BrokeredJob) -> float:
+        """Return how long the missing inputs of a job take to here on idle links (s), one after another."""
+        return sum([self.seconds_to(name, self) for name in job.inputs]) if type(job) is GridJob else 0.0
 
     # ------------------------------------------------------------------ eligibility
 
@@ -137,6 +161,12 @@ class Site(ClusterDestination):
     def backlog(self) -> float:
         """Expected remaining work of running and waiting jobs and of those on their way, in processor seconds."""
         return super().backlog + self.on_the_way[2] / 2**20
+
+    def load_line(self) -> LoadLine:
+        """Return its load and queue now, and how the load falls with time."""
+        line = super().load_line()
+        way = self.on_the_way
+        return line._replace(backlog=line.backlog + way[2] / 2**20, assigned=way[0]) if way[0] else line
 
     @property
     def load(self) -> Load:

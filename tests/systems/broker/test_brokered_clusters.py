@@ -12,7 +12,8 @@ from simmodel.experiments.comparison import replicate
 from simmodel.metrics.brokered import by_cluster, by_origin, moved, moved_turnaround, side_by_side, weekly
 from simmodel.platform.cluster import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.policies.brokers import LeastLoaded
-from simmodel.policies.mapping import EarliestFinish, EarliestStart, Random, RoundRobin, Share
+from simmodel.policies.estimates import EarliestFinish, EarliestStart
+from simmodel.policies.mapping import Random, RoundRobin, Share
 from simmodel.records.broker_record import BrokerRecord
 from simmodel.runs.scenario import Scenario, load_scenario
 from simmodel.runs.simulating import simulate

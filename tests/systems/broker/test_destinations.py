@@ -7,7 +7,7 @@ import pytest
 
 from simmodel import Cluster, Environment, Job, TaskSet, simulate
 from simmodel.errors import ImpossibleWork, InputError, PolicyError
-from simmodel.policies.mapping import EarliestFinish
+from simmodel.policies.estimates import EarliestFinish
 from simmodel.resources.counts import CountPool
 from simmodel.scheduling.protocol import Load, Start
 from simmodel.systems.broker.system import Broker
