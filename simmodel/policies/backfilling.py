@@ -248,9 +248,9 @@ class Easy(Policy):
             for job in self._in_order(states.jobs(rows), waiting):
                 row = states.row(job)
                 tried.append(row)
+                if not place.fits(job):
+                    continue
                 if job.requested <= promise.at - now:
-                    if not place.fits(job):
-                        continue
                     yield Start(job, place)
                 else:
                     allocation = place.offer(job, promise.unhurt(row))
