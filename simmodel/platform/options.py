@@ -30,6 +30,9 @@ def _one_of(options: Options, field: attrs.Attribute[T], value: T) -> None:
         raise InputError(f"must be {' or '.join(map(repr, allowed))}, got {value!r}", place=field.name)
 
 
+_HINTS: dict[type[Options], dict[str, Any]] = {}  # the types of the options of each class, which take long to find
+
+
 @attrs.frozen(kw_only=True, repr=False)
 class Options(Fields):
     """The base class of the options of a kind of system."""
@@ -41,7 +44,9 @@ class Options(Fields):
         >>> ClusterOptions.choices("overrun"), MachineOptions.choices("decide"), MachineOptions.choices("overlap")
         (('stop', 'continue'), ('ready', 'submit', None), ())
         """
-        hint = get_type_hints(cls)[name]
+        if cls not in _HINTS:
+            _HINTS[cls] = get_type_hints(cls)
+        hint = _HINTS[cls][name]
         if get_origin(hint) is Literal:
             return get_args(hint)
         arms = get_args(hint)

@@ -72,15 +72,17 @@ class EarliestFinish(IndexedLowest):
         self.simulated = simulated
 
     def indexed(self, view: View) -> bool:
-        """Return whether the estimates of the system are quick ones, and only the first of tied places matters."""
-        quick = view.simulated is not None and not self.simulated and self.ties == "first"
-        return quick and type(self) is EarliestFinish
+        """Return whether the system has quick estimates, too, and only the first of tied places matters."""
+        return view.simulated is not None and self.ties == "first" and type(self) is EarliestFinish
 
     def find(self, view: View, index: SiteColumns, work: Any, among: NDArray[np.bool_] | None) -> list[int]:
         """Return the number of the place with the earliest estimated end."""
         places: Sequence[Any] = index.places
-        run = places[0].nominal_run(work) / index.speed
         transfer = np.array([place.transfer(work) for place in places]) if work.needs_files else 0.0
+        if self.simulated:
+            run = places[0].nominal_run(work) / np.array([place.top_speed for place in places])
+            return [_first_by_bounds(view, work, places, view.now + transfer + run, among)]
+        run = places[0].nominal_run(work) / index.speed
         best = index.earliest(
             view.now, work.processors, transfer, run, lambda i: view.estimate(work, places[i]).finish, among
         )
@@ -92,6 +94,28 @@ class EarliestFinish(IndexedLowest):
         ask = view.foresee if self.simulated else view.estimate
         estimates = [ask(work, place) for place in places]
         return [start + setup + transfer + run for start, setup, transfer, run in estimates]
+
+
+def _first_by_bounds(
+    view: View, work: Any, places: Sequence[Any], bounds: NDArray[np.float64], among: NDArray[np.bool_] | None
+) -> int:
+    """Return the number of the first place with the earliest end by simulation, given the earliest possible ends.
+
+    Simulates no place that cannot end the work before the best one found: where many are idle, that is one.
+    """
+    best: tuple[float, int] | None = None
+    ends = bounds.tolist()
+    for i in np.argsort(bounds, kind="stable").tolist():
+        if among is not None and not among[i]:
+            continue
+        if best is not None and (ends[i], i) > best:
+            break
+        start, setup, transfer, run = view.foresee(work, places[i])
+        found = start + setup + transfer + run, i
+        if best is None or found < best:
+            best = found
+    assert best is not None
+    return best[1]
 
 
 class FastestExecution(Lowest):

@@ -215,6 +215,11 @@ class Destination:
         """Speed relative to the run times of jobs, apart from slowdowns."""
         return 1.0
 
+    @property
+    def top_speed(self) -> float:
+        """The highest speed of a job here."""
+        return self.speed
+
     def held(self, job: BrokeredJob) -> float:
         """Return how many bytes of the inputs of a job are here."""
         return 0.0

@@ -157,6 +157,22 @@ def test_columns_choose_as_asking_every_site_does(kind, seed):
     assert len(set(columns)) > 6
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_sgs_t_finds_the_same_site_when_it_simulates_only_some(seed):
+    spec, jobs = drawn(seed, 80)
+    some, every = (
+        simulate(spec, jobs, kind(simulated=True)).jobs["site"].tolist() for kind in (EarliestFinish, AskingFinish)
+    )
+    assert some == every
+
+
+def test_sgs_t_counts_the_transfers_of_missing_inputs():
+    files = [FileSpec(name="big", size=50e6, sites=("b",))]
+    spec = grid_of(4, 4, files=files)
+    jobs = [Job(id=0, processors=4, run=30, inputs=("big",)), Job(id=1, submit=1, run=10, inputs=("big",))]
+    assert went(spec, "sgs-t", *jobs) == ["b", "b"]  # 29 s of waiting against 50 s of transfer
+
+
 @settings(max_examples=25, deadline=None)
 @given(
     cores=st.lists(st.integers(1, 16), min_size=1, max_size=10),

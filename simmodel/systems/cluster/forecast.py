@@ -143,6 +143,8 @@ class Forecast(Observer, Shown):
         if counted is not None and self._comes_true(counted):
             assert self._future is not None
             return self._future.start(self.cluster.env._now, counted, self._decided()), 1.0
+        if self._starts_at_once(work, place):
+            return self.cluster.env._now, 1.0
         token = self._state()
         if token != self._token:
             self._token = token
@@ -154,6 +156,12 @@ class Forecast(Observer, Shown):
         found = self._simulated(work, place)
         self._answers.append((asked, found))
         return found
+
+    def _starts_at_once(self, work: ProjectedJob, place: Pool) -> bool:
+        """Whether work that requests only processors fits while nothing waits, under a policy that then starts it."""
+        if self._kind is None or work.job._job is not None or self.cluster.view.waiting or place.claims_waiting:
+            return False
+        return place.fits(work.job)
 
     def _simulated(self, work: ProjectedJob, place: Pool) -> tuple[float, float]:
         """Simulate a copy of the cluster into which the work is submitted, until it starts; see :meth:`_start`."""

@@ -68,7 +68,7 @@ class GridCore(Broker):
         for site in self.places:
             site.disks = Disks(env, site.spec, site.storage)
             site.seconds_to = self.data.seconds
-        self.view.simulated, self.view.estimator = self.view.estimator, self._quick_estimate
+        self.view.estimator, self.view.simulated = self._quick_estimate, self._simulated_estimate
         self.view.files = self.data.catalogue
         self.view.takes = self._takes_jobs
         self.stays = Stays(self, self.data)
@@ -107,6 +107,9 @@ class GridCore(Broker):
 
     def _quick_estimate(self, view: View, job: BrokeredJob, site: Destination) -> Estimate:
         return self._noted(job, site, site.quick_estimate(job))
+
+    def _simulated_estimate(self, view: View, job: BrokeredJob, site: Destination) -> Estimate:
+        return self._noted(job, site, site.estimate(job)._replace(transfer=site.transfer(job)))
 
     # ------------------------------------------------------------------ submission
 

@@ -72,6 +72,7 @@ class Site(ClusterDestination):
     storage: Storage
     disks: Disks
     seconds_to: Callable[[str, Site], float]
+    top_speed: float = 1.0
 
     def __init__(self, cluster: Cluster, by: EstimateBasis, spec: SiteSpec, number: int) -> None:
         super().__init__(cluster, by)
@@ -81,6 +82,7 @@ class Site(ClusterDestination):
         self.closed = 0
         self.present = 0
         self._speed = spec.speed
+        self.top_speed = max((host.speed for host in spec.hosts), default=1.0)
         self.on_the_way = [0, 0, 0]
         self._changed: list[Callable[[], object]] = []
 
