@@ -11,6 +11,7 @@ import attrs
 
 from simmodel.display import Fields
 from simmodel.errors import InputError, unknown
+from simmodel.formats.cgsim_jobs import read_cgsim_jobs
 from simmodel.formats.chunks import by_blocks
 from simmodel.formats.daggen import read_daggen
 from simmodel.formats.dax import read_dax
@@ -64,6 +65,11 @@ def _is_pbs(lines: list[str]) -> bool:
     return any(re.match(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;\w+;", line) for line in lines)
 
 
+def _is_cgsim(lines: list[str]) -> bool:
+    columns = {cell.strip().lower() for cell in lines[0].split(",")} if lines else set()
+    return "pandaid" in columns or {"job_id", "cpu_consumption_time"} <= columns
+
+
 def _is_settings(lines: list[str]) -> bool:
     return any(re.match(r'\s*generator\s*=\s*"', line) for line in lines)
 
@@ -85,6 +91,7 @@ FORMATS: Mapping[str, Format] = {
         read_sacct,
         by_blocks(read_sacct, head=True),
     ),
+    "cgsim": Format("jobs of PanDA as CGSim reads them, CSV", (".csv",), _is_cgsim, read_cgsim_jobs),
     "pbs": Format("accounting logs of PBS Professional, OpenPBS and Torque", (".pbs",), _is_pbs, read_pbs),
     "toml": Format("settings of a generator", (".toml",), _is_settings, read_settings),
     "csv": Format(
@@ -184,10 +191,12 @@ def _format_of(file: Path | IO[bytes], kind: str, formats: Mapping[str, Format])
         accepted = " or a folder of PBS accounting logs" if kind == "workload" else ""
         raise InputError(f"must be a file{accepted}, got {'another' if accepted else 'a'} folder", source=name)
     plain = name.lower().removesuffix(".gz")
-    for each in formats.values():
-        if each.endings and plain.endswith(each.endings):
-            return each
+    matching = [each for each in formats.values() if each.endings and plain.endswith(each.endings)]
+    if len(matching) == 1:
+        return matching[0]
     lines = _first_lines(file)
+    if matching:
+        return next((each for each in matching if each.is_this(lines)), matching[-1])
     for each in formats.values():
         if each.is_this(lines):
             return each

@@ -8,6 +8,7 @@ from typing import IO, Any
 
 from simmodel.catalogue.bundled import bundled_file, bundled_names
 from simmodel.errors import unknown
+from simmodel.formats.cgsim import read_cgsim
 from simmodel.formats.hetsim import read_hetsim
 from simmodel.loading import held, peek, source_name
 from simmodel.platform.toml import read_toml
@@ -30,7 +31,8 @@ def load_platform(name_or_path: str | Path, *, trust: bool = False) -> Any:
     Parameters
     ----------
     name_or_path
-        one of ``platform_names()``, or the path of a TOML file or of a HetSim file (``.xml``, ``.xml.gz``)
+        one of ``platform_names()``, or the path of a TOML file, of a HetSim file (``.xml``, ``.xml.gz``) or of a
+        configuration of CGSim (``.json``)
     trust
         whether the custom processors of a file may be ``module:Class``, which imports code
 
@@ -60,4 +62,6 @@ def _read(file: Path | IO[bytes], trust: bool) -> Any:
     named = source_name(file).lower()
     if named.endswith((".xml", ".xml.gz")) or (not isinstance(file, Path) and peek(file).lstrip()[:1] == b"<"):
         return read_hetsim(file)
+    if named.endswith((".json", ".json.gz")):
+        return read_cgsim(file).grid
     return read_toml(file, trust=trust)

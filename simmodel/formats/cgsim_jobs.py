@@ -130,6 +130,8 @@ def _table(source: Source) -> tuple[str, list[str], Iterator[tuple[str, Sequence
         head = next(reader)
     except StopIteration:
         raise InputError("must begin with a line of column names, got an empty file", source=name) from None
+    except csv.Error as error:
+        raise InputError(str(error), source=name, place="line 1") from None
     columns = [cell.strip().lower() for cell in head]
 
     def rows() -> Iterator[tuple[str, Sequence[str]]]:

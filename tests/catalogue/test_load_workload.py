@@ -29,7 +29,8 @@ SACCT = "JobID|Submit|Elapsed|NCPUS\n1|0|100|5\n"
 PBS = "05/01/2024 12:00:00;E;1.s;ctime=0 start=0 end=100 Resource_List.ncpus=5 Exit_status=0\n"
 CSV = "submit,run,processors\n0,100,5\n"
 TOML = 'generator = "listed"\n[parameters]\njobs = { submit = [0], run = [100], processors = [5] }\n'
-CONTENT = {"swf": SWF, "gwf": GWF, "sacct": SACCT, "pbs": PBS, "csv": CSV, "toml": TOML}
+CGSIM = "pandaid,creationtime,cpuconsumptiontime,computingsite,corecount\n1,0,100,BNL,5\n"
+CONTENT = {"swf": SWF, "gwf": GWF, "sacct": SACCT, "cgsim": CGSIM, "pbs": PBS, "csv": CSV, "toml": TOML}
 
 
 @pytest.mark.parametrize("name", sorted(READY))
@@ -115,7 +116,7 @@ def test_what_is_not_there(given, sentence):
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (b"", "in one of the formats swf, gwf, sacct, pbs, toml, csv, got an empty file"),
+        (b"", "in one of the formats swf, gwf, sacct, cgsim, pbs, toml, csv, got an empty file"),
         (b"# Read me\n\ntext\n", "got '# Read me'"),
         (b"\x7fELF\0", "must be text, got binary data"),
         (b"\x1f\x8b\x08garbage", "corrupt gzip file"),

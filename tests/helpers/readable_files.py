@@ -348,12 +348,43 @@ def configured(path: Path) -> dict[str, Any]:
     return on_machine(load_tasks("random:tasks=5,families=2", config=read_hetsim_config(path)))
 
 
+CGSIM_JOBS = """pandaid,creationtime,starttime,endtime,cpuconsumptiontime,computingsite,corecount,outputfilebytes,files_info
+1,1/27/2025 2:51,1/27/2025 3:10,1/27/2025 3:30,5886,BNL,8,199164530,"{""f"": 524288000}"
+2,2025-01-27 02:52:00,,,100,CERN,1,0,
+3,1737946400,,,60.5,BNL,1,,{}
+"""
+GRID = """kind = "grid"
+retries = 1
+[[sites]]
+name = "a"
+hosts = [{ count = 2, cores = 8, speed = 1.5 }]
+storage = { capacity = "3TB", read_bandwidth = "2GBps" }
+staging = "inside"
+overhead = { distribution = "exponential", mean = 60 }
+[[sites]]
+name = "b"
+cores = 4
+[network]
+model = "simgrid"
+links = [{ name = "wan", bandwidth = "1Gbps", latency = "10ms", between = ["a", "b"] }]
+[[files]]
+name = "f"
+size = "1GB"
+sites = ["a"]
+[[outages]]
+site = "b"
+at = 5
+until = "1h"
+"""
+
 READERS: dict[str, Reader] = {
     "swf": Reader("log.swf", text(SWF + "\n"), log),
     "gwf": Reader("log.gwf", lambda: gwf().encode(), log),
     "sacct": Reader("log.sacct", text(SACCT), log),
     "pbs": Reader("log.pbs", text(PBS), log),
     "csv": Reader("log.csv", text(CSV), log),
+    "cgsim jobs": Reader("log.csv", text(CGSIM_JOBS), log),
+    "grid platform": Reader("p.toml", text(GRID), any_platform),
     "generator settings": Reader("log.toml", text(LISTED), log),
     "lublin settings": Reader("log.toml", bundled("workloads", "lublin-128-week"), log),
     "task settings": Reader("tasks.toml", bundled("workloads", "fork-join"), lambda path: on_machine(load_tasks(path))),
