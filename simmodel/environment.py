@@ -353,6 +353,22 @@ class Environment(simpy.Environment):
         for callback in callbacks:
             callback(event)
 
+    def put_in_order(self, occurrences: Iterable[Occurrence | Event]) -> list[int]:
+        """Have scheduled occurrences of one instant and priority happen in this order; return their new numbers.
+
+        For restored systems, whose parts plan their events one after another.
+
+        >>> env = Environment(); late, early = (env.call_at(5, lambda word=word: print(word)) for word in ("b", "a"))
+        >>> _ = env.put_in_order([early, late]); env.run()
+        a
+        b
+        """
+        numbers = {id(each): next(self._eid) for each in occurrences}
+        queue: list[Any] = self._queue
+        queue[:] = [(at, priority, numbers.get(id(each), number), each) for at, priority, number, each in queue]
+        heapify(queue)
+        return list(numbers.values())
+
     def withdraw(self, occurrence: Occurrence | Event) -> None:
         """Withdraw a scheduled occurrence: it does not fire, and the clock does not stop at its time.
 

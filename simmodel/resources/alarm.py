@@ -58,6 +58,11 @@ class Alarm:
             self._ring = ring
             self.number = env.plan(ring, at, END)
 
+    @property
+    def planned(self) -> Occurrence | None:
+        """The occurrence that is scheduled for it, ``None`` if it is not set."""
+        return self._ring
+
     def _fire(self, _: object) -> None:
         self._rung, self._ring = self._ring, None
         self.at = inf

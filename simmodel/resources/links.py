@@ -41,6 +41,13 @@ class Link(Channel):
     def __repr__(self) -> str:
         return f"<Link {self.name} of {self.bandwidth:g} B/s, {self.load:g} used{', down' if self.down else ''}>"
 
+    @property
+    def altered(self) -> bool:
+        """Whether it differs from its spec because a script has changed it."""
+        spec = self.spec
+        changed = (self.bandwidth, self.latency, self.down) != (spec.bandwidth, spec.latency, False)
+        return self.set_at > -inf or (changed and not spec.profile)
+
     def bandwidth_at(self, now: float) -> float:
         """Return the bandwidth at an instant (s) that is not past, by its profile or as set, while it is up."""
         if self.spec.profile:

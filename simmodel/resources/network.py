@@ -173,6 +173,18 @@ class Network(ChangingLinks):
         """Start to move bytes over a route from :meth:`way`, as :meth:`transfer` does, for a system that asks often."""
         return self._begin(Transfer(self, size, 1.0, way, inf, way.wait, way.fails, source, destination))
 
+    def carry_on(self, size: float, left: float, source: Hashable, destination: Hashable, lag: float) -> Transfer:
+        """Go on with a transfer of a snapshot: so many of its bytes are left, and so many seconds of its latency."""
+        way = self.way(source, destination)
+        transfer = Transfer(self, size, 1.0, way, inf, lag, way.fails, source, destination)
+        transfer.kept = left
+        return self._begin(transfer)
+
+    @property
+    def alarms(self) -> tuple[Alarm, Alarm]:
+        """What ends the transfers that are due next, and the latencies."""
+        return self._alarm, self._lag_alarm
+
     def _begin(self, transfer: Transfer) -> Transfer:
         way = transfer.way
         for link in way.changing:

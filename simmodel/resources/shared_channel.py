@@ -307,6 +307,11 @@ class SharedChannel:
         alarm = self._alarm
         return ToCome(alarm.at, float(END), alarm.number, "access", (self.name,)) if alarm.at < inf else None
 
+    @property
+    def alarm(self) -> Alarm:
+        """What ends the accesses that are due next."""
+        return self._alarm
+
     def state(self) -> ChannelState:
         """Return the accesses and the virtual time as plain values.
 

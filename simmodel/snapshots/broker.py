@@ -146,7 +146,7 @@ class BrokerSnapshot(Snapshot):
     def __repr__(self) -> str:
         running, waiting = self.tally
         names = ", ".join(each.name for each in self.places)
-        return f"<BrokerSnapshot of {names} at {self.now:g} s: {running} running, {waiting} waiting>"
+        return f"<{type(self).__name__} of {names} at {self.now:g} s: {running} running, {waiting} waiting>"
 
     @property
     def tally(self) -> tuple[int, int]:

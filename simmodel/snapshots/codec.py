@@ -55,7 +55,7 @@ def read_state(values: Plain, kind: type[T]) -> T:
     ...
     simmodel.errors.InputError: after: unknown key 'after'; known keys: id, submit, processors, run, requested,
     nodes, cores_per_node, gpus_per_node, memory_per_node, consumables, user, group, queue, partition, priority,
-    dependencies, cancel, on_preempt, keeps_work, grace, name, partitions
+    dependencies, cancel, on_preempt, keeps_work, grace, name, partitions, inputs, outputs, site
     """
     found: T = _converter().structure(values, kind)
     return found

@@ -44,6 +44,7 @@ _KINDS = Entries["type[Snapshot]"](
         "cluster": "simmodel.snapshots.cluster:ClusterSnapshot",
         "machine": "simmodel.snapshots.machine:MachineSnapshot",
         "broker": "simmodel.snapshots.broker:BrokerSnapshot",
+        "grid": "simmodel.snapshots.grid:GridSnapshot",
     }
 )
 """The class of the snapshots of each kind of system."""

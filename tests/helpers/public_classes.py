@@ -222,7 +222,7 @@ def _states() -> Iterator[Any]:
     grid = Grid(Environment(), GridSpec(sites=[SiteSpec(name="a", cores=4)]))
     grid.submit(Job(run=10))
     grid.env.run()
-    yield grid.result()
+    yield from (grid.result(), grid.snapshot())
     network = Network(Environment(), [LinkSpec(name="wan", bandwidth=100.0)])
     yield NetworkRecorder(network)
     yield Grant(4, (0, 1))

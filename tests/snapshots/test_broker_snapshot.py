@@ -234,5 +234,15 @@ def test_a_snapshot_that_contradicts_itself_is_refused() -> None:
         Broker.from_snapshot(Environment(5), snapshot, policies={"c": "easy"})
     with pytest.raises(InputError, match="until: must be > 5 s, the current time, got 5"):
         simulate(snapshot, until=5)
-    with pytest.raises(InputError, match="system: unknown system 'grid'"):
-        Snapshot.from_json(change(system="grid"))
+    with pytest.raises(InputError, match="system: unknown system 'ring'"):
+        Snapshot.from_json(change(system="ring"))
+
+
+def test_jobs_without_an_id_keep_the_name_that_they_have() -> None:
+    env = Environment()
+    broker = Broker(env, [Cluster(env, 4, name="a")], "siloed")
+    broker.submit(Job(processors=4, run=5), home="a")
+    for at in (3, 9):
+        broker.submit(Job(processors=4, run=10, user="ann"), home="a", at=at)
+    env.run(until=7)
+    assert simulate(broker.snapshot()).jobs["job"].tolist() == [2, 3]

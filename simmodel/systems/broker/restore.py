@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import attrs
 import numpy as np
 
 from simmodel.errors import InputError
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from simmodel.systems.broker.core import BrokerCore
     from simmodel.systems.kinds import GivenPolicies
 
-__all__ = ["restore"]
+__all__ = ["Restored", "restore"]
 
 B = TypeVar("B", bound="BrokerCore")
 
@@ -45,12 +46,12 @@ def restore(
     slowdowns: dict[Any, float] = {(home or None, place): factor for home, place, factor in snapshot.slowdowns}
     broker = kind(env, systems, chosen, slowdowns=slowdowns, by=snapshot.by, name=snapshot.name)
     restore_streams(env, snapshot)
-    _Restored(broker, snapshot).run()
+    Restored(broker, snapshot).run()
     remember(broker.scheduler, snapshot.policy)
     return broker
 
 
-class _Restored:
+class Restored:
     """Restores the jobs of a snapshot in a broker."""
 
     def __init__(self, broker: BrokerCore, snapshot: BrokerSnapshot) -> None:
@@ -138,7 +139,9 @@ class _Restored:
         length = each.limit if each.length is None else each.length
         home = self.broker.home(each.home or None)
         numbers = each.submit, each.processors, each.limit, length
-        spec = each.spec if each.tasks is None else set_of_columns(each.tasks)
+        spec: Any = each.spec if each.tasks is None else set_of_columns(each.tasks)
+        if each.spec is not None and each.spec.id is None:
+            spec = attrs.evolve(each.spec, id=each.id)
         return Coming(self.rows[each.row], *numbers, each.id, each.user, home, spec)
 
     def live(self, each: Arriving) -> BrokeredJob:
@@ -148,6 +151,7 @@ class _Restored:
         if each.spec is not None or each.tasks is not None:
             job = broker.live(each.spec or set_of_columns(each.tasks or {}), row, home, family)
             job.widen(each.processors)
+            job.id = each.id
         else:
             length = each.limit if each.length is None else each.length
             job = BrokeredJob(each.id, row, each.submit, each.processors, each.limit, length, family)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import inf
 from operator import attrgetter
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from simmodel.records.recorder import JobRecorder
@@ -45,8 +46,14 @@ def restoring(
     *,
     record: bool = False,
     rank: int = 1,
+    made: Mapping[int, LiveJob] = MappingProxyType({}),
+    unplanned: Collection[int] = (),
 ) -> Restored:
-    """Return a restoration whose cluster continues from a snapshot, and which can create its recorder."""
+    """Return a restoration whose cluster continues from a snapshot, and which can create its recorder.
+
+    ``made``: live jobs of a system above, by number; ``unplanned``: the numbers of running jobs whose ends that system
+    plans.
+    """
     check_instant(env, snapshot)
     chosen = chosen_policy(snapshot, policy)
     cluster = Cluster(
@@ -59,7 +66,7 @@ def restoring(
         record=record,
         begin=False,
     )
-    restored = Restored(cluster, snapshot)
+    restored = Restored(cluster, snapshot, made, unplanned)
     restored.run()
     return restored
 
@@ -75,9 +82,13 @@ class Restored:
         the executions of running jobs; all other jobs by number
     """
 
-    def __init__(self, cluster: Cluster, snapshot: ClusterSnapshot) -> None:
+    def __init__(
+        self, cluster: Cluster, snapshot: ClusterSnapshot, made: Mapping[int, LiveJob], unplanned: Collection[int]
+    ) -> None:
         self.cluster = cluster
         self.snapshot = snapshot
+        self.made = made
+        self.unplanned = unplanned
         self.jobs: dict[int, LiveJob] = {}  # not running, by number
         self.own = cluster.scheduler.policy_name == snapshot.policy.name
         self.runs: list[Run] = []
@@ -110,10 +121,16 @@ class Restored:
         """Yield the live jobs of saved states (hot path)."""
         core, rows = self.cluster.core, self.snapshot.rows
         only, pools, watched = core.only_pool, core.pools, bool(core.usages)
+        made = self.made
         for work in works:
             name, number, submit, size, requested, expected, seconds, user, priority, place, outcome, spec, past = work
             duration = expected if seconds is None else seconds
-            job = LiveJob(name, rows[number], submit, size, requested, expected, duration)
+            if number in made:
+                job = made[number]
+                job.index, job.submit = rows[number], submit
+                job.plan(requested, expected, duration)
+            else:
+                job = LiveJob(name, rows[number], submit, size, requested, expected, duration)
             job.seq = number
             job.user = user
             job.priority = priority
@@ -269,7 +286,11 @@ class Restored:
     def _expected_ends(self) -> None:
         """Plan the expected ends of running jobs whose actual ends are unknown."""
         now = self.snapshot.now
-        missing = [run for run, each in zip(self.runs, self.snapshot.running, strict=True) if each.end is None]
+        missing = [
+            run
+            for run, each in zip(self.runs, self.snapshot.running, strict=True)
+            if each.end is None and run.job.seq not in self.unplanned
+        ]
         for run in sorted(missing, key=attrgetter("expected_end")):
             end = expected_end(now, run.expected_end)
             if end != run.expected_end:

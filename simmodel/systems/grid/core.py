@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from simmodel.errors import InputError
@@ -53,18 +53,21 @@ class GridCore(Broker):
         by: EstimateBasis = "requested",
         name: str | None = None,
         rank: int | None = None,
+        clusters: Sequence[Cluster] | None = None,
     ) -> None:
         self.spec = spec
-        chosen = site_policies(spec, policies)
-        clusters = [
-            Cluster(env, site.cluster, chosen[site.name], name=site.name, record=False, overrun="continue")
-            for site in spec.sites
-        ]
+        begin = clusters is None
+        if clusters is None:
+            chosen = site_policies(spec, policies)
+            clusters = [
+                Cluster(env, site.cluster, chosen[site.name], name=site.name, record=False, overrun="continue")
+                for site in spec.sites
+            ]
         super().__init__(env, clusters, policy, by=by, name=name or spec.name, rank=rank)
         self.ledger = GridLedger()
         self.sites: Mapping[str, Site] = {site.name: site for site in self.places}
         self.dispatching = True
-        self.data = DataManager(env, spec, self.places, spec.retries)
+        self.data = DataManager(env, spec, self.places, spec.retries, begin)
         for site in self.places:
             site.disks = Disks(env, site.spec, site.storage)
             site.seconds_to = self.data.seconds
@@ -74,7 +77,8 @@ class GridCore(Broker):
         self.stays = Stays(self, self.data)
         self.outages = Outages(self)
         self.reasons: dict[BrokeredJob, str] = {}  # why the cluster of a job stops or withdraws it
-        self.outages.plan()
+        if begin:
+            self.outages.plan()
         env.on_hooks_changed(self._find_hooks)
         self.changes: list[Change] = []  # of the cores in service at the sites
         self._on_created: tuple[Callable[..., object], ...] = ()
@@ -217,6 +221,8 @@ class GridCore(Broker):
             for name in ("queued", "start", "executing", "end"):
                 getattr(ledger, name)[row] = float("nan")
         self._hold(job)
+        job._work = job._seen = job.past = None  # it starts anew
+        job.submit = job.came
         site.present -= 1
         del self.handed[job]
         job.destination = None

@@ -90,6 +90,8 @@ class DataManager:
         its sites
     retries
         how often a transfer is begun again after a failure
+    files
+        whether the files of the spec are put in their places
 
     Attributes
     ----------
@@ -103,7 +105,9 @@ class DataManager:
         the data policy's choice of the site to which a file goes that was written at a site; ``None``: it stays
     """
 
-    def __init__(self, env: Environment, spec: GridSpec, sites: tuple[Site, ...], retries: int) -> None:
+    def __init__(
+        self, env: Environment, spec: GridSpec, sites: tuple[Site, ...], retries: int, files: bool = True
+    ) -> None:
         self.env = env
         self.retries = retries
         self.by_name = {site.name: site for site in sites}
@@ -118,7 +122,7 @@ class DataManager:
         self._busy: Callable[[Site], bool] = _never
         for site, given in zip(sites, spec.sites, strict=True):
             site.storage = make_storage(env, _named(given.storage, site.name), self.catalogue)
-        for file in spec.files:
+        for file in spec.files if files else ():
             self.catalogue.declare(file.name, file.size)
             for name in file.sites:
                 self.place(file.name, file.size, self.by_name[name])
@@ -126,6 +130,11 @@ class DataManager:
     def place(self, file: str, size: float, site: Site) -> None:
         """Put a replica at a site at the beginning; raises ``InputError`` if there is no room."""
         site.storage.add(file, size, "given")
+
+    @property
+    def plain(self) -> bool:
+        """Whether sources and destinations of files are chosen as by default."""
+        return self.choose == self.nearest and self.send_outputs is _stay_there
 
     def replicas(self, file: str) -> list[Site]:
         """Return the sites that hold a file, in the order of the sites; those that are down too."""
@@ -278,6 +287,19 @@ class DataManager:
             hook(fetch)
         if transfer.processed:
             self._sent(fetch, transfer)
+        else:
+            transfer.callbacks.append(partial(self._sent, fetch))
+
+    def go_on(self, fetch: Fetch, left: float, lag: float, start: float) -> None:
+        """Go on with the transfer of a fetch of a snapshot: see :meth:`Network.carry_on`."""
+        source, site = fetch.source, fetch.site
+        assert source is not None
+        self._moving[source] += 1
+        self._moving[site] += 1
+        fetch.transfer = transfer = self.network.carry_on(fetch.size, left, source.name, site.name, lag)
+        transfer.start = start
+        if transfer.processed:  # nothing was left
+            self.env.call_at(self.env._now, partial(self._sent, fetch, transfer))
         else:
             transfer.callbacks.append(partial(self._sent, fetch))
 

@@ -17,6 +17,7 @@ from simmodel.systems.submissions import read_submissions
 if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.scheduling.registry import PolicyLike
+    from simmodel.snapshots.snapshot import Snapshot
     from simmodel.systems.kinds import GivenPolicies
     from simmodel.systems.submissions import GivenWork, Submissions
     from simmodel.systems.system import System
@@ -50,5 +51,21 @@ class GridKind(Kind):
         """Return a live grid."""
         return Grid(env, spec, policy, policies=policies, name=name, **options.values())
 
+    def restore(
+        self, env: Environment, snapshot: Snapshot, policy: PolicyLike | None = None, *, policies: GivenPolicies = None
+    ) -> System[Any]:
+        """Return a grid that continues from a snapshot; ``policies`` of its sites: one for all, or by name."""
+        from simmodel.snapshots.grid import GridSnapshot
 
-GRID = GridKind(name="grid", spec=GridSpec, system=Grid, snapshot=None, options=GridOptions, policy="least-loaded")
+        assert isinstance(snapshot, GridSnapshot)
+        return Grid.from_snapshot(env, snapshot, policy, policies)
+
+
+GRID = GridKind(
+    name="grid",
+    spec=GridSpec,
+    system=Grid,
+    snapshot="simmodel.snapshots.grid:GridSnapshot",
+    options=GridOptions,
+    policy="least-loaded",
+)

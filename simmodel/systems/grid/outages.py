@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -44,20 +44,31 @@ class Outages:
     ----------
     grid
         the grid
+
+    Attributes
+    ----------
+    calls
+        the beginnings and ends of the outages of its spec: by the position of the outage, ``"begin"`` or ``"end"``
     """
 
     def __init__(self, grid: Owner) -> None:
         self.grid = grid
+        self.calls: dict[tuple[int, str], Call] = {}
 
-    def plan(self) -> None:
-        """Plan the outages of the spec that are still to come."""
+    def plan(self, past: Collection[tuple[int, str]] = ()) -> None:
+        """Plan the outages of the spec that are still to come, except those of this instant that are ``past``."""
         now = self.grid.env.now
-        for outage in self.grid.spec.outages:
+        for i, outage in enumerate(self.grid.spec.outages):
             site = self.grid.site(outage.site)
-            if outage.at >= now:
-                self.grid.plan(outage.at, partial(self.begin, site, outage.kind))
-            if now < outage.until < float("inf"):
-                self.grid.plan(outage.until, partial(self.end, site, outage.kind))
+            if outage.at >= now and (i, "begin") not in past:
+                self.calls[i, "begin"] = self.grid.plan(outage.at, partial(self.begin, site, outage.kind))
+            if now <= outage.until < float("inf") and (i, "end") not in past:
+                self.calls[i, "end"] = self.grid.plan(outage.until, partial(self.end, site, outage.kind))
+
+    def past(self) -> list[tuple[int, str]]:
+        """List the events of outages that were planned for this instant and are over, by number of the outage."""
+        now = self.grid.env.now
+        return [key for key, call in self.calls.items() if call.at == now and not call.pending]
 
     def begin(self, site: Site, kind: Literal["down", "closed"]) -> None:
         """Take a site down or close it; each call needs its own :meth:`end`."""

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
+from simmodel.systems.grid.capture import capture_grid
 from simmodel.systems.grid.core import GridCore
 from simmodel.systems.grid.record import grid_result
+from simmodel.systems.grid.restore import restore_grid
 
 if TYPE_CHECKING:
+    from simmodel.environment import Environment
     from simmodel.results.grid import GridResult
+    from simmodel.scheduling.registry import PolicyLike
+    from simmodel.snapshots.grid import GridSnapshot
+    from simmodel.systems.kinds import GivenPolicies
 
 __all__ = ["Grid"]
 
@@ -30,6 +36,8 @@ class Grid(GridCore):
         whether estimates use ``"requested"`` or ``"actual"`` run times
     name, rank
         its name in reports; its turn among schedulers that share an instant
+    clusters
+        for :meth:`from_snapshot`: the clusters of the sites, if these have been restored
 
     Attributes
     ----------
@@ -49,13 +57,74 @@ class Grid(GridCore):
         if a policy is unknown
 
     >>> from simmodel import Environment, Job
-    >>> from simmodel.platform import SiteSpec
+    >>> from simmodel.platform import GridSpec, SiteSpec
     >>> env = Environment()
     >>> grid = Grid(env, GridSpec(sites=[SiteSpec(name="a", cores=2), SiteSpec(name="b", cores=2)]), "round-robin")
     >>> jobs = [grid.submit(Job(processors=2, run=10)) for _ in range(3)]; env.run()
     >>> grid.result().jobs["site"].tolist(), grid.result().jobs["end"].tolist()
     (['a', 'b', 'a'], [10.0, 10.0, 20.0])
     """
+
+    # ------------------------------------------------------------------ snapshots
+
+    def snapshot(self) -> GridSnapshot:
+        """Return the state of the grid, its sites and their files as a plain value, from which it can continue.
+
+        Best taken between events, after the decisions of the instant.
+
+        Raises
+        ------
+        SnapshotError
+            if a part cannot be copied: a body, a data policy that is a function, an access of a script
+
+        >>> from simmodel import Environment, Job
+        >>> from simmodel.platform import GridSpec, SiteSpec
+        >>> env = Environment()
+        >>> grid = Grid(env, GridSpec(sites=[SiteSpec(name="a", cores=4)]))
+        >>> for _ in range(3): _ = grid.submit(Job(processors=4, run=10))
+        >>> env.run(until=5)
+        >>> grid.snapshot()
+        <GridSnapshot of a at 5 s: 1 running, 2 waiting>
+        """
+        return capture_grid(self)
+
+    @classmethod
+    def from_snapshot(  # type: ignore[override]
+        cls,
+        env: Environment,
+        snapshot: GridSnapshot,
+        policy: PolicyLike | None = None,
+        policies: GivenPolicies = None,
+    ) -> Self:
+        """Return a grid that continues from a snapshot; its record has the jobs unfinished at that instant.
+
+        Parameters
+        ----------
+        env
+            a new environment, at the instant of the snapshot
+        snapshot
+            the snapshot
+        policy
+            the broker; default: that of the snapshot, with its memory
+        policies
+            the policies of the sites, one for all or by name; default: those of the snapshot
+
+        Raises
+        ------
+        InputError
+            if the instant differs, a policy is unknown, or parts of the snapshot contradict each other
+
+        >>> from simmodel import Environment, Job
+        >>> from simmodel.platform import GridSpec, SiteSpec
+        >>> env = Environment()
+        >>> grid = Grid(env, GridSpec(sites=[SiteSpec(name="a", cores=4)]))
+        >>> _ = grid.submit(Job(processors=4, run=10)); env.run(until=5)
+        >>> later = Environment(5)
+        >>> again = Grid.from_snapshot(later, grid.snapshot())
+        >>> later.run(); again.result().jobs["end"].tolist()
+        [10.0]
+        """
+        return restore_grid(cls, env, snapshot, policy, policies)
 
     # ------------------------------------------------------------------ results
 

@@ -1,0 +1,326 @@
+"""Snapshots of grids: those of a broker and its sites, with the files, and the jobs on their way to and from sites."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from operator import attrgetter
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+
+import attrs
+
+from simmodel.environment import END
+from simmodel.errors import InputError, unknown
+from simmodel.platform.grid import GridSpec, SiteOutageSpec
+from simmodel.resources.catalogue import CatalogueState
+from simmodel.resources.shared_channel import ChannelState
+from simmodel.resources.storage import StorageState
+from simmodel.snapshots.broker import BrokerSnapshot
+from simmodel.snapshots.jobs import Planned, expected_end
+from simmodel.snapshots.snapshot import Snapshot
+from simmodel.snapshots.types import Columns, Count, Instant, Seconds, one_of
+from simmodel.work.job import Job
+
+__all__ = [
+    "DiskState",
+    "FetchState",
+    "GridSnapshot",
+    "SiteState",
+    "StayState",
+    "TraceState",
+    "TransferState",
+    "TryState",
+]
+
+PHASES = ("overhead", "staging in", "queued", "inside", "reading", "executing", "writing", "staging out")
+IN_CLUSTER = ("queued", "inside", "reading", "executing")
+"""The phases of a stay in which its job is in the cluster of its site."""
+
+
+class TraceState(NamedTuple):
+    """What the record has of an unfinished job that has been assigned: its latest site, its instants (s), its bytes.
+
+    ``started``, ``starts``: its latest start (s), at any site, and the number of its starts.
+    """
+
+    row: Count
+    site: Count
+    attempts: Count
+    assigned: Instant | None = None
+    queued: Instant | None = None
+    start: Instant | None = None
+    executing: Instant | None = None
+    end: Instant | None = None
+    bytes_in: float = 0.0
+    bytes_out: float = 0.0
+    started: Instant | None = None
+    starts: Count = 0
+
+
+class TryState(NamedTuple):
+    """An execution of an unfinished job that was not its last: its attempt, start and end (s), site and status."""
+
+    row: Count
+    attempt: Count
+    start: Instant
+    end: Instant
+    site: Count
+    status: str
+
+
+class StayState(NamedTuple):
+    """A job at a site: what it does, and since when (s).
+
+    ``ends``: the end of its overhead (s); ``host``: the number of its host; ``position``: of the input that it
+    reads, or of the output that it writes; ``pinned``, ``missing``, ``moved``: the inputs that it holds, waits for,
+    and asked for first; ``spec``, ``length``: its request and its run time (s), if it is not in the cluster.
+    """
+
+    row: Count
+    site: Count
+    phase: Annotated[str, one_of(*PHASES)]
+    since: Instant
+    ends: Instant | None = None
+    host: Count | None = None
+    position: Count = 0
+    pinned: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    moved: tuple[str, ...] = ()
+    spec: Job | None = None
+    length: Seconds | None = None
+    outcome: Annotated[str, one_of("completed", "timeout")] = "completed"
+
+
+class FetchState(NamedTuple):
+    """A file on its way to a site; ``callers``, ``job``: the rows of the jobs that wait for it, and that asked first.
+
+    ``tries``: the transfers that failed; ``room``: whether it has room; ``source``: where it comes from.
+    """
+
+    file: str
+    site: Count
+    size: float
+    cause: str
+    callers: tuple[Count, ...] = ()
+    job: Count | None = None
+    source: Count | None = None
+    tries: Count = 0
+    room: bool = False
+    mode: Literal["copy", "move"] = "copy"
+
+
+class TransferState(NamedTuple):
+    """The transfer of a fetch (its position): the bytes left, its start (s), and the seconds left of its latency."""
+
+    fetch: Count
+    left: Seconds
+    start: Instant
+    lag: Seconds = 0.0
+
+
+class DiskState(NamedTuple):
+    """The disk of a host, read or written; ``rows``: the jobs of its accesses, in their order."""
+
+    host: Count
+    writes: bool
+    channel: ChannelState
+    rows: tuple[Count, ...] = ()
+
+
+class SiteState(NamedTuple):
+    """A site: for how many reasons it is down and closed, its storage, and the rows of the jobs that access it."""
+
+    down: Count = 0
+    closed: Count = 0
+    storage: StorageState = StorageState()
+    readers: tuple[Count, ...] = ()
+    writers: tuple[Count, ...] = ()
+    disks: tuple[DiskState, ...] = ()
+
+
+@attrs.frozen(kw_only=True, eq=False, slots=False, repr=False)
+class GridSnapshot(BrokerSnapshot):
+    """A grid at one instant, with the fields of a :class:`~simmodel.snapshots.broker.BrokerSnapshot` and:
+
+    Sites are referred to by their positions, jobs by their rows.
+
+    Parameters
+    ----------
+    platform
+        the spec of the grid, whose outages still to come are in it
+    dispatching
+        whether it assigns jobs
+    sites
+        the sites, in order
+    catalogue
+        the files and their replicas
+    traces, tries
+        what the record has of unfinished jobs
+    stays
+        the jobs on their way to and from sites, and those with files
+    fetches, transfers
+        the files on their way; their transfers, in the order of their starts
+    rooms, stranded
+        the files (with their sites) that wait for room, and whose replicas are all at sites that are down
+    past
+        the outages (by position) that have begun, or ended, at this very instant
+    order
+        the planned events that may share an instant, in order
+    assumed
+        further outages to come: see :meth:`assuming`
+
+    ``simulate(snapshot)`` and :meth:`Grid.from_snapshot <simmodel.systems.grid.system.Grid.from_snapshot>` continue
+    from it.
+    """
+
+    system: ClassVar[str] = "grid"
+    schema: ClassVar[int] = 1
+
+    name: str = "grid"
+    platform: GridSpec
+    dispatching: bool = True
+    sites: tuple[SiteState, ...]
+    catalogue: CatalogueState
+    traces: Columns[TraceState] = ()
+    tries: tuple[TryState, ...] = ()
+    stays: tuple[StayState, ...] = ()
+    fetches: tuple[FetchState, ...] = ()
+    transfers: tuple[TransferState, ...] = ()
+    rooms: tuple[tuple[str, Count], ...] = ()
+    stranded: tuple[tuple[str, Count], ...] = ()
+    past: tuple[tuple[Count, str], ...] = ()
+    order: tuple[tuple[int | str, ...], ...] = ()
+    assumed: tuple[SiteOutageSpec, ...] = ()
+
+    @property
+    def tally(self) -> tuple[int, int]:
+        """The numbers of running and of waiting jobs; those on their way to a site wait, those on their way out run."""
+        running, waiting = super().tally
+        out = sum(stay.phase in ("writing", "staging out") for stay in self.stays)
+        return running + out, waiting + sum(stay.phase in ("overhead", "staging in") for stay in self.stays)
+
+    @property
+    def _away(self) -> list[Any]:
+        """The jobs that have been assigned and are in no cluster."""
+        return [each for each in self.handed if each.number < 0]
+
+    @property
+    def ids(self) -> list[int | str]:
+        """The ids of the jobs that have not ended."""
+        return [*super().ids, *(each.id for each in self._away)]
+
+    @property
+    def begun(self) -> set[tuple[int | str, float]]:
+        """The ids of the jobs that have started, each with its start (s)."""
+        start = {each.row: each.start for each in self.traces if each.start is not None}
+        return super().begun | {(each.id, start[each.row]) for each in self._away if each.row in start}
+
+    @property
+    def unfinished(self) -> int:
+        """The number of unfinished jobs, including those still to arrive."""
+        return super().unfinished + len(self._away)
+
+    # ------------------------------------------------------------------ consistency
+
+    def check(self) -> None:
+        """Raise ``InputError``, with its place, if parts of the snapshot do not fit together."""
+        super().check()
+        names = [site.name for site in self.platform.sites]
+        if [each.name for each in self.places] != names:
+            raise InputError(f"must be the sites {', '.join(names)}", place="places")
+        if len(self.sites) != len(names):
+            raise InputError(f"must have {len(names)} values, one per site, got {len(self.sites)}", place="sites")
+        rows = {each.row for each in self.handed}
+        here = {each.row for each in self.stays}
+        for i, each in enumerate(self.handed):
+            if each.place not in names:
+                raise InputError(unknown("site", each.place, names).message, place=f"handed.place[{i}]")
+            if each.number < 0 and each.row not in here:
+                raise InputError(f"must have a stay, as job {each.id} is in no cluster", place=f"handed.number[{i}]")
+        parts: dict[str, list[tuple[int | None, tuple[int | None, ...]]]] = {
+            "stays": [(each.site, (each.row,)) for each in self.stays],
+            "fetches": [(each.site, (*each.callers, each.job)) for each in self.fetches],
+            "sites": [(None, (*each.readers, *each.writers)) for each in self.sites],
+            "rooms": [(site, ()) for _, site in self.rooms],
+            "stranded": [(site, ()) for _, site in self.stranded],
+            "tries": [(each.site, ()) for each in self.tries],
+            "traces": [(each.site, ()) for each in self.traces],
+        }
+        for part, found in parts.items():
+            for i, (site, jobs) in enumerate(found):
+                if site is not None and site >= len(names):
+                    raise InputError(f"must be a site below {len(names)}, got {site}", place=f"{part}[{i}]")
+                for row in jobs:
+                    if row is not None and row not in rows:
+                        raise InputError(f"must be the row of a job at a site, got {row}", place=f"{part}[{i}]")
+        for i, transfer in enumerate(self.transfers):
+            if transfer.fetch >= len(self.fetches):
+                message = f"must be a fetch below {len(self.fetches)}, got {transfer.fetch}"
+                raise InputError(message, place=f"transfers[{i}]")
+
+    # ------------------------------------------------------------------ what-ifs
+
+    def assuming(self, outages: Iterable[SiteOutageSpec]) -> GridSnapshot:
+        """Return the snapshot of a grid that will also have these outages; what-ifs know of them.
+
+        >>> from simmodel import Environment, Grid
+        >>> from simmodel.platform import SiteSpec
+        >>> snapshot = Grid(Environment(), GridSpec(sites=[SiteSpec(name="a", cores=2)])).snapshot()
+        >>> snapshot.assuming([SiteOutageSpec(site="a", at="1min", until=90)]).assumed[0].at
+        60.0
+        """
+        return attrs.evolve(self, assumed=(*self.assumed, *outages))
+
+    def expected(self, *, actual: bool = False) -> GridSnapshot:
+        """Return the part that a what-if may see; see ``BrokerSnapshot.expected``.
+
+        Outages that have not begun are unknown, except those assumed. Jobs that execute end when their planned run
+        time is over.
+        """
+        seen: GridSnapshot = super().expected(actual=actual)  # type: ignore[assignment]
+        begun = [i for i, each in enumerate(self.platform.outages) if each.at < self.now or (i, "begin") in self.past]
+        number = {i: k for k, i in enumerate(begun)}
+        known = tuple(self.platform.outages[i] for i in begun)
+        row_of = {(each.place, each.number): each.row for each in self.handed if each.number >= 0}
+        executing = {each.row: each.executing for each in self.traces if each.executing is not None}
+        phase = {each.row: each.phase for each in self.stays}
+        since = {key: executing[row] for key, row in row_of.items() if phase.get(row) == "executing"}
+        return attrs.evolve(
+            seen,
+            platform=attrs.evolve(self.platform, outages=known),
+            places=tuple(_with_ends(place, since) for place in seen.places),
+            stays=seen.stays if actual else tuple(map(_seen_stay, seen.stays, self._limits)),
+            past=tuple((number[i], what) for i, what in self.past if i in number),
+            order=tuple(
+                ("outage", number[key[1]], *key[2:]) if key[0] == "outage" else key  # type: ignore[index]
+                for key in self.order
+                if key[0] != "outage" or key[1] in number
+            ),
+        )
+
+    @property
+    def _limits(self) -> list[float]:
+        """The requested time of the job of each stay."""
+        asked = {each.row: each.asked for each in self.handed}
+        return [asked[each.row] for each in self.stays]
+
+
+def _seen_stay(stay: StayState, limit: float) -> StayState:
+    """Return a stay without the run time of its job."""
+    spec = stay.spec
+    if spec is not None:
+        spec = attrs.evolve(spec, run=limit, body=None, cancel=None)
+    return stay._replace(spec=spec, length=None if stay.length is None else limit)
+
+
+def _with_ends(place: Any, since: Mapping[tuple[str, int], float]) -> Snapshot:
+    """Return the snapshot of a site in which jobs end that have begun to execute after they had read their inputs."""
+    running, planned = list(place.running), list(place.planned)
+    for i, run in enumerate(running):
+        began = since.get((place.name, run.work.number))
+        if began is not None and run.end is None:
+            end = expected_end(place.now, began + (run.expected_end - run.started))
+            running[i] = run._replace(end=end)
+            planned.append(Planned(end, float(END), "end", (i,)))
+    planned.sort(key=attrgetter("at", "priority"))
+    found: Snapshot = attrs.evolve(place, running=tuple(running), planned=tuple(planned))
+    return found

@@ -1,0 +1,107 @@
+"""Snapshots of grids: cut, written, read and continued, with files on their way."""
+
+import numpy as np
+from hypothesis import given, settings, strategies as st
+
+from simmodel import Environment, Job, simulate, what_if
+from simmodel.platform import FileSpec, GridSpec, LinkSpec, NetworkSpec, SiteSpec, StorageSpec
+from simmodel.snapshots import Snapshot
+from simmodel.systems.grid.system import Grid
+from tests.helpers.grid_cases import grid_with, grids, jobs
+
+POLICIES = ["round-robin", "least-loaded", "random"]
+INSTANTS = ("submit", "assigned", "queued", "start", "executing", "end", "finished", "bytes_in", "bytes_out")
+NAMES = ("job", "site", "state", "status", "attempts", "processors")
+OVER = ("finished", "failed", "rejected", "cancelled")
+
+
+def check_same(rest, whole, left):
+    """Check that a continued run has the rows of jobs left in the uncut run."""
+    for column in NAMES:
+        assert rest[column].tolist() == whole[column][left].tolist(), column
+    for column in INSTANTS:
+        np.testing.assert_allclose(rest[column], whole[column][left], rtol=0, atol=1e-9, err_msg=column)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data(), st.sampled_from(POLICIES), st.integers(0, 300))
+def test_a_run_that_is_cut_and_continued_is_the_uncut_run(data, policy, cut):
+    spec = data.draw(grids())
+    drawn = [data.draw(jobs(number)) for number in range(data.draw(st.integers(1, 8)))]
+    env, grid, _ = grid_with(spec, policy, drawn)
+    env.run()
+    whole = grid.result().jobs
+
+    env, grid, _ = grid_with(spec, policy, drawn)
+    env.run(until=cut / 4 + 0.125)
+    left = np.flatnonzero(~np.isin(grid.result().jobs["state"], OVER))
+    snapshot = grid.snapshot()
+    read = Snapshot.from_json(snapshot.to_json())
+    assert read == snapshot
+    later = Environment(snapshot.now, snapshot.seed)
+    again = Grid.from_snapshot(later, read)
+    assert again.unfinished == grid.unfinished == len(left) == snapshot.unfinished
+    check_same(simulate(read).jobs, whole, left)
+    later.run()
+    assert not again.handed
+    assert not again.stays.present
+    assert not again.data.fetches
+    for site in again.places:
+        assert site.present == 0
+        assert site.on_the_way == [0, 0, 0]
+        assert site.free == site.capacity
+        assert site.storage.used == sum(site.storage.files.values())
+        assert not any(site.storage.pins(file) for file in site.storage.files)
+    env.run()
+    assert [list(site.storage.files) for site in again.places] == [list(site.storage.files) for site in grid.places]
+    check_same(grid.result().jobs, whole, np.arange(len(whole)))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data(), st.sampled_from(["round-robin", "least-loaded"]), st.integers(0, 300))
+def test_the_future_of_the_present_broker_is_what_then_happens(data, policy, cut):
+    spec = data.draw(grids(outages=False))
+    drawn = [data.draw(jobs(number, latest=0)) for number in range(data.draw(st.integers(1, 8)))]
+    env, grid, _ = grid_with(spec, policy, drawn)
+    env.run(until=cut / 4 + 0.125)
+    left = np.flatnonzero(~np.isin(grid.result().jobs["state"], OVER))
+    found = what_if(grid.snapshot(), [policy, "random"], results=True)
+    assert [each.status for each in found] == ["finished"] * 2, found[0].reason
+    env.run()
+    check_same(found[policy].samples[0].result.jobs, grid.result().jobs, left)
+
+
+def example(**options):
+    """Return a grid with a transfer, a read, a job that executes after it has read, and a waiting job at 5 s."""
+    spec = GridSpec(
+        sites=[
+            SiteSpec(name="a", cores=2, storage=StorageSpec(read_bandwidth=4)),
+            SiteSpec(name="b", cores=2, storage=StorageSpec(read_bandwidth=4)),
+        ],
+        network=NetworkSpec(links=[LinkSpec(name="ab", bandwidth=2, between=("a", "b"))]),
+        files=[FileSpec(name="f", size=16, sites=["a"]), FileSpec(name="g", size=8, sites=["a"])],
+        **options,
+    )
+    work = [Job(id="reads", run=10, inputs=["f"]), Job(id="moves", run=10, inputs=["f"])]
+    work += [Job(id="runs", run=10, inputs=["g"]), Job(id="moves too", run=10, inputs=["f"])]
+    env, grid, _ = grid_with(spec, "round-robin", work)
+    return env, grid
+
+
+def test_a_snapshot_says_what_there_is():
+    env, grid = example()
+    env.run(until=3)
+    snapshot = grid.snapshot()
+    assert repr(snapshot) == "<GridSnapshot of a, b at 3 s: 2 running, 2 waiting>"
+    assert snapshot.unfinished == 4
+    assert sorted(map(str, snapshot.ids)) == ["moves", "moves too", "reads", "runs"]
+    assert {(stay.row, stay.phase) for stay in snapshot.stays} == {
+        (0, "reading"),
+        (1, "staging in"),
+        (2, "reading"),
+        (3, "staging in"),
+    }
+    (fetch,) = snapshot.fetches
+    assert (fetch.file, fetch.site, fetch.callers, fetch.source) == ("f", 1, (1, 3), 0)
+    assert snapshot.transfers[0].left == 10
+    assert grid.snapshot() == snapshot
