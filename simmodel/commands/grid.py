@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["EXAMPLES", "add", "run"]
 
 EXAMPLES = (
-    "simmodel grid config.json --broker least-loaded --plot grid.png",
+    "simmodel grid tiers-30 --broker least-loaded --plot grid.png",
+    "simmodel grid config.json --broker round-robin --json metrics.json",
     "simmodel grid my-grid.toml --jobs jobs.csv --broker recorded --db events.sqlite --schema cgsim-events",
 )
 
@@ -33,7 +35,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     parts = parser.add_argument_group("parts")
     parts.add_argument("--sites", metavar="FILE", help="sites of CGSim (JSON), instead of those that CONFIG names")
     parts.add_argument("--connections", metavar="FILE", help="connections of CGSim, instead of those of CONFIG")
-    parts.add_argument("--jobs", metavar="FILE", help="jobs: CSV or SQLite of CGSim, or any log")
+    parts.add_argument(
+        "--jobs", metavar="FILE", help="jobs: CSV or SQLite of CGSim, any log, or a name (default: those of CONFIG)"
+    )
     parts.add_argument("--skip-bad-rows", action="store_true", help="skip bad rows of jobs, counted by reason")
     policies = parser.add_argument_group("policies")
     policies.add_argument("--broker", metavar="NAME", help="see 'simmodel list brokers' (default: that of CONFIG)")
@@ -105,7 +109,7 @@ def run(options: argparse.Namespace) -> None:
 
 def _read(options: argparse.Namespace) -> tuple[GridSpec, Any, str]:
     """Return the grid, its jobs and the name of its plug-in."""
-    from simmodel.catalogue import load_platform, load_workload
+    from simmodel.catalogue import bundled_names, load_platform, load_workload
     from simmodel.errors import InputError
     from simmodel.formats.cgsim_jobs import read_cgsim_jobs
     from simmodel.platform.grid import GridSpec
@@ -121,14 +125,27 @@ def _read(options: argparse.Namespace) -> tuple[GridSpec, Any, str]:
         if getattr(options, part) is not None:
             raise InputError(f"--{part} needs a configuration of CGSim (JSON), got {name}")
     if options.jobs is None:
-        return grid, None, ""
+        ready = f"{name}-day"  # the jobs of a ready grid
+        return grid, load_workload(ready) if ready in bundled_names("workloads") else None, ""
     gflops = {site.name: grid.core_speed for site in grid.sites}
-    if options.jobs.removesuffix(".gz").endswith((".csv", ".db", ".sqlite")) and Path(options.jobs).exists():
+    if _are_cgsims(options.jobs):
         jobs = read_cgsim_jobs(
             options.jobs, gflops=gflops, reference=grid.core_speed, skip_bad_rows=options.skip_bad_rows
         )
         return grid, jobs, ""
-    return grid, load_workload(options.jobs), ""
+    given: dict[str, Any] = {"strict": False} if options.skip_bad_rows else {}
+    return grid, load_workload(options.jobs, **given), ""
+
+
+def _are_cgsims(jobs: str) -> bool:
+    """Whether a file has jobs as CGSim reads them: a database, or a table with a column pandaid or job_id."""
+    from simmodel.loading import peek
+
+    path, kind = Path(jobs), jobs.removesuffix(".gz")
+    if not path.is_file() or kind.endswith((".db", ".sqlite")):
+        return path.is_file()
+    head = peek(path).decode("utf-8", "replace").partition("\n")[0].lower()
+    return kind.endswith(".csv") and not {"pandaid", "job_id"}.isdisjoint(re.split(r"[,;\t\s\"]+", head))
 
 
 def _study(options: argparse.Namespace) -> CGSimStudy:

@@ -19,6 +19,7 @@ from .estimates import (
     with_estimates as with_estimates,
 )
 from .families import implementations as implementations, only_possible as only_possible, with_families as with_families
+from .grids import grid_jobs as grid_jobs, tiered_grid as tiered_grid, tiered_grid_jobs as tiered_grid_jobs
 from .layers import layered as layered
 from .lublin_feitelson import TYPELESS as TYPELESS, LublinClass as LublinClass, lublin as lublin
 from .mixing import mix as mix, mixture as mixture

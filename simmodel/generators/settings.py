@@ -32,6 +32,7 @@ import numpy as np
 from simmodel.errors import InputError, Plain, shown, unknown
 from simmodel.generators.arrivals import synthetic
 from simmodel.generators.estimates import with_estimates
+from simmodel.generators.grids import tiered_grid_jobs
 from simmodel.generators.lublin_feitelson import BATCH, INTERACTIVE, TYPELESS, LublinClass, lublin
 from simmodel.generators.phased import schedtwin
 from simmodel.loading import Source, check_count, one_sentence, parse_toml, read_bytes, reader, source_name
@@ -72,6 +73,11 @@ GENERATORS: Mapping[str, tuple[Callable[..., Workload], Callable[..., Any], str]
         schedtwin,
         schedtwin,
         "jobs class after class at a steady pace, as in SchedTwin's workload",
+    ),
+    "tiered-grid": (
+        tiered_grid_jobs,
+        tiered_grid_jobs,
+        "jobs that read the files of a grid in tiers, by Zipf's law",
     ),
     "listed": (_listed, _listed, "jobs listed one by one, as columns"),
 }

@@ -1,4 +1,5 @@
 from .broker_record import BrokerRecord as BrokerRecord
+from .grid_record import GridRecord as GridRecord
 from .job_record import JobRecord as JobRecord
 from .network_recorder import NetworkRecorder as NetworkRecorder
 from .observers import (

@@ -15,7 +15,7 @@ from simmodel.work.table import Table
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["NUMBERS", "check_jobs", "check_tasks"]
+__all__ = ["NUMBERS", "check_flows", "check_jobs", "check_tasks"]
 
 _COLUMNS = {
     "jobs": ("submit", "start", "end", "processors"),
@@ -102,6 +102,32 @@ def check_jobs(tables: Mapping[str, Table], processors: float) -> None:
         if name in tables and widest:
             _check_known(name, "place", tables[name], widest)
     _check_nodes(tables)
+
+
+def check_flows(tables: Mapping[str, Table]) -> None:
+    """Check the stored table of what was moved between the sites of a grid.
+
+    Raises
+    ------
+    InputError
+        a column is missing, a site is unknown, or a number is invalid
+    """
+    if "flows" not in tables or "places" not in tables:
+        return
+    flows = tables["flows"]
+    for key in ("source", "destination", "files", "bytes", "failed"):
+        if key not in flows:
+            raise InputError(f"missing column {key}", place="flows")
+    for key in ("source", "destination"):
+        known = set(map(str, tables["places"]["place"].tolist()))
+        for row, site in enumerate(map(str, flows[key].tolist())):
+            if site not in known:
+                raise _wrong("flows", key, row, f"must be one of {len(known)} sites", site)
+    for key in ("files", "bytes", "failed"):
+        values = _floats(flows[key])
+        wrong = np.flatnonzero(~(values >= 0))
+        if len(wrong):
+            raise _wrong("flows", key, int(wrong[0]), "must be a number >= 0", float(values[wrong[0]]))
 
 
 def _check_ended(jobs: Table) -> None:

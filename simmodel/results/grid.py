@@ -3,35 +3,30 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
+from simmodel.errors import InputError, Plain
 from simmodel.metrics.names import TAU, Cut
+from simmodel.records.grid_record import GridRecord
+from simmodel.results.checks import check_flows
 from simmodel.results.result import Result
+from simmodel.results.stored import Common
+from simmodel.units import show_quantity
 
 if TYPE_CHECKING:
+    from simmodel.view.grid_plots import GridPlots
     from simmodel.work.table import Table
 
 __all__ = ["GridResult"]
 
 
 @attrs.define(kw_only=True, eq=False, repr=False, slots=False)
-class GridResult(Result):
-    """The result of a grid: the columns of :class:`~simmodel.records.job_record.JobRecord`, whose places are the sites.
-
-    ``start`` and ``end`` are those of holding cores. Its jobs have these additional columns:
-
-    ``site``, ``origin``
-        the site that it was assigned to last, and its home; empty if none
-    ``state``
-        created, pending, staging in, queued, running, staging out, finished, failed, rejected or cancelled
-    ``assigned``, ``queued``, ``executing``, ``finished``
-        instants (s): assigned to the site, in its queue, its inputs read, ended with its outputs in place
-    ``bytes_in``, ``bytes_out``
-        bytes brought to the site for it, and written there
-    ``reason``
-        why it failed or was rejected
+class GridResult(Result, GridRecord):
+    """The result of a grid; fields and columns are those of :class:`~simmodel.records.grid_record.GridRecord`.
 
     >>> from simmodel import Environment, Grid, Job
     >>> from simmodel.platform import GridSpec, SiteSpec
@@ -41,6 +36,8 @@ class GridResult(Result):
     >>> table["site"].tolist(), table["finished"].tolist(), table["queue_time"].tolist()[-1]
     (['a', 'b', 'all'], [2, 1, 3], 3.3333333333333335)
     """
+
+    TABLES: ClassVar = (*Result.TABLES, "flows")
 
     @property
     def sites(self) -> Table:
@@ -66,12 +63,44 @@ class GridResult(Result):
         lines.append(f"  {'site':<24}{heads}")
         rows = list(table.rows())
         for row in [*sorted(rows[:-1], key=lambda row: -row["jobs"])[:_SHOWN], rows[-1]]:
-            moved = "".join(f"{row[name] / 1e9:>8.4g}GB" for name in ("bytes_in", "bytes_out"))
+            moved = "".join(
+                f"{show_quantity(float(f'{row[name]:.3g}'), 'B'):>10}" for name in ("bytes_in", "bytes_out")
+            )
             lines.append(
                 f"  {row['site'][:23]:<24}{row['cores']:>9,}{row['jobs']:>9,}{row['failed']:>8,}"
                 f"{row['queue_time']:>11.4g}s{row['utilisation']:>8.1%}{moved}"
             )
         return "\n".join(lines)
+
+    @cached_property
+    def plot(self) -> GridPlots:
+        """Plots of the run: those of all results, ``.sites()``, ``.flows()``, ``.map()`` ``.links(record)``."""
+        from simmodel.view.grid_plots import GridPlots
+
+        return GridPlots(self)
+
+    # ------------------------------------------------------------------ stores
+
+    def stored_meta(self) -> dict[str, Any]:
+        """Return the document that is stored beside the tables, without the fields of all results."""
+        return {"kind": "grid", **super().stored_meta()}
+
+    @classmethod
+    def from_stored(cls, tables: Mapping[str, Table], about: Mapping[str, Plain], common: Common) -> GridResult:
+        """Return the result of stored tables and of the document of :meth:`stored_meta`.
+
+        Raises
+        ------
+        InputError
+            the tables contradict themselves or each other
+        """
+        for name in ("site", "state", "executing", "bytes_in", "bytes_out"):
+            if "places" in tables and name not in tables["jobs"]:
+                raise InputError(f"missing column {name}", place="jobs")
+        check_flows(tables)
+        found = super().from_stored(tables, about, common)
+        assert isinstance(found, cls)
+        return found
 
 
 _SHOWN = 12  # sites in a summary

@@ -19,6 +19,7 @@ from simmodel.errors import InputError, Plain, clipped, shown
 from simmodel.formats.documents import Value
 from simmodel.loading import decode, one_sentence, parse_json, read_bytes
 from simmodel.results.checks import NUMBERS
+from simmodel.results.grid import GridResult
 from simmodel.results.machine import MachineResult
 from simmodel.results.result import Result
 from simmodel.results.stored import Common
@@ -68,7 +69,8 @@ def read_scenario(path: str | Path) -> dict[str, Any]:
 def load_result(path: str | Path) -> Result | MachineResult:
     """Return a stored result: an SQLite file, a JSON file with its tables, or a folder of CSV or Parquet files.
 
-    The result is a :class:`~simmodel.results.result.Result` or a :class:`~simmodel.results.machine.MachineResult`.
+    The result is a :class:`~simmodel.results.result.Result`, of a grid a :class:`~simmodel.results.grid.GridResult`, of
+    a machine a :class:`~simmodel.results.machine.MachineResult`.
 
     Raises
     ------
@@ -82,7 +84,8 @@ def load_result(path: str | Path) -> Result | MachineResult:
 def _load(path: Path) -> Result | MachineResult:
     source = str(path)
     document = read_document(path)
-    kind: type[Result] | type[MachineResult] = MachineResult if document.get("kind") == "machine" else Result
+    kinds: dict[Any, type[Result] | type[MachineResult]] = {"machine": MachineResult, "grid": GridResult}
+    kind = kinds.get(document.get("kind"), Result)
     common = common_of(Value(document, source))
     if document.get("unfinished"):
         common["report"].note(UNFINISHED)

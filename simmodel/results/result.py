@@ -35,7 +35,7 @@ class Result(Stored, JobRecord):
     0.667
     """
 
-    TABLES: ClassVar = ("jobs", "runs", "events", "places", "changes", "choices", "nodes", "claims")
+    TABLES: ClassVar[tuple[str, ...]] = ("jobs", "runs", "events", "places", "changes", "choices", "nodes", "claims")
 
     METRICS: ClassVar = METRICS
     COUNTS: ClassVar = ("jobs", "counted")

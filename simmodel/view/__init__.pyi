@@ -4,6 +4,13 @@ from .broker_plots import (
     flows as flows,
     weeks as weeks,
 )
+from .grid_plots import (
+    GridPlots as GridPlots,
+    grid_flows as grid_flows,
+    grid_map as grid_map,
+    link_heat as link_heat,
+    site_heat as site_heat,
+)
 from .machine_plots import MachinePlots as MachinePlots
 from .network_plots import link_load as link_load, transfer_times as transfer_times
 from .plots import ResultPlots as ResultPlots

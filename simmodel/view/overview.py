@@ -16,12 +16,13 @@ from simmodel.view.result_plots import cdf, queue, utilisation, value_by_bin
 from simmodel.view.style import COLOURS, INK, Size, figure, page, tidy
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from simmodel.metrics.comparison import Measured
     from simmodel.records.job_record import JobRecord
 
-__all__ = ["comparison", "overview"]
+__all__ = ["comparison", "headline", "overview"]
 
 _HEADLINE = ("utilisation", "wait_mean", "bounded_slowdown_mean", "makespan")
 _COMPARED = (
@@ -66,10 +67,15 @@ def overview(result: JobRecord, *, title: str | None = None, figsize: Size | Non
     metrics = summary(result)
     told = [f"{_WORDS[name]} {metric_text(name, metrics[name])}" for name in _HEADLINE if math.isfinite(metrics[name])]
     head = f"{len(result.jobs):,} jobs on {result.processors:,} processors"
-    above: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points", "color": INK}
-    top.annotate(result.name if title is None else title, (0, 1), (0, 44), fontsize=14, fontweight="bold", **above)
-    top.annotate(" · ".join([head, *told]), (0, 1), (0, 28), fontsize=9.5, **above)
+    headline(top, result.name if title is None else title, " · ".join([head, *told]))
     return fig
+
+
+def headline(top: Axes, title: str, told: str) -> None:
+    """Write the title of a page, and a line about the run, above its first panel."""
+    above: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points", "color": INK}
+    top.annotate(title, (0, 1), (0, 44), fontsize=14, fontweight="bold", **above)
+    top.annotate(told, (0, 1), (0, 28), fontsize=9.5, **above)
 
 
 def comparison(

@@ -205,7 +205,7 @@ def duration_axis(axis: XAxis | YAxis, longest: float, *, log: bool = True, shor
     from matplotlib.ticker import MaxNLocator
 
     locator = MaxNLocator(5)
-    low, high = 0.0, max(longest, 1e-9)
+    low, high = 0.0, longest if longest > 0 else 1.0
     axis.set_ticks([tick * unit for tick in locator.tick_values(low / unit, high / unit) if tick >= 0])
     label = axis.get_label().get_text()
     axis.set_label_text(f"{label} ({name})" if label else name)

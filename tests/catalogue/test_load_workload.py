@@ -52,7 +52,7 @@ def test_every_ready_workload_loads(name, tmp_path):
 
 
 def test_the_ready_names_are_those_tested_here():
-    assert bundled_names("workloads") == sorted([*READY, *task_names()])
+    assert bundled_names("workloads") == sorted([*READY, *task_names(), "tiers-30-day"])
     assert bundled_names("no such kind") == []
     assert bundled_file("workloads", "probe-4").name == "probe-4.toml"
     assert sum(path.stat().st_size for path in bundled_folder("workloads").iterdir()) < 150_000
@@ -167,7 +167,7 @@ def test_settings_that_change_a_class():
     few = {"base": "batch", "serial": 0.9, "power_of_two": 0.1}
     workload = generate({"generator": "lublin", "parameters": {"jobs": 2000, "classes": [few]}})
     assert (workload["processors"] == 1).mean() == pytest.approx(0.9, abs=0.03)
-    assert list(GENERATORS) == ["lublin", "synthetic", "schedtwin", "listed"]
+    assert list(GENERATORS) == ["lublin", "synthetic", "schedtwin", "tiered-grid", "listed"]
 
 
 def test_a_settings_file_that_is_no_toml(tmp_path):

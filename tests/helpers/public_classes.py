@@ -52,7 +52,7 @@ from simmodel.platform import (
     StorageSpec,
 )
 from simmodel.policies import Portfolio
-from simmodel.records import BrokerRecord, EventRecorder, JobRecord, NetworkRecorder, Steps, UsageMeter
+from simmodel.records import BrokerRecord, EventRecorder, GridRecord, JobRecord, NetworkRecorder, Steps, UsageMeter
 from simmodel.resources import Grant, Lost, Network, Preempted
 from simmodel.runs import Missing, Scenario, simulate
 from simmodel.scheduling import Objective
@@ -188,6 +188,7 @@ def _results() -> Iterator[Any]:
     jobs = {"submit": [0, 0], "start": [0, 10], "end": [10, 30], "processors": [4, 2]}
     own = JobRecord(jobs=jobs, processors=4)
     yield own
+    yield GridRecord(jobs={**jobs, "site": ["a", "a"]})
     yield BrokerRecord(jobs={**jobs, "origin": ["", ""], "destination": ["a", "a"]}, clusters={"a": own})
     yield simulate({"a": "hetsim-slow", "b": "hetsim-slow"}, [TaskSet([3.0]), TaskSet([5.0])], "round-robin")
     yield result.busy()
@@ -222,7 +223,7 @@ def _states() -> Iterator[Any]:
     grid = Grid(Environment(), GridSpec(sites=[SiteSpec(name="a", cores=4)]))
     grid.submit(Job(run=10))
     grid.env.run()
-    yield from (grid.result(), grid.snapshot())
+    yield from (grid.result(), grid.result().plot, grid.snapshot())
     network = Network(Environment(), [LinkSpec(name="wan", bandwidth=100.0)])
     yield NetworkRecorder(network)
     yield Grant(4, (0, 1))

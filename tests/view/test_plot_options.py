@@ -12,6 +12,7 @@ import pytest
 
 from simmodel.errors import InputError, MissingExtra
 from simmodel.experiments import compare
+from simmodel.generators import grid_jobs, tiered_grid
 from simmodel.metrics._examples import two_kinds
 from simmodel.policies import Portfolio
 from simmodel.results import MachineResult, Result
@@ -24,7 +25,9 @@ RESULT = simulate(4, JOBS, "easy")
 CHOSEN = simulate(4, JOBS, Portfolio(["easy", "sjf+easy"], "slowdown_mean"))
 BROKERED = simulate({"a": 4, "b": 4}, {"a": JOBS}, "sgs-t")
 MACHINE: MachineResult = simulate("hetsim-slow", "random:tasks=10", "heft")
+GRID = simulate(SPEC := tiered_grid(3, files=5, seed=1), grid_jobs(SPEC, 10, seed=1), "round-robin")
 PLOTS = [
+    *((GRID.plot, name) for name in ("sites", "flows", "map", "overview")),
     *((each.plot, name) for each in (RESULT, BROKERED, MACHINE) for name in dir(each.plot) if not name.startswith("_")),
     *((CHOSEN.plot, name) for name in ("scores", "starts_by_policy")),
 ]

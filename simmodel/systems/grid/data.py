@@ -99,6 +99,8 @@ class DataManager:
         the files with their replicas; the network between the sites
     fetches
         the files on their way, by name and site
+    flows
+        by source and destination: files that arrived, their bytes, transfers that failed or were broken off
     choose
         the data policy's choice of a source: ``choose(file, size, sources, site)`` returns one of the sources
     send_outputs
@@ -114,6 +116,7 @@ class DataManager:
         self.catalogue = Catalogue(self.by_name)
         self.network = Network(env, spec.network)
         self.fetches: dict[tuple[str, str], Fetch] = {}
+        self.flows: dict[tuple[str, str], list[float]] = {}
         self.choose: Callable[[str, float, list[Site], Site], Site] = self.nearest
         self.send_outputs: Callable[[str, Site], Site | None] = _stay_there
         self._rooms: dict[tuple[str, str], Arrived] = {}  # the waits for room, by file and site, in order
@@ -318,7 +321,7 @@ class DataManager:
             return
         source, site = fetch.source, fetch.site
         assert source is not None
-        self._left(fetch)
+        self._left(fetch, arrived=transfer.ok)
         for hook in self.env.hooks("file_transfer_ended"):
             hook(fetch, transfer)
         if not transfer.ok:
@@ -340,9 +343,15 @@ class DataManager:
         self.check_room(source)
         self.check_room(site)
 
-    def _left(self, fetch: Fetch) -> None:
-        """Note that the transfer of a file is over."""
+    def _left(self, fetch: Fetch, *, arrived: bool) -> None:
+        """Count the transfer of a file, which is over."""
         assert fetch.source is not None
+        flow = self.flows.setdefault((fetch.source.name, fetch.site.name), [0, 0.0, 0])
+        if arrived:
+            flow[0] += 1
+            flow[1] += fetch.size
+        else:
+            flow[2] += 1
         fetch.transfer = None
         fetch.source.storage.unpin(fetch.file)
         self._moving[fetch.source] -= 1
@@ -371,7 +380,7 @@ class DataManager:
     def _stop(self, fetch: Fetch) -> None:
         transfer = fetch.transfer
         if transfer is not None:
-            self._left(fetch)
+            self._left(fetch, arrived=False)
             transfer.defused = True
             transfer.cancel()
 

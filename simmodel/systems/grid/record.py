@@ -68,6 +68,7 @@ def grid_result(grid: GridCore, name: str) -> GridResult:
         runs=_runs(grid, jobs, column["site"]),
         places=_places(grid),
         changes=change_table(grid.changes),
+        flows=_flows(grid),
         processors=sum(int(site.capacity) for site in grid.places),
         report=grid.report,
         decisions=grid.scheduler.timing(),
@@ -92,9 +93,31 @@ def _present(job: Any, grid: GridCore, column: dict[str, NDArray[Any]]) -> tuple
 
 def _places(grid: GridCore) -> Table:
     sites = grid.spec.sites
-    rows = [(each.name, each.capacity, sum(host.count for host in each.hosts), 0.0, 0.0) for each in sites]
-    names = ("place", "processors", "nodes", "idle_power", "load_power")
+    rows = [
+        (
+            site.name,
+            site.capacity,
+            sum(host.count for host in site.hosts),
+            0.0,
+            0.0,
+            -1 if site.tier is None else site.tier,
+        )
+        for site in sites
+    ]
+    names = ("place", "processors", "nodes", "idle_power", "load_power", "tier")
     return Table(dict(zip(names, zip(*rows, strict=True), strict=True)))
+
+
+def _flows(grid: GridCore) -> Table:
+    """Return one row per pair of sites with transfers, in the order of the sites."""
+    number = {site.name: at for at, site in enumerate(grid.places)}
+    rows = sorted((number[a], number[b], *counts) for (a, b), counts in grid.data.flows.items())
+    names = np.array([site.name for site in grid.places])
+    source, destination, files, size, failed = np.array(rows, dtype=np.float64).reshape(len(rows), 5).T
+    counted: dict[str, Any] = {"files": files.astype(np.int64), "bytes": size, "failed": failed.astype(np.int64)}
+    return Table(
+        {"source": names[source.astype(np.intp)], "destination": names[destination.astype(np.intp)], **counted}
+    )
 
 
 def _runs(grid: GridCore, jobs: Table, site: NDArray[Any]) -> Table:

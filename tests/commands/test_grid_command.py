@@ -1,0 +1,77 @@
+"""``simmodel grid``: what it writes, and that wrong input ends it with one sentence."""
+
+import csv
+import json
+import sqlite3
+
+import pytest
+
+from simmodel.cli import main
+from simmodel.generators import tiered_grid
+from simmodel.platform import write_toml
+
+JOBS = "job,submit,run,processors\n1,0,10,1\n2,5,10,8\n"
+
+
+@pytest.fixture
+def grid(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_toml(tiered_grid(3, files=5, seed=1), "grid.toml")
+    (tmp_path / "jobs.csv").write_text(JOBS)
+    return tmp_path
+
+
+def refused(capsys, *arguments):
+    """Return the one sentence with which the command ends."""
+    assert main(["grid", *arguments]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert len(said.err.strip().splitlines()) == 1
+    return said.err
+
+
+def test_a_ready_grid_has_ready_jobs(capsys):
+    assert main(["grid", "tiers-30", "--broker", "round-robin"]) == 0
+    said = capsys.readouterr().out
+    assert "6,000 finished" in said
+    assert "T1-3" in said
+
+
+def test_every_file_is_written(grid, capsys):
+    pytest.importorskip("matplotlib")
+    arguments = ["--db", "a.sqlite", "--csv", "rows", "--json", "a.json", "--plot", "a.png"]
+    assert main(["grid", "grid.toml", "--jobs", "jobs.csv", *arguments]) == 0
+    said = capsys.readouterr().out
+    assert "data set (simmodel) written to a.sqlite and rows" in said
+    assert json.loads((grid / "a.json").read_text())["metrics"]["jobs"] == 2
+    assert (grid / "a.png").read_bytes()[1:4] == b"PNG"
+    with sqlite3.connect(grid / "a.sqlite") as database:
+        rows = database.execute("SELECT count(*) FROM jobs").fetchone()[0]
+    assert rows == 2
+    with open(grid / "rows" / "jobs.csv", newline="") as file:
+        assert len(list(csv.DictReader(file))) == 2
+
+
+@pytest.mark.parametrize("schema", ["cgsim-states", "cgsim-events"])
+def test_schemas_of_cgsim(grid, schema):
+    assert main(["grid", "grid.toml", "--jobs", "jobs.csv", "--db", "a.sqlite", "--schema", schema]) == 0
+    with sqlite3.connect(grid / "a.sqlite") as database:
+        assert database.execute("SELECT count(*) FROM EVENTS").fetchone()[0] > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["grid.toml"], "grid.toml: missing jobs: CONFIG names none; pass --jobs"),
+        (["kth-sp2", "--jobs", "jobs.csv"], "kth-sp2: must be a grid, got a ClusterSpec"),
+        (["tiers-31"], "unknown platform 'tiers-31'; did you mean 'tiers-30'?"),
+        (["grid.toml", "--jobs", "nothing.csv"], "nothing.csv"),
+        (["grid.toml", "--jobs", "jobs.csv", "--sites", "s.json"], "--sites needs a configuration of CGSim (JSON)"),
+        (["grid.toml", "--jobs", "jobs.csv", "--broker", "least-laoded"], "did you mean 'least-loaded'?"),
+        (["grid.toml", "--jobs", "elsewhere.csv", "--broker", "recorded"], "T9"),
+        (["config.json"], "config.json"),
+    ],
+)
+def test_wrong_input_is_one_sentence(grid, capsys, arguments, sentence):
+    (grid / "elsewhere.csv").write_text("job,submit,run,processors,site\n1,0,10,1,T9\n")
+    assert sentence in refused(capsys, *arguments)
