@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -138,14 +137,15 @@ def _read(options: argparse.Namespace) -> tuple[GridSpec, Any, str]:
 
 
 def _are_cgsims(jobs: str) -> bool:
-    """Whether a file has jobs as CGSim reads them: a database, or a table with a column pandaid or job_id."""
+    """Whether a file has jobs as CGSim reads them: a database, or a table with its columns."""
+    from simmodel.catalogue.formats import FORMATS
     from simmodel.loading import peek
 
     path, kind = Path(jobs), jobs.removesuffix(".gz")
     if not path.is_file() or kind.endswith((".db", ".sqlite")):
         return path.is_file()
-    head = peek(path).decode("utf-8", "replace").partition("\n")[0].lower()
-    return kind.endswith(".csv") and not {"pandaid", "job_id"}.isdisjoint(re.split(r"[,;\t\s\"]+", head))
+    head = peek(path).decode("utf-8", "replace").partition("\n")[0]
+    return kind.endswith(".csv") and FORMATS["cgsim"].is_this([head])
 
 
 def _study(options: argparse.Namespace) -> CGSimStudy:
