@@ -161,3 +161,7 @@ class GridOptions(Options):
     """The options of a :class:`~simmodel.systems.grid.system.Grid`."""
 
     by: Literal["requested", "actual"] = _choice("requested", "times that estimates use: requested (default) or actual")
+    data: Any = attrs.field(
+        default="nearest",
+        metadata={"help": "policy of the files: nearest (default), least-used-link, prefetch, replicate, ..."},
+    )

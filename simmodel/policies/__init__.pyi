@@ -7,6 +7,15 @@ from .brokers import (
     ShortestWait as ShortestWait,
     Siloed as Siloed,
 )
+from .data import (
+    DataPolicy as DataPolicy,
+    LeastUsedLink as LeastUsedLink,
+    Prefetch as Prefetch,
+    Replicate as Replicate,
+    Subscribe as Subscribe,
+    Timed as Timed,
+    Transfers as Transfers,
+)
 from .estimates import (
     EarliestFinish as EarliestFinish,
     EarliestStart as EarliestStart,

@@ -116,6 +116,10 @@ class Catalogue:
         except KeyError:
             raise InputError(unknown("site", site, self.sites).message, place="catalogue") from None
 
+    def names(self) -> list[str]:
+        """Return the names of the files, in the order in which they were declared."""
+        return list(self._row)
+
     def size(self, file: str) -> float:
         """Return the size of a file in bytes; raises :class:`InputError` if it is unknown."""
         return self._size[self._found(file)]

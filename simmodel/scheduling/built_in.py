@@ -10,6 +10,7 @@ _PLANNING = "simmodel.policies.planning:"
 _MAPPING = "simmodel.policies.mapping:"
 _ESTIMATES = "simmodel.policies.estimates:"
 _BATCH = "simmodel.policies.batch_mapping:"
+_DATA = "simmodel.policies.data:"
 _PLANNERS = "simmodel.policies.planners:"
 
 BUILT_IN: dict[str, tuple[str, str]] = {
@@ -93,6 +94,12 @@ BUILT_IN: dict[str, tuple[str, str]] = {
         "simmodel.policies.brokers:Panda",
         "the highest weight: running jobs and free slots per queued job, and local inputs (PanDA)",
     ),
+    # files of a grid
+    "nearest": (_DATA + "DataPolicy", "files come from the nearest replica, outputs stay"),
+    "least-used-link": (_DATA + "LeastUsedLink", "files come over the route with the fewest transfers"),
+    "prefetch": (_DATA + "Prefetch", "inputs are sent when a job is assigned, and to its home while it waits"),
+    "replicate": (_DATA + "Replicate", "replicate(THRESHOLD, COPIES): files asked for often get more replicas"),
+    # jobs of a broker
     "siloed": ("simmodel.policies.brokers:Siloed", "every job at home"),
     "recorded": ("simmodel.policies.brokers:Siloed(name=recorded)", "each job of a grid at the site of its record"),
 }

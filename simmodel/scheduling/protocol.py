@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
+from simmodel.errors import unknown
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -18,8 +20,10 @@ if TYPE_CHECKING:
     from simmodel.work.livetask import LiveTask
 
 __all__ = [
+    "DataView",
     "Decision",
     "Estimate",
+    "Evict",
     "Load",
     "LoadLine",
     "OrderLike",
@@ -27,6 +31,7 @@ __all__ = [
     "Preempt",
     "Reserve",
     "Start",
+    "Transfer",
     "View",
     "WakeAt",
     "work_units",
@@ -69,7 +74,28 @@ class WakeAt(NamedTuple):
     reason: str | None = None
 
 
-Decision = Start | Preempt | Reserve | WakeAt
+class Transfer(NamedTuple):
+    """Copy or move a file of a grid to a site, from a given source or (``None``) the one that the policy chooses.
+
+    ``mode``: ``"copy"``, or ``"move"``: the replica at the source goes when the file has arrived. A file that is there
+    already, or on its way, is not sent again.
+    """
+
+    file: str
+    source: Any
+    destination: Any
+    mode: Literal["copy", "move"] = "copy"
+
+
+class Evict(NamedTuple):
+    """Drop the replica of a file at a site; ``last``: even if it is the last one, which is lost then."""
+
+    file: str
+    place: Any
+    last: bool = False
+
+
+Decision = Start | Preempt | Reserve | WakeAt | Transfer | Evict
 
 
 class Estimate(NamedTuple):
@@ -295,3 +321,62 @@ class View:
 
     def __repr__(self) -> str:
         return f"<View at {self.env.now:g} s: {len(self.waiting):,} waiting, {len(self.places):,} places>"
+
+
+class DataView:
+    """A data policy's view of a grid: live and read-only.
+
+    Attributes
+    ----------
+    sites
+        the sites, each with its ``storage``
+    files
+        the catalogue: ``sites_of(file)``, ``size(file)``
+    waiting
+        the jobs that wait for the broker
+    assigned, added
+        since the last decision: (job, site) of jobs that got a site; the names of files that came to a site, at the
+        first decision all files
+    """
+
+    def __init__(self, env: Any, sites: Sequence[Any], files: Any, waiting: Any, rng_name: str) -> None:
+        self.env = env
+        self.sites = sites
+        self.files = files
+        self.waiting = waiting
+        self.assigned: list[tuple[Any, Any]] = []
+        self.added: list[str] = []
+        self._rng = rng_name
+        self._keeps = False
+
+    @property
+    def now(self) -> float:
+        """The instant, in seconds."""
+        return float(self.env._now)
+
+    @property
+    def rng(self) -> np.random.Generator:
+        """The random stream of the policy."""
+        stream: np.random.Generator = self.env.rng(self._rng)
+        return stream
+
+    def site(self, name: str) -> Any:
+        """Return the site with a name; raises ``InputError`` if there is none."""
+        for site in self.sites:
+            if site.name == name:
+                return site
+        raise unknown("site", name, [site.name for site in self.sites])
+
+    def keep(self) -> None:
+        """Keep ``assigned`` and ``added`` for the next decision."""
+        self._keeps = True
+
+    def forget(self) -> None:
+        """Clear what has been decided on, unless it is to be kept."""
+        if not self._keeps:
+            self.assigned.clear()
+            self.added.clear()
+        self._keeps = False
+
+    def __repr__(self) -> str:
+        return f"<DataView at {self.env.now:g} s: {len(self.sites):,} sites, {len(self.files):,} files>"

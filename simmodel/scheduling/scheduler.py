@@ -88,6 +88,7 @@ _DECIDES = {
     "tasks": "which processor of a machine takes each task",
     "places": "which processor or system takes each piece of work",
     "systems": "which system takes each job",
+    "data": "which files of a grid are moved",
 }
 
 

@@ -11,6 +11,7 @@ from simmodel.systems.broker.system import Broker
 from simmodel.systems.cluster.system import Cluster
 from simmodel.systems.destination import BrokeredJob
 from simmodel.systems.grid.data import DataManager, Hopeless
+from simmodel.systems.grid.data_scheduler import DataScheduler
 from simmodel.systems.grid.disks import Disks
 from simmodel.systems.grid.ledger import GridLedger
 from simmodel.systems.grid.outages import Outages
@@ -51,6 +52,7 @@ class GridCore(Broker):
         *,
         policies: GivenPolicies = None,
         by: EstimateBasis = "requested",
+        data: PolicyLike = "nearest",
         name: str | None = None,
         rank: int | None = None,
         clusters: Sequence[Cluster] | None = None,
@@ -71,6 +73,7 @@ class GridCore(Broker):
         for site in self.places:
             site.disks = Disks(env, site.spec, site.storage)
             site.seconds_to = self.data.seconds
+        self.data_scheduler = DataScheduler(self, data)
         self.view.estimator, self.view.simulated = self._quick_estimate, self._simulated_estimate
         self.view.files = self.data.catalogue
         self.view.takes = self._takes_jobs
@@ -304,6 +307,10 @@ class GridCore(Broker):
         """Bring a site up again; raises ``InputError`` if it is unknown or not down."""
         self.outages.end(self.site(site), "down")
 
+    def set_data_policy(self, policy: PolicyLike) -> None:
+        """Have another data policy decide from now on; raises ``InputError`` if it is unknown."""
+        self.data_scheduler.use(policy)
+
     def site(self, name: str) -> Site:
         """Return the site with this name; raises ``InputError`` if there is none."""
         found = self.sites.get(name)
@@ -321,8 +328,8 @@ class GridCore(Broker):
 
     @property
     def endless(self) -> bool:
-        """Whether events may continue after all work has ended: outages."""
-        return bool(self.spec.outages) or super().endless
+        """Whether events may continue after all work has ended: outages, and instants of a data policy."""
+        return bool(self.spec.outages or self.data_scheduler.alarms) or super().endless
 
 
 def site_policies(spec: GridSpec, given: GivenPolicies) -> dict[str, PolicyLike]:

@@ -232,12 +232,19 @@ class DataManager:
         self._begin(fetch)
         return None
 
-    def evict(self, file: str, site: Site) -> str | None:
-        """Drop a replica for a data policy; return why it cannot be, or ``None``."""
+    def evict(self, file: str, site: Site, *, last: bool = False) -> str | None:
+        """Drop a replica for a data policy; return why it cannot be, or ``None``; ``last``: it may be the last one."""
         why = site.storage.why_keep(file)
         if why is None:
             site.storage.drop(file, "policy")
+        elif last and file in site.storage.files and not site.storage.pins(file):
+            site.storage.drop(file, "last replica dropped by policy", last=True)
+            return None
         return why
+
+    def links(self, source: Site, site: Site) -> tuple[str, ...]:
+        """Return the names of the links of the route from one site to another."""
+        return self.network.route(source.name, site.name)
 
     def nearest(self, _file: str, size: float, sources: list[Site], site: Site) -> Site:
         """Return the source from which the bytes take least on idle links; ties go to the first."""

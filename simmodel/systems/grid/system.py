@@ -34,6 +34,8 @@ class Grid(GridCore):
         the policies of the sites: one for all, or by name; default: ``"fcfs"``
     by
         whether estimates use ``"requested"`` or ``"actual"`` run times
+    data
+        the data policy: a name, a policy of :mod:`simmodel.policies.data`, or a function of a view
     name, rank
         its name in reports; its turn among schedulers that share an instant
     clusters

@@ -1,0 +1,158 @@
+"""The data scheduler of a grid: it asks the data policy, and carries out its transfers and evictions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from simmodel.environment import WAKE_UP
+from simmodel.errors import PolicyError
+from simmodel.policies.data import DataPolicy
+from simmodel.scheduling.checks import misreturned, why_not_at
+from simmodel.scheduling.protocol import DataView, Evict, Transfer, WakeAt
+from simmodel.scheduling.registry import PolicyLike, policy as policy_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from simmodel.environment import Call, Environment
+    from simmodel.resources.storage import Storage
+    from simmodel.systems.grid.data import DataManager
+    from simmodel.systems.grid.site import Site
+
+__all__ = ["DataScheduler"]
+
+
+class Owner(Protocol):
+    """The grid whose files a policy moves."""
+
+    env: Environment
+    name: str
+    rank: int
+    places: tuple[Site, ...]
+    data: DataManager
+    queue: Any
+
+
+class DataScheduler:
+    """Asks a data policy at the end of each instant in which a job was assigned or a file came.
+
+    Parameters
+    ----------
+    grid
+        the grid
+    policy
+        a name, a data policy, or a function of a view
+
+    Attributes
+    ----------
+    policy, view
+        the policy; what it sees
+    alarms
+        its planned wake-ups, by instant (s)
+    """
+
+    def __init__(self, grid: Owner, policy: PolicyLike) -> None:
+        self.grid = grid
+        self.env = grid.env
+        self.view = DataView(grid.env, grid.places, grid.data.catalogue, grid.queue, f"{grid.name}.data")
+        self.alarms: dict[float, Call] = {}
+        self._wake = grid.env.at_instant_end(self._decide, grid.rank)
+        self._watches = False
+        self._active = False
+        self.use(policy)
+
+    def use(self, policy: PolicyLike) -> None:
+        """Have another policy decide from now on."""
+        chosen = policy_of(policy)
+        self.policy: Any = chosen
+        chosen.attach(self.grid)
+        for alarm in self.alarms.values():
+            self.env.withdraw(alarm)
+        self.alarms.clear()
+        data = self.grid.data
+        given = chosen if isinstance(chosen, DataPolicy) else DataPolicy()
+        data.choose = data.nearest if type(given) is DataPolicy else self._source
+        data.send_outputs = given.target
+        self._active = type(chosen).decide is not DataPolicy.decide
+        if self._active:
+            if not self._watches:
+                self._watches = True
+                self.env.observe(self)
+            self.view.forget()
+            self.view.added.extend(data.catalogue.names())
+            self._wake()
+
+    def _source(self, file: str, size: float, sources: list[Site], site: Site) -> Site:
+        """Return the policy's choice of a source, which must be one of them."""
+        policy = self.policy
+        found: Site = policy.source(file, size, sources, site)
+        if not any(found is each for each in sources):
+            names = ", ".join(each.name for each in sources)
+            message = f"source: must be one of the sites with the file ({names}), got {found!r}"
+            raise PolicyError(message, policy.name, f"file {file}", site.name, float(self.env.now))
+        return found
+
+    # ------------------------------------------------------------------ what it hears
+
+    def job_assigned(self, job: Any, site: Site) -> None:
+        """Note that a job has got a site."""
+        if self._active and getattr(site, "system", None) is not None and site in self.grid.places:
+            self.view.assigned.append((job, site))
+            self._wake()
+
+    def file_added(self, storage: Storage, file: str, _size: float, _cause: str) -> None:
+        """Note that a file has come to a site."""
+        if self._active:
+            self.view.added.append(file)
+            self._wake()
+
+    # ------------------------------------------------------------------ decisions
+
+    def _decide(self) -> None:
+        if not self._active:
+            return
+        policy, view = self.policy, self.view
+        decisions: Any = policy.decide(view)
+        reason = None if decisions is None else misreturned(decisions, (Transfer, Evict, WakeAt))
+        if reason is not None:
+            raise self._error(reason)
+        for decision in decisions or ():
+            self._carry(decision)
+        view.forget()
+
+    def _carry(self, decision: Any) -> None:
+        """Carry out a decision, or raise why this is impossible."""
+        data = self.grid.data
+        file, place, reason = "", None, None
+        if isinstance(decision, WakeAt):
+            reason = why_not_at(decision.at, self.env.now)
+            if reason is None:
+                self._wake_at(decision.at)
+        elif isinstance(decision, Transfer):
+            file, place = decision.file, decision.destination
+            reason = self._why_unknown(place, decision.source)
+            if reason is None and decision.mode not in ("copy", "move"):
+                reason = f"mode: must be 'copy' or 'move', got {decision.mode!r}"
+            reason = reason or data.transfer(file, decision.source, place, decision.mode, self.policy.name)
+        elif isinstance(decision, Evict):
+            file, place = decision.file, decision.place
+            reason = self._why_unknown(place) or data.evict(file, place, last=decision.last)
+        else:
+            reason = f"decisions must be Transfer, Evict, WakeAt, got {decision!r}"
+        if reason is not None:
+            raise self._error(reason, f"file {file}" if file else "", getattr(place, "name", str(place or "")))
+
+    def _why_unknown(self, *sites: Any) -> str | None:
+        wrong: Sequence[Any] = [site for site in sites if site is not None and site not in self.grid.places]
+        return f"must name a site of this grid, got {wrong[0]!r}" if wrong else None
+
+    def _error(self, message: str, file: str = "", place: str = "") -> PolicyError:
+        return PolicyError(message, self.policy.name, file, place, float(self.env.now))
+
+    def _wake_at(self, at: float) -> None:
+        if at not in self.alarms and at < float("inf"):
+            self.alarms[at] = self.env.call_at(at, lambda: self._alarm(at), what=WAKE_UP)
+
+    def _alarm(self, at: float) -> None:
+        self.alarms.pop(at, None)
+        self._wake()
