@@ -3,7 +3,7 @@
 import pytest
 
 from simmodel import Environment, Job
-from simmodel.errors import InputError, PolicyError
+from simmodel.errors import InputError, PolicyError, SnapshotError
 from simmodel.platform import FileSpec, GridSpec, LinkSpec, NetworkSpec, SiteSpec, StorageSpec
 from simmodel.policies import Prefetch, Replicate, Subscribe, Timed, Transfers
 from simmodel.scheduling.protocol import Evict, Transfer, WakeAt
@@ -178,3 +178,14 @@ def test_policies_remember():
     policy.restore([3, {"f": {"a": 2}}])
     assert policy.state() == [3, {"f": {"a": 2}}]
     assert policy.fresh().state() == [0, {}]
+
+
+@pytest.mark.parametrize(("data", "copied"), [("nearest", True), ("prefetch", False), ("least-used-link", False)])
+def test_snapshots_refuse_data_policies_that_they_would_lose(data, copied):
+    grid, _ = three(data)
+    grid.env.run(until=1)
+    if copied:
+        grid.snapshot()
+    else:
+        with pytest.raises(SnapshotError, match=f"its data policy must be nearest, got {data}"):
+            grid.snapshot()

@@ -73,8 +73,9 @@ def capture_grid(grid: GridCore) -> GridSnapshot:
 def _refuse(grid: GridCore) -> None:
     """Raise ``SnapshotError`` for what a snapshot cannot hold."""
     data = grid.data
-    if not data.plain:
-        raise SnapshotError(f"{grid.name} cannot be copied: its data policy is a function")
+    if not data.plain or grid.data_scheduler.moves_files:
+        policy = grid.data_scheduler.policy.name
+        raise SnapshotError(f"{grid.name} cannot be copied: its data policy must be nearest, got {policy}")
     ours = {fetch.transfer for fetch in data.fetches.values()}
     for transfer in data.network.under_way():
         if transfer not in ours:

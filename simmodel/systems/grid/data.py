@@ -130,6 +130,10 @@ class DataManager:
             for name in file.sites:
                 self.place(file.name, file.size, self.by_name[name])
 
+    def use_defaults(self) -> None:
+        """Bring files from the nearest source, and leave outputs where they were written."""
+        self.choose, self.send_outputs = self.nearest, _stay_there
+
     def place(self, file: str, size: float, site: Site) -> None:
         """Put a replica at a site at the beginning; raises ``InputError`` if there is no room."""
         site.storage.add(file, size, "given")

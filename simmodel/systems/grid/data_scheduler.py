@@ -70,9 +70,10 @@ class DataScheduler:
             self.env.withdraw(alarm)
         self.alarms.clear()
         data = self.grid.data
-        given = chosen if isinstance(chosen, DataPolicy) else DataPolicy()
-        data.choose = data.nearest if type(given) is DataPolicy else self._source
-        data.send_outputs = given.target
+        if isinstance(chosen, DataPolicy) and type(chosen) is not DataPolicy:
+            data.choose, data.send_outputs = self._source, chosen.target
+        else:
+            data.use_defaults()
         self._active = type(chosen).decide is not DataPolicy.decide
         if self._active:
             if not self._watches:
@@ -81,6 +82,11 @@ class DataScheduler:
             self.view.forget()
             self.view.added.extend(data.catalogue.names())
             self._wake()
+
+    @property
+    def moves_files(self) -> bool:
+        """Whether its policy may move or drop files by itself."""
+        return self._active
 
     def _source(self, file: str, size: float, sources: list[Site], site: Site) -> Site:
         """Return the policy's choice of a source, which must be one of them."""
