@@ -276,7 +276,9 @@ def grid_map(
     _lines(ax, at, both, edges)
     cores = result.places["processors"].astype(float)
     share = np.array([result.utilisation(name).mean() for name in names])
-    size = 40 + 360 * cores / max(float(cores.max()), 1.0)
+    box = ax.get_window_extent()
+    room = min(1.0, min(box.width, box.height) / ax.figure.dpi / 4.5)
+    size = (40 + 360 * cores / max(float(cores.max()), 1.0)) * room**2
     if len(names) > 60:
         size *= 60 / len(names)
     points = ax.scatter(
@@ -301,7 +303,7 @@ def grid_map(
                 textcoords="offset points",
                 ha="center",
                 va="top",
-                fontsize=7,
+                fontsize=7 if room == 1 else 6,
                 color=INK,
                 zorder=4,
             )
@@ -376,7 +378,7 @@ def grid_overview(result: GridRecord, *, title: str | None = None, figsize: Size
         engine.set(w_pad=0.12, h_pad=0.1)
         grid = fig.add_gridspec(3, 2, height_ratios=(1.5, 0.7, 1.7), width_ratios=(1.0, 1.0))
         top = site_heat(result, title="used share of the cores", ax=fig.add_subplot(grid[0, :]))
-        queue(result, ax=fig.add_subplot(grid[1, 0]))
+        queue(result, title="waiting jobs", ax=fig.add_subplot(grid[1, 0]))
         cdf(result, ax=fig.add_subplot(grid[1, 1]))
         grid_map(result, title="used share, and what was moved", ax=fig.add_subplot(grid[2, 0]))
         grid_flows(result, title="bytes moved", ax=fig.add_subplot(grid[2, 1]))
