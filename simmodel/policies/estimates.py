@@ -81,7 +81,8 @@ class EarliestFinish(IndexedLowest):
         transfer = np.array([place.transfer(work) for place in places]) if work.needs_files else 0.0
         if self.simulated:
             run = places[0].nominal_run(work) / np.array([place.top_speed for place in places])
-            return [_first_by_bounds(view, work, places, view.now + transfer + run, among)]
+            starts = np.array([place.earliest_start(work) for place in places])
+            return [_first_by_bounds(view, work, places, starts + transfer + run, among)]
         run = places[0].nominal_run(work) / index.speed
         best = index.earliest(
             view.now, work.processors, transfer, run, lambda i: view.estimate(work, places[i]).finish, among

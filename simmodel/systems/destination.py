@@ -287,6 +287,10 @@ class Destination:
             return 0.0
         return self.backlog / self.capacity if self.capacity else INFINITY
 
+    def earliest_start(self, job: BrokeredJob) -> float:
+        """Return an instant (s) before which no estimate by simulation has the job start."""
+        return float(self.system.env.now)
+
     def nominal_run(self, job: BrokeredJob) -> float:
         """Return how long a job would run here at speed 1 (s), as estimates expect."""
         return (job._length if self.by == "actual" else job.limit) * self.slowdown(job)

@@ -78,6 +78,13 @@ class ClusterDestination(Destination):
         backlog = INFINITY if endless else (queued.work + left) / 2**20
         return LoadLine(backlog, falls, until, capacity, free, len(cluster.view.waiting), runs)
 
+    def earliest_start(self, job: BrokeredJob) -> float:
+        """Return an instant (s) before which no estimate by simulation has the job start: a full cluster's next end."""
+        now, pool, spec = self.system.env._now, self._plain, self.system.spec
+        if pool is None or self._actual or job._job is not None or spec.outages or spec.failures or spec.reservations:
+            return now
+        return now if pool.fits(job) else max(now, pool.running.first_end)
+
     def seconds(self, job: BrokeredJob) -> tuple[float, float, float]:
         """Return the seconds that a job would be planned with here, waiting and running, and its run time."""
         slowdown = self.slowdown(job)
