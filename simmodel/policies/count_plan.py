@@ -253,7 +253,7 @@ class CountPlan:
             if at == INFINITY:
                 continue
             starts[job] = at, position - 1
-            if job.requested <= 0:
+            if at + job.requested <= at:
                 self._broken = True  # the step just after it stands for its instant
             if at == now:
                 self._next = position

@@ -146,7 +146,7 @@ class NodePlan(CountPlan):
             self._witness = job
             self._open = self._profile.open_nodes(request, job.requested)
             self._spare = int(np.count_nonzero(self._open)) - (request.nodes or 0)
-            self._until_then = self._place.env._now + job.requested
+            self._until_then = self._profile.end(self._place.env._now, job.requested)
         return self._spare >= 0
 
     def _drop_like(self, blocked: LiveJob, jobs: list[LiveJob]) -> None:

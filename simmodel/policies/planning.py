@@ -257,6 +257,7 @@ class ConservativeKeep(_Planner):
         if only_new:
             jobs = [job for job in queue if job not in promised]
         moved = False
+        holds = True  # else a job is expected to run longer than planned, perhaps into a window
         for job in jobs:
             if job.state != "waiting":  # held by a limit since another job started
                 continue
@@ -269,6 +270,10 @@ class ConservativeKeep(_Planner):
                 continue
             profile.take(job, at, job.requested, allocation)
             if at == now:
+                if not holds and not place.accepts(job, allocation):
+                    moved = True  # it is tried again when anything changes
+                    continue
+                holds = holds and job.expected == job.requested and not place.paced
                 promised.pop(job, None)
                 moved = moved or (before is not None and before > now)
                 if kept is not None:

@@ -57,6 +57,7 @@ class NodeGaps:
         "_found",
         "_from",
         "_gaps",
+        "_just_after",
         "_late",
         "_node",
         "_now",
@@ -72,6 +73,7 @@ class NodeGaps:
         count = len(times.capacity)
         self._now = now
         self._soon = nextafter(now, INFINITY)
+        self._just_after = {self._soon: now}  # steps that stand for the instant before them
         self._late = times.first_end <= self._soon
         self._times = times
         self._gaps = count
@@ -86,14 +88,19 @@ class NodeGaps:
         self._spans: dict[int, dict[Shape, list[Span]]] = {}
 
     def advance(self, now: float) -> None:
-        """Let planning begin later; no running work may be past its expected end."""
+        """Let planning begin later; no running work may be past its expected end, and each plan moves the clock."""
         self._now, self._soon = now, nextafter(now, INFINITY)
+        self._just_after = {self._soon: now}
         self._late = self._times.first_end <= self._soon
         np.maximum(self._from, now, out=self._from)
 
     def instant(self, at: float) -> float:
-        """Return the instant of a planned start; just after now counts as now."""
-        return self._now if at == self._soon else at
+        """Return the instant of a planned start; a step just after an instant counts as that instant."""
+        return self._just_after.get(at, at)
+
+    def end(self, at: float, duration: float) -> float:
+        """Return the step at which a plan ends: just after its own if the duration does not move the clock."""
+        return max(self.instant(at) + duration, nextafter(at, INFINITY))
 
     # ------------------------------------------------------------------ questions
 
@@ -101,7 +108,7 @@ class NodeGaps:
         """Return the mask of nodes that have room from now on for ``duration`` seconds."""
         node, start, until = self._room(request)
         mask = np.zeros(len(self._times.capacity), dtype=bool)
-        mask[node[(start <= self._now) & (until >= self._now + duration)]] = True
+        mask[node[(start <= self._now) & (until >= self.end(self._now, duration))]] = True
         return mask
 
     def earliest(self, request: Request, duration: float) -> tuple[float, Allocation | None]:
@@ -111,7 +118,10 @@ class NodeGaps:
         """
         count = request.nodes or 0
         node, start, until = self._room(request)
-        instant = np.where(start == self._soon, self._now, start) if self._late else start
+        instant = start
+        if self._late or len(self._just_after) > 1:
+            for step, counts_as in self._just_after.items():
+                instant = np.where(start == step, counts_as, instant)
         later = start[instant + duration <= until]
         at, missing = -INFINITY, count
         while True:
@@ -120,7 +130,7 @@ class NodeGaps:
             at = float(np.partition(later, missing - 1)[missing - 1])
             if at == INFINITY:
                 return INFINITY, None
-            open_ = (start <= at) & (until >= self.instant(at) + duration)
+            open_ = (start <= at) & (until >= self.end(at, duration))
             missing = count - int(np.count_nonzero(open_))
             if missing <= 0:
                 break
@@ -211,8 +221,10 @@ class NodeGaps:
     # ------------------------------------------------------------------ changes
 
     def take(self, request: Request, at: float, duration: float, allocation: Allocation) -> None:
-        """Plan a request from an instant (s) on for ``duration`` > 0 seconds, on nodes that have room."""
-        end = self.instant(at) + duration
+        """Plan a request from an instant (s) on for ``duration`` seconds, on nodes that have room."""
+        end = self.end(at, duration)
+        if self.instant(at) + duration <= at:
+            self._just_after[end] = self.instant(at) + duration
         cores = self._times.cores
         found, rows = self._found
         if found is not allocation:
@@ -241,6 +253,8 @@ class NodeGaps:
 
     def give_back(self, at: float, end: float, allocation: Allocation) -> None:
         """Leave a job that has started on its nodes to the running work; its plan, if any, is undone."""
+        self._late = self._late or end <= self._soon
+        end = max(end, nextafter(at, INFINITY))
         for node, *amounts in zip(allocation.nodes.tolist(), *allocation.amounts.tolist(), strict=True):
             if node in self._parts:
                 if (at, end, *amounts) in self._parts[node]:

@@ -85,7 +85,7 @@ class NodeProfile:
         self._parts = consumables or {}
         self._taken: dict[LiveJob, tuple[float, float, Allocation | None]] = {}
         self._just_after: dict[float, float] = {}
-        soon = self._after(now)
+        soon = self._after(now, now)
         windows = list(windows)
         self._exact = not windows and table.complete
         step = _Step(now, table.cores)
@@ -207,13 +207,16 @@ class NodeProfile:
             for name, amount in job.request.consumables.items():
                 yield self._parts[name], amount
 
-    def _after(self, instant: float) -> float:
-        step = nextafter(instant, INFINITY)
-        self._just_after[step] = self.instant(instant)
+    def _after(self, at: float, end: float) -> float:
+        """Return the step just after one, which counts as an end that does not come after it."""
+        step = nextafter(at, INFINITY)
+        self._just_after[step] = end
         return step
 
     def _end(self, at: float, duration: float) -> float:
-        return self.instant(at) + duration if duration > 0 else self._after(at)
+        """Return the step at which a plan ends: just after its own if the duration does not move the clock."""
+        end = self.instant(at) + duration
+        return end if end > at else self._after(at, end)
 
     def _index(self, at: float) -> int:
         return max(bisect_right(self._steps, at, key=_instant_of) - 1, 0)

@@ -139,10 +139,10 @@ class CountProfile:
                 begin = max(start, now)
                 self.take(processors, begin, end - begin)
 
-    def _after(self, instant: float) -> float:
-        """Return the step just after an instant, which outside the profile counts as the same instant."""
-        step = nextafter(instant, INFINITY)
-        self._just_after[step] = self.instant(instant)
+    def _after(self, at: float, end: float) -> float:
+        """Return the step just after a plan whose end does not come after its step; it counts as the end."""
+        step = nextafter(at, INFINITY)
+        self._just_after[step] = end
         return step
 
     def instant(self, at: float) -> float:
@@ -251,10 +251,12 @@ class CountProfile:
     def take(self, need: int, start: float, duration: float) -> None:
         """Take ``need`` from ``start`` on, which is within the profile, for ``duration`` seconds.
 
-        A duration of zero takes it for the instant: it is free again just after. A hot path.
+        A duration that does not move the clock takes it for the instant: it is free again just after. A hot path.
         """
         blocks, after = self._blocks, self._just_after
-        end = (after.get(start, start) if after else start) + duration if duration > 0 else self._after(start)
+        end = (after.get(start, start) if after else start) + duration
+        if end <= start:
+            end = self._after(start, end)
         b = c = 0
         if len(blocks) > 1:
             b = bisect_right(self._firsts, start) - 1

@@ -62,3 +62,16 @@ def test_a_profile_in_blocks_answers_as_a_list(seed, most, monkeypatch):
         steps = profile.steps()
         assert [amount for _, amount in steps] == [plain.free(t) for t, _ in steps]
         assert (profile.free, profile.next_step) == (steps[0][1], steps[1][0] if len(steps) > 1 else inf)
+
+
+@pytest.mark.parametrize("seconds", [0, 5e-324, 1e-20, 1e-17])
+def test_a_duration_that_does_not_move_the_clock_is_taken_for_its_instant(seconds):
+    profile = CountProfile(0, 0, [(1.0, 8)])
+    for number in range(3):
+        at = profile.earliest(8, seconds)
+        assert at == 1 + number * 2**-52
+        assert profile.instant(at) == 1
+        profile.take(8, at, seconds)
+    profile.give_back(8, 1 + 2**-52, seconds)
+    assert profile.earliest(8, seconds) == 1 + 2**-52
+    assert [free for _, free in profile.steps()] == [0, 0, 8, 0, 8]
