@@ -37,7 +37,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parts.add_argument(
         "--jobs", metavar="FILE", help="jobs: CSV or SQLite of CGSim, any log, or a name (default: those of CONFIG)"
     )
-    parts.add_argument("--skip-bad-rows", action="store_true", help="skip bad rows of jobs, counted by reason")
+    parts.add_argument("--skip-bad-rows", action="store_true", help="skip bad rows of CGSim's jobs, counted by reason")
     policies = parser.add_argument_group("policies")
     policies.add_argument("--broker", metavar="NAME", help="see 'simmodel list brokers' (default: that of CONFIG)")
     policies.add_argument("--policy", metavar="NAME", help="the policy of the sites (default: fcfs)")
@@ -100,10 +100,7 @@ def run(options: argparse.Namespace) -> None:
         said.append(f"  data set ({options.schema}) written to {' and '.join(where)}: {counts}")
     result = simulation.result()
     options.db = options.csv = None  # written already
-    report = str(workload.report + result.report) if hasattr(workload, "report") else str(result.report)
-    lines = [result.summary(), *([f"  {report}"] if report else [])]
-    lines += [f"  {note}" for note in getattr(workload.report, "notes", ())]
-    write_and_say([*lines, *said], options, {"json": result.to_json, "plot": picture(result.plot.overview)})
+    write_and_say([result.summary(), *said], options, {"json": result.to_json, "plot": picture(result.plot.overview)})
 
 
 def _read(options: argparse.Namespace) -> tuple[GridSpec, Any, str]:
@@ -132,8 +129,9 @@ def _read(options: argparse.Namespace) -> tuple[GridSpec, Any, str]:
             options.jobs, gflops=gflops, reference=grid.core_speed, skip_bad_rows=options.skip_bad_rows
         )
         return grid, jobs, ""
-    given: dict[str, Any] = {"strict": False} if options.skip_bad_rows else {}
-    return grid, load_workload(options.jobs, **given), ""
+    if options.skip_bad_rows:
+        raise InputError(f"--skip-bad-rows needs jobs of CGSim, got {options.jobs}")
+    return grid, load_workload(options.jobs), ""
 
 
 def _are_cgsims(jobs: str) -> bool:

@@ -35,6 +35,15 @@ def test_a_ready_grid_has_ready_jobs(capsys):
     said = capsys.readouterr().out
     assert "6,000 finished" in said
     assert "T1-3" in said
+    assert "nothing skipped" not in said
+
+
+def test_what_was_skipped_is_told_once(grid, capsys):
+    head = "pandaid,creationtime,cpuconsumptiontime,computingsite,corecount,inputfilebytes,outputfilebytes\n"
+    (grid / "bad.csv").write_text(head + "7,10,100,T0,8,0,50\n8,25,ten,T0,1,0,0\n")
+    assert main(["grid", "grid.toml", "--jobs", "bad.csv", "--skip-bad-rows"]) == 0
+    said = capsys.readouterr().out
+    assert said.count("skipped") == said.count("skipped 1 (bad cpuconsumptiontime 1)") == 1
 
 
 def test_every_file_is_written(grid, capsys):
@@ -69,6 +78,7 @@ def test_schemas_of_cgsim(grid, schema):
         (["grid.toml", "--jobs", "jobs.csv", "--sites", "s.json"], "--sites needs a configuration of CGSim (JSON)"),
         (["grid.toml", "--jobs", "jobs.csv", "--broker", "least-laoded"], "did you mean 'least-loaded'?"),
         (["grid.toml", "--jobs", "elsewhere.csv", "--broker", "recorded"], "T9"),
+        (["grid.toml", "--jobs", "jobs.csv", "--skip-bad-rows"], "--skip-bad-rows needs jobs of CGSim, got jobs.csv"),
         (["config.json"], "config.json"),
     ],
 )
