@@ -164,6 +164,7 @@ class _Reader:
     def settings(
         self, settings: Mapping[str, Plain], rng: np.random.Generator | None, seed: int | None, source: str | None
     ) -> Work:
+        """Return the work that settings of a file or a mapping describe."""
         kind = settings.get("generator")
         if kind is None or kind in TASK_KINDS:
             for key in settings:
@@ -240,10 +241,12 @@ class _Reader:
         return {key: value for key, value in options.items() if key in (*own, *common)}
 
     def stream(self, key: str, rng: np.random.Generator) -> np.random.Generator:
+        """Return the random numbers of the seed that the configuration has under a key, else the given ones."""
         seed = None if self.config is None else getattr(self.config, key)
         return rng if seed is None else np.random.default_rng(seed)
 
     def streams(self, rng: np.random.Generator) -> Streams:
+        """Return independent random numbers for run times, sizes of data, and all else."""
         other, running, sizing = rng.spawn(3)
         return Streams(other, self.stream("seed_task_runtime", running), self.stream("seed_data_size", sizing))
 

@@ -369,6 +369,7 @@ class Replications(Shown):
         return [name for name in self.samples.names if name != "seed" and np.isfinite(self.samples[name]).sum() >= 2]
 
     def __getitem__(self, name: str) -> Interval:
+        """Return the mean of a metric with its confidence interval; samples that are nan or infinite do not count."""
         values = self.samples[name]
         return mean_interval(values[np.isfinite(values)], self.level)
 

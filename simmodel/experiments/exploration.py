@@ -195,6 +195,7 @@ class Exploration(Shown):
         return iter(self.cells)
 
     def __getitem__(self, key: str | tuple[str, ...]) -> Replications:
+        """Return the replications of the one combination that has a name, or these names."""
         return Replications(self._rows(self._cell(key)), self.level)
 
     def _cell(self, key: str | tuple[str, ...]) -> tuple[str, str, str]:
