@@ -19,8 +19,7 @@ __all__ = ["EXAMPLES", "add", "run"]
 
 EXAMPLES = (
     "simmodel grid tiers-30 --broker least-loaded --plot grid.png",
-    "simmodel grid config.json --broker round-robin --json metrics.json",
-    "simmodel grid my-grid.toml --jobs jobs.csv --broker recorded --db events.sqlite --schema cgsim-events",
+    "simmodel grid tiers-30 --broker data-locality --data-policy prefetch --db events.sqlite",
 )
 
 SCHEMAS = ("simmodel", "cgsim-states", "cgsim-events")
@@ -41,6 +40,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     policies = parser.add_argument_group("policies")
     policies.add_argument("--broker", metavar="NAME", help="see 'simmodel list brokers' (default: that of CONFIG)")
     policies.add_argument("--policy", metavar="NAME", help="the policy of the sites (default: fcfs)")
+    policies.add_argument(
+        "--data-policy", metavar="NAME", help="who moves and copies files, such as prefetch (default: nearest)"
+    )
     add_until(policies)
     add_seed(policies)
     add_trust(policies)
@@ -73,13 +75,14 @@ def run(options: argparse.Namespace) -> None:
         raise InputError("missing jobs: CONFIG names none; pass --jobs", options.config)
     broker = _broker(options, plugin)
     policy = options.policy or "fcfs"
-    for name in (broker, policy):
+    for name in (broker, policy, options.data_policy or "nearest"):
         see_working_folder(name)
     simulation = start(
         grid,
         workload,
         broker,
         policies=policy,
+        **({} if options.data_policy is None else {"data": options.data_policy}),
         seed=options.seed,
         until=options.until,
         progress=options.progress,

@@ -10,6 +10,7 @@ from simmodel.policies.data import DataPolicy
 from simmodel.scheduling.checks import misreturned, why_not_at
 from simmodel.scheduling.protocol import DataView, Evict, Transfer, WakeAt
 from simmodel.scheduling.registry import PolicyLike, policy as policy_of
+from simmodel.scheduling.scheduler import check_decides
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,6 +65,7 @@ class DataScheduler:
     def use(self, policy: PolicyLike) -> None:
         """Have another policy decide from now on."""
         chosen = policy_of(policy)
+        check_decides(chosen, ("data",), "the data manager of a grid")
         self.policy: Any = chosen
         chosen.attach(self.grid)
         for alarm in self.alarms.values():
