@@ -79,6 +79,9 @@ def test_schemas_of_cgsim(grid, schema):
         (["grid.toml", "--jobs", "jobs.csv", "--broker", "least-laoded"], "did you mean 'least-loaded'?"),
         (["grid.toml", "--jobs", "elsewhere.csv", "--broker", "recorded"], "T9"),
         (["grid.toml", "--jobs", "jobs.csv", "--skip-bad-rows"], "--skip-bad-rows needs jobs of CGSim, got jobs.csv"),
+        (["grid.toml", "--jobs", "jobs.csv", "--data-policy", "fcfs"], "policy 'fcfs' decides when jobs start"),
+        (["grid.toml", "--jobs", "jobs.csv", "--broker", "prefetch"], "policy 'prefetch' decides which files"),
+        (["grid.toml", "--jobs", "jobs.csv", "--policy", "recorded"], "policy 'recorded' decides which system"),
         (["config.json"], "config.json"),
     ],
 )
