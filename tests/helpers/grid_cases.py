@@ -93,3 +93,69 @@ def grid_with(spec, policy, jobs, seed=7):
         except ValueError:
             continue
     return env, grid, live
+
+
+@st.composite
+def busy_grids(draw, outages=True):
+    """Draw a grid whose sites send each other files most of the time, over slow links and into little room.
+
+    Its sizes and bandwidths are such that ends of transfers over different links do not coincide but for rounding.
+    """
+    names = NAMES[: draw(st.integers(2, 3))]
+    sites = []
+    for name in names:
+        hosts = draw(st.booleans())
+        kind = {"hosts": [NodeSpec(count=2, cores=4)]} if hosts else {"cores": draw(st.integers(2, 8))}
+        slow = st.sampled_from([1.3, 2.1, 4.7])
+        storage = StorageSpec(
+            capacity=draw(st.sampled_from([28, 30, 36])),
+            read_bandwidth=draw(slow),
+            write_bandwidth=draw(slow),
+            evict=draw(st.sampled_from(["lru", "lfu", "size", "fifo"])),
+        )
+        disks = [(draw(slow), draw(slow))] if hosts and draw(st.booleans()) else []
+        staging = draw(st.sampled_from(["before", "inside"]))
+        sites.append(SiteSpec(name=name, **kind, storage=storage, disks=disks, staging=staging))
+    links = [
+        LinkSpec(
+            name=f"{x}{y}",
+            bandwidth=draw(st.sampled_from([0.53, 0.97])) + 0.07 * i + 0.11 * (y == "c"),
+            latency=0.5,
+            between=(x, y),
+        )
+        for i, x in enumerate(names)
+        for y in names[i + 1 :]
+    ]
+    files = [
+        FileSpec(name=f"f{i}", size=draw(st.integers(2, 6)) + 0.1 * i + 0.03, sites=[draw(st.sampled_from(names))])
+        for i in range(4)
+    ]
+    planned = [
+        SiteOutageSpec(site=draw(st.sampled_from(names)), at=at, until=at + draw(st.integers(1, 20)))
+        for at in draw(st.lists(st.integers(0, 30), max_size=2 if outages else 0))
+    ]
+    return GridSpec(
+        sites=sites, network=NetworkSpec(links=links), files=files, outages=planned, retries=draw(st.integers(0, 2))
+    )
+
+
+@st.composite
+def data_jobs(draw, number, latest=10):
+    """Draw a job that reads files, and may write one."""
+    return Job(
+        id=number,
+        submit=draw(st.integers(0, latest)),
+        processors=draw(st.integers(1, 2)),
+        run=draw(st.integers(0, 12)),
+        inputs=draw(st.lists(st.sampled_from(["f0", "f1", "f2", "f3"]), min_size=1, max_size=3, unique=True)),
+        outputs=[File(f"o{number}", draw(st.integers(1, 12)))] if draw(st.booleans()) else [],
+    )
+
+
+@st.composite
+def cases(draw, outages=True, latest=10):
+    """Draw a grid and its jobs."""
+    if draw(st.booleans()):
+        return draw(busy_grids(outages)), [draw(data_jobs(number, latest)) for number in range(draw(st.integers(2, 8)))]
+    count = draw(st.integers(1, 8))
+    return draw(grids(outages)), [draw(jobs(number, 6 * latest)) for number in range(count)]

@@ -7,7 +7,7 @@ from simmodel import Environment, Job, simulate, what_if
 from simmodel.platform import FileSpec, GridSpec, LinkSpec, NetworkSpec, SiteSpec, StorageSpec
 from simmodel.snapshots import Snapshot
 from simmodel.systems.grid.system import Grid
-from tests.helpers.grid_cases import grid_with, grids, jobs
+from tests.helpers.grid_cases import cases, grid_with
 
 POLICIES = ["round-robin", "least-loaded", "random"]
 INSTANTS = ("submit", "assigned", "queued", "start", "executing", "end", "finished", "bytes_in", "bytes_out")
@@ -24,10 +24,9 @@ def check_same(rest, whole, left):
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.data(), st.sampled_from(POLICIES), st.integers(0, 300))
-def test_a_run_that_is_cut_and_continued_is_the_uncut_run(data, policy, cut):
-    spec = data.draw(grids())
-    drawn = [data.draw(jobs(number)) for number in range(data.draw(st.integers(1, 8)))]
+@given(cases(), st.sampled_from(POLICIES), st.integers(0, 200))
+def test_a_run_that_is_cut_and_continued_is_the_uncut_run(case, policy, cut):
+    spec, drawn = case
     env, grid, _ = grid_with(spec, policy, drawn)
     env.run()
     whole = grid.result().jobs
@@ -58,10 +57,9 @@ def test_a_run_that_is_cut_and_continued_is_the_uncut_run(data, policy, cut):
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.data(), st.sampled_from(["round-robin", "least-loaded"]), st.integers(0, 300))
-def test_the_future_of_the_present_broker_is_what_then_happens(data, policy, cut):
-    spec = data.draw(grids(outages=False))
-    drawn = [data.draw(jobs(number, latest=0)) for number in range(data.draw(st.integers(1, 8)))]
+@given(cases(outages=False, latest=0), st.sampled_from(["round-robin", "least-loaded"]), st.integers(0, 200))
+def test_the_future_of_the_present_broker_is_what_then_happens(case, policy, cut):
+    spec, drawn = case
     env, grid, _ = grid_with(spec, policy, drawn)
     env.run(until=cut / 4 + 0.125)
     left = np.flatnonzero(~np.isin(grid.result().jobs["state"], OVER))

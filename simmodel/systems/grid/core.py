@@ -251,6 +251,8 @@ class GridCore(Broker):
         for hook in self._on_finished:
             hook(job, site)
         self._over(job)
+        if self.queue:  # the site may take another one
+            self.scheduler.wake()
 
     def cancel(self, work: BrokeredJob) -> None:
         """Withdraw a waiting job, stop one that is on its way or running; an ended job stays as it is."""

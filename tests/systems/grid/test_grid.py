@@ -259,3 +259,13 @@ def test_switches_name_known_sites():
         grid.close("c")
     with pytest.raises(InputError, match="a is not closed"):
         grid.reopen("a")
+
+
+def test_a_site_with_a_limit_takes_the_next_job_once_the_outputs_of_one_are_written():
+    env = Environment()
+    storage = StorageSpec(write_bandwidth=4)
+    grid = Grid(env, GridSpec(sites=[SiteSpec(name="a", cores=2, limit=1, storage=storage)]), "round-robin")
+    for number in range(2):
+        grid.submit(Job(run=10, outputs=[File(f"o{number}", 8)]))
+    env.run()
+    assert grid.result().jobs["start"].tolist() == [0, 12]
