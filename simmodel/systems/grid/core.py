@@ -226,6 +226,7 @@ class GridCore(Broker):
         self._hold(job)
         job._work = job._seen = job.past = None  # it starts anew
         job.submit = job.came
+        job.seq = job.index = row
         site.present -= 1
         del self.handed[job]
         job.destination = None
