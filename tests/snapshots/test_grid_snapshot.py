@@ -1,12 +1,15 @@
 """Snapshots of grids: cut, written, read and continued, with files on their way."""
 
+import json
 from math import ceil
 
 import numpy as np
+import pytest
 from hypothesis import given, settings, strategies as st
 
 from simmodel import Environment, Job, simulate, what_if
-from simmodel.platform import FileSpec, GridSpec, LinkSpec, NetworkSpec, SiteSpec, StorageSpec
+from simmodel.errors import InputError, SnapshotError
+from simmodel.platform import FileSpec, GridSpec, LinkSpec, NetworkSpec, SiteOutageSpec, SiteSpec, StorageSpec
 from simmodel.snapshots import Snapshot
 from simmodel.systems.grid.system import Grid
 from tests.helpers.grid_cases import cases, grid_with
@@ -105,3 +108,26 @@ def test_a_snapshot_says_what_there_is():
     assert (fetch.file, fetch.site, fetch.callers, fetch.source) == ("f", 1, (1, 3), 0)
     assert snapshot.transfers[0].left == 10
     assert grid.snapshot() == snapshot
+
+
+def test_a_what_if_knows_of_the_outages_that_it_assumes_and_of_no_others():
+    env, grid = example(outages=[SiteOutageSpec(site="b", at=50)])
+    env.run(until=3)
+    snapshot = grid.snapshot()
+    alone = what_if(snapshot, ["round-robin"])["round-robin"].samples[0].ended
+    assumed = snapshot.assuming([SiteOutageSpec(site="a", at=4, until=100)])
+    states = simulate(assumed.expected()).jobs["state"].tolist()
+    assert alone < 50
+    assert states == ["failed", "finished"] * 2  # at b they wait until the files at a are back
+
+
+def test_a_broken_snapshot_and_what_cannot_be_copied_get_one_sentence():
+    env, grid = example()
+    env.run(until=3)
+    document = json.loads(grid.snapshot().to_json())
+    document["stays"][0][1] = 7
+    with pytest.raises(InputError, match=r"stays\[0\]: must be a site below 2, got 7"):
+        Snapshot.from_json(json.dumps(document))
+    grid.places[0].storage.read(5)
+    with pytest.raises(SnapshotError, match="cannot be copied: it is none of a job"):
+        grid.snapshot()
