@@ -316,6 +316,11 @@ class GridSpec(Fields):
         raise unknown("site", name, [site.name for site in self.sites])
 
     @property
+    def processors(self) -> int:
+        """Total number of cores."""
+        return sum(site.capacity for site in self.sites)
+
+    @property
     def places(self) -> Mapping[str, ClusterSpec]:
         """The clusters of its sites by name, as the places of a broker."""
         return {site.name: site.cluster for site in self.sites}

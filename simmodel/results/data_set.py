@@ -51,8 +51,8 @@ class DataSet:
     >>> with TemporaryDirectory() as folder:
     ...     with DataSet(f"{folder}/events.sqlite", {"events": ["time", "job"]}) as data:
     ...         data.add("events", (1.5, "a"))
-    ...     sqlite3.connect(f"{folder}/events.sqlite").execute("SELECT * FROM events").fetchall()
-    [(1.5, 'a')]
+    ...     data.path.name, data.written
+    ('events.sqlite', {'events': 1})
     """
 
     def __init__(

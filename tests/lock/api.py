@@ -36,7 +36,7 @@ from simmodel.formats.hetsim import read_hetsim, write_hetsim
 from simmodel.formats.swf import write_swf
 from simmodel.formats.wfformat import write_wfformat
 from simmodel.generators.settings import generate
-from simmodel.platform import ClusterSpec
+from simmodel.platform import ClusterSpec, MachineSpec
 from simmodel.records import NetworkRecorder
 from simmodel.scheduling import objective, policy_names
 
@@ -68,6 +68,10 @@ def platform(name: str) -> Any:
 
 def is_cluster(spec: Any) -> bool:
     return isinstance(spec, ClusterSpec)
+
+
+def is_machine(spec: Any) -> bool:
+    return isinstance(spec, MachineSpec)
 
 
 def workload(name: str, first: int | None = None) -> Workload:

@@ -74,7 +74,7 @@ def add() -> None:
         "machines-policies", "HEFT without insertion", lambda: _run(work.machine(), work.flow(1), HEFT(insertion=False))
     )
     case("machines-policies", "until 40", lambda: _run(work.machine(), _over_time(), "hrr", until=40.0))
-    machines = [name for name in api.names_of("platforms") if not api.is_cluster(api.platform(name))]
+    machines = [name for name in api.names_of("platforms") if api.is_machine(api.platform(name))]
     for spec in machines:
         for policy in ("hrr", "earliest-finish", "heft-setup"):
             for given in ("random:tasks=60", "database:tasks=60", "layered:n=25"):
