@@ -183,8 +183,6 @@ def _broker(options: argparse.Namespace, plugin: str) -> str:
 
 def _data_set(options: argparse.Namespace, grid: Any, broker: str) -> Any:
     """Return what writes the data set of a run, which hears it from now on; ``None`` if none was asked for."""
-    from tempfile import mkdtemp
-
     from simmodel.records.cgsim_events import CGSIM_EVENTS, CGSIM_STATES, CGSimEvents, CGSimStates
     from simmodel.records.grid_events import EVENTS, JOBS, GridEvents
     from simmodel.results.data_set import DataSet
@@ -197,7 +195,7 @@ def _data_set(options: argparse.Namespace, grid: Any, broker: str) -> Any:
         "cgsim-events": (CGSimEvents, {"EVENTS": CGSIM_EVENTS}),
     }
     observer, tables = layouts[options.schema]
-    path = options.db if options.db is not None else Path(mkdtemp()) / "events.sqlite"
+    path = options.db if options.db is not None else options.csv.with_name(f"{options.csv.name}.sqlite")
     data = DataSet(
         path,
         tables,

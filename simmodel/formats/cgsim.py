@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 import numpy as np
@@ -23,9 +23,6 @@ from simmodel.platform.grid import FileSpec, GridSpec, SiteSpec, StorageSpec
 from simmodel.platform.network import LinkSpec, NetworkSpec, RouteSpec
 from simmodel.units import parse_quantity
 from simmodel.work.workload import Report, Workload
-
-if TYPE_CHECKING:
-    from simmodel.work.job import Job
 
 __all__ = ["CGSimSites", "CGSimStudy", "read_cgsim", "read_cgsim_connections", "read_cgsim_sites"]
 
@@ -129,7 +126,6 @@ def read_cgsim(
             jobs, gflops=given.gflops, reference=given.reference, most=most, skip_bad_rows=skip_bad_rows
         )
         workload.report.notes = (*given.report.notes, *workload.report.notes)
-        grid = attrs.evolve(grid, files=_with_sizes(grid.files, workload.specs or (), sizes))
     plugin = next((document[key].text() for key in ("Plugin", "Dispatcher_Plugin") if key in document), "")
     output = custom["output_file"].text() if custom is not None and "output_file" in custom else ""
     return CGSimStudy(grid=grid, workload=workload, plugin=plugin, output=output)
@@ -150,15 +146,6 @@ def _count(custom: Value) -> int | None:
     except (TypeError, ValueError):
         raise found.wrong(f"must be a whole number, -1 for all, got {found.data!r}") from None
     return None if number < 0 else number
-
-
-def _with_sizes(
-    files: tuple[FileSpec, ...], _jobs: Iterable[Job], sizes: Mapping[str, float] | None
-) -> tuple[FileSpec, ...]:
-    """Return the files with other sizes."""
-    if not sizes:
-        return files
-    return tuple(attrs.evolve(file, size=sizes.get(file.name, file.size)) for file in files)
 
 
 # ---------------------------------------------------------------------- sites

@@ -6,6 +6,7 @@ Source: CGSim, https://github.com/REDWOOD24/CGSim; the columns are those of PanD
 from __future__ import annotations
 
 import csv
+import io
 import json
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -122,8 +123,6 @@ def _table(source: Source) -> tuple[str, list[str], Iterator[tuple[str, Sequence
     data, name = read_bytes(source, binary=True)
     if data[:16] == b"SQLite format 3\0":
         return name, *_sqlite(data, name)
-    import io
-
     lines, _ = read_lines(io.BytesIO(data))
     reader = csv.reader(text for _, text in lines)
     try:

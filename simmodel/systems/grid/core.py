@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from simmodel.errors import InputError
+from simmodel.errors import unknown
 from simmodel.platform.grid import GridSpec
 from simmodel.systems.broker.system import Broker
 from simmodel.systems.cluster.system import Cluster
@@ -80,14 +80,14 @@ class GridCore(Broker):
         self.stays = Stays(self, self.data)
         self.outages = Outages(self)
         self.reasons: dict[BrokeredJob, str] = {}  # why the cluster of a job stops or withdraws it
+        self.changes: list[Change] = []  # of the cores in service at the sites
+        self._waiters: dict[BrokeredJob, Any] = {}  # the events of jobs whose cluster has finished with them
         if begin:
             self.outages.plan()
-        env.on_hooks_changed(self._find_hooks)
-        self.changes: list[Change] = []  # of the cores in service at the sites
         self._on_created: tuple[Callable[..., object], ...] = ()
         self._on_assigned: tuple[Callable[..., object], ...] = ()
         self._on_finished: tuple[Callable[..., object], ...] = ()
-        self._waiters: dict[BrokeredJob, Any] = {}  # the events of jobs whose cluster has finished with them
+        env.on_hooks_changed(self._find_hooks)
 
     def __repr__(self) -> str:
         return f"<Grid {self.name}: {len(self.queue)} waiting, {len(self.places)} sites>"
@@ -318,8 +318,7 @@ class GridCore(Broker):
         """Return the site with this name; raises ``InputError`` if there is none."""
         found = self.sites.get(name)
         if found is None:
-            self.spec.site(name)
-            raise InputError(f"unknown site {name!r}")
+            raise unknown("site", name, self.sites)
         return found
 
     # ------------------------------------------------------------------ reports

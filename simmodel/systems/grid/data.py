@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
+import attrs
+
 from simmodel.errors import InputError
 from simmodel.resources.catalogue import Catalogue
 from simmodel.resources.network import Network
@@ -454,6 +456,4 @@ def _never(_site: Site) -> bool:
 
 
 def _named(spec: StorageSpec, site: str) -> StorageSpec:
-    import attrs
-
     return spec if spec.name == site else attrs.evolve(spec, name=site)

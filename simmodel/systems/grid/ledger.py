@@ -47,7 +47,6 @@ class GridLedger(Ledger):
         self.site, self.status, self.attempts = array("h"), array("b"), array("h")
         self.words: dict[str, int] = {}
         self.errors: dict[int, str] = {}
-        self.hosts: dict[int, int] = {}
         self.tries: list[tuple[int, int, float, float, int, str]] = []
         self.rows = 0
 

@@ -124,17 +124,7 @@ class Site(ClusterDestination):
 
     def can_run(self, job: BrokeredJob) -> bool:
         """Whether it could run the job, and takes jobs now."""
-        if self.down or self.closed or (self.spec.limit is not None and self.present >= self.spec.limit):
-            return False
-        pool = self._plain
-        if pool is not None and job._job is None and not pool.limited and job.processors <= self.largest:
-            return True
-        return self.why_not(job) is None
-
-    @property
-    def largest(self) -> int:
-        """The most cores that one job can have."""
-        return int(self.system.places[0].capacity)
+        return self.open and self.why_not(job) is None
 
     # ------------------------------------------------------------------ load
 

@@ -253,6 +253,38 @@ def test_each_job_of_a_log_has_its_own_home():
     assert simulate(spec, Workload(columns), "round-robin").jobs["state"].tolist() == ["finished"] * 3
 
 
+def test_a_job_goes_only_to_sites_with_a_host_that_is_large_enough():
+    sites = [
+        SiteSpec(name="small", hosts=[NodeSpec(count=4, cores=4)]),
+        SiteSpec(name="large", hosts=[NodeSpec(count=1, cores=8)]),
+    ]
+    log = Workload({"submit": [0, 0], "run": [1, 1], "processors": [8, 8]})
+    for broker in ("round-robin", "least-loaded"):
+        result = simulate(GridSpec(sites=sites), log, broker)
+        assert result.jobs["site"].tolist() == ["large", "large"]
+        assert result.jobs["end"].tolist() == [1, 2]
+
+
+def test_observers_that_were_there_before_the_grid_are_told():
+    seen = []
+
+    class Watch:
+        def job_created(self, job):
+            seen.append("created")
+
+        def job_assigned(self, job, site):
+            seen.append("assigned")
+
+        def job_finished(self, job, site):
+            seen.append("finished")
+
+    env = Environment()
+    env.observe(Watch())
+    Grid(env, GridSpec(sites=[SiteSpec(name="a", cores=1)])).submit(Job(run=1))
+    env.run()
+    assert seen == ["created", "assigned", "finished"]
+
+
 def test_switches_name_known_sites():
     grid = two()
     with pytest.raises(InputError, match="unknown site 'c'"):
