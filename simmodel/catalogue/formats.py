@@ -27,7 +27,7 @@ from simmodel.loading import decode, one_sentence, peek, source_name
 from simmodel.work.chunks import ChunkedWorkload
 from simmodel.work.workload import COLUMNS
 
-__all__ = ["FORMATS", "WORKFLOW_FORMATS", "Format", "check_format", "looks_like_settings", "read_file"]
+__all__ = ["FORMATS", "WORKFLOW_FORMATS", "Format", "check_format", "format_of", "looks_like_settings", "read_file"]
 
 
 @attrs.frozen(repr=False)
@@ -156,7 +156,7 @@ def read_file(
     """
     if isinstance(file, Path) and not file.exists():
         raise InputError("no such file", source=str(file))
-    chosen = formats[format] if format else _format_of(file, kind, formats)
+    chosen = formats[format] if format else format_of(file, kind, formats)
     try:
         with one_sentence(source_name(file)):
             if in_chunks and chosen.in_chunks is not None:
@@ -183,7 +183,8 @@ def check_format(format: str | None, formats: Mapping[str, Format]) -> None:
         raise unknown("format", format, formats)
 
 
-def _format_of(file: Path | IO[bytes], kind: str, formats: Mapping[str, Format]) -> Format:
+def format_of(file: Path | IO[bytes], kind: str, formats: Mapping[str, Format]) -> Format:
+    """Return the format of a file, from its ending or its first lines; raises ``InputError`` if it has none."""
     name = source_name(file)
     if isinstance(file, Path) and file.is_dir():
         if kind == "workload" and any(_begins_as_pbs(each) for each in sorted(file.iterdir())[:10]):

@@ -139,14 +139,11 @@ def _read(options: argparse.Namespace) -> tuple[GridSpec, Any, str]:
 
 def _are_cgsims(jobs: str) -> bool:
     """Whether a file has jobs as CGSim reads them: a database, or a table with its columns."""
-    from simmodel.catalogue.formats import FORMATS
-    from simmodel.loading import peek
+    from simmodel.catalogue.formats import FORMATS, format_of
 
-    path, kind = Path(jobs), jobs.removesuffix(".gz")
-    if not path.is_file() or kind.endswith((".db", ".sqlite")):
-        return path.is_file()
-    head = peek(path).decode("utf-8", "replace").partition("\n")[0]
-    return kind.endswith(".csv") and FORMATS["cgsim"].is_this([head])
+    path = Path(jobs)
+    database = jobs.removesuffix(".gz").endswith((".db", ".sqlite"))
+    return path.is_file() and (database or format_of(path, "workload", FORMATS) is FORMATS["cgsim"])
 
 
 def _study(options: argparse.Namespace) -> CGSimStudy:

@@ -146,7 +146,12 @@ class Kind(Fields):
     def restore(
         self, env: Environment, snapshot: Snapshot, policy: PolicyLike | None = None, *, policies: GivenPolicies = None
     ) -> System[Any]:
-        """Return a live system that continues from a snapshot, under the given policy or else that of the snapshot."""
+        """Return a live system that continues from a snapshot, under the given policy or else that of the snapshot.
+
+        ``policies``: of its places, if these can be homes: one for all, or by path.
+        """
+        if self.homes:
+            return self.system.from_snapshot(env, snapshot, policy, policies)  # type: ignore[call-arg]
         _no_places(policies, self.name)
         return self.system.from_snapshot(env, snapshot, policy)
 

@@ -20,7 +20,6 @@ from simmodel.systems.system import System
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
-    from simmodel.snapshots.snapshot import Snapshot
     from simmodel.systems.kinds import GivenPolicies
     from simmodel.systems.submissions import GivenWork, Submissions
 
@@ -97,15 +96,6 @@ class BrokerKind(Kind):
             if key not in known:
                 raise unknown("option", key, self.option_names(spec))
         return Broker(env, systems, policy, slowdowns=_factors(spec), by=options.by, name=name or spec.name)
-
-    def restore(
-        self, env: Environment, snapshot: Snapshot, policy: PolicyLike | None = None, *, policies: GivenPolicies = None
-    ) -> System[Any]:
-        """Return a broker that continues from a snapshot; ``policies`` of its places: one for all, or by path."""
-        from simmodel.snapshots.broker import BrokerSnapshot
-
-        assert isinstance(snapshot, BrokerSnapshot)
-        return Broker.from_snapshot(env, snapshot, policy, policies)
 
 
 def _kind(spec: Any) -> Kind:

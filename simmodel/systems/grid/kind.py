@@ -17,7 +17,6 @@ from simmodel.systems.submissions import read_submissions
 if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.scheduling.registry import PolicyLike
-    from simmodel.snapshots.snapshot import Snapshot
     from simmodel.systems.kinds import GivenPolicies
     from simmodel.systems.submissions import GivenWork, Submissions
     from simmodel.systems.system import System
@@ -50,15 +49,6 @@ class GridKind(Kind):
     ) -> System[Any]:
         """Return a live grid."""
         return Grid(env, spec, policy, policies=policies, name=name, **options.values())
-
-    def restore(
-        self, env: Environment, snapshot: Snapshot, policy: PolicyLike | None = None, *, policies: GivenPolicies = None
-    ) -> System[Any]:
-        """Return a grid that continues from a snapshot; ``policies`` of its sites: one for all, or by name."""
-        from simmodel.snapshots.grid import GridSnapshot
-
-        assert isinstance(snapshot, GridSnapshot)
-        return Grid.from_snapshot(env, snapshot, policy, policies)
 
 
 GRID = GridKind(
