@@ -240,28 +240,7 @@ def _yes() -> bool:
     return True
 
 
-class _Looking:
-    """What every view has: the instant, and the random stream of the policy."""
-
-    __slots__ = ("_rng", "env")
-
-    def __init__(self, env: Any, rng_name: str) -> None:
-        self.env = env
-        self._rng = rng_name
-
-    @property
-    def now(self) -> float:
-        """The instant, in seconds."""
-        return float(self.env._now)
-
-    @property
-    def rng(self) -> np.random.Generator:
-        """The random stream of the policy."""
-        stream: np.random.Generator = self.env.rng(self._rng)
-        return stream
-
-
-class View(_Looking):
+class View:
     """A policy's view of a system: live and read-only, nothing is copied.
 
     Attributes
@@ -295,11 +274,12 @@ class View(_Looking):
     """
 
     __slots__ = (
-        *("choices", "estimator", "files", "places", "problem", "simulate", "simulated", "takes", "usage", "waiting"),
+        *("_rng", "choices", "env", "estimator", "files", "places", "problem", "simulate", "simulated", "takes"),
+        *("usage", "waiting"),
     )
 
     def __init__(self, env: Any, waiting: Any, places: Sequence[Any], rng_name: str = "policy") -> None:
-        super().__init__(env, rng_name)
+        self.env = env
         self.waiting = waiting
         self.places = places
         self.choices: Mapping[LiveJob, tuple[LiveJob, ...]] = _NO_CHOICES
@@ -310,6 +290,18 @@ class View(_Looking):
         self.simulate: Callable[..., Any] | None = None
         self.problem: Callable[..., Any] | None = None
         self.usage: Any = None
+        self._rng = rng_name
+
+    @property
+    def now(self) -> float:
+        """The instant, in seconds."""
+        return float(self.env._now)
+
+    @property
+    def rng(self) -> np.random.Generator:
+        """The random stream of the policy."""
+        stream: np.random.Generator = self.env.rng(self._rng)
+        return stream
 
     @property
     def running(self) -> list[Run]:
@@ -331,7 +323,7 @@ class View(_Looking):
         return f"<View at {self.env.now:g} s: {len(self.waiting):,} waiting, {len(self.places):,} places>"
 
 
-class DataView(_Looking):
+class DataView:
     """A data policy's view of a grid: live and read-only.
 
     Attributes
@@ -348,13 +340,25 @@ class DataView(_Looking):
     """
 
     def __init__(self, env: Any, sites: Sequence[Any], files: Any, waiting: Any, rng_name: str) -> None:
-        super().__init__(env, rng_name)
+        self.env = env
         self.sites = sites
         self.files = files
         self.waiting = waiting
         self.assigned: list[tuple[Any, Any]] = []
         self.added: list[str] = []
+        self._rng = rng_name
         self._keeps = False
+
+    @property
+    def now(self) -> float:
+        """The instant, in seconds."""
+        return float(self.env._now)
+
+    @property
+    def rng(self) -> np.random.Generator:
+        """The random stream of the policy."""
+        stream: np.random.Generator = self.env.rng(self._rng)
+        return stream
 
     def site(self, name: str) -> Any:
         """Return the site with a name; raises ``InputError`` if there is none."""
