@@ -22,9 +22,10 @@ BANDS = (
     ("#d5ecd4", ("formats", "generators", "catalogue"), "readers and writers; synthetic work; bundled files by name"),
     ("#d5ecd4", ("view", "results"), "plots; records with metrics, plots and files"),
     ("#fde8c4", ("snapshots",), "states of systems as plain values, JSON"),
-    ("#fbd7a0", ("systems",), "cluster, machine, broker: the life of work"),
+    ("#fbd7a0", ("systems",), "cluster, machine, broker, grid: the life of work"),
     ("#f9c6b0", ("runs", "futures"), "simulate, start, Scenario; what_if"),
-    ("#f9c6b0", ("experiments", "studies", "testing"), "many runs; papers; checks of plug-ins"),
+    ("#f9c6b0", ("experiments", "studies"), "many runs; papers"),
+    ("#f9c6b0", ("twin", "testing"), "a scheduler outside, followed; checks of plug-ins"),
     ("#eeeeee", ("commands", "cli"), "the command line"),
 )
 WIDTH, HEIGHT, GAP, BOX = 10.2, 0.62, 0.12, 1.38

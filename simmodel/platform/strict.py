@@ -32,6 +32,8 @@ def strict_converter(prepare: Prepare | None = None, omit: Sequence[str] = ()) -
     omit
         names of fields that plain values never have
 
+    >>> strict_converter().structure(["n1", 4], tuple[str, int])
+    ('n1', 4)
     >>> strict_converter().structure("7", int)
     Traceback (most recent call last):
     ...
@@ -82,15 +84,19 @@ def _object_of(
 
 
 def _list_of(cls: type[tuple[object, ...]], converter: Converter) -> Callable[[Plain, type], tuple[Any, ...]]:
-    element = get_args(cls)[0]
+    """Return the reader of a tuple: of one type and any length (``tuple[int, ...]``), or of a type for each item."""
+    elements = get_args(cls)
+    any_length = elements[-1] is Ellipsis
 
     def read(value: Plain, _type: type) -> tuple[Any, ...]:
         if not isinstance(value, (list, tuple)):
             raise InputError(f"must be a list, got {shown(value)}")
+        if not any_length and len(value) != len(elements):
+            raise InputError(f"must be a list of {len(elements)}, got {shown(value)}")
         found = []
         for position, each in enumerate(value):
             try:
-                found.append(converter.structure(each, element))
+                found.append(converter.structure(each, elements[0] if any_length else elements[position]))
             except InputError as error:
                 raise inside(f"[{position}]", error) from None
         return tuple(found)

@@ -61,6 +61,20 @@ from simmodel.studies import broker_study, fat_curve, setup_study
 from simmodel.studies.metascheduling import Setup
 from simmodel.systems import Broker, Cluster, Forecast, Grid, Machine
 from simmodel.systems.kinds import kind_of_platform
+from simmodel.twin.events import (
+    Changed,
+    Ended,
+    Held,
+    JobReport,
+    NodesChanged,
+    Passed,
+    Released,
+    Request,
+    Requeued,
+    Started,
+    StateReport,
+    Submitted,
+)
 from simmodel.work import (
     ChunkedWorkload,
     DataObject,
@@ -108,6 +122,7 @@ def _values() -> Iterator[Any]:
     yield from _results()
     yield from _states()
     yield from _experiments()
+    yield from _events()
 
 
 def _specs() -> Iterator[Any]:
@@ -250,3 +265,18 @@ def _experiments() -> Iterator[Any]:
         2,
         edges=5,
     )
+
+
+def _events() -> Iterator[Any]:
+    request = Request(processors=2, requested=60.0)
+    yield request
+    waiting = JobReport(job="<7>", submit=1.0, state="waiting", request=request)
+    yield waiting
+    about: Any = {"cluster": "<alps>", "time": 3.0}
+    yield StateReport(**about, jobs=(waiting,))
+    yield NodesChanged(**about, state="down", nodes=("n1",))
+    yield Passed(**about)
+    about |= {"job": "<7>", "submit": 1.0}
+    yield Submitted(**about, request=request)
+    yield Changed(**about, request=request)
+    yield from (each(**about) for each in (Started, Ended, Requeued, Held, Released))

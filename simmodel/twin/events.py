@@ -1,0 +1,346 @@
+"""What a scheduler outside tells: events of its jobs and nodes, and full reports of its state; one envelope for all.
+
+As a document (JSON, or the fields of an entry of a stream) each has the keys ``kind`` and ``cluster``, ``time`` (s) and
+optionally ``sequence``, for events of jobs also ``job`` and ``submit``, and then those of its class::
+
+    {"kind": "submitted", "cluster": "alps", "time": 17.0, "sequence": 4, "job": "12", "submit": 17.0,
+     "request": {"processors": 4, "requested": 3600.0, "user": "ada"}}
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from math import isfinite
+from typing import Any, ClassVar, Literal, TypeAlias
+
+import attrs
+
+from simmodel.display import Fields
+from simmodel.errors import InputError, Plain, shown, unknown
+from simmodel.platform.strict import strict_converter
+from simmodel.work.job import Dependency, Job, partitions_in
+
+__all__ = [
+    "KINDS",
+    "Changed",
+    "Ended",
+    "Event",
+    "Held",
+    "JobEvent",
+    "JobKey",
+    "JobReport",
+    "NodesChanged",
+    "Passed",
+    "Released",
+    "Request",
+    "Requeued",
+    "Started",
+    "StateReport",
+    "Submitted",
+    "event_of",
+]
+
+JobKey: TypeAlias = "tuple[str, int | str, float]"
+"""Cluster, id and submission (s): schedulers use an id again after they have lost one."""
+
+JobState: TypeAlias = Literal["waiting", "held", "running", "completed", "timeout", "failed", "cancelled", "lost"]
+
+
+def _instant(_instance: Any, attribute: attrs.Attribute[Any], value: float | None) -> None:
+    if value is not None and not isfinite(value):
+        raise ValueError(f"{attribute.name}: must be a finite number (s), got {value!r}")
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class Request(Fields):
+    """What a job asks for: the fields of :class:`~simmodel.work.job.Job` that a scheduler knows.
+
+    Parameters
+    ----------
+    processors, nodes, cores_per_node, gpus_per_node, memory_per_node, consumables
+        as in a job; memory in bytes
+    requested
+        the limit of its run time (s); ``None``: no limit
+    user, group, queue, partition, priority, name
+        as in a job; several partitions are ``"a,b"``
+    dependencies
+        the ids of the jobs that it waits for, as ``(id, "start" | "end" | "success")``
+    array
+        the id of the array that it is a task of, if any
+
+    >>> Request(nodes=2, cores_per_node=8, requested=60.0).job(7, 5.0).processors
+    16
+    """
+
+    processors: int = 1
+    nodes: int | None = None
+    cores_per_node: int = 1
+    gpus_per_node: int = 0
+    memory_per_node: float = 0.0
+    consumables: Mapping[str, float] = attrs.field(factory=dict)
+    requested: float | None = None
+    user: int | str | None = None
+    group: int | str | None = None
+    queue: int | str | None = None
+    partition: int | str | None = None
+    priority: float = 0.0
+    name: str | None = None
+    dependencies: tuple[tuple[int | str, str], ...] = ()
+    array: int | str | None = None
+
+    def job(self, id: int | str, submit: float, *, unlimited: float = 365 * 86400.0) -> Job:
+        """Return the job: it runs for its requested time, or for ``unlimited`` seconds if it has no limit."""
+        limit = self.requested if self.requested is not None else unlimited
+        waits = tuple(Dependency(job, after=after) for job, after in self.dependencies)  # type: ignore[arg-type]
+        return Job(
+            id=id,
+            submit=submit,
+            processors=self.processors,
+            nodes=self.nodes,
+            cores_per_node=self.cores_per_node,
+            gpus_per_node=self.gpus_per_node,
+            memory_per_node=self.memory_per_node,
+            consumables=self.consumables,
+            run=limit,
+            requested=limit,
+            user=self.user,
+            group=self.group,
+            queue=self.queue,
+            priority=self.priority,
+            dependencies=waits,
+            name=self.name,
+            **partitions_in(self.partition),
+        )
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class Event(Fields):
+    """Something that a scheduler outside tells.
+
+    Parameters
+    ----------
+    cluster
+        the name of the cluster
+    time
+        the instant (s) at which it happened there
+    sequence
+        its number in the source; the same event told again has the same number
+    """
+
+    kind: ClassVar[str]
+
+    cluster: str
+    time: float = attrs.field(validator=_instant)
+    sequence: int | None = None
+
+    def document(self) -> dict[str, Plain]:
+        """Return the event as a document of plain values, without what has its default.
+
+        >>> Ended(cluster="alps", time=9.0, job=3, submit=2.0, status="failed").document()
+        {'kind': 'ended', 'cluster': 'alps', 'time': 9.0, 'job': 3, 'submit': 2.0, 'status': 'failed'}
+        """
+        return {"kind": self.kind} | _plain(self)
+
+    def line(self) -> str:
+        """Return the document as one line of JSON."""
+        return json.dumps(self.document(), separators=(",", ":"))
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class JobEvent(Event):
+    """An event of one job, known by cluster, id and submission.
+
+    Parameters
+    ----------
+    job, submit
+        its id, and the instant of its submission (s)
+    """
+
+    job: int | str
+    submit: float = attrs.field(validator=_instant)
+
+    @property
+    def key(self) -> JobKey:
+        """What tells the job from all others."""
+        return self.cluster, self.job, self.submit
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class Submitted(JobEvent):
+    """A job came; ``held``: it must be released before it can start."""
+
+    kind = "submitted"
+
+    request: Request
+    held: bool = False
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class Started(JobEvent):
+    """A waiting job started on a partition and, if the source names them, on nodes with so many cores each."""
+
+    kind = "started"
+
+    partition: str | None = None
+    nodes: tuple[tuple[str, int], ...] = ()
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class Ended(JobEvent):
+    """A job ended, or left the queue."""
+
+    kind = "ended"
+
+    status: Literal["completed", "timeout", "failed", "cancelled", "lost"] = "completed"
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class Requeued(JobEvent):
+    """A running job went back to the queue."""
+
+    kind = "requeued"
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class Held(JobEvent):
+    """A waiting job may not start until it is released."""
+
+    kind = "held"
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class Released(JobEvent):
+    """A held job may start again."""
+
+    kind = "released"
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class Changed(JobEvent):
+    """The request of a job changed, for instance its priority or its limit: the new request, whole."""
+
+    kind = "changed"
+
+    request: Request
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class NodesChanged(Event):
+    """Nodes went down, drain (running jobs go on), or returned; ``processors`` where nodes are only counted."""
+
+    kind = "nodes"
+
+    state: Literal["up", "down", "draining"]
+    nodes: tuple[str, ...] = ()
+    processors: int = 0
+    partition: str | None = None
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class Passed(Event):
+    """All events up to this instant have been told: a twin that follows a log or a program may decide."""
+
+    kind = "passed"
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class JobReport(Fields):
+    """A job in a full report: its request and state, and, once it has started, where and when."""
+
+    job: int | str
+    submit: float = attrs.field(validator=_instant)
+    state: JobState
+    request: Request
+    started: float | None = attrs.field(default=None, validator=_instant)
+    partition: str | None = None
+    nodes: tuple[tuple[str, int], ...] = ()
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class StateReport(Event):
+    """The full state of a cluster at an instant: what is not in it is over.
+
+    Parameters
+    ----------
+    jobs
+        all jobs that wait or run, in the order of the queue; some that have ended may be among them
+    down, draining
+        the names of the nodes out of service; ``None``: not told
+    """
+
+    kind = "state"
+
+    jobs: tuple[JobReport, ...] = ()
+    down: tuple[str, ...] | None = None
+    draining: tuple[str, ...] | None = None
+
+
+KINDS: Mapping[str, type[Event]] = {
+    each.kind: each
+    for each in (Submitted, Started, Ended, Requeued, Held, Released, Changed, NodesChanged, Passed, StateReport)
+}
+
+_converter = strict_converter()
+
+
+def event_of(document: Mapping[str, Any] | str | bytes, source: str | None = None, place: str | None = None) -> Event:
+    """Return the event of a document.
+
+    Parameters
+    ----------
+    document
+        plain values, or their JSON
+    source, place
+        what errors name: the file or stream, and the line or entry in it
+
+    Raises
+    ------
+    InputError
+        it is no JSON, its kind or a key is unknown, a key is missing, or a value is of the wrong type
+
+    >>> event_of('{"kind": "passed", "cluster": "alps", "time": 9}')
+    Passed(cluster='alps', time=9.0)
+    >>> event_of({"kind": "start", "cluster": "alps", "time": 9}, "events.jsonl", "line 3")
+    Traceback (most recent call last):
+    ...
+    simmodel.errors.InputError: events.jsonl, line 3: unknown event 'start'; did you mean 'started'? ...
+    """
+    try:
+        if not isinstance(document, Mapping):
+            try:
+                document = json.loads(document)
+            except (ValueError, RecursionError) as error:
+                raise InputError(f"must be one JSON object, got {shown(document)} ({error})") from None
+            if not isinstance(document, Mapping):
+                raise InputError(f"must be one JSON object, got {shown(document)}")
+        values = dict(document)
+        kind = values.pop("kind", None)
+        made = KINDS.get(kind) if isinstance(kind, str) else None
+        if made is None:
+            raise unknown("event", kind if isinstance(kind, str) else shown(kind), KINDS)
+        return _converter.structure(values, made)
+    except InputError as error:
+        where = ", ".join(part for part in (place, error.place) if part)
+        raise InputError(error.message, source, where or None) from None
+
+
+def _plain(value: Any) -> dict[str, Plain]:
+    """Return the fields of a value that differ from their defaults, as plain values."""
+    found = {}
+    for field in attrs.fields(type(value)):
+        given = getattr(value, field.name)
+        default = field.default
+        if isinstance(default, attrs.Factory):  # type: ignore[arg-type]
+            default = default.factory()
+        if given != default:
+            found[field.name] = _plain_value(given)
+    return found
+
+
+def _plain_value(value: Any) -> Plain:
+    if attrs.has(type(value)):
+        return _plain(value)
+    if isinstance(value, tuple):
+        return [_plain_value(each) for each in value]
+    return dict(value) if isinstance(value, Mapping) else value

@@ -1,0 +1,102 @@
+"""The envelope of events: documents that come back equal, and one sentence for each that is none."""
+
+from typing import Any
+
+import pytest
+
+from simmodel.errors import InputError
+from simmodel.twin.events import (
+    KINDS,
+    Changed,
+    Ended,
+    Event,
+    JobReport,
+    NodesChanged,
+    Passed,
+    Request,
+    Started,
+    StateReport,
+    Submitted,
+    event_of,
+)
+
+FULL = Request(
+    nodes=2,
+    cores_per_node=4,
+    processors=8,
+    gpus_per_node=1,
+    memory_per_node=2e9,
+    consumables={"matlab": 2.0},
+    requested=60.0,
+    user="ada",
+    group=7,
+    queue="short",
+    partition="a,b",
+    priority=3.5,
+    name='x"\n\x1b$(rm)',
+    dependencies=(("6", "success"), (5, "end")),
+    array="7",
+)
+ABOUT: Any = {"cluster": "alps", "time": 9.5, "sequence": 3}
+OF_JOB = {**ABOUT, "job": "7_1", "submit": 4.25}
+EVENTS: list[Event] = [
+    Submitted(**OF_JOB, request=FULL, held=True),
+    Started(**OF_JOB, partition="a", nodes=(("n1", 4), ("n2", 4))),
+    Ended(**OF_JOB, status="failed"),
+    Changed(**OF_JOB, request=FULL),
+    *(KINDS[kind](**OF_JOB) for kind in ("requeued", "held", "released")),
+    NodesChanged(**ABOUT, state="draining", nodes=("n1",)),
+    NodesChanged(**ABOUT, state="down", processors=4, partition="a"),
+    Passed(**ABOUT),
+    StateReport(
+        **ABOUT,
+        jobs=(JobReport(job=7, submit=1.0, state="running", request=FULL, started=2.0, nodes=(("n1", 8),)),),
+        down=("n3",),
+    ),
+]
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.kind)
+def test_an_event_comes_back_from_its_line(event: Event) -> None:
+    assert "\n" not in event.line()
+    assert event_of(event.line()) == event
+
+
+def test_every_kind_is_among_those_that_come_back() -> None:
+    assert {event.kind for event in EVENTS} == set(KINDS)
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("", "must be one JSON object"),
+        ("[1]", "must be one JSON object, got [1]"),
+        ("[" * 100_000, "must be one JSON object"),
+        ('{"cluster": "alps", "time": 1}', "unknown event"),
+        ('{"kind": "ended", "cluster": "alps", "time": 1, "submit": 1}', "job: missing key"),
+        ('{"kind": "ended", "cluster": "alps", "time": NaN, "job": 1, "submit": 1}', "time: must be a"),
+        ('{"kind": "ended", "cluster": "alps", "time": 1e999, "job": 1, "submit": 1}', "time: must be a"),
+        ('{"kind": "ended", "cluster": 1, "time": 1, "job": 1, "submit": 1}', "cluster: must be a text, got 1"),
+        ('{"kind": "ended", "cluster": "a", "time": 1, "job": 1, "submit": 1, "state": "x"}', "state: unknown key"),
+        (
+            '{"kind": "started", "cluster": "a", "time": 1, "job": 1, "submit": 1, "nodes": [["n1"]]}',
+            "nodes[0]: must be a list of 2, got ['n1']",
+        ),
+        (
+            '{"kind": "submitted", "cluster": "a", "time": 1, "job": 1, "submit": 1, "request": {"processors": "4"}}',
+            "request.processors: must be a whole number, got '4'",
+        ),
+    ],
+)
+def test_what_is_no_event_is_refused_in_one_sentence(line: str, sentence: str) -> None:
+    with pytest.raises(InputError) as caught:
+        event_of(line, "events.jsonl", "line 8")
+    assert str(caught.value).startswith("events.jsonl, line 8")
+    assert sentence in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_job_of_a_request_runs_for_its_limit() -> None:
+    job = FULL.job("7_1", 4.25)
+    assert (job.run, job.requested, job.processors, job.partitions) == (60.0, 60.0, 8, ("a", "b"))
+    assert Request().job(1, 0.0, unlimited=5.0).run == 5.0
