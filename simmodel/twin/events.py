@@ -39,6 +39,7 @@ __all__ = [
     "StateReport",
     "Submitted",
     "event_of",
+    "job_id",
 ]
 
 JobKey: TypeAlias = "tuple[str, int | str, float]"
@@ -50,6 +51,25 @@ JobState: TypeAlias = Literal["waiting", "held", "running", "completed", "timeou
 def _instant(_instance: Any, attribute: attrs.Attribute[Any], value: float | None) -> None:
     if value is not None and not isfinite(value):
         raise ValueError(f"{attribute.name}: must be a finite number (s), got {value!r}")
+
+
+def job_id(text: int | str) -> int | str:
+    """Return the id of a job as it is compared: the text of a whole number is that number, as streams hold only texts.
+
+    >>> job_id("12"), job_id(12), job_id("12_1"), job_id("012")
+    (12, 12, '12_1', '012')
+    """
+    if isinstance(text, str) and text.isdecimal() and text.isascii() and len(text) < 19:
+        return text if text[0] == "0" and text != "0" else int(text)
+    return text
+
+
+def _job_ids(jobs: tuple[tuple[int | str, str], ...]) -> tuple[tuple[int | str, str], ...]:
+    return tuple((job_id(job), after) for job, after in jobs)
+
+
+def _array_id(array: int | str | None) -> int | str | None:
+    return None if array is None else job_id(array)
 
 
 @attrs.frozen(kw_only=True, repr=False)
@@ -86,8 +106,8 @@ class Request(Fields):
     partition: int | str | None = None
     priority: float = 0.0
     name: str | None = None
-    dependencies: tuple[tuple[int | str, str], ...] = ()
-    array: int | str | None = None
+    dependencies: tuple[tuple[int | str, str], ...] = attrs.field(default=(), converter=_job_ids)
+    array: int | str | None = attrs.field(default=None, converter=_array_id)
 
     def job(self, id: int | str, submit: float, *, unlimited: float = 365 * 86400.0) -> Job:
         """Return the job: it runs for its requested time, or for ``unlimited`` seconds if it has no limit."""
@@ -154,10 +174,10 @@ class JobEvent(Event):
     Parameters
     ----------
     job, submit
-        its id, and the instant of its submission (s)
+        its id (``"12"`` and 12 are the same), and the instant of its submission (s)
     """
 
-    job: int | str
+    job: int | str = attrs.field(converter=job_id)
     submit: float = attrs.field(validator=_instant)
 
     @property
@@ -248,7 +268,7 @@ class Passed(Event):
 class JobReport(Fields):
     """A job in a full report: its request and state, and, once it has started, where and when."""
 
-    job: int | str
+    job: int | str = attrs.field(converter=job_id)
     submit: float = attrs.field(validator=_instant)
     state: JobState
     request: Request
