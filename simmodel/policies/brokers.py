@@ -64,7 +64,7 @@ class LeastLoaded(IndexedLowest):
 
     def find(self, view: View, index: SiteColumns, work: Any, among: NDArray[np.bool_] | None) -> list[int]:
         """Return the numbers of the places with the lowest load, or the first of them."""
-        return index.lowest(view.env.now, among, first=self.ties == "first")
+        return index.lowest(view.env._now, among, first=self.ties == "first")
 
     def figures(self, view: View, work: LiveJob | LiveTask, places: Sequence[Any]) -> list[float]:
         """Return the load of each place per processor."""
@@ -95,11 +95,7 @@ class ShortestWait(IndexedLowest):
 
     def find(self, view: View, index: SiteColumns, work: Any, among: NDArray[np.bool_] | None) -> list[int]:
         """Return the first of the least loaded places with the shortest wait."""
-        index.refresh(view.env.now)
-        idle = index.idle_for(work.processors)
-        if among is not None:
-            idle &= among
-        return index.lowest(view.env.now, idle if idle.any() else among, first=True)
+        return index.shortest(view.env._now, work.processors, among)
 
     def figures(self, view: View, work: Any, places: Sequence[Any]) -> list[float]:
         """Return the estimated waits (s)."""
@@ -131,7 +127,7 @@ class DataLocality(IndexedLowest):
             if among is not None:
                 held[~among] = -1.0
             among = held == held.max()
-        return index.lowest(view.env.now, among, first=True)
+        return index.lowest(view.env._now, among, first=True)
 
     def figures(self, view: View, work: Any, places: Sequence[Any]) -> list[float]:
         """Return the bytes that each place holds, negated."""
@@ -164,7 +160,7 @@ class Panda(IndexedLowest):
 
     def find(self, view: View, index: SiteColumns, work: Any, among: NDArray[np.bool_] | None) -> list[int]:
         """Return the first of the places with the highest weight."""
-        index.refresh(view.env.now)
+        index.refresh(view.env._now)
         weights = _weight(index.running, index.queued, index.assigned, np.maximum(index.free // work.processors, 0))
         if work.needs_files:
             weights = weights * _locality(_held(index.places, work), _bytes_of(view, work))
@@ -185,7 +181,7 @@ class Panda(IndexedLowest):
 def _weight(
     running: NDArray[np.float64], queued: NDArray[np.float64], assigned: NDArray[np.float64], slots: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    many = np.clip((assigned + 1) / (queued + 1), 1.0, 2.0)
+    many = np.minimum(np.maximum((assigned + 1) / (queued + 1), 1.0), 2.0)
     weight: NDArray[np.float64] = (running + slots + 1) / (queued + assigned + 1) / many
     return weight
 

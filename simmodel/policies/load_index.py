@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from simmodel.scheduling.protocol import LoadLine
 
 __all__ = ["SiteColumns", "WatchedPlace"]
+
+_SPAN = 2.0**20  # seconds after which the bounds are taken anew, as their rounding grows with time
 
 
 class WatchedPlace(Protocol):
@@ -50,8 +53,8 @@ class WatchedPlace(Protocol):
 class SiteColumns:
     """Loads, queues and speeds of places in arrays, to find the best place without asking each of them.
 
-    Between changes, the backlog of a place falls linearly until the next expected end. The arrays hold these lines, in
-    floating point; the few places that may have the lowest load are asked for their exact backlogs.
+    Between changes, the load of a place falls linearly until the next expected end. The arrays hold lower bounds of
+    these lines, in floating point; the few places that may have the lowest load are asked for their exact backlogs.
 
     Parameters
     ----------
@@ -62,6 +65,8 @@ class SiteColumns:
     ----------
     free, queued, running, assigned
         free processors; jobs that wait, that run, and that are on their way to the queue
+    open
+        the processors of the widest job that would start at once: those free if nothing waits or comes, else -1
     speed
         speeds, relative to the run times of jobs
     """
@@ -70,39 +75,59 @@ class SiteColumns:
         self.places = places
         size = len(places)
         self._changed: set[int] = set(range(size))
-        self._at, self._load, self._falls, self._margin, self._until = np.zeros((5, size))
-        self._soonest = -np.inf
-        self.free, self.queued, self.running, self.assigned = np.zeros((4, size))
+        self._since = 0.0  # the instant for which the bounds hold
+        self._low, self._falls, self._span = np.zeros((3, size))  # the bounds, their fall a second, their width
+        self._until = [-np.inf] * size
+        self._ends: list[tuple[float, int]] = []  # the instants until which lines hold, and earlier ones of places
+        self.free, self.queued, self.running, self.assigned, self.open = np.zeros((5, size))
         self.speed = np.array([place.speed for place in places], dtype=np.float64)
         for i, place in enumerate(places):
             place.watch_load(partial(self._changed.add, i))
 
     def refresh(self, now: float) -> None:
         """Bring the columns up to date at an instant (s), which must not decrease from call to call."""
-        changed = self._changed
-        if now >= self._soonest:
-            changed.update((self._until <= now).nonzero()[0].tolist())
-        elif not changed:
-            return
+        changed, ends = self._changed, self._ends
+        while ends and ends[0][0] <= now:
+            until, i = heappop(ends)
+            if until == self._until[i]:
+                changed.add(i)
+        if now - self._since > _SPAN:
+            self._since = now
+            changed.update(range(len(self.places)))
         for i in changed:
-            line = self.places[i].load_line()
-            work, falls, until, capacity, *queue = line
-            self.free[i], self.queued[i], self.running[i], self.assigned[i] = queue
-            self._at[i] = now
-            self._until[i] = until
-            self._load[i] = work / capacity if capacity else np.inf
-            if work < np.inf and capacity:
-                self._falls[i] = falls / capacity
-                self._margin[i] = (1e-12 * work + 2.0**-18 * falls) / capacity
-            else:
-                self._falls[i] = self._margin[i] = 0.0
+            self._ask(i, now)
         changed.clear()
-        self._soonest = float(self._until.min())
+
+    def _ask(self, i: int, now: float) -> None:
+        """Ask a place for its line (hot path)."""
+        work, falls, until, capacity, free, queued, running, assigned = self.places[i].load_line()
+        self.free[i] = free
+        self.queued[i] = queued
+        self.running[i] = running
+        self.assigned[i] = assigned
+        self.open[i] = -1 if queued or assigned else free
+        if until != self._until[i]:
+            self._until[i] = until
+            if until < np.inf:
+                heappush(self._ends, (until, i))
+        if capacity and work < np.inf:
+            margin = (1e-12 * work + 2.0**-17 * falls) / capacity
+            fall = falls / capacity
+            self._low[i] = work / capacity + (now - self._since) * fall - margin
+            self._falls[i] = fall
+            self._span[i] = 2.0 * margin
+        else:
+            self._low[i] = np.inf
+            self._falls[i] = self._span[i] = 0.0
 
     def idle_for(self, processors: int) -> NDArray[np.bool_]:
         """Return which places have so many free processors and nothing that waits or comes."""
-        idle: NDArray[np.bool_] = (self.free >= processors) & (self.queued + self.assigned == 0)
+        idle: NDArray[np.bool_] = self.open >= processors
         return idle
+
+    def _lows(self, now: float) -> NDArray[np.float64]:
+        lows: NDArray[np.float64] = self._low - (now - self._since) * self._falls
+        return lows
 
     def lowest(self, now: float, among: NDArray[np.bool_] | None = None, *, first: bool = False) -> list[int]:
         """Return the numbers of the places with the lowest load at an instant (s), ascending.
@@ -117,9 +142,21 @@ class SiteColumns:
             whether the first of them is enough
         """
         self.refresh(now)
-        load = self._load - (now - self._at) * self._falls
-        found = _least(load, self._margin, self._exact_load, among)
+        found = _least(self._lows(now), self._span, self._exact_load, among)
         return found[:1] if first else found
+
+    def shortest(self, now: float, processors: int, among: NDArray[np.bool_] | None = None) -> list[int]:
+        """Return the number of the first of the least loaded places among those that start a job at once, or of all.
+
+        Parameters are those of :meth:`lowest`, and the processors of the job.
+        """
+        self.refresh(now)
+        idle = self.idle_for(processors)
+        if among is not None:
+            idle &= among
+        lows = self._lows(now)
+        found = _least(lows, self._span, self._exact_load, idle)
+        return (found or _least(lows, self._span, self._exact_load, among))[:1]
 
     def _exact_load(self, i: int) -> float:
         place = self.places[i]
@@ -151,33 +188,38 @@ class SiteColumns:
         """
         self.refresh(now)
         idle = self.idle_for(processors)
-        wait = self._load - (now - self._at) * self._falls
+        wait = self._lows(now)
         wait[idle] = 0.0
-        finish = now + wait + transfer + run
-        margin = self._margin + 1e-12 * np.abs(finish)
-        margin[idle | ~np.isfinite(finish)] = 0.0
-        return _least(finish, margin, exactly, among)[0]
+        low = now + wait + transfer + run
+        margin = 1e-12 * np.abs(low)
+        margin[idle | np.isinf(low)] = 0.0
+        span = self._span + 2.0 * margin
+        span[idle] = 0.0
+        return _least(low - margin, span, exactly, among)[0]
 
 
 def _least(
-    figures: NDArray[np.float64],
-    margins: NDArray[np.float64],
+    low: NDArray[np.float64],
+    span: NDArray[np.float64],
     exactly: Callable[[int], float],
     among: NDArray[np.bool_] | None,
 ) -> list[int]:
-    """Return the numbers of the lowest figures, which are exact where the margin is 0, and may be asked for."""
-    low, high = figures - margins, figures + margins
+    """Return the numbers of the lowest of some figures, given lower bounds and how far above them the figures may be.
+
+    A figure whose span is 0 is its bound; the others may be asked for.
+    """
     if among is not None:
-        low[~among] = high[~among] = np.inf
-    limit = high.min()
+        low = np.where(among, low, np.inf)
+    best = int(low.argmin())
+    limit = low[best] + span[best]
     if limit == np.inf:  # all figures are infinite
         return list(range(len(low))) if among is None else among.nonzero()[0].tolist()
     near = (low <= limit).nonzero()[0]
+    if len(near) == 1:
+        return [best]
     found: list[int] = near.tolist()
-    if len(found) == 1:
-        return found
-    exact = figures[near]
-    for k in margins[near].nonzero()[0].tolist():
+    exact = low[near]
+    for k in span[near].nonzero()[0].tolist():
         exact[k] = exactly(found[k])
-    best = exact.min()
-    return [i for i, each in zip(found, exact.tolist(), strict=True) if each == best]
+    lowest = exact.min()
+    return [i for i, each in zip(found, exact.tolist(), strict=True) if each == lowest]

@@ -140,6 +140,7 @@ class Random(MappingPolicy):
         if weights is not None and not (values and all(_at_least_zero(value) for value in values) and sum(values) > 0):
             raise InputError(f"weights: must be numbers >= 0, not all 0, got {weights!r}")
         self.name = "random" if weights is None else f"random({','.join(f'{value:g}' for value in values)})"
+        self._chances: tuple[Sequence[Any], dict[Any, float], list[Any], list[float]] | None = None
 
     @classmethod
     def of(cls, *values: Any) -> Self:
@@ -165,10 +166,28 @@ class Random(MappingPolicy):
         drawn = float(view.rng.random())
         if self.weights is None and type(self) is Random:
             return places[min(int(drawn * len(places)), len(places) - 1)]
-        weight = dict(zip(view.places, self._weights(view.places), strict=True))
-        able = [place for place in places if weight[place] > 0] or places
-        sums = list(accumulate(weight[place] or 1.0 for place in able))
+        every, weight, able, sums = self._known(view.places)
+        if len(places) < len(every):
+            able, sums = _chances(places, weight)
         return able[min(bisect_right(sums, drawn * sums[-1]), len(able) - 1)]
+
+    def forget(self) -> None:
+        """Discard the weights of the places."""
+        self._chances = None
+
+    def _known(self, places: Sequence[Any]) -> tuple[Sequence[Any], dict[Any, float], list[Any], list[float]]:
+        """Return the places, their weights, and those to draw from with sums of weights, if all can run the work."""
+        known = self._chances
+        if known is None or known[0] is not places:
+            weight = dict(zip(places, self._weights(places), strict=True))
+            known = self._chances = (places, weight, *_chances(places, weight))
+        return known
+
+
+def _chances(places: Sequence[Any], weight: Mapping[Any, float]) -> tuple[list[Any], list[float]]:
+    """Return the places that have a weight, all if none has, and the sums of their weights up to each."""
+    able = [place for place in places if weight[place] > 0] or list(places)
+    return able, list(accumulate(weight[place] or 1.0 for place in able))
 
 
 class Share(Random):
@@ -317,28 +336,29 @@ class IndexedLowest(Lowest):
         if index is None:
             yield from super().decide(view)
             return
+        places = index.places
         for work in view.waiting:
-            able = self._lowest_able(view, index, work)
+            found = self.find(view, index, work, None)
+            able = [places[i] for i in found if places[i].can_run(work)] or self._next_able(view, index, work, found)
             if able:
                 yield Start(work, able[0] if len(able) == 1 else self._rule(view, work, able))
             elif not view.takes():
                 return
 
-    def _lowest_able(self, view: View, index: SiteColumns, work: Any) -> list[Any]:
-        """Return the places with the lowest figure that can run the work; none can: an empty list."""
-        among: NDArray[np.bool_] | None = None
-        for attempt in count():
+    def _next_able(self, view: View, index: SiteColumns, work: Any, found: list[int]) -> list[Any]:
+        """Return the places with the lowest figure that can run the work, except some; none can: an empty list."""
+        among: NDArray[np.bool_] = np.ones(len(index.places), dtype=bool)
+        among[found] = False
+        for attempt in count(1):
+            if not among.any():
+                break
             found = self.find(view, index, work, among)
             able = [index.places[i] for i in found if index.places[i].can_run(work)]
             if able:
                 return able
-            if among is None:
-                among = np.ones(len(index.places), dtype=bool)
             among[found] = False
             if attempt == _ATTEMPTS:
                 among &= [place.can_run(work) for place in index.places]
-            if not among.any():
-                break
         return []
 
     def _columns(self, view: View) -> SiteColumns | None:

@@ -85,13 +85,12 @@ class WorkLeft:
 
     def at(self, now: float) -> int:
         """Return the work left at an instant (s); instants must not decrease from call to call."""
+        return self.line(now)[0]
+
+    def line(self, now: float) -> tuple[int, int, float]:
+        """Return the work left at an instant (s), by how many units it falls per unit of time, and until when (s)."""
         ends = self._ends
         while ends and (ends[0][0] <= now or ends[0][1] not in self._of):
-            _, number = heappop(ends)
-            self._drop(number)
-        return self._sum - int(now * UNIT) * self._processors
-
-    def falls(self, now: float) -> tuple[int, float]:
-        """Return by how many units the work falls per unit of time from ``now`` (s) on, and until when (s)."""
-        self.at(now)
-        return self._processors, self._ends[0][0] if self._ends else inf
+            self._drop(heappop(ends)[1])
+        processors = self._processors
+        return self._sum - int(now * UNIT) * processors, processors, ends[0][0] if ends else inf

@@ -8,6 +8,7 @@ from simmodel.platform import BrokerSpec, ClusterSpec
 from simmodel.policies.brokers import LeastLoaded
 from simmodel.runs.simulating import simulate
 from simmodel.systems import Broker, Cluster
+from simmodel.systems.cluster.destination import ClusterDestination
 from simmodel.work.workload import Workload
 
 
@@ -55,3 +56,23 @@ def test_changes_of_the_capacity_count():
         env.run()
         went.append(broker.result().jobs["destination"].tolist())
     assert went[0] == went[1]
+
+
+@pytest.mark.parametrize("begin", [0.0, 2.0**20 - 700, 2.0**31])
+def test_bounds_hold_at_large_instants_and_when_they_are_taken_anew(begin):
+    spec = BrokerSpec(places={f"s{i}": ClusterSpec.simple(16 + i) for i in range(12)})
+    drawn = jobs(7, count=600, widest=12)
+    columns = {name: drawn[name] for name in ("run", "requested", "processors")}
+    log = Workload({"submit": drawn["submit"] + begin, **columns})
+    found, asked = (simulate(spec, log, kind()).jobs["destination"].tolist() for kind in (LeastLoaded, AsksAll))
+    assert found == asked
+
+
+def test_a_decision_asks_only_the_places_that_have_changed(monkeypatch):
+    """Each job changes two places at most between decisions: where it went, and where another one ended."""
+    asked = []
+    real = ClusterDestination.load_line
+    monkeypatch.setattr(ClusterDestination, "load_line", lambda self: asked.append(self.name) or real(self))
+    spec = BrokerSpec(places={f"s{i}": ClusterSpec.simple(64) for i in range(40)})
+    simulate(spec, jobs(1), LeastLoaded())
+    assert 400 < len(asked) < 40 + 3 * 400

@@ -59,24 +59,26 @@ class ClusterDestination(Destination):
         self.system.watch_load(changed)
 
     def load_line(self) -> LoadLine:
-        """Return its load and queue now, and how the load falls with time."""
+        """Return its load and queue now, and how the load falls with time (hot path)."""
         cluster = self.system
-        now, queued, endless = cluster.env._now, cluster.queueing.queued, cluster.queueing.queued.endless
+        now, queued = cluster.env._now, cluster.queueing.queued
+        endless = queued.endless
         falls, until, left, capacity, free, runs = 0, INFINITY, 0, 0, 0, 0
         for pool in cluster.places:
             running = pool.running
-            work = running.left
-            processors, end = work.falls(now)
+            each = running.left
+            work, processors, end = each.line(now)
+            if end < until:
+                until = end
             falls += processors
-            until = min(until, end)
-            left += work.at(now)
-            endless = endless or work.endless
+            left += work
+            endless = endless or each.endless
             runs += len(running)
             if pool.part_of is None:
-                capacity += int(pool.capacity)
-                free += int(pool.free)
+                capacity += pool.capacity
+                free += pool.free
         backlog = INFINITY if endless else (queued.work + left) / 2**20
-        return LoadLine(backlog, falls, until, capacity, free, len(cluster.view.waiting), runs)
+        return LoadLine(backlog, falls, until, capacity, free, cluster.view.waiting.count, runs)
 
     def earliest_start(self, job: BrokeredJob) -> float:
         """Return an instant (s) before which no estimate by simulation has the job start: a full cluster's next end."""

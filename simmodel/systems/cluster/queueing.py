@@ -34,8 +34,8 @@ class QueuedWork:
 
     __slots__ = ("_counts", "changed", "endless", "processors", "work")
 
-    def __init__(self, counts: Callable[[LiveJob], bool]) -> None:
-        self._counts = counts  # whether a job counts: of several entries, only one does
+    def __init__(self, counts: Callable[[LiveJob], bool] | None) -> None:
+        self._counts = counts  # whether a job counts: of several entries, only one does; None: each job has one
         self.changed: list[Callable[[], object]] = []
         self.processors = self.work = self.endless = 0
 
@@ -50,7 +50,7 @@ class QueuedWork:
     def _count(self, job: LiveJob, sign: int) -> None:
         for call in self.changed:
             call()
-        if not self._counts(job):
+        if self._counts is not None and not self._counts(job):
             return
         self.processors += sign * job.processors
         self.work += sign * work_units(job.processors, job.expected)
@@ -185,7 +185,7 @@ class Queueing:
     def queued(self) -> QueuedWork:
         """Totals over waiting jobs, updated incrementally from the first access on."""
         if self._queued is None:
-            self._queued = QueuedWork(self._merged.counts)
+            self._queued = QueuedWork(None if self.only_queue is not None else self._merged.counts)
             for queue in self.queues.values():
                 queue.keep(self._queued)
         return self._queued

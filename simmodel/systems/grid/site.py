@@ -123,8 +123,11 @@ class Site(ClusterDestination):
     # ------------------------------------------------------------------ eligibility
 
     def can_run(self, job: BrokeredJob) -> bool:
-        """Whether it could run the job, and takes jobs now."""
-        return self.open and self.why_not(job) is None
+        """Whether it could run the job, and takes jobs now (hot path)."""
+        if self.down or self.closed:
+            return False
+        limit = self.spec.limit
+        return (limit is None or self.present < limit) and self.why_not(job) is None
 
     # ------------------------------------------------------------------ load
 
