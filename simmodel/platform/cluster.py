@@ -5,7 +5,8 @@ Times are in seconds, sizes in bytes, powers in watts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from math import gamma, inf
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
@@ -15,6 +16,7 @@ import attrs
 from simmodel.display import Fields
 from simmodel.errors import InputError, shown, unknown
 from simmodel.loading import within_count
+from simmodel.platform.node_lists import NodeList, node_names
 from simmodel.platform.overlaps import check_overlaps
 from simmodel.platform.placements import PLACEMENTS
 from simmodel.platform.switches import switch_names
@@ -122,6 +124,8 @@ class NodeSpec(Fields):
     ----------
     name, count
         name of the nodes, to which a number is appended; number of nodes
+    names
+        instead of both: the names of all nodes as schedulers write them, ``n[1-32]``, ``cn[001-080,101],login``
     cores, gpus, memory
         per node; memory in bytes, 0 if not modelled
     idle_power, load_power
@@ -138,9 +142,12 @@ class NodeSpec(Fields):
 
     >>> PartitionSpec(nodes=[NodeSpec(count=3, switch="leaf", nodes_per_switch=2)]).node_switches
     ('leaf0', 'leaf0', 'leaf1')
+    >>> PartitionSpec(nodes=[NodeSpec(names="cn[08-10]", cores=4)]).node_names
+    ('cn08', 'cn09', 'cn10')
     """
 
     name: str = "node"
+    names: str | None = None
     count: int = attrs.field(default=1, validator=[_whole(1), within_count])
     cores: int = attrs.field(default=1, validator=_whole(1))
     gpus: int = attrs.field(default=0, validator=_whole(0))
@@ -150,6 +157,19 @@ class NodeSpec(Fields):
     speed: float = attrs.field(default=1.0, validator=_speed)
     switch: int | str | None = attrs.field(default=None, validator=_switch)
     nodes_per_switch: int | None = attrs.field(default=None, validator=_whole(1))
+
+    def __attrs_post_init__(self) -> None:
+        if self.names is None:
+            return
+        try:
+            count = len(NodeList.of(self.names))
+        except InputError as error:
+            raise InputError(error.message, place="names") from None
+        if not count:
+            raise InputError("must not be empty", place="names")
+        if self.count not in (1, count):
+            raise InputError(f"must be {count}, as many as there are names, got {self.count}", place="count")
+        object.__setattr__(self, "count", count)
 
     @property
     def has_switch(self) -> bool:
@@ -205,6 +225,11 @@ class PartitionSpec(Fields):
             raise InputError(f"must have either processors or nodes, got {found}", place="processors")
         if self.one_host and not self.nodes:
             raise InputError(f"must be False: {self.name} has no identified nodes", place="one_host")
+        if any(kind.names for kind in self.nodes):
+            names = self.node_names
+            if len(set(names)) < len(names):
+                twice = next(name for name, count in Counter(names).items() if count > 1)
+                raise InputError(f"duplicate node name {twice!r}", place="nodes")
 
     @property
     def placed_by(self) -> str:
@@ -222,18 +247,26 @@ class PartitionSpec(Fields):
 
     @property
     def node_names(self) -> tuple[str, ...]:
-        """The names of its nodes: the name of their spec and a number, which counts from 0 for each name.
+        """The names of its nodes: those listed by their spec, or its name and a number, from 0 on for each name.
 
         >>> PartitionSpec(nodes=[NodeSpec(count=2), NodeSpec(name="gpu"), NodeSpec()]).node_names
         ('node0', 'node1', 'gpu0', 'node2')
         """
         names: list[str] = []
+        for kind, first, _ in self._kinds():
+            listed = kind.names
+            names += node_names(listed) if listed else (f"{kind.name}{first + i}" for i in range(kind.count))
+        return tuple(names)
+
+    def _kinds(self) -> Iterator[tuple[NodeSpec, int, int]]:
+        """Yield the specs of nodes, each with how many nodes of the same name, and how many nodes, are before it."""
         counts: dict[str, int] = {}
+        before = 0
         for kind in self.nodes:
             first = counts.get(kind.name, 0)
-            names += [f"{kind.name}{number}" for number in range(first, first + kind.count)]
-            counts[kind.name] = first + kind.count
-        return tuple(names)
+            yield kind, first, before
+            counts[kind.name] = first + (0 if kind.names else kind.count)
+            before += kind.count
 
     @property
     def node_switches(self) -> tuple[str | None, ...]:
@@ -251,18 +284,24 @@ class PartitionSpec(Fields):
         >>> [part.node_number(node) for node in (3, "node1", "gpu0", "node2")]
         [3, 1, 2, 3]
         """
-        if not isinstance(node, str):
-            return node
-        counts: dict[str, int] = {}
-        before = 0
-        for kind in self.nodes:
-            first = counts.get(kind.name, 0)
-            counts[kind.name] = first + kind.count
-            text = node.removeprefix(kind.name)
-            if node.startswith(kind.name) and text.isdecimal() and first <= int(text) < first + kind.count:
-                return before + int(text) - first
-            before += kind.count
-        raise InputError(f"unknown node {node!r} of {self.name}")
+        number = self._number(node) if isinstance(node, str) else node
+        if number is None:
+            raise InputError(f"unknown node {node!r} of {self.name}")
+        return number
+
+    def _number(self, name: str) -> int | None:
+        """Return the number of the node of this name, if it has one."""
+        for kind, first, before in self._kinds():
+            if kind.names:
+                place = NodeList.of(kind.names).index(name)
+                if place is not None:
+                    return before + place
+                continue
+            text = name.removeprefix(kind.name)
+            number = int(text) if len(text) < 19 and text.isdecimal() else -1
+            if first <= number < first + kind.count and name == f"{kind.name}{number}":
+                return before + number - first
+        return None
 
     def has_node(self, node: int | str) -> bool:
         """Whether it has a node with this number (from 0) or this name.
@@ -273,11 +312,7 @@ class PartitionSpec(Fields):
         """
         if not isinstance(node, str):
             return 0 <= node < sum(kind.count for kind in self.nodes)
-        counts: dict[str, int] = {}
-        for kind in self.nodes:
-            counts[kind.name] = counts.get(kind.name, 0) + kind.count
-        numbers = [(node[len(name) :], count) for name, count in counts.items() if node.startswith(name)]
-        return any(text.isdecimal() and str(int(text)) == text and int(text) < count for text, count in numbers)
+        return self._number(node) is not None
 
 
 @attrs.frozen(kw_only=True, repr=False)
@@ -525,7 +560,7 @@ class ClusterSpec(Fields):
                 count = sum(kind.count for kind in partition.nodes)
                 raise InputError(
                     f"must be nodes of {partition.name} (0 to {count - 1}, or names such as "
-                    f"{partition.nodes[0].name}0), got {node!r}",
+                    f"{partition.node_names[0]}), got {node!r}",
                     place=f"{place}.nodes",
                 )
         if part.processors is not None and partition.nodes:

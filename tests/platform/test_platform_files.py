@@ -310,8 +310,8 @@ MISTAKES = [
     ({"kind": "cluster", "partitions": [{**ONE, "priority": 10**400}]}, "partitions[0].priority", "fits in 64 bits"),
 ]
 NODE_MISTAKES = [
-    ({"core": 16}, "core", "unknown key 'core'; did you mean 'cores'? Known keys: name, count, cores,"),
-    ({"zzz": 16}, "zzz", "unknown key 'zzz'; known keys: name, count, cores,"),
+    ({"core": 16}, "core", "unknown key 'core'; did you mean 'cores'? Known keys: name, names, count, cores,"),
+    ({"zzz": 16}, "zzz", "unknown key 'zzz'; known keys: name, names, count, cores,"),
     ({"cores": 0}, "cores", "must be a whole number >= 1, got 0"),
     ({"cores": "16"}, "cores", "must be a whole number, got '16'"),
     ({"memory": "64GBps"}, "memory", "must be a quantity in B such as '64GB', got '64GBps'"),
