@@ -25,6 +25,7 @@ BROKERS = {
     "round-robin": 2.0,
     "random": 2.0,
     "share": 2.0,
+    "shares": 2.0,
     "recorded": 2.0,
     "least-loaded": 2.0,
     "data-locality": 2.0,

@@ -44,4 +44,5 @@ from .planners import (
 from .planning import Conservative as Conservative, ConservativeKeep as ConservativeKeep
 from .portfolio import Portfolio as Portfolio
 from .preemption import Preemptive as Preemptive
+from .shares import Shares as Shares
 from .window import Window as Window

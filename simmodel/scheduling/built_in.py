@@ -90,6 +90,10 @@ BUILT_IN: dict[str, tuple[str, str]] = {
         "simmodel.policies.brokers:DataLocality",
         "the site with most bytes of the inputs, then the least work per processor",
     ),
+    "shares": (
+        "simmodel.policies.shares:Shares",
+        "shares(3, 1), shares(NAME=3, ...): the site that is furthest behind its share; default: by processors",
+    ),
     "panda": (
         "simmodel.policies.brokers:Panda",
         "the highest weight: running jobs and free slots per queued job, and local inputs (PanDA)",

@@ -10,7 +10,9 @@ from simmodel.policies import DataLocality, EarliestFinish, Panda, ShortestWait
 from simmodel.systems import Grid
 from simmodel.work.workload import Workload
 
-BROKERS = ("round-robin", "random", "least-loaded", "shortest-wait", "data-locality", "earliest-finish", "panda")
+BROKERS = (
+    *("round-robin", "random", "shares", "least-loaded", "shortest-wait", "data-locality", "earliest-finish", "panda"),
+)
 
 
 def star(names, bandwidth=1e6):

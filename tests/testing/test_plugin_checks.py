@@ -217,7 +217,9 @@ class Shelf:
         return self.can_run(work)
 
 
-@pytest.mark.parametrize("name", ["round-robin", "random", "share(0.6)", "earliest-start", "sgs-t(ties=least-loaded)"])
+@pytest.mark.parametrize(
+    "name", ["round-robin", "random", "share(0.6)", "shares", "earliest-start", "sgs-t(ties=least-loaded)"]
+)
 def test_an_object_with_what_a_place_has_works_under_mapping_policies(name):
     env = Environment(seed=2)
     shelves = [Shelf("a"), Shelf("b")]

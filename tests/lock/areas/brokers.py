@@ -18,6 +18,7 @@ BROKERS = (
     "least-loaded:jobs",
     "siloed",
     "share:0.6",
+    "shares",
 )
 TIES = ("first", "least-loaded", "home", "random")
 SIZES = {"a": 12, "b": 16, "c": 8}
