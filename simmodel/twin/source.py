@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from simmodel.twin.events import Event, StateReport
+    from simmodel.twin.refused import Refused
 
 __all__ = ["Source"]
 
@@ -21,9 +22,12 @@ class Source(Protocol):
     ----------
     cluster
         the name of the cluster that it follows
+    refused
+        what was malformed, counted by sentence
     """
 
     cluster: str
+    refused: Refused
 
     def report(self) -> StateReport | None:
         """Return the full state as of now; ``None`` if the source has events alone."""

@@ -1,0 +1,199 @@
+"""The configuration of a twin, from a TOML file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import attrs
+
+from simmodel.catalogue import load_platform
+from simmodel.catalogue.bundled import bundled_names
+from simmodel.display import Fields
+from simmodel.errors import InputError, Plain, shown
+from simmodel.loading import parse_toml, read_bytes
+from simmodel.platform.cluster import ClusterSpec
+from simmodel.platform.strict import inside, strict_converter
+from simmodel.scheduling.registry import policy
+from simmodel.twin.sources import SourceSettings, source_settings
+from simmodel.units import parse_quantity
+
+if TYPE_CHECKING:
+    from cattrs import Converter
+
+__all__ = ["AdviseSettings", "ServeSettings", "TwinConfig", "read_config"]
+
+
+def _positive(instance: Any, attribute: attrs.Attribute[Any], value: float | None) -> None:
+    if value is not None and not value > 0:
+        raise InputError(f"must be a number > 0, got {value!r}", place=attribute.name)
+
+
+def _not_negative(instance: Any, attribute: attrs.Attribute[Any], value: float) -> None:
+    if not value >= 0:
+        raise InputError(f"must be a number >= 0, got {value!r}", place=attribute.name)
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class AdviseSettings(Fields):
+    """What is advised, and when.
+
+    Parameters
+    ----------
+    policy
+        the policy that advises, by name
+    fallback
+        the policy that decides if it fails or is late; default: the policy of the scheduler
+    when
+        ``"quiet"``: once nothing has been told for ``settle`` seconds after something that may let a job start;
+        ``"passed"``: when the source says that an instant is over
+    settle, every
+        as above, and the least seconds between two decisions
+    deadline
+        seconds of a decision until the fallback decides; default: none
+    workers
+        processes that simulate; 1: this process, which checks the deadline after each simulated decision
+    """
+
+    policy: str = "portfolio"
+    fallback: str | None = None
+    when: Literal["quiet", "passed"] = "quiet"
+    settle: float = attrs.field(default=0.05, validator=_not_negative)
+    every: float = attrs.field(default=0.0, validator=_not_negative)
+    deadline: float | None = attrs.field(default=None, validator=_positive)
+    workers: int = attrs.field(default=1, validator=_positive)
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class ServeSettings(Fields):
+    """The port on 127.0.0.1 that serves status and metrics; 0: any free one."""
+
+    port: int = attrs.field(default=0, validator=_not_negative)
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class TwinConfig(Fields):
+    """The configuration of a twin.
+
+    Parameters
+    ----------
+    cluster
+        the name of the cluster in events
+    platform
+        a file, or the name of a ready platform
+    source
+        the kind of the source and its settings (see :mod:`simmodel.twin.sources`)
+    policy
+        the policy of the scheduler that is followed
+    audit
+        the file of the audit log; default: none, then nothing is advised
+    report_every
+        seconds between full reports, from sources that give them
+    advise
+        what is advised and when; default: nothing
+    serve
+        where status and metrics are served; default: nowhere
+    folder
+        the folder of relative paths: that of the file
+    """
+
+    cluster: str
+    platform: str
+    source: Mapping[str, Any]
+    policy: str = "fcfs"
+    audit: str | None = None
+    report_every: float = attrs.field(default=60.0, validator=_positive)
+    advise: AdviseSettings | None = None
+    serve: ServeSettings | None = None
+    folder: str = "."
+
+    def __attrs_post_init__(self) -> None:
+        if self.advise is not None and self.audit is None:
+            raise InputError("missing key: what is advised is written there", place="audit")
+        self._checked("source", self.settings)
+        self._checked("policy", lambda: policy(self.policy))
+        advise = self.advise
+        if advise is not None:
+            self._checked("advise.policy", lambda: policy(advise.policy))
+            self._checked("advise.fallback", lambda: policy(advise.fallback or self.policy))
+
+    @staticmethod
+    def _checked(place: str, read: Callable[[], object]) -> None:
+        try:
+            read()
+        except InputError as error:
+            raise inside(place, error) from None
+
+    def settings(self) -> SourceSettings:
+        """Return the settings of the source."""
+        return source_settings(self.source)
+
+    @property
+    def folder_path(self) -> Path:
+        """The folder of relative paths."""
+        return Path(self.folder)
+
+    def path(self, name: str) -> Path:
+        """Return a path of the configuration."""
+        return self.folder_path / name
+
+    def spec(self, *, trust: bool = False) -> ClusterSpec:
+        """Return the platform.
+
+        Raises
+        ------
+        InputError
+            it is unknown, or no cluster
+        """
+        ready = self.platform in bundled_names("platforms")
+        spec = load_platform(self.platform if ready else self.path(self.platform), trust=trust)
+        if not isinstance(spec, ClusterSpec):
+            raise InputError(f"must be a cluster, got a {type(spec).__name__}", place="platform")
+        return spec
+
+
+def read_config(path: str | Path) -> TwinConfig:
+    """Return the configuration in a TOML file.
+
+    Times may have units (``deadline = "500ms"``).
+
+    Raises
+    ------
+    InputError
+        the file is missing or no TOML, a key is unknown or missing, or a value is invalid
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     file = Path(folder, "twin.toml")
+    ...     _ = file.write_text('cluster = "alps"\\nplatform = "theta"\\n[source]\\nkind = "lines"\\npath = "events"')
+    ...     read_config(file).settings()
+    LinesSettings(path='events')
+    """
+    values, source = parse_toml(*read_bytes(path)), str(path)
+    if "folder" in values:
+        raise InputError("unknown key 'folder'", source, "folder")
+    try:
+        found: TwinConfig = _converter().structure(values, TwinConfig)
+    except InputError as error:
+        raise InputError(error.message, source, error.place) from None
+    return attrs.evolve(found, folder=str(Path(path).parent))
+
+
+@cache
+def _converter() -> Converter:
+    converter = strict_converter(_in_seconds)
+    converter.register_structure_hook_func(lambda kind: kind == Mapping[str, Any], _table)
+    return converter
+
+
+def _table(value: Plain, _kind: object) -> Mapping[str, Plain]:
+    if not isinstance(value, Mapping):
+        raise InputError(f"must be a table, got {shown(value)}")
+    return value
+
+
+def _in_seconds(key: str, value: Plain) -> Plain:
+    times = ("settle", "every", "deadline", "report_every")
+    return parse_quantity(value, "s", place=key) if key in times and isinstance(value, str) else value
