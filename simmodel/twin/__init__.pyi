@@ -6,6 +6,7 @@ from .events import (
     JobEvent as JobEvent,
     JobReport as JobReport,
     NodesChanged as NodesChanged,
+    Noticed as Noticed,
     Passed as Passed,
     Released as Released,
     Request as Request,

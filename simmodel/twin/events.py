@@ -31,6 +31,7 @@ __all__ = [
     "JobKey",
     "JobReport",
     "NodesChanged",
+    "Noticed",
     "Passed",
     "Released",
     "Request",
@@ -68,8 +69,8 @@ def _job_ids(jobs: tuple[tuple[int | str, str], ...]) -> tuple[tuple[int | str, 
     return tuple((job_id(job), after) for job, after in jobs)
 
 
-def _array_id(array: int | str | None) -> int | str | None:
-    return None if array is None else job_id(array)
+def _optional_id(job: int | str | None) -> int | str | None:
+    return None if job is None else job_id(job)
 
 
 @attrs.frozen(kw_only=True, repr=False)
@@ -107,7 +108,7 @@ class Request(Fields):
     priority: float = 0.0
     name: str | None = None
     dependencies: tuple[tuple[int | str, str], ...] = attrs.field(default=(), converter=_job_ids)
-    array: int | str | None = attrs.field(default=None, converter=_array_id)
+    array: int | str | None = attrs.field(default=None, converter=_optional_id)
 
     def job(self, id: int | str, submit: float, *, unlimited: float = 365 * 86400.0) -> Job:
         """Return the job: it runs for its requested time, or for ``unlimited`` seconds if it has no limit."""
@@ -265,14 +266,33 @@ class Passed(Event):
 
 
 @attrs.frozen(kw_only=True, repr=False)
+class Noticed(Event):
+    """Something happened, told by who does not know all of it: a report tells more. By itself it changes nothing.
+
+    Parameters
+    ----------
+    job
+        the id of the job, if it has one yet; schedulers do not tell their scripts when it was submitted
+    what
+        what happened to it
+    """
+
+    kind = "noticed"
+
+    what: Literal["submitted", "started", "ended", "nodes"]
+    job: int | str | None = attrs.field(default=None, converter=_optional_id)
+
+
+@attrs.frozen(kw_only=True, repr=False)
 class JobReport(Fields):
-    """A job in a full report: its request and state, and, once it has started, where and when."""
+    """A job in a full report: its request and state, once it has started where and when, and when it has ended."""
 
     job: int | str = attrs.field(converter=job_id)
     submit: float = attrs.field(validator=_instant)
     state: JobState
     request: Request
     started: float | None = attrs.field(default=None, validator=_instant)
+    ended: float | None = attrs.field(default=None, validator=_instant)
     partition: str | None = None
     nodes: tuple[tuple[str, int], ...] = ()
 
@@ -298,7 +318,19 @@ class StateReport(Event):
 
 KINDS: Mapping[str, type[Event]] = {
     each.kind: each
-    for each in (Submitted, Started, Ended, Requeued, Held, Released, Changed, NodesChanged, Passed, StateReport)
+    for each in (
+        Submitted,
+        Started,
+        Ended,
+        Requeued,
+        Held,
+        Released,
+        Changed,
+        NodesChanged,
+        Noticed,
+        Passed,
+        StateReport,
+    )
 }
 
 _converter = strict_converter()

@@ -67,6 +67,7 @@ from simmodel.twin.events import (
     Held,
     JobReport,
     NodesChanged,
+    Noticed,
     Passed,
     Released,
     Request,
@@ -276,6 +277,7 @@ def _events() -> Iterator[Any]:
     yield StateReport(**about, jobs=(waiting,))
     yield NodesChanged(**about, state="down", nodes=("n1",))
     yield Passed(**about)
+    yield Noticed(**about, what="ended", job="<7>")
     about |= {"job": "<7>", "submit": 1.0}
     yield Submitted(**about, request=request)
     yield Changed(**about, request=request)

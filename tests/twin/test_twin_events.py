@@ -12,6 +12,7 @@ from simmodel.twin.events import (
     Event,
     JobReport,
     NodesChanged,
+    Noticed,
     Passed,
     Request,
     Started,
@@ -47,10 +48,15 @@ EVENTS: list[Event] = [
     *(KINDS[kind](**OF_JOB) for kind in ("requeued", "held", "released")),
     NodesChanged(**ABOUT, state="draining", nodes=("n1",)),
     NodesChanged(**ABOUT, state="down", processors=4, partition="a"),
+    Noticed(**ABOUT, what="started", job="7_1"),
+    Noticed(**ABOUT, what="submitted"),
     Passed(**ABOUT),
     StateReport(
         **ABOUT,
-        jobs=(JobReport(job=7, submit=1.0, state="running", request=FULL, started=2.0, nodes=(("n1", 8),)),),
+        jobs=(
+            JobReport(job=7, submit=1.0, state="running", request=FULL, started=2.0, nodes=(("n1", 8),)),
+            JobReport(job=8, submit=1.0, state="failed", request=FULL, started=2.0, ended=3.0),
+        ),
         down=("n3",),
     ),
 ]
