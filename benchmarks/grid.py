@@ -1,8 +1,9 @@
 """What grids cost: CPU microseconds a job under each broker, with a yardstick y beside them.
 
 Run ``python benchmarks/grid.py`` for the usual cases, or name some of them: ``one``, ``fifty``, ``busy``, ``200``,
-``data``, ``growth``, ``million``. y is the CPU seconds of a fixed piece of plain Python, measured
-before each figure. Machines are noisy: compare figures of one run.
+``data``, ``growth``, and with the record streamed to a file ``streamed``, ``queue`` (most of 100,000 jobs wait at one
+site) and ``million``, also with one file in and one out a job (``--data``). y is the CPU seconds of a fixed piece of
+plain Python, measured before each figure. Machines are noisy: compare figures of one run.
 """
 
 from __future__ import annotations
@@ -11,16 +12,20 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
 from simmodel import simulate
 from simmodel.platform import FileSpec, GridSpec, LinkSpec, NetworkSpec, NodeSpec, RouteSpec, SiteSpec
-from simmodel.work import File, Job, Workload
+from simmodel.work import ChunkedWorkload, File, Job, Workload
 
 CORES = 64  # of a host
 DAY = 86_400.0
+CHUNK = 16_384
+OTHERS = ("growth", "streamed", "queue", "million")
 BROKERS = {
     "round-robin": 2.0,
     "random": 2.0,
@@ -74,7 +79,7 @@ def drawn(jobs: int, spec: GridSpec, *, load: float = 0.0) -> dict[str, object]:
     capacity = sum(site.capacity for site in spec.sites)
     span = float(run @ wide) / capacity / load if load else DAY
     submit = np.sort(rng.uniform(0.0, span, jobs))
-    sites = [spec.sites[i].name for i in rng.integers(0, len(spec.sites), jobs).tolist()]
+    sites = np.array([site.name for site in spec.sites])[rng.integers(0, len(spec.sites), jobs)]
     return {"submit": submit, "run": run, "processors": wide, "requested": run, "site": sites}
 
 
@@ -86,12 +91,24 @@ def workload(jobs: int, spec: GridSpec, *, load: float = 0.0, data: bool = False
     return Workload.from_jobs(list(with_files(columns)))
 
 
-def with_files(columns: dict[str, object]) -> Iterator[Job]:
-    rng = np.random.default_rng(0)
+def with_files(columns: Mapping[str, object], first: int = 0) -> Iterator[Job]:
+    rng = np.random.default_rng(first)
     names = list(columns)
-    for i, row in enumerate(zip(*(np.asarray(columns[name]).tolist() for name in names), strict=True)):
+    for i, row in enumerate(zip(*(np.asarray(columns[name]).tolist() for name in names), strict=True), first):
         files = {"inputs": (f"f{rng.zipf(1.3) % 1000}",), "outputs": (File(name=f"o{i}", size=1e8),)}
         yield Job(id=i + 1, **dict(zip(names, row, strict=True)), **files)
+
+
+def in_chunks(jobs: int, spec: GridSpec, *, load: float, data: bool) -> ChunkedWorkload:
+    """Return the jobs of :func:`workload` as a workload that is read in chunks."""
+    columns = drawn(jobs, spec, load=load)
+
+    def chunks() -> Iterator[Workload]:
+        for begin in range(0, jobs, CHUNK):
+            part = {name: np.asarray(column)[begin : begin + CHUNK] for name, column in columns.items()}
+            yield Workload.from_jobs(list(with_files(part, begin))) if data else Workload(part)
+
+    return ChunkedWorkload(chunks, name="jobs", total=jobs)
 
 
 def warm_up() -> None:
@@ -125,24 +142,32 @@ def brokers(title: str, spec: GridSpec, jobs: Workload, names: list[str]) -> Non
         line(f"{title}, {name}", seconds, y, len(jobs), f"{ratio / base:5.2f}x round robin ({times})")
 
 
-def million(count: int, *, data: bool) -> None:
-    """Show time and memory of many jobs on 200 sites, streamed, in a process of its own."""
+def streamed(count: int, *, sites: int = 200, load: float = 0.8, data: bool = False) -> None:
+    """Show time and memory of many jobs, streamed to a file, in a process of its own; building them is not counted."""
     y = yardstick()
-    begin = resource.getrusage(resource.RUSAGE_CHILDREN)
-    command = [sys.executable, __file__, "--streamed", str(count), "data" if data else "plain"]
-    subprocess.run(command, check=True)
-    end = resource.getrusage(resource.RUSAGE_CHILDREN)
-    seconds = end.ru_utime + end.ru_stime - begin.ru_utime - begin.ru_stime
-    memory = end.ru_maxrss / 1024
-    line(f"{count:,} jobs on 200 sites{' with data' if data else ''}", seconds, y, count, f"{memory:.0f} MiB")
+    command = [sys.executable, __file__, "--streamed", str(count), str(sites), str(load), "data" if data else ""]
+    seconds, memory = map(float, subprocess.run(command, check=True, capture_output=True, text=True).stdout.split())
+    title = f"{count:,} jobs on {sites} sites{' with data' if data else ''}, load {load:g}, streamed"
+    line(title, seconds, y, count, f"{memory:.0f} MiB")
+
+
+def run_streamed(jobs: int, sites: int, load: float, data: bool) -> None:
+    """Run jobs with a streamed record; print the CPU seconds and the largest memory in MiB."""
+    spec = grid(sites, data=data)
+    given = in_chunks(jobs, spec, load=load, data=data)
+    with TemporaryDirectory() as folder:
+        begin = time.process_time()
+        simulate(spec, given, "least-loaded", stream=Path(folder, "jobs.db"))
+        print(time.process_time() - begin, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 
 
 def main(cases: list[str]) -> None:
     """Run cases by name."""
     if cases[:1] == ["--streamed"]:
-        spec = grid(200, data=cases[2] == "data")
-        simulate(spec, workload(int(cases[1]), spec, load=0.8, data=cases[2] == "data"), "least-loaded")
+        run_streamed(int(cases[1]), int(cases[2]), float(cases[3]), cases[4] == "data")
         return
+    with_data = "--data" in cases
+    cases = [case for case in cases if case != "--data"]
     warm_up()
     names = [case for case in cases if case in BROKERS] or list(BROKERS)
     cases = [case for case in cases if case not in BROKERS] or ["one", "fifty", "busy", "200", "data", "growth"]
@@ -159,10 +184,14 @@ def main(cases: list[str]) -> None:
                 seconds, y = cost(spec, workload(jobs, spec, load=0.8), names[0])
                 line(f"{jobs:,} jobs on 200 sites, {names[0]}", seconds, y, jobs)
         elif case == "million":
-            for data in (False, True):
-                million(1_000_000, data=data)
+            streamed(1_000_000, data=with_data)
+        elif case == "streamed":
+            for jobs in (1_000, 10_000, 100_000):
+                streamed(jobs, data=with_data)
+        elif case == "queue":
+            streamed(100_000, sites=1, load=30.0)
         else:
-            sys.exit(f"unknown case {case!r}; known cases: {', '.join([*tables, 'growth', 'million'])}")
+            sys.exit(f"unknown case {case!r}; known cases: {', '.join([*tables, *OTHERS])}")
 
 
 if __name__ == "__main__":

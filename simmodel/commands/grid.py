@@ -49,6 +49,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_progress(parser)
     files = parser.add_argument_group("output files")
     add_database(files)
+    text = "write jobs as they end, to an SQLite file or a folder NAME.parquet; jobs are read in chunks"
+    add_output(files, "stream", "OUT", text)
     files.add_argument(
         "--schema",
         type=one_of(SCHEMAS),
@@ -67,9 +69,12 @@ def run(options: argparse.Namespace) -> None:
     Jobs go to sites, their files are brought there, and they run on one host each.
     """
     from simmodel.errors import InputError
+    from simmodel.results.streams import RecordStream
     from simmodel.runs.simulating import start
 
-    check_outputs(options, "json", "db", "plot")
+    check_outputs(options, "json", "db", "stream", "plot")
+    if options.stream is not None and options.plot is not None:
+        raise InputError("--stream and --plot exclude each other: --plot needs the whole record in memory")
     grid, workload, plugin = _read(options)
     if workload is None:
         raise InputError("missing jobs: CONFIG names none; pass --jobs", options.config)
@@ -87,6 +92,7 @@ def run(options: argparse.Namespace) -> None:
         until=options.until,
         progress=options.progress,
         name=f"{grid.name} under {broker}",
+        stream=None if options.stream is None else RecordStream(options.stream, force=options.force),
     )
     data = _data_set(options, simulation.system, broker)
     try:
@@ -102,8 +108,11 @@ def run(options: argparse.Namespace) -> None:
         counts = ", ".join(f"{count:,} rows of {name}" for name, count in data.written.items())
         said.append(f"  data set ({options.schema}) written to {' and '.join(where)}: {counts}")
     result = simulation.result()
-    options.db = options.csv = None  # written already
-    write_and_say([result.summary(), *said], options, {"json": result.to_json, "plot": picture(result.plot.overview)})
+    if options.stream is not None:
+        said.append(f"  jobs written to {options.stream}")
+    options.db = options.csv = options.stream = None  # written already
+    pictures = {} if options.plot is None else {"plot": picture(result.plot.overview)}
+    write_and_say([result.summary(), *said], options, {"json": result.to_json, **pictures})
 
 
 def _read(options: argparse.Namespace) -> tuple[GridSpec, Any, str]:

@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simmodel.errors import InputError
-from simmodel.work.table import Table
+from simmodel.units import show_quantity
+from simmodel.work.table import Table, distinct
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from simmodel.records.job_record import JobRecord
 
-__all__ = ["by_site", "geometric_mean_error", "recorded_errors"]
+__all__ = ["SITE_COLUMNS", "SiteSums", "by_site", "geometric_mean_error", "recorded_errors", "site_lines"]
 
 
 def by_site(record: JobRecord) -> Table:
@@ -24,40 +27,122 @@ def by_site(record: JobRecord) -> Table:
     share of the held core seconds in which jobs executed), ``utilisation``, ``throughput`` (jobs that ended well a
     day), ``attempts``, ``bytes_in, bytes_out``.
     """
-    jobs = record.jobs
-    cores = dict(zip(record.places["place"].tolist(), record.places["processors"].tolist(), strict=True))
-    rows = [_of(record, jobs.where(jobs["site"] == site), site, cores[site]) for site in cores]
-    rows.append(_of(record, jobs, None, record.processors))
-    names = list(rows[0])
-    return Table({name: np.array([row[name] for row in rows]) for name in names})
+    sums = SiteSums(record.places)
+    sums.add(record.jobs)
+    used = [record.utilisation(site).mean() for site in (*sums.sites, None)]
+    return sums.table(np.array(used), record.ended - record.started)
 
 
-def _of(record: JobRecord, jobs: Table, site: str | None, cores: int) -> dict[str, Any]:
-    started = jobs.where(np.isfinite(jobs["start"]) & np.isfinite(jobs["end"]))
-    held = (started["end"] - started["start"]) * started["processors"]
-    used = (started["end"] - started["executing"]) * started["processors"]
-    days = (record.ended - record.started) / 86400
-    finished = int((jobs["state"] == "finished").sum())
-    return {
-        "site": "all" if site is None else site,
-        "cores": cores,
-        "jobs": len(jobs),
-        "finished": finished,
-        "failed": int((jobs["state"] == "failed").sum()),
-        "queue_time": _mean(jobs["wait"]),
-        "walltime": _mean(started["end"] - started["start"]),
-        "cpu_efficiency": float(used.sum() / held.sum()) if held.sum() else float("nan"),
-        "utilisation": record.utilisation(site).mean(),
-        "throughput": finished / days if days else float("nan"),
-        "attempts": int(jobs["attempts"].sum()),
-        "bytes_in": float(jobs["bytes_in"].sum()),
-        "bytes_out": float(jobs["bytes_out"].sum()),
-    }
+class SiteSums:
+    """What :func:`by_site` needs of jobs that come in parts: sums per site, those of all jobs last.
+
+    Parameters
+    ----------
+    places
+        the sites of the record
+
+    Attributes
+    ----------
+    sites, cores
+        their names; their cores, those of all last
+    """
+
+    def __init__(self, places: Table) -> None:
+        self.sites: list[str] = [str(name) for name in places["place"].tolist()]
+        self.cores = np.append(places["processors"], places["processors"].sum()).astype(np.int64)
+        self._number = {name: i for i, name in enumerate(self.sites)}
+        self._sums = {name: np.zeros(len(self.sites) + 1) for name in _SUMS}
+
+    def add(self, jobs: Table) -> None:
+        """Add jobs."""
+        number = self._numbers(jobs["site"])
+        wait, start, end = jobs["wait"], jobs["start"], jobs["end"]
+        ran, waited = np.isfinite(start) & np.isfinite(end), np.isfinite(wait)
+        well, failed = jobs["state"] == "finished", jobs["state"] == "failed"
+        for name, rows, amount in (
+            ("jobs", None, None),
+            ("finished", well, None),
+            ("failed", failed, None),
+            ("waited", waited, None),
+            ("wait", waited, wait),
+            ("ran", ran, None),
+            ("wall", ran, end - start),
+            ("held", ran, (end - start) * jobs["processors"]),
+            ("used", ran, (end - jobs["executing"]) * jobs["processors"]),
+            ("attempts", None, jobs["attempts"]),
+            ("bytes_in", None, jobs["bytes_in"]),
+            ("bytes_out", None, jobs["bytes_out"]),
+        ):
+            self._sums[name] += self._per_site(number, rows, amount)
+
+    def _numbers(self, sites: NDArray[Any]) -> NDArray[np.intp]:
+        names, which = distinct(sites)
+        return np.array([self._number.get(str(name), -1) for name in names.tolist()], dtype=np.intp)[which]
+
+    def _per_site(
+        self, number: NDArray[np.intp], rows: NDArray[np.bool_] | None, amount: NDArray[Any] | None
+    ) -> NDArray[np.float64]:
+        """Return a sum over some rows for each site and for all; ``None``: all rows; an amount of 1."""
+        if rows is not None:
+            number, amount = number[rows], None if amount is None else amount[rows]
+        weights = np.ones(len(number)) if amount is None else amount.astype(np.float64)
+        at_sites = np.bincount(number[number >= 0], weights=weights[number >= 0], minlength=len(self.sites))
+        return np.append(at_sites, weights.sum())
+
+    def held(self, runs: Table, ended: float) -> NDArray[np.float64]:
+        """Return the core seconds of executions at each site and in all; those that go on last to an instant (s)."""
+        end = np.where(np.isnan(runs["end"]), ended, runs["end"])
+        return self._per_site(self._numbers(runs["place"]), None, (end - runs["start"]) * runs["processors"])
+
+    def table(self, utilisation: NDArray[np.float64], seconds: float) -> Table:
+        """Return the table, given the utilisation of each site and of all, and the length of the run in s."""
+        sums, whole = self._sums, {name: self._sums[name].astype(np.int64) for name in _COUNTS}
+        with np.errstate(divide="ignore", invalid="ignore"):
+            days = np.float64(seconds) / 86400
+            return Table(
+                {
+                    "site": np.array([*self.sites, "all"]),
+                    "cores": self.cores,
+                    "jobs": whole["jobs"],
+                    "finished": whole["finished"],
+                    "failed": whole["failed"],
+                    "queue_time": sums["wait"] / sums["waited"],
+                    "walltime": sums["wall"] / sums["ran"],
+                    "cpu_efficiency": np.where(sums["held"] > 0, sums["used"] / sums["held"], np.nan),
+                    "utilisation": utilisation,
+                    "throughput": sums["finished"] / days if days else np.full(len(self.cores), np.nan),
+                    "attempts": whole["attempts"],
+                    "bytes_in": sums["bytes_in"],
+                    "bytes_out": sums["bytes_out"],
+                }
+            )
 
 
-def _mean(values: NDArray[np.float64]) -> float:
-    values = values[np.isfinite(values)]
-    return float(values.mean()) if len(values) else float("nan")
+SITE_COLUMNS = (
+    *("submit", "wait", "start", "end", "executing", "processors"),
+    *("site", "state", "attempts", "bytes_in", "bytes_out"),
+)
+"""The columns of jobs that the table of sites needs."""
+_COUNTS = ("jobs", "finished", "failed", "attempts")
+_SUMS = (*_COUNTS, "waited", "wait", "ran", "wall", "held", "used", "bytes_in", "bytes_out")
+
+
+def site_lines(table: Table, states: Mapping[str, int]) -> list[str]:
+    """Return the lines of a summary: the numbers of jobs by state, and those of the busiest sites."""
+    heads = f"{'cores':>9}{'jobs':>9}{'failed':>8}{'queue time':>12}{'used':>8}{'in':>10}{'out':>10}"
+    lines = ["  states  " + ", ".join(f"{count:,} {state}" for state, count in states.items())]
+    lines.append(f"  {'site':<24}{heads}")
+    rows = list(table.rows())
+    for row in [*sorted(rows[:-1], key=lambda row: -row["jobs"])[:_SHOWN], rows[-1]]:
+        moved = "".join(f"{show_quantity(float(f'{row[name]:.3g}'), 'B'):>10}" for name in ("bytes_in", "bytes_out"))
+        lines.append(
+            f"  {row['site'][:23]:<24}{row['cores']:>9,}{row['jobs']:>9,}{row['failed']:>8,}"
+            f"{row['queue_time']:>11.4g}s{row['utilisation']:>8.1%}{moved}"
+        )
+    return lines
+
+
+_SHOWN = 12  # sites in a summary
 
 
 def recorded_errors(record: JobRecord) -> Table:

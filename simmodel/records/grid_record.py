@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import attrs
 import numpy as np
 
-from simmodel.records.job_record import JobRecord
+from simmodel.records.job_record import JobRecord, runs_of
 from simmodel.work.table import Table
 
 __all__ = ["FLOWS", "GridRecord"]
@@ -52,5 +53,10 @@ class GridRecord(JobRecord):
     """
 
     flows: Table = attrs.field(factory=_no_flows)
+
+    @cached_property
+    def runs(self) -> Table:
+        """One row per execution: ``job, attempt, start, end, place, processors, status, nodes``."""
+        return runs_of(self.jobs, self.jobs["site"], self.jobs["attempts"]) if self._runs is None else self._runs
 
     __repr__ = JobRecord.__repr__

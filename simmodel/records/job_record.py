@@ -20,7 +20,7 @@ from simmodel.work.workload import Report
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["AGAIN", "ENDED_WELL", "FIRST_COLUMNS", "JobRecord"]
+__all__ = ["AGAIN", "ENDED_WELL", "FIRST_COLUMNS", "JobRecord", "runs_of"]
 
 ENDED_WELL = ("completed", "timeout")
 AGAIN = ("preempted", "requeued")  # final states of executions after which the job waits again
@@ -152,22 +152,8 @@ class JobRecord(Shown):
         """One row per execution: ``job, attempt, start, end, place, processors, status, nodes``."""
         if self._runs is not None:
             return self._runs
-        jobs = self.jobs.where(np.isfinite(self.jobs["start"]))
-        order = np.argsort(jobs["start"], kind="stable")
         place = str(self.places["place"][0]) if len(self.places) else "machine"
-        columns = {name: jobs[name][order] for name in ("job", "start", "end", "processors", "status")}
-        return Table(
-            {
-                "job": columns["job"],
-                "attempt": np.ones(len(order), dtype=np.int32),
-                "start": columns["start"],
-                "end": columns["end"],
-                "place": np.full(len(order), place),
-                "processors": columns["processors"],
-                "status": columns["status"],
-                "nodes": np.full(len(order), None, dtype=object),
-            }
-        )
+        return runs_of(self.jobs, np.full(len(self.jobs), place), np.ones(len(self.jobs), dtype=np.int32))
 
     @property
     def counted(self) -> NDArray[np.bool_]:
@@ -339,6 +325,24 @@ class JobRecord(Shown):
     def __repr__(self) -> str:
         jobs, processors = counted(len(self.jobs), "job"), counted(self.processors, "processor")
         return f"<{type(self).__name__} {self.name}: {jobs} on {processors}>"
+
+
+def runs_of(jobs: Table, place: NDArray[Any], attempt: NDArray[Any]) -> Table:
+    """Return the last execution of each job that has started, by start, given the place and the attempt of each job."""
+    rows = np.flatnonzero(np.isfinite(jobs["start"]))
+    rows = rows[np.argsort(jobs["start"][rows], kind="stable")]
+    return Table(
+        {
+            "job": jobs["job"][rows],
+            "attempt": attempt[rows],
+            "start": jobs["start"][rows],
+            "end": jobs["end"][rows],
+            "place": place[rows],
+            "processors": jobs["processors"][rows],
+            "status": jobs["status"][rows],
+            "nodes": np.full(len(rows), None, dtype=object),
+        }
+    )
 
 
 _HELD = (

@@ -15,7 +15,6 @@ from simmodel.records.grid_record import GridRecord
 from simmodel.results.checks import check_flows
 from simmodel.results.result import Result
 from simmodel.results.stored import Common
-from simmodel.units import show_quantity
 
 if TYPE_CHECKING:
     from simmodel.view.grid_plots import GridPlots
@@ -55,22 +54,10 @@ class GridResult(Result, GridRecord):
 
     def summary(self, *, warmup: Cut = None, cooldown: Cut = None, tau: float = TAU) -> str:
         """Return the metrics of all jobs and of the busiest sites as text; parameters as of :meth:`metrics`."""
-        lines = [super().summary(warmup=warmup, cooldown=cooldown, tau=tau)]
-        table = self.sites
-        counts = Counter(self.jobs["state"].tolist())
-        lines.append("  states  " + ", ".join(f"{count:,} {state}" for state, count in counts.items()))
-        heads = f"{'cores':>9}{'jobs':>9}{'failed':>8}{'queue time':>12}{'used':>8}{'in':>10}{'out':>10}"
-        lines.append(f"  {'site':<24}{heads}")
-        rows = list(table.rows())
-        for row in [*sorted(rows[:-1], key=lambda row: -row["jobs"])[:_SHOWN], rows[-1]]:
-            moved = "".join(
-                f"{show_quantity(float(f'{row[name]:.3g}'), 'B'):>10}" for name in ("bytes_in", "bytes_out")
-            )
-            lines.append(
-                f"  {row['site'][:23]:<24}{row['cores']:>9,}{row['jobs']:>9,}{row['failed']:>8,}"
-                f"{row['queue_time']:>11.4g}s{row['utilisation']:>8.1%}{moved}"
-            )
-        return "\n".join(lines)
+        from simmodel.metrics.grid import site_lines
+
+        text = super().summary(warmup=warmup, cooldown=cooldown, tau=tau)
+        return "\n".join([text, *site_lines(self.sites, Counter(self.jobs["state"].tolist()))])
 
     @cached_property
     def plot(self) -> GridPlots:
@@ -101,6 +88,3 @@ class GridResult(Result, GridRecord):
         found = super().from_stored(tables, about, common)
         assert isinstance(found, cls)
         return found
-
-
-_SHOWN = 12  # sites in a summary

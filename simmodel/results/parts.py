@@ -15,7 +15,7 @@ from simmodel.results.stores import pyarrow, uniform
 from simmodel.work.table import Table
 from simmodel.writing import is_database
 
-__all__ = ["parts_of", "write_csv_parts", "write_parquet_parts"]
+__all__ = ["has_table", "parts_of", "write_csv_parts", "write_parquet_parts"]
 
 _ROWS = 1 << 15
 
@@ -49,6 +49,15 @@ def parts_of(
     else:
         message = "must be an SQLite file or a folder of Parquet files to be read in parts; load_result() reads others"
         raise InputError(message, source=str(path))
+
+
+def has_table(path: Path, name: str) -> bool:
+    """Whether an SQLite file, or a folder of Parquet files, has a table."""
+    if path.is_dir():
+        return (path / f"{name}.parquet").exists()
+    with database(path) as connection:
+        found = connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (name,))
+        return found.fetchone() is not None
 
 
 def _of_database(path: Path, name: str, columns: Collection[str] | None, by: str | None) -> Iterator[Table]:

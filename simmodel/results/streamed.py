@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -12,17 +13,22 @@ from simmodel.display import Cells, Shown
 from simmodel.errors import InputError, Plain
 from simmodel.formats.documents import Value
 from simmodel.loading import one_sentence
+from simmodel.metrics.grid import SITE_COLUMNS, SiteSums, site_lines
 from simmodel.metrics.names import METRICS, TAU, Cut
 from simmodel.metrics.one_pass import COLUMNS, Span, summary_in_one_pass
 from simmodel.metrics.sweep import NotSorted
+from simmodel.records.job_record import runs_of
 from simmodel.results.loading import UNFINISHED, common_of, load_result, read_document, read_tables
-from simmodel.results.parts import parts_of
+from simmodel.results.parts import has_table, parts_of
 from simmodel.results.result import Result
 from simmodel.results.stored import Common, Stored
 from simmodel.results.stores import json_text
 from simmodel.work.table import Table
 
-__all__ = ["StreamedResult", "open_result"]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["StreamedGridResult", "StreamedResult", "open_result"]
 
 
 class StreamedResult(Shown, Stored):
@@ -142,10 +148,75 @@ class StreamedResult(Shown, Stored):
         return [["", "value"], *rows, ["started", f"{self.started:g} s"], ["ended", f"{self.ended:g} s"]]
 
     def __repr__(self) -> str:
-        return f"<StreamedResult {self.name}: on {self.processors:,} processors, in {self.path}>"
+        return f"<{type(self).__name__} {self.name}: on {self.processors:,} processors, in {self.path}>"
 
 
 _WHOLE = "metrics in one pass are of jobs that ran once on a constant capacity; load().metrics() reads all of it"
+
+
+class StreamedGridResult(StreamedResult):
+    """The result of a grid whose table of jobs stays on disk.
+
+    ``simulate(..., stream=path)`` returns one, and :func:`open_result` opens one again.
+
+    Attributes
+    ----------
+    flows
+        as of a :class:`~simmodel.results.grid.GridResult`
+    """
+
+    def __init__(self, path: Path, document: Mapping[str, Plain], common: Common, tables: Mapping[str, Table]) -> None:
+        super().__init__(path, document, common, tables)
+        self.flows = tables["flows"]
+
+    @property
+    def sites(self) -> Table:
+        """One row per site, and a last one of all, in one pass; see :func:`simmodel.metrics.grid.by_site`.
+
+        The utilisation is nan if the capacity of a site changed.
+        """
+        return self._sites()[0]
+
+    def _sites(self) -> tuple[Table, dict[str, int]]:
+        """Return the table of sites, and the number of jobs in each state."""
+        sums, states = SiteSums(self.places), Counter[str]()
+        for part in self.jobs(*SITE_COLUMNS):
+            sums.add(part)
+            states.update(part["state"].tolist())
+        seconds = self.ended - self.started
+        return sums.table(self._used(sums, seconds), seconds), dict(states)
+
+    def _used(self, sums: SiteSums, seconds: float) -> NDArray[np.float64]:
+        """Return the utilisation of each site and of all."""
+        if self._changes is not None or not seconds:
+            return np.full(len(sums.cores), np.nan if self._changes is not None else 0.0)
+        held = np.zeros(len(sums.cores))
+        for runs in self.runs():
+            held += sums.held(runs, self.ended)
+        return held / (sums.cores * seconds)
+
+    def runs(self) -> Iterator[Table]:
+        """Yield the table of executions in parts: those of jobs that ran once follow from the jobs."""
+        if has_table(self.path, "runs"):
+            yield from parts_of(self.path, "runs")
+            return
+        for jobs in self.jobs():
+            yield runs_of(jobs, jobs["site"], jobs["attempts"])
+
+    def summary(self, *, warmup: Cut = None, cooldown: Cut = None, tau: float = TAU) -> str:
+        """Return the metrics of all jobs, if one pass gives them, and of the busiest sites as text.
+
+        Parameters are those of :meth:`metrics`.
+        """
+        try:
+            text = super().summary(warmup=warmup, cooldown=cooldown, tau=tau)
+        except InputError as error:
+            text = "\n".join([f"{self.name} on {self.processors:,} processors", f"  {error.message}"])
+        return "\n".join([text, *site_lines(*self._sites())])
+
+    def stored_meta(self) -> dict[str, Any]:
+        """Return the document that is stored beside the tables, without the fields of all results."""
+        return {"kind": "grid", **super().stored_meta()}
 
 
 def open_result(path: str | Path) -> StreamedResult:
@@ -159,13 +230,15 @@ def open_result(path: str | Path) -> StreamedResult:
     file = Path(path)
     with one_sentence(str(path)):
         document = read_document(file)
-        if document.get("kind") is not None:
-            raise InputError(f"must be a result of jobs, got one of a {document['kind']}", source=str(path))
+        kinds: dict[Any, type[StreamedResult]] = {None: StreamedResult, "grid": StreamedGridResult}
+        kind = document.get("kind")
+        if kind not in kinds:
+            raise InputError(f"must be a result of jobs, got one of a {kind}", source=str(path))
         common = common_of(Value(document, str(path)))
         if document.get("unfinished"):
             common["report"].note(UNFINISHED)
-        tables = read_tables(file, document, ("places", "changes", "claims"))
-        for name in ("places",):
+        tables = read_tables(file, document, ("places", "changes", "claims", "flows"))
+        for name in ("places",) if kind is None else ("places", "flows"):
             if name not in tables:
                 raise InputError(f"missing table of {name}", source=str(path))
-        return StreamedResult(file, document, common, tables)
+        return kinds[kind](file, document, common, tables)

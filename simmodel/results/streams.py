@@ -24,7 +24,7 @@ __all__ = ["RecordStream"]
 _UNFINISHED = ".unfinished"
 _RUNS_OF_JOBS = (
     'INSERT INTO runs ("row", job, attempt, start, "end", place, processors, status{more}) '
-    'SELECT rowid - 1, job, 1, start, "end", ?, processors, status{same} FROM jobs '
+    'SELECT rowid - 1, job, {attempt}, start, "end", {place}, processors, status{same} FROM jobs '
     'WHERE start IS NOT NULL AND rowid - 1 NOT IN (SELECT "row" FROM runs)'
 )
 
@@ -59,6 +59,7 @@ class RecordStream:
         check_output(self._spool)
         self._columns: dict[str, dict[str, str]] = {}
         self._ended = 0.0
+        self._by_site = False  # whether jobs run at the places that their column ``site`` names
         self._connection = self._opened()
 
     def _opened(self) -> sqlite3.Connection:
@@ -71,6 +72,7 @@ class RecordStream:
 
     def begin(self, meta: Mapping[str, Any], tables: Mapping[str, Table]) -> None:
         """Write what is known before the run: the document of the result, and its small tables."""
+        self._by_site = meta.get("kind") == "grid"
         self._meta({**meta, "unfinished": True})
         with self._connection:
             fill(self._connection, tables)
@@ -126,9 +128,8 @@ class RecordStream:
         if "eligible" in self._columns["jobs"]:
             with self._connection:
                 self._connection.execute("UPDATE jobs SET eligible = submit WHERE eligible IS NULL")
-        places = tables["places"]["place"].tolist()
         if "runs" in self._columns:
-            self._complete_runs(places[0] if places else "")
+            self._complete_runs(tables["places"]["place"].tolist())
         with self._connection:
             for name in tables:
                 self._connection.execute(f'DROP TABLE IF EXISTS "{name}"')
@@ -142,14 +143,16 @@ class RecordStream:
         with replacing(self.path, force=self._force, unfinished=self._spool):
             pass
 
-    def _complete_runs(self, place: str) -> None:
-        """Add the executions that follow from the table of jobs."""
+    def _complete_runs(self, places: list[str]) -> None:
+        """Add the executions that follow from the table of jobs: at the site of a job, or else at the only place."""
+        place, attempt = ("site", "attempts") if self._by_site else ("?", "1")
         more = {"nodes": "NULL", "allocated": "processors", "cores": "NULL", "gpus": "NULL", "memory": "NULL"}
         extra = {key: value for key, value in more.items() if key in self._columns["runs"]}
         names = "".join(f", {key}" for key in extra)
         values = "".join(f", {value}" for value in extra.values())
         with self._connection:
-            self._connection.execute(_RUNS_OF_JOBS.format(more=names, same=values), (place,))
+            statement = _RUNS_OF_JOBS.format(more=names, same=values, place=place, attempt=attempt)
+            self._connection.execute(statement, () if self._by_site else (*places, "")[:1])
 
     def _to_parquet(self, meta: Mapping[str, Any], names: tuple[str, ...]) -> None:
         from simmodel.results.parts import parts_of, write_parquet_parts  # imports the readers of all results

@@ -255,27 +255,16 @@ class Simulation:
         if self._events is not None:
             stream.leave()
             raise InputError("must be False for a record that is streamed", place="events")
-        from simmodel.records.recorder import JobRecorder
-        from simmodel.results.result import Result
-
         try:
             self.system.stream_record(stream.write)
         except BaseException:
             stream.leave()
             raise
         self._stream = stream
-        now = float(self.env.now)
-        places = self.system.place_table()
-        begun = Result(
-            name=self.name or self.system.scheduler.policy_name,
-            jobs=JobRecorder(self.env).jobs(),
-            processors=int(places["processors"].sum()),
-            places=places,
-            started=now,
-            ended=now,
-            scenario=dict(self.scenario),
-        )
-        stream.begin(begun.meta(), {"places": places})
+        begun = self.system.result(self.name)
+        begun.scenario = dict(self.scenario)
+        tables = {name: table for name, table in begun.stored_tables().items() if name not in ("jobs", "runs")}
+        stream.begin(begun.meta(), tables)
 
     def snapshot(self) -> Snapshot:
         """Return the state of the system as a plain value from which a simulation can continue."""

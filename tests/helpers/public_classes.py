@@ -193,6 +193,7 @@ def _results() -> Iterator[Any]:
     yield result.plot
     with TemporaryDirectory() as folder:
         yield simulate(4, JOBS, "easy", stream=f"{folder}/jobs.db")
+        yield simulate(GridSpec(sites=[SiteSpec(name="a", cores=4)]), JOBS, stream=f"{folder}/grid.db")
     machine = two_kinds()
     yield machine
     found = simulate("hetsim-slow", "random:tasks=10", "heft")

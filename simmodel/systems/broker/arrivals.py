@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from simmodel.environment import Occurrence
@@ -85,6 +86,8 @@ class BrokerQueue(WaitingQueue):
 class Source(Occurrence):
     """Submits jobs to a broker, with one event per instant, or one per job if the broker decides after each.
 
+    Its jobs come in blocks, each of which is made when the last job of the one before has been submitted.
+
     Attributes
     ----------
     family
@@ -93,18 +96,25 @@ class Source(Occurrence):
         position of its next submission in the event queue: instant (s), priority, number
     """
 
-    __slots__ = ("_i", "_jobs", "broker", "family", "order")
+    __slots__ = ("_blocks", "_i", "_jobs", "broker", "family", "order")
 
-    def __init__(self, broker: Taker, jobs: list[Coming], family: Dependencies) -> None:
+    def __init__(self, broker: Taker, blocks: Iterable[Sequence[Coming]], family: Dependencies) -> None:
         self.broker = broker
         self.family = family
-        self._jobs = jobs
+        self._blocks = iter(blocks)
+        if self._next_block():
+            self._push(self._jobs[0].submit)
+
+    def _next_block(self) -> Sequence[Coming]:
         self._i = 0
-        self._push(jobs[0].submit)
+        self._jobs = next(self._blocks, ())
+        return self._jobs
 
     def to_come(self) -> list[Coming]:
         """Return the jobs still to be submitted."""
-        return self._jobs[self._i :]
+        later = list(self._blocks)
+        self._blocks = iter(later)
+        return [*self._jobs[self._i :], *chain.from_iterable(later)]
 
     def _push(self, at: float) -> None:
         env = self.broker.env
@@ -130,7 +140,9 @@ class Source(Occurrence):
             self._i = i
             broker.arrive(job)
             if i == len(jobs):
-                return
+                jobs, i = self._next_block(), 0
+                if not jobs:
+                    return
             then = jobs[i].submit
             if then != at or each:
                 break
@@ -146,7 +158,8 @@ class Later(Source):
         self.job = job
         spec = job.tasks if isinstance(job, BrokeredSet) else job._job
         numbers = job.processors, job.limit, job._length
-        super().__init__(broker, [Coming(job.row, job.came, *numbers, job.id, job.user, job.home, spec)], job.family)
+        coming = Coming(job.row, job.came, *numbers, job.id, job.user, job.home, spec)
+        super().__init__(broker, [[coming]], job.family)
 
     def _fire(self, _event: object) -> None:
         self._i = 1

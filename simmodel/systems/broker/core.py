@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
@@ -15,7 +15,7 @@ from simmodel.scheduling.checks import not_here
 from simmodel.scheduling.protocol import Estimate, View
 from simmodel.scheduling.registry import PolicyLike
 from simmodel.scheduling.scheduler import Scheduler
-from simmodel.systems.broker.arrivals import BrokerQueue, Coming, Later, Source
+from simmodel.systems.broker.arrivals import BrokerQueue, Later, Source
 from simmodel.systems.broker.ledger import Fate, Ledger
 from simmodel.systems.cluster.replay import check_specs, name_of
 from simmodel.systems.dependencies import Dependencies
@@ -28,6 +28,7 @@ from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
     from simmodel.environment import Call, ToCome
+    from simmodel.systems.broker.arrivals import Coming
     from simmodel.work.live import LiveWork
 
 __all__ = ["BrokerCore"]
@@ -189,11 +190,18 @@ class BrokerCore(System[BrokeredJob]):
         job.watched = True
         return job
 
-    def expect(self, jobs: list[Coming], family: Dependencies) -> None:
-        """Schedule the submission of jobs, each at its instant."""
-        self._active += len(jobs)
-        if jobs:
-            self.sources.append(Source(self, jobs, family))
+    def expect(self, count: int, blocks: Iterable[Sequence[Coming]], family: Dependencies) -> None:
+        """Schedule the submission of a number of jobs, each at its instant; they are made block by block."""
+        self._active += count
+        if count:
+            self.sources.append(Source(self, blocks, family))
+
+    def count_coming(self, jobs: int) -> None:
+        """Count jobs that will be submitted."""
+        self._active += jobs
+
+    def before_block(self) -> None:
+        """Do what is done before a block of arriving jobs is made: a record on its way to disk is written."""
 
     def allowed(self, home: Destination | None) -> Sequence[Destination]:
         """Return the places that jobs of a home may be handed to."""
@@ -414,8 +422,9 @@ class BrokerCore(System[BrokeredJob]):
                 self._below.pop(job.below, None)
             if job.event is not None:
                 job.event.succeed(job)
-        if job.family.waiting:
-            job.family.happened(job, "end")
+        family = job.family
+        if family.waiting or (family.forgets and job._job is not None):
+            family.happened(job, "end")
         above = job.above
         if above is not None:
             above.follow(job)

@@ -1,8 +1,8 @@
-"""Replay of workloads by a broker."""
+"""Replay of workloads by a broker, in memory or in chunks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -10,83 +10,163 @@ import attrs
 import numpy as np
 
 from simmodel.systems.broker.arrivals import Coming
+from simmodel.systems.chunks import ChunkReader, follows
 from simmodel.systems.cluster.replay import check_specs, known_here, needs_specs, note_left_out, specs
 from simmodel.systems.dependencies import Dependencies
 from simmodel.work.prepare import REPEATED, distinct_jobs, prepare
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from simmodel.systems.broker.core import BrokerCore
     from simmodel.systems.destination import Destination
+    from simmodel.work.chunks import ChunkedWorkload
     from simmodel.work.job import Job
     from simmodel.work.prepare import Prepared
     from simmodel.work.workload import Workload
 
-__all__ = ["replay_workload"]
+__all__ = ["ChunkedReplay", "replay_workload"]
+
+BLOCK = 16_384
+"""How many arriving jobs are made at once."""
 
 
 def replay_workload(broker: BrokerCore, workload: Workload, home: Destination | None) -> Prepared:
     """Schedule the jobs of a workload, all of one home, on a broker: see :meth:`Broker.replay`."""
-    own_homes = broker.own_homes and "site" in workload
-    largest = max(place.system.largest for place in (broker.places if own_homes else broker.allowed(home)))
     workload, repeated = distinct_jobs(workload)
     if workload.specs is not None:
-        jobs_named = zip(workload["job"].tolist(), workload.specs, strict=True)
-        check_specs(jobs_named, (), partial(broker.check_names, home=home))
-    prepared = prepare(workload, largest, "requested", "continue")
+        _check(broker, home, zip(workload["job"].tolist(), workload.specs, strict=True))
+    prepared = _prepare(broker, home, workload)
     if repeated:
         prepared.report.repaired[REPEATED] += repeated
-    homes = None
-    if own_homes:
-        homes, prepared = _homes(broker, workload, prepared)
-    offers = broker.offers
-    note_left_out(workload, offers, prepared.report)
-    first, family = broker.submitted, Dependencies(broker)
-    broker.submitted += len(workload)
+    note_left_out(workload, broker.offers, prepared.report)
+    family = Dependencies(broker)
+    family.forgets = not follows(workload).any()
     broker.families.append(family)
-    broker.ledger.expect(first, workload, prepared, "" if home is None else home.name)
-    for row in prepared.rejected:
-        family.rejected(workload["job"][row])
-    jobs = None
-    if needs_specs(workload, offers):
-        jobs = specs(workload, prepared, offers.nodes)
-        if workload.specs is None:
-            jobs = ((row, known_here(offers, spec, prepared.report)) for row, spec in jobs)
-    broker.expect(list(_coming(workload, prepared, first, homes or home, jobs)), family)
+    blocks = _admit(broker, workload, prepared, home, family)
+    broker.expect(len(prepared.rows), blocks, family)
     broker.report += workload.report + prepared.report  # including the repairs of each job
     return prepared
 
 
-def _homes(broker: BrokerCore, workload: Workload, prepared: Prepared) -> tuple[list[Destination | None], Prepared]:
-    """Return the home of each row by the column ``site``; a job that must run at an unknown one is rejected."""
+class ChunkedReplay:
+    """Submits the jobs of a workload chunk by chunk: a chunk is read when the last job of the one before has come.
+
+    Parameters
+    ----------
+    broker
+        the broker
+    workload
+        the workload, sorted by submit time
+    count_read
+        called when all chunks have been read
+    """
+
+    def __init__(self, broker: BrokerCore, workload: ChunkedWorkload, count_read: Callable[[], object]) -> None:
+        self._broker = broker
+        self._family = Dependencies(broker)
+        self._family.forgets = True
+        self._count_read = count_read
+        self._reader = ChunkReader(
+            workload, broker.offers, partial(_check, broker, None), partial(_prepare, broker, None)
+        )
+        self._rest: Iterator[int] = self._read()
+        self._blocks: Iterator[list[Coming]] = iter(())
+
+    def begin(self) -> None:
+        """Plan the submission of the first chunk."""
+        broker = self._broker
+        broker.families.append(self._family)
+        broker.expect(1, self._coming(), self._family)  # one more than have come, until all has been read
+
+    def _coming(self) -> Iterator[list[Coming]]:
+        for count in self._rest:
+            self._broker.count_coming(count)
+            yield from self._blocks
+
+    def _read(self) -> Iterator[int]:
+        """Yield the number of jobs of each chunk, which are admitted and whose blocks come next."""
+        broker, reader = self._broker, self._reader
+        while (chunk := reader.next()) is not None:
+            workload, prepared = chunk
+            self._blocks = _admit(broker, workload, prepared, None, self._family)
+            reader.add(prepared.report)
+            yield len(prepared.rows)
+        broker.report += reader.report
+        self._count_read()
+
+    def read_the_rest(self) -> None:
+        """Read the chunks that were not due before the end of the run, whose jobs are unsubmitted."""
+        for count in self._rest:
+            self._broker.count_coming(count)
+            self._broker.before_block()
+
+
+def _check(broker: BrokerCore, home: Destination | None, jobs: Iterable[tuple[object, Job]]) -> None:
+    check_specs(jobs, (), partial(broker.check_names, home=home))
+
+
+def _prepare(broker: BrokerCore, home: Destination | None, workload: Workload) -> Prepared:
+    """Return the jobs of a workload as simulated; those that must run at an unknown home are rejected."""
+    own_homes = broker.own_homes and "site" in workload
+    largest = max(place.system.largest for place in (broker.places if own_homes else broker.allowed(home)))
+    prepared = prepare(workload, largest, "requested", "continue")
+    return _at_home(broker, workload, prepared) if own_homes and broker.scheduler.policy.at_home else prepared
+
+
+def _at_home(broker: BrokerCore, workload: Workload, prepared: Prepared) -> Prepared:
+    """Reject the jobs whose site, at which they must run, is unknown."""
     sites: list[Any] = workload["site"].tolist()
-    homes = [broker.named.get(str(site)) for site in sites]
-    if broker.scheduler.policy.at_home:
-        lost = [row for row in prepared.rows.tolist() if homes[row] is None]
-        for row in lost:
-            reason = f"unknown site {sites[row]}" if sites[row] else "no site recorded"
-            prepared.rejected[row] = reason
-            prepared.report.rejected[reason] += 1
-        if lost:
-            prepared = attrs.evolve(prepared, rows=prepared.rows[~np.isin(prepared.rows, lost)])
-    return homes, prepared
+    lost = [row for row in prepared.rows.tolist() if str(sites[row]) not in broker.named]
+    for row in lost:
+        reason = f"unknown site {sites[row]}" if sites[row] else "no site recorded"
+        prepared.rejected[row] = reason
+        prepared.report.rejected[reason] += 1
+    return attrs.evolve(prepared, rows=prepared.rows[~np.isin(prepared.rows, lost)]) if lost else prepared
 
 
-def _coming(
+def _admit(
+    broker: BrokerCore, workload: Workload, prepared: Prepared, home: Destination | None, family: Dependencies
+) -> Iterator[list[Coming]]:
+    """Give the jobs of a workload their rows in the record; return those that can run, in blocks."""
+    first, offers = broker.submitted, broker.offers
+    broker.submitted += len(workload)
+    broker.ledger.expect(first, workload, prepared, "" if home is None else home.name)
+    for row in prepared.rejected:
+        family.rejected(workload["job"][row])
+    jobs: list[Job] | None = None
+    if workload.specs is None and needs_specs(workload, offers):
+        known = (known_here(offers, spec, prepared.report) for _, spec in specs(workload, prepared, offers.nodes))
+        jobs = list(known)
+    return _in_blocks(broker, workload, prepared, first, home, jobs)
+
+
+def _in_blocks(
+    broker: BrokerCore,
     workload: Workload,
     prepared: Prepared,
     first: int,
-    home: Destination | list[Destination | None] | None,
-    jobs: Iterator[tuple[int, Job]] | None,
-) -> Iterator[Coming]:
-    """Return the jobs that can run, in order of submission; ``first`` is the row of the first job.
+    home: Destination | None,
+    jobs: Sequence[Job] | None,
+) -> Iterator[list[Coming]]:
+    """Yield the jobs that can run, in order of submission; ``first`` is the row of the first job.
 
-    ``home``: that of all, or of each row; ``jobs``: their specs, if they request more than processors and time.
+    ``jobs``: their specs, if they request more than processors and time and the workload has none.
     """
-    rows = prepared.rows
-    count = len(rows)
     numbers = (prepared.submit, prepared.processors, prepared.requested, prepared.duration)
-    columns: list[Any] = [(rows + first).tolist(), *(column[rows].tolist() for column in numbers)]
-    columns += [workload[name][rows].tolist() if name in workload else [None] * count for name in ("job", "user")]
-    homes = [home[row] for row in rows.tolist()] if isinstance(home, list) else [home] * count
-    columns += [homes, [None] * count if jobs is None else [spec for _, spec in jobs]]
-    return map(partial(tuple.__new__, Coming), zip(*columns, strict=True))  # as Coming._make does
+    own_homes = broker.own_homes and "site" in workload
+    for begin in range(0, len(prepared.rows), BLOCK):
+        broker.before_block()
+        rows = prepared.rows[begin : begin + BLOCK]
+        count = len(rows)
+        columns: list[Any] = [(rows + first).tolist(), *(column[rows].tolist() for column in numbers)]
+        columns += [workload[name][rows].tolist() if name in workload else [None] * count for name in ("job", "user")]
+        if own_homes:
+            columns.append([broker.named.get(str(site)) for site in workload["site"][rows].tolist()])
+        else:
+            columns.append([home] * count)
+        if workload.specs is not None:
+            columns.append([workload.specs[row] for row in rows.tolist()])
+        else:
+            columns.append([None] * count if jobs is None else jobs[begin : begin + BLOCK])
+        yield list(map(partial(tuple.__new__, Coming), zip(*columns, strict=True)))  # as Coming._make does

@@ -101,7 +101,8 @@ class Restored:
             else:
                 job.family.think_again(job, planned.at)
         for source in snapshot.arrivals:
-            broker.expect([self.coming(each) for each in source], broker.families[source[0].family])
+            jobs_to_come = [self.coming(each) for each in source]
+            broker.expect(len(source), [jobs_to_come], broker.families[source[0].family])
 
     def note(self, job: BrokeredJob) -> None:
         """Register a set of tasks in the ledger; jobs are in its table already."""

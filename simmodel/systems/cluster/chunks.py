@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from math import inf
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from simmodel.errors import InputError
+from simmodel.systems.chunks import ChunkReader
 from simmodel.systems.cluster.arrivals import PlainJobs, chunks_of
 from simmodel.systems.cluster.record import columns_of_log
-from simmodel.systems.cluster.replay import LeftOut
-from simmodel.work.chunks import KnownIds
-from simmodel.work.prepare import REPEATED, Stopped, prepare
-from simmodel.work.workload import Report
+from simmodel.work.prepare import prepare
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from simmodel.records.streamed_recorder import StreamedRecorder
     from simmodel.systems.cluster.core import ClusterCore
     from simmodel.systems.cluster.intake import Intake
@@ -62,14 +54,9 @@ class ChunkedReplay:
         self._core = core
         self._intake = intake
         self._count_coming = count_coming
-        self._name = workload.name
-        self._chunks: Iterator[Workload] = iter(workload)
         self._recorder = recorder
-        self.report = Report()
-        self._ids = KnownIds()
-        self._left_out = LeftOut()
-        self._stopped = Stopped()
-        self._latest = -inf  # the last submit time so far, s
+        self._reader = ChunkReader(workload, core.offers, intake.check, self._prepare)
+        self.report = self._reader.report
         self._read = False  # whether all chunks have been read
 
     def begin(self) -> None:
@@ -81,7 +68,7 @@ class ChunkedReplay:
         """Read the chunks that were not due before the end of the run, whose jobs are unsubmitted, and write them."""
         while (chunk := self._next()) is not None:
             self._intake.admit(*chunk)
-            _add(self.report, chunk[1].report)
+            self._reader.add(chunk[1].report)
             self._recorder.drain(everything=True)
 
     # ------------------------------------------------------------------ submission
@@ -95,7 +82,7 @@ class ChunkedReplay:
                 return
             first = self._intake.admit(workload, prepared)
             self._count_coming(len(prepared.rows))
-            _add(self.report, prepared.report)
+            self._reader.add(prepared.report)
             yield from chunks_of(workload, prepared, first)
 
     def _plan(self, workload: Workload, prepared: Prepared) -> None:
@@ -104,7 +91,7 @@ class ChunkedReplay:
         first = intake.admit(workload, prepared)
         coming = list(intake.submissions_of(workload, prepared, first))
         self._count_coming(len(coming))
-        _add(self.report, prepared.report)
+        self._reader.add(prepared.report)
         for each in coming:
             each.report = self.report
             intake.expect_one(each)
@@ -120,76 +107,17 @@ class ChunkedReplay:
 
     # ------------------------------------------------------------------ reading
 
+    def _prepare(self, workload: Workload) -> Prepared:
+        core = self._core
+        return prepare(workload, core.largest, core.estimates, core.overrun, too_large=core.too_large)
+
     def _next(self) -> tuple[Workload, Prepared] | None:
         """Write what has ended, read the next chunk and open its rows of the record; ``None`` after the last."""
         self._recorder.drain()
-        chunk = next(self._chunks, None)
-        if chunk is None:
-            self._all_read()
-            return None
-        workload, repeated = self._ids.distinct(chunk)
-        core = self._core
-        if workload.specs is not None:
-            self._intake.check(zip(workload["job"].tolist(), workload.specs, strict=True))
-        prepared = prepare(workload, core.largest, core.estimates, core.overrun, too_large=core.too_large)
-        prepared.report.notes = ()  # those that count jobs are made at the end, of all chunks
-        self._check(workload, prepared)
-        if repeated:
-            prepared.report.repaired[REPEATED] += repeated
-        self._left_out.add(workload, core.offers, prepared.report)
-        self._stopped += prepared.stopped
-        _add(self.report, workload.report)
-        self._recorder.expect(columns_of_log(workload, prepared))
-        return workload, prepared
-
-    def _check(self, workload: Workload, prepared: Prepared) -> None:
-        """Refuse jobs that are not sorted by submit time, or that follow other jobs."""
-        submit = prepared.submit[np.sort(prepared.rows)]
-        before = np.append(self._latest, submit[:-1]) if len(submit) else submit
-        late = np.flatnonzero(submit < before)
-        if len(late):
-            job = workload["job"][np.sort(prepared.rows)[late[0]]]
-            raise InputError(
-                f"must be sorted by submit time to be read in chunks, got {submit[late[0]]:.10g} s after "
-                f"{before[late[0]]:.10g} s; a log that is not sorted is simulated in memory (without stream)",
-                source=self._name,
-                place=f"job {job}",
-            )
-        if len(submit):
-            self._latest = float(submit[-1])
-        follows = np.flatnonzero(_follows(workload))
-        if len(follows):
-            raise InputError(
-                "must not wait for other jobs to be read in chunks; such a log is simulated in memory (without stream)",
-                source=self._name,
-                place=f"job {workload['job'][follows[0]]}",
-            )
-
-    def _all_read(self) -> None:
-        if self._read:
-            return
-        self._read = True
-        self._stopped.note(self.report)
-        self._left_out.note(self.report)
-        self._count_coming(-1)
-
-
-def _follows(workload: Workload) -> NDArray[np.bool_]:
-    """Return a mask of the jobs that wait for others."""
-    if workload.specs is not None:
-        return np.array([bool(job.dependencies) for job in workload.specs], dtype=bool)
-    if "preceding" not in workload:
-        return np.zeros(0, dtype=bool)
-    column = workload["preceding"]
-    if column.dtype.kind in "iuf":
-        return np.asarray(column > 0)
-    return np.array([value not in (None, "", -1) for value in column.tolist()], dtype=bool)
-
-
-def _add(report: Report, more: Report) -> None:
-    """Add the counts of a report to another."""
-    report.skipped.update(more.skipped)
-    report.repaired.update(more.repaired)
-    report.rejected.update(more.rejected)
-    for sentence in more.notes:
-        report.note(sentence)
+        chunk = None if self._read else self._reader.next()
+        if chunk is not None:
+            self._recorder.expect(columns_of_log(*chunk))
+        elif not self._read:
+            self._read = True
+            self._count_coming(-1)
+        return chunk

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from simmodel.errors import unknown
+from simmodel.errors import InputError, unknown
 from simmodel.platform.grid import GridSpec
+from simmodel.systems.broker.replay import ChunkedReplay
 from simmodel.systems.broker.system import Broker
 from simmodel.systems.cluster.system import Cluster
 from simmodel.systems.destination import BrokeredJob
@@ -28,12 +29,25 @@ if TYPE_CHECKING:
     from simmodel.systems.destination import Destination
     from simmodel.systems.kinds import GivenPolicies
     from simmodel.systems.system import EstimateBasis, System
+    from simmodel.work.chunks import ChunkedWorkload
     from simmodel.work.job import LiveJob, Run
     from simmodel.work.prepare import Prepared
     from simmodel.work.taskset import TaskSet
     from simmodel.work.workload import Workload
 
 __all__ = ["GridCore", "site_policies"]
+
+
+class Draining(Protocol):
+    """What writes the record of a grid while the run goes on."""
+
+    def came(self) -> None:
+        """Count a job that comes by itself."""
+        ...
+
+    def drain(self) -> None:
+        """Write the rows of the jobs that have ended."""
+        ...
 
 
 class GridCore(Broker):
@@ -43,6 +57,7 @@ class GridCore(Broker):
     own_homes = True
     places: tuple[Site, ...]
     ledger: GridLedger
+    stream: Draining | None = None  # type: ignore[assignment]  # of its own record, not those of its sites
 
     def __init__(
         self,
@@ -80,6 +95,7 @@ class GridCore(Broker):
         self.stays = Stays(self, self.data)
         self.outages = Outages(self)
         self.reasons: dict[BrokeredJob, str] = {}  # why the cluster of a job stops or withdraws it
+        self.chunks: ChunkedReplay | None = None  # the workload that it reads
         self.changes: list[Change] = []  # of the cores in service at the sites
         self._waiters: dict[BrokeredJob, Any] = {}  # the events of jobs whose cluster has finished with them
         if begin:
@@ -128,7 +144,11 @@ class GridCore(Broker):
         """Submit a job whose id may occur again; raises as :meth:`submit`."""
         if home is None and isinstance(work, Job) and work.site is not None:
             home = work.site
+        if self.chunks is not None:
+            raise InputError(f"{self.name}: cannot take jobs one by one while it reads a workload in chunks")
         self.ledger.grow(self.submitted + 1 - self.ledger.rows)
+        if self.stream is not None:
+            self.stream.came()
         return super().accept(work, home, at=at)
 
     def replay(self, workload: Workload, home: Any = None) -> Prepared:
@@ -139,6 +159,27 @@ class GridCore(Broker):
         prepared = super().replay(workload, home)
         self.ledger.grow(self.submitted - self.ledger.rows)
         return prepared
+
+    reads_in_chunks = True
+
+    def replay_in_chunks(self, workload: ChunkedWorkload) -> None:
+        """Submit the jobs of a workload as they are read; they must be sorted by submit time.
+
+        Raises
+        ------
+        InputError
+            if the record is not streamed, jobs have been submitted, or a job comes too late or waits for another
+        """
+        if self.stream is None or self.submitted:
+            message = "must be in memory, unless it is the only one and the record is streamed to a file (stream=)"
+            raise InputError(f"{message}, got {workload!r}", place="workload")
+        self.chunks = ChunkedReplay(self, workload, self._one_over)
+        self.chunks.begin()
+
+    def before_block(self) -> None:
+        """Write the rows of the jobs that have ended."""
+        if self.stream is not None:
+            self.stream.drain()
 
     def live(self, spec: Job | TaskSet, row: int, home: Destination | None, family: Dependencies) -> BrokeredJob:
         """Return the live work of a row; changes nothing."""

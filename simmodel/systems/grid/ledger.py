@@ -7,12 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from simmodel.records.broker_record import joined
 from simmodel.systems.broker.ledger import Ledger
+from simmodel.work.table import Table
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
-__all__ = ["INSTANTS", "GridLedger"]
+__all__ = ["INSTANTS", "GridLedger", "StreamedLedger", "Try"]
+
+Try = tuple[int, int, float, float, int, str]
+"""An execution that was not the last: row, attempt, start, end, site, status."""
 
 NAN = float("nan")
 
@@ -41,14 +48,15 @@ class GridLedger(Ledger):
 
     def __init__(self) -> None:
         super().__init__()
-        for name in INSTANTS:
-            setattr(self, name, array("d"))
-        self.bytes_in, self.bytes_out = array("d"), array("d")
-        self.site, self.status, self.attempts = array("h"), array("b"), array("h")
+        for name, (kind, empty) in _COLUMNS.items():
+            setattr(self, name, self._empty(kind, empty))
         self.words: dict[str, int] = {}
         self.errors: dict[int, str] = {}
-        self.tries: list[tuple[int, int, float, float, int, str]] = []
+        self.tries: list[Try] = []
         self.rows = 0
+
+    def _empty(self, kind: str, _empty: float) -> Any:
+        return array(kind)
 
     assigned: array[float]
     queued: array[float]
@@ -56,24 +64,109 @@ class GridLedger(Ledger):
     executing: array[float]
     end: array[float]
     finished: array[float]
+    bytes_in: array[float]
+    bytes_out: array[float]
+    site: array[int]
+    status: array[int]
+    attempts: array[int]
 
     def grow(self, rows: int) -> None:
         """Have so many rows more."""
-        for name in INSTANTS:
-            getattr(self, name).extend(array("d", (NAN,)) * rows)
-        for column in (self.bytes_in, self.bytes_out):
-            column.extend(array("d", (0.0,)) * rows)
-        self.site.extend(array("h", (-1,)) * rows)
-        self.status.extend(array("b", (-1,)) * rows)
-        self.attempts.extend(array("h", (0,)) * rows)
+        for name, (kind, empty) in _COLUMNS.items():
+            getattr(self, name).extend(array(kind, (empty,)) * rows)
         self.rows += rows
 
     def word(self, status: str) -> int:
         """Return the number of a final state."""
         return self.words.setdefault(status, len(self.words))
 
-    def column(self, name: str) -> NDArray[Any]:
-        """Return a column as an array, a copy."""
-        values: array[Any] = getattr(self, name)
-        kinds = {"d": np.float64, "h": np.int16, "b": np.int8}
-        return np.array(values, dtype=kinds[values.typecode])
+    def column(self, name: str, rows: NDArray[np.int64]) -> NDArray[Any]:
+        """Return a column of some rows as an array, a copy."""
+        kind, _ = _COLUMNS[name]
+        return np.array(getattr(self, name), dtype=_TYPES[kind])[rows]
+
+
+_COLUMNS: dict[str, tuple[str, float]] = {
+    **dict.fromkeys(INSTANTS, ("d", NAN)),
+    "bytes_in": ("d", 0.0),
+    "bytes_out": ("d", 0.0),
+    "site": ("h", -1),
+    "status": ("b", -1),
+    "attempts": ("h", 0),
+}
+"""The columns: the type of each, and its value in a new row."""
+_TYPES = {"d": np.float64, "h": np.int16, "b": np.int8}
+
+
+class _Sparse(dict[int, Any]):
+    """A column with values of some rows only; the others are empty."""
+
+    def __init__(self, empty: float) -> None:
+        self.empty = empty
+
+    def __missing__(self, row: int) -> float:
+        return self.empty
+
+
+class StreamedLedger(GridLedger):
+    """The ledger of a grid whose record is streamed: the rows of ended jobs are taken out.
+
+    Attributes
+    ----------
+    open
+        the rows that are in it, in order
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self._known = Table({})
+        self._come = 0  # rows so far
+
+    def _empty(self, _kind: str, empty: float) -> Any:
+        return _Sparse(empty)
+
+    def grow(self, rows: int) -> None:
+        """Have so many rows more, which take no room before something happens to them."""
+        self.rows += rows
+
+    def column(self, name: str, rows: NDArray[np.int64]) -> NDArray[Any]:
+        """Take a column of some rows out, as an array."""
+        kind, empty = _COLUMNS[name]
+        take = getattr(self, name).pop
+        return np.array([take(row, empty) for row in rows.tolist()], dtype=_TYPES[kind])
+
+    def ended(self) -> NDArray[np.int64]:
+        """Return the rows of the jobs that have ended, in order."""
+        self._add_new()
+        return np.array(sorted({*self.status, *self.fates}), dtype=np.int64)
+
+    def _add_new(self) -> None:
+        if not (self.tables or self.alone):
+            return
+        new = Table(super().submitted())
+        self.tables, self.alone = [], []
+        self._known = joined([self._known, new]) if len(self.open) else new
+        self.open = np.append(self.open, np.arange(self._come, self._come + len(new)))
+        self._come += len(new)
+
+    def submitted(self) -> dict[str, NDArray[Any]]:
+        """Return the columns known at submission of the rows that are in it."""
+        self._add_new()
+        return dict(self._known.items()) or super().submitted()
+
+    def take(self, rows: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+        """Take rows out; return their columns known at submission."""
+        self._add_new()
+        here = np.zeros(len(self.open), dtype=bool)
+        here[np.searchsorted(self.open, rows)] = True
+        taken = self._known.where(here)
+        self.open, self._known = self.open[~here], self._known.where(~here)
+        return dict(taken.items())
+
+    def forget(self, rows: Iterable[int]) -> None:
+        """Forget what is known of single rows."""
+        for kept in (self.fates, self.errors, self.eligible, self.expected):
+            if kept:
+                for row in rows:
+                    kept.pop(row, None)

@@ -6,67 +6,41 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from simmodel.records.job_record import runs_of
 from simmodel.records.place_tables import change_table
 from simmodel.results.grid import GridResult
 from simmodel.systems.broker.ledger import CARRIED
+from simmodel.systems.grid.ledger import INSTANTS
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from numpy.typing import NDArray
 
     from simmodel.systems.grid.core import GridCore
+    from simmodel.systems.grid.ledger import Try
 
-__all__ = ["grid_result"]
+__all__ = ["grid_result", "job_table", "place_table", "result_of", "run_table"]
 
 STATES = {"completed": "finished", "timeout": "finished", "lost": "failed"}
 
 
 def grid_result(grid: GridCore, name: str) -> GridResult:
     """Return the result so far of a grid."""
-    ledger, now = grid.ledger, float(grid.env.now)
-    known = ledger.submitted()
-    rows = grid.submitted
-    column: dict[str, NDArray[Any]] = {each: ledger.column(each)[:rows] for each in _COLUMNS}
-    status = np.full(rows, "waiting", dtype="<U11")
-    state = np.full(rows, "pending", dtype="<U11")
-    codes, words = ledger.column("status")[:rows], list(ledger.words)
-    for code, word in enumerate(words):
-        status[codes == code] = word
-        state[codes == code] = STATES.get(word, word)
-    early = known["submit"] > now
-    status[early], state[early] = "unsubmitted", "created"
-    for job in grid.handed:
-        status[job.row], state[job.row] = _present(job, grid, column)
-    for job in grid.blocked():
-        state[job.row] = "created"
-    end, reason = column["end"], np.full(rows, "", dtype=object)
-    for row, fate in ledger.fates.items():
-        status[row], end[row], reason[row] = fate.state, fate.at, fate.reason
-        state[row] = fate.state
-    for row, error in ledger.errors.items():
-        reason[row] = error
-    eligible = known["submit"].astype(np.float64)
-    for row, at in ledger.eligible.items():
-        eligible[row] = at
-    names = np.array(["", *(site.name for site in grid.places)], dtype=object)
-    table: dict[str, Any] = {"job": known["job"], "submit": known["submit"], "start": column["start"], "end": end}
-    table |= {"processors": known["processors"], "status": status}
-    table |= {"requested": known["asked"], "run": end - column["start"], "wait": column["start"] - eligible}
-    table |= {key: known[key] for key in (*CARRIED, *_RECORDED) if key in known}
-    table |= {"attempts": column["attempts"], "site": names[column["site"] + 1].astype(str), "state": state}
-    table |= {key: column[key] for key in ("assigned", "queued", "executing", "finished", "bytes_in", "bytes_out")}
-    table["executing"] = np.where(np.isnan(table["executing"]), column["start"], table["executing"])
-    if ledger.eligible:
-        table["eligible"] = eligible
-    if any(reason):
-        table["reason"] = reason
-    jobs = Table(table)
-    options: dict[str, Any] = {"ended": now} if grid.unfinished else {}
+    jobs = job_table(grid, grid.ledger.submitted(), np.arange(grid.submitted))
+    runs = run_table(grid, jobs, np.arange(grid.submitted), grid.ledger.tries) if grid.ledger.tries else None
+    return result_of(grid, name, jobs, None if runs is None else runs[1])
+
+
+def result_of(grid: GridCore, name: str, jobs: Table, runs: Table | None, **span: float) -> GridResult:
+    """Return the result of a grid, given its jobs and executions; ``span``: ``started`` and ``ended``."""
+    options: dict[str, Any] = {**span, "ended": float(grid.env.now)} if grid.unfinished else {**span}
     return GridResult(
         name=name,
         jobs=jobs,
-        runs=_runs(grid, jobs, column["site"]),
-        places=_places(grid),
+        runs=runs,
+        places=place_table(grid),
         changes=change_table(grid.changes),
         flows=_flows(grid),
         processors=sum(int(site.capacity) for site in grid.places),
@@ -76,22 +50,107 @@ def grid_result(grid: GridCore, name: str) -> GridResult:
     )
 
 
-_COLUMNS = ("assigned", "queued", "start", "executing", "end", "finished", "bytes_in", "bytes_out", "site", "attempts")
-_RECORDED = ("origin",)
+def job_table(
+    grid: GridCore, known: Mapping[str, NDArray[Any]], rows: NDArray[np.int64], *, over: bool = False
+) -> Table:
+    """Return the record of jobs.
+
+    Parameters
+    ----------
+    known
+        the columns known at submission of these jobs
+    rows
+        their rows, in order
+    over
+        whether all of them have ended
+    """
+    ledger, at = grid.ledger, _Positions(rows)
+    column = {name: ledger.column(name, rows) for name in _COLUMNS}
+    status, state, reason = _states(grid, known["submit"], column, at, over)
+    eligible = known["submit"].astype(np.float64)
+    for row, since in ledger.eligible.items():
+        if row in at:
+            eligible[at[row]] = since
+    names = np.array(["", *(site.name for site in grid.places)], dtype=object)
+    start, end = column["start"], column["end"]
+    table: dict[str, Any] = {"job": known["job"], "submit": known["submit"], "start": start, "end": end}
+    table |= {"processors": known["processors"], "status": status}
+    table |= {"requested": known["asked"], "run": end - start, "wait": start - eligible}
+    table |= {key: known[key] for key in (*CARRIED, "origin") if key in known}
+    table |= {"attempts": column["attempts"], "site": names[column["site"] + 1].astype(str), "state": state}
+    table |= {key: column[key] for key in ("assigned", "queued", "executing", "finished", "bytes_in", "bytes_out")}
+    table["executing"] = np.where(np.isnan(column["executing"]), start, column["executing"])
+    if ledger.eligible:
+        table["eligible"] = eligible
+    if any(reason):
+        table["reason"] = reason
+    return Table(table)
 
 
-def _present(job: Any, grid: GridCore, column: dict[str, NDArray[Any]]) -> tuple[str, str]:
-    """Return the status and the state of a job that has been assigned and has not ended."""
-    row = job.row
+def _states(
+    grid: GridCore, submit: NDArray[np.float64], column: dict[str, NDArray[Any]], at: _Positions, over: bool
+) -> tuple[NDArray[np.str_], NDArray[np.str_], NDArray[np.object_]]:
+    """Return the status, the state and the reason of jobs; completes their starts and ends in ``column``."""
+    ledger, count = grid.ledger, len(submit)
+    status, state = np.full((2, count), "waiting", dtype="<U11")
+    state[:] = "pending"
+    for word, code in ledger.words.items():
+        ended = column["status"] == code
+        status[ended], state[ended] = word, STATES.get(word, word)
+    early = submit > float(grid.env.now)
+    status[early], state[early] = "unsubmitted", "created"
+    for job in () if over else grid.handed:
+        if job.row in at:
+            i = at[job.row]
+            status[i], state[i] = _present(job, i, column)
+    for job in () if over else grid.blocked():
+        if job.row in at:
+            state[at[job.row]] = "created"
+    reason = np.full(count, "", dtype=object)
+    for row, fate in ledger.fates.items():
+        i = at[row]
+        status[i] = state[i] = fate.state
+        column["end"][i], reason[i] = fate.at, fate.reason
+    for row, error in ledger.errors.items():
+        reason[at[row]] = error
+    return status, state, reason
+
+
+_COLUMNS = (*INSTANTS, "bytes_in", "bytes_out", "site", "attempts", "status")
+
+
+class _Positions:
+    """The positions of rows in a table."""
+
+    def __init__(self, rows: NDArray[np.int64]) -> None:
+        self._rows = rows
+        self._all = len(rows) == 0 or bool(rows[-1] == len(rows) - 1)  # each is its own position
+        self._found: dict[int, int] | None = None
+
+    def _positions(self) -> dict[int, int]:
+        if self._found is None:
+            self._found = {row: i for i, row in enumerate(self._rows.tolist())}
+        return self._found
+
+    def __getitem__(self, row: int) -> int:
+        return row if self._all else self._positions()[row]
+
+    def __contains__(self, row: int) -> bool:
+        return row < len(self._rows) if self._all else row in self._positions()
+
+
+def _present(job: Any, i: int, column: dict[str, NDArray[Any]]) -> tuple[str, str]:
+    """Return the status and the state of a job that has been assigned and has not ended; ``i``: its position."""
     if job.started is not None and job.run is not None:
-        column["start"][row] = job.started
+        column["start"][i] = job.started
         return "running", "running"
     if job.state == "staging out":
         return "running", "staging out"
     return "waiting", "queued" if job.state == "waiting" else job.state
 
 
-def _places(grid: GridCore) -> Table:
+def place_table(grid: GridCore) -> Table:
+    """Return the sites of the record."""
     sites = grid.spec.sites
     rows = [
         (
@@ -120,22 +179,27 @@ def _flows(grid: GridCore) -> Table:
     )
 
 
-def _runs(grid: GridCore, jobs: Table, site: NDArray[Any]) -> Table:
-    """Return one row per execution, by start."""
-    started = np.flatnonzero(np.isfinite(jobs["start"]))
-    tries = grid.ledger.tries
-    columns: dict[str, Any] = {name: jobs[name][started] for name in ("job", "start", "end", "processors", "status")}
-    columns["attempt"] = jobs["attempts"][started]
-    columns["place"] = jobs["site"][started]
-    row = started
-    if tries:
-        rows, attempt, start, end, number, status = zip(*tries, strict=True)
-        names = np.array([each.name for each in grid.places])
-        more = {"job": jobs["job"][list(rows)], "start": start, "end": end, "attempt": attempt, "status": status}
-        more |= {"processors": jobs["processors"][list(rows)], "place": names[list(number)]}
-        columns = {name: np.concatenate([columns[name], np.asarray(more[name])]) for name in columns}
-        row = np.concatenate([row, rows])
+def run_table(
+    grid: GridCore, jobs: Table, rows: NDArray[np.int64], tries: Sequence[Try]
+) -> tuple[NDArray[np.int64], Table]:
+    """Return one row per execution, by start, and the row of its job; needed if jobs ran twice, or else they follow.
+
+    Parameters
+    ----------
+    jobs, rows
+        jobs, and their rows in the ledger, in order
+    tries
+        their executions that were not the last ones
+    """
+    last = runs_of(jobs, jobs["site"], jobs["attempts"])
+    row, attempt, start, end, number, status = (np.asarray(each) for each in zip(*tries, strict=True))
+    names = np.array([each.name for each in grid.places])
+    of = jobs.where(np.searchsorted(rows, row))
+    more = {"job": of["job"], "attempt": attempt, "start": start, "end": end, "place": names[number]}
+    more |= {"processors": of["processors"], "status": status}
+    columns = {name: np.concatenate([last[name], more[name]]) for name in more}
+    started = np.isfinite(jobs["start"])
+    row = np.concatenate([rows[started][np.argsort(jobs["start"][started], kind="stable")], row])
     order = np.lexsort((row, columns["start"]))
-    first = ("job", "attempt", "start", "end", "place", "processors", "status")
-    table = {name: np.asarray(columns[name])[order] for name in first}
-    return Table({**table, "nodes": np.full(len(order), None, dtype=object)})
+    table = {name: column[order] for name, column in columns.items()}
+    return row[order], Table({**table, "nodes": np.full(len(order), None, dtype=object)})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -85,6 +86,7 @@ class Site(ClusterDestination):
         self.top_speed = max((host.speed for host in spec.hosts), default=1.0)
         self.on_the_way = [0, 0, 0]
         self._changed: list[Callable[[], object]] = []
+        self.handed = deque(maxlen=0)  # type: ignore[assignment]  # the ledger of the grid knows the site of a job
 
     def __repr__(self) -> str:
         state = "down" if self.down else "closed" if self.closed else "open"

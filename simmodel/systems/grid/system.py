@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
+from simmodel.errors import InputError, SnapshotError
+from simmodel.records.streamed_recorder import EVERY
 from simmodel.systems.grid.capture import capture_grid
 from simmodel.systems.grid.core import GridCore
-from simmodel.systems.grid.record import grid_result
+from simmodel.systems.grid.record import grid_result, place_table
 from simmodel.systems.grid.restore import restore_grid
+from simmodel.systems.grid.streamed import GridStream
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
+    from simmodel.records.streamed_recorder import Write
     from simmodel.results.grid import GridResult
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.snapshots.grid import GridSnapshot
     from simmodel.systems.kinds import GivenPolicies
+    from simmodel.work.table import Table
 
 __all__ = ["Grid"]
 
@@ -67,6 +72,9 @@ class Grid(GridCore):
     (['a', 'b', 'a'], [10.0, 10.0, 20.0])
     """
 
+    stream: GridStream | None = None
+    """What writes the record as the run goes on, if anything does."""
+
     # ------------------------------------------------------------------ snapshots
 
     def snapshot(self) -> GridSnapshot:
@@ -88,6 +96,8 @@ class Grid(GridCore):
         >>> grid.snapshot()
         <GridSnapshot of a at 5 s: 1 running, 2 waiting>
         """
+        if self.chunks is not None:
+            raise SnapshotError(f"{self.name} cannot be copied: it reads its workload in chunks")
         return capture_grid(self)
 
     @classmethod
@@ -130,6 +140,25 @@ class Grid(GridCore):
 
     # ------------------------------------------------------------------ results
 
+    def place_table(self) -> Table:
+        """Return the places of the record: the sites."""
+        return place_table(self)
+
+    def stream_record(self, write: Write, *, every: int = EVERY) -> None:
+        """Write the rows of jobs that have ended by a function instead of keeping them, from the first job on.
+
+        Raises
+        ------
+        InputError
+            if jobs have been submitted
+        """
+        if self.submitted:
+            raise InputError(f"must be None for {self!r}, which has jobs", place="stream")
+        for site in self.places:
+            site.system.dependencies.forgets = True
+        self.stream = GridStream(self, write, every)
+
     def result(self, name: str | None = None) -> GridResult:  # type: ignore[override]
         """Return the result so far; ``name`` is its name in tables."""
-        return grid_result(self, name or self.scheduler.policy_name)
+        name = name or self.scheduler.policy_name
+        return grid_result(self, name) if self.stream is None else self.stream.result(name)
