@@ -11,7 +11,6 @@ from concurrent.futures import Executor
 from contextlib import suppress
 from math import inf, isfinite
 from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import attrs
@@ -19,17 +18,17 @@ import attrs
 from simmodel.environment import Environment, quiet_garbage_collector
 from simmodel.errors import InputError, Stalled
 from simmodel.futures.branches import Branch
-from simmodel.futures.executors import Ended, OutOfTime, run_all
+from simmodel.futures.executors import Ended, run_all
 from simmodel.futures.outcomes import Outcome, Sample, Starting
 from simmodel.futures.restoring import check_branch, restored
 from simmodel.futures.samples import sample_of
 from simmodel.futures.sampling import Arrivals, draw_arrivals, with_jobs
+from simmodel.futures.watch import Watch
 from simmodel.futures.what_if_result import WhatIf, scored
 from simmodel.records.observers import progress_bar
 from simmodel.runs.simulation import Simulation
 from simmodel.scheduling.labels import labelled
 from simmodel.scheduling.objectives import ObjectiveLike, objective as objective_of
-from simmodel.scheduling.observer import Observer
 from simmodel.scheduling.registry import label
 from simmodel.snapshots.snapshot import Snapshot
 from simmodel.systems.kinds import kind_of_snapshot, work_of
@@ -37,7 +36,6 @@ from simmodel.work.job import Job
 
 if TYPE_CHECKING:
     from simmodel.scheduling.registry import PolicyLike
-    from simmodel.scheduling.scheduler import Scheduler
     from simmodel.work.workload import Workload
 
 __all__ = ["Outcome", "Sample", "Starting", "WhatIf", "what_if"]
@@ -205,18 +203,6 @@ class _Task(NamedTuple):
     sample: int
 
 
-class _Watch(Observer):
-    """Ends a simulation after a number of wall-clock seconds."""
-
-    def __init__(self, seconds: float) -> None:
-        self._until = monotonic() + seconds
-
-    def decided(self, _scheduler: Scheduler, _seconds: float, _decisions: int) -> None:
-        """Check the clock after each decision."""
-        if monotonic() > self._until:
-            raise OutOfTime
-
-
 def _submitted(branch: Branch, now: float) -> list[Job]:
     """Return the jobs that a branch submits, each at its instant."""
     return [attrs.evolve(each.job, submit=now if each.at is None else each.at) for each in branch.submitted]
@@ -232,7 +218,7 @@ def _simulate(material: _Material, task: _Task, left: float | None) -> Sample:
         arrivals = with_jobs(arrivals, _submitted(branch, snapshot.now), snapshot.ids)
     env = Environment(snapshot.now, seed)
     if left is not None:
-        env.observe(_Watch(left))
+        env.observe(Watch(left))
     system = restored(env, snapshot, branch)
     if arrivals is not None:
         system.replay(arrivals)

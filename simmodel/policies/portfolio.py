@@ -242,7 +242,10 @@ class Portfolio(Policy):
                 [job.submit for job in jobs], [now] * len(jobs), requested, names=goal.measures, tau=goal.tau
             )
             return goal.scores([found] * len(self._candidates))
-        futures = [simulate(each, **self._options) for each in self._candidates]
+        if view.simulate_all is not None:
+            futures = view.simulate_all(self._candidates, **self._options)
+        else:
+            futures = [simulate(each, **self._options) for each in self._candidates]
         if goal.function is not None:
             return np.array([goal.function(each) for each in futures], dtype=np.float64)
         return goal.scores([self._measured(each, view, now) for each in futures])

@@ -269,13 +269,15 @@ class View:
         the catalogue of the files, if the system has one
     simulate
         the simulation of a future, if the run provides it
+    simulate_all
+        the simulation of the futures of several policies at once, if the run provides it
     problem
         ``problem(tasks) -> Problem``, the input of planners, if the system provides it
     """
 
     __slots__ = (
-        *("_rng", "choices", "env", "estimator", "files", "places", "problem", "simulate", "simulated", "takes"),
-        *("usage", "waiting"),
+        *("_rng", "choices", "env", "estimator", "files", "places", "problem", "simulate", "simulate_all", "simulated"),
+        *("takes", "usage", "waiting"),
     )
 
     def __init__(self, env: Any, waiting: Any, places: Sequence[Any], rng_name: str = "policy") -> None:
@@ -288,6 +290,7 @@ class View:
         self.files: Any = None
         self.takes: Callable[[], bool] = _yes
         self.simulate: Callable[..., Any] | None = None
+        self.simulate_all: Callable[..., Sequence[Any]] | None = None
         self.problem: Callable[..., Any] | None = None
         self.usage: Any = None
         self._rng = rng_name

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from math import isfinite
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 
 import attrs
 
@@ -42,6 +42,8 @@ __all__ = [
     "event_of",
     "job_id",
 ]
+
+Value = TypeVar("Value")
 
 JobKey: TypeAlias = "tuple[str, int | str, float]"
 """Cluster, id and submission (s): schedulers use an id again after they have lost one."""
@@ -161,7 +163,7 @@ class Event(Fields):
         >>> Ended(cluster="alps", time=9.0, job=3, submit=2.0, status="failed").document()
         {'kind': 'ended', 'cluster': 'alps', 'time': 9.0, 'job': 3, 'submit': 2.0, 'status': 'failed'}
         """
-        return {"kind": self.kind} | _plain(self)
+        return {"kind": self.kind} | plain_fields(self)
 
     def line(self) -> str:
         """Return the document as one line of JSON."""
@@ -377,7 +379,19 @@ def event_of(document: Mapping[str, Any] | str | bytes, source: str | None = Non
         raise InputError(error.message, source, where or None) from None
 
 
-def _plain(value: Any) -> dict[str, Plain]:
+def read_fields(values: Mapping[str, Any], kind: type[Value]) -> Value:
+    """Return the attrs value of a kind from plain values.
+
+    Raises
+    ------
+    InputError
+        a key is unknown or missing, or a value is of the wrong type
+    """
+    found: Value = _converter.structure(values, kind)
+    return found
+
+
+def plain_fields(value: Any) -> dict[str, Plain]:
     """Return the fields of a value that differ from their defaults, as plain values."""
     found = {}
     for field in attrs.fields(type(value)):
@@ -392,7 +406,7 @@ def _plain(value: Any) -> dict[str, Plain]:
 
 def _plain_value(value: Any) -> Plain:
     if attrs.has(type(value)):
-        return _plain(value)
+        return plain_fields(value)
     if isinstance(value, tuple):
         return [_plain_value(each) for each in value]
     return dict(value) if isinstance(value, Mapping) else value

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import attrs
 import numpy as np
@@ -28,7 +28,15 @@ if TYPE_CHECKING:
     from simmodel.systems.cluster.system import Cluster
     from simmodel.work.job import Run
 
-__all__ = ["Prediction", "predict", "simulate_from"]
+__all__ = ["Course", "Prediction", "memory_of", "predict", "simulate_from"]
+
+
+class Course(NamedTuple):
+    """What happens in a light what-if: (number, job, place, instant in s) of each start; ends by number; its end."""
+
+    starts: list[tuple[int, int | str, str, float]]
+    ends: dict[int, float]
+    ended: float
 
 
 class Prediction:
@@ -42,21 +50,16 @@ class Prediction:
         its first and last instant, in s
     starts
         (job, place, instant in s) in order; for a suspended job its resumption
+    course
+        the same by number of job
     """
 
-    def __init__(
-        self,
-        snapshot: ClusterSnapshot,
-        starts: list[tuple[int, int | str, str, float]],
-        ends: dict[int, float],
-        ended: float,
-    ) -> None:
+    def __init__(self, snapshot: ClusterSnapshot, course: Course) -> None:
         self.snapshot = snapshot
+        self.course = course
         self.at = snapshot.now
-        self.ended = ended
-        self.starts = [start[1:] for start in starts]
-        self._starts = starts
-        self._ends = ends
+        self.ended = course.ended
+        self.starts = [start[1:] for start in course.starts]
 
     @cached_property
     def now(self) -> list[tuple[int | str, str]]:
@@ -74,14 +77,14 @@ class Prediction:
         running = len(works)
         works += [*snapshot.waiting, *snapshot.held, *snapshot.blocked]
         starts = {work.work.number: work.started for work in snapshot.running}
-        for number, _, _, start in self._starts:
+        for number, _, _, start in self.course.starts:
             starts.setdefault(number, start)
         return Table(
             {
                 "job": _column([work.id for work in works]),
                 "submit": np.array([work.submit for work in works], dtype=np.float64),
                 "start": np.array([starts.get(work.number, np.nan) for work in works], dtype=np.float64),
-                "end": np.array([self._ends.get(work.number, np.nan) for work in works], dtype=np.float64),
+                "end": np.array([self.course.ends.get(work.number, np.nan) for work in works], dtype=np.float64),
                 "processors": np.array([work.processors for work in works], dtype=np.int64),
                 "requested": np.array([work.requested for work in works], dtype=np.float64),
                 "waiting": np.arange(len(works)) >= running,
@@ -93,7 +96,13 @@ def _column(values: Sequence[int | str | None]) -> NDArray[np.generic]:
     return np.array(values, dtype=object if any(isinstance(value, str) for value in values) else np.int64)
 
 
-def predict(snapshot: ClusterSnapshot, policy: PolicyLike | None = None, *, until: float | None = None) -> Prediction:
+def predict(
+    snapshot: ClusterSnapshot,
+    policy: PolicyLike | None = None,
+    *,
+    until: float | None = None,
+    observers: Sequence[object] = (),
+) -> Prediction:
     """Simulate from a snapshot to its end, or to an instant (s), and record starts and ends only.
 
     Uses everything in the snapshot, including actual run times; pass ``snapshot.expected()`` to exclude information
@@ -107,6 +116,8 @@ def predict(snapshot: ClusterSnapshot, policy: PolicyLike | None = None, *, unti
         default: that of the snapshot
     until
         instant at which to stop, in s; excludes events at that instant
+    observers
+        objects with the hooks of schedulers, such as ``decided``
 
     >>> from simmodel import Cluster, Job
     >>> env = Environment(); cluster = Cluster(env, 4)
@@ -116,6 +127,8 @@ def predict(snapshot: ClusterSnapshot, policy: PolicyLike | None = None, *, unti
     [(3, 'batch', 1.0), (2, 'batch', 10.0)]
     """
     env = Environment(snapshot.now, snapshot.seed)
+    for observer in observers:
+        env.observe(observer)
     cluster = restoring(env, snapshot, policy).cluster
     runs: list[Run] = []
     ends: dict[int, float] = {}
@@ -135,7 +148,7 @@ def predict(snapshot: ClusterSnapshot, policy: PolicyLike | None = None, *, unti
         last = max([snapshot.now, *(start[3] for start in starts), *ends.values()])
     runs.clear()  # the cluster is garbage for the collector, but not its jobs and their runs
     cluster.forget_ended()
-    return Prediction(snapshot, starts, ends, last)
+    return Prediction(snapshot, Course(starts, ends, last))
 
 
 def _run(cluster: Cluster, until: float | None, endless: bool) -> None:
@@ -190,13 +203,13 @@ def simulate_from(
     """
     snapshot = cluster.snapshot().expected(actual=True) if estimates == "actual" else cluster.snapshot(actual=False)
     if policy is not cluster.scheduler.policy and not isinstance(policy, str):
-        snapshot = attrs.evolve(snapshot, policy=_memory(policy))
+        snapshot = attrs.evolve(snapshot, policy=memory_of(policy))
     if horizon is not None:
         until = min(snapshot.now + horizon, inf if until is None else until)
     return predict(snapshot, policy, until=until)
 
 
-def _memory(policy: PolicyLike) -> PolicyState:
-    """Return the memory of a candidate policy, which replaces that of the deciding policy."""
+def memory_of(policy: PolicyLike) -> PolicyState:
+    """Return the memory of a candidate policy, which replaces that of the deciding policy in a snapshot."""
     chosen = policy_of(policy)
     return PolicyState(chosen.name, None, chosen.state())

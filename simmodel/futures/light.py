@@ -1,0 +1,95 @@
+"""The light futures of one snapshot under several policies, on any executor, by a deadline: ``view.simulate_all``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from typing import NamedTuple
+
+import attrs
+
+from simmodel.errors import InputError, SimmodelError
+from simmodel.futures.executors import run_all
+from simmodel.futures.watch import Watch
+from simmodel.scheduling.policy_base import Policy
+from simmodel.snapshots.cluster import ClusterSnapshot
+from simmodel.snapshots.snapshot import PolicyState
+from simmodel.systems.cluster.prediction import Course, Prediction, memory_of, predict
+
+__all__ = ["FutureMissed", "LightFutures"]
+
+
+class FutureMissed(SimmodelError):
+    """A future is missing: its deadline passed, or its policy failed."""
+
+
+class _Task(NamedTuple):
+    policy: Policy
+    memory: PolicyState
+    until: float | None
+
+
+def _expected(snapshot: ClusterSnapshot) -> ClusterSnapshot:
+    return snapshot.expected()
+
+
+@attrs.frozen
+class LightFutures:
+    """The futures of a snapshot of a cluster, as ``view.simulate`` returns them, but of several policies at once.
+
+    Parameters
+    ----------
+    snapshot
+        the snapshot; what policies may know of it is used
+    executor
+        runs the simulations; default: this process
+    deadline
+        wall-clock seconds from each call on
+
+    >>> from simmodel import Cluster, Environment, Job
+    >>> from simmodel.scheduling.registry import policy
+    >>> cluster = Cluster(Environment(), 4)
+    >>> for size in (3, 3, 1): _ = cluster.submit(Job(processors=size, run=5, requested=10))
+    >>> cluster.env.run(until=1)
+    >>> futures = LightFutures(cluster.snapshot())
+    >>> [future.starts for future in futures.of([policy("fcfs"), policy("easy")])]
+    [[(2, 'batch', 10.0), (3, 'batch', 10.0)], [(3, 'batch', 1.0), (2, 'batch', 10.0)]]
+    """
+
+    snapshot: ClusterSnapshot = attrs.field(converter=_expected)
+    executor: Executor | None = None
+    deadline: float | None = None
+
+    def of(
+        self, policies: Sequence[Policy], *, horizon: float | None = None, estimates: str | None = None
+    ) -> list[Prediction]:
+        """Return the future under each policy, with its memory; ``horizon``: seconds to simulate.
+
+        Raises
+        ------
+        FutureMissed
+            a simulation did not end by the deadline, or failed
+        InputError
+            the estimates are not those that policies have
+        """
+        if estimates is not None:
+            raise InputError(f"must be None: actual run times are not known, got {estimates!r}", place="estimates")
+        until = None if horizon is None else self.snapshot.now + horizon
+        tasks = [_Task(each.fresh(), memory_of(each), until) for each in policies]
+        found = []
+        for policy, how in zip(
+            policies,
+            run_all(_course, self.snapshot, tasks, executor=self.executor, deadline=self.deadline),
+            strict=True,
+        ):
+            if how.status != "finished":
+                raise FutureMissed(f"future under {policy.name}: {how.reason}")
+            found.append(Prediction(self.snapshot, how.value))
+        return found
+
+
+def _course(snapshot: ClusterSnapshot, task: _Task, left: float | None) -> Course:
+    """Simulate one future; runs in the workers."""
+    seen = attrs.evolve(snapshot, policy=task.memory)
+    watches = () if left is None else (Watch(left),)
+    return predict(seen, task.policy, until=task.until, observers=watches).course
