@@ -58,7 +58,7 @@ class Past(NamedTuple):
     ``attempts`` before the present one; ``eligible``, ``first_start`` (of a restarted job), ``attempt_start`` (of a job
     suspended since) and ``last_start`` in s; ``executed``: seconds of work that was kept; ``whole``: its times before
     it was suspended; ``resumes``: the parts of nodes on which it resumes, ``True`` if nodes are not identified,
-    ``None`` if it restarts.
+    ``None`` if it restarts; ``bound``: the part of the host on which a broker wants it to run.
     """
 
     attempts: Count = 0
@@ -69,6 +69,7 @@ class Past(NamedTuple):
     executed: Seconds = 0.0
     whole: Whole | None = None
     resumes: Allocation | bool | None = None
+    bound: Allocation | None = None
 
 
 class WorkState(NamedTuple):

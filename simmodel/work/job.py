@@ -375,10 +375,12 @@ class History:
     executed
         seconds of execution whose work was kept
     resumes
-        the resources held at its suspension, with which it resumes; ``None``: it starts from the beginning
+        the resources with which it starts: those held at its suspension, or those of ``bound``; ``None``: any
+    bound
+        the host on which a broker wants it to run, with what it takes there, or ``None``
     """
 
-    __slots__ = ("_whole", "attempt_start", "eligible", "executed", "first_start", "last_start", "resumes")
+    __slots__ = ("_whole", "attempt_start", "bound", "eligible", "executed", "first_start", "last_start", "resumes")
 
     def __init__(self) -> None:
         self.eligible: float | None = None
@@ -387,12 +389,17 @@ class History:
         self.last_start: float | None = None
         self.executed = 0.0
         self.resumes: Any = None
+        self.bound: Any = None
         self._whole: tuple[float, float, float] | None = None  # arguments of plan() before it was suspended
 
     @property
     def suspended(self) -> bool:
         """Whether the job was ever suspended."""
         return self._whole is not None
+
+    def bind(self, grant: Any) -> None:
+        """Have the job start on one host, with a grant there, each time it starts from the beginning."""
+        self.bound = self.resumes = grant
 
 
 class LiveJob(LiveWork):
@@ -607,6 +614,7 @@ class LiveJob(LiveWork):
         if past.first_start is None:
             past.first_start = started if past.attempt_start is None else past.attempt_start
         past.attempt_start = None
+        past.resumes = past.bound
         job = self._job
         if job is not None and job.keeps_work:
             past.executed += float(now - started)

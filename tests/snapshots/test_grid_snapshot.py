@@ -131,3 +131,16 @@ def test_a_broken_snapshot_and_what_cannot_be_copied_get_one_sentence():
     grid.places[0].storage.read(5)
     with pytest.raises(SnapshotError, match="cannot be copied: it is none of a job"):
         grid.snapshot()
+
+
+def test_overheads_that_end_together_keep_their_order_when_earlier_jobs_have_ended():
+    env = Environment()
+    grid = Grid(env, GridSpec(sites=[SiteSpec(name="a", cores=1, overhead=2)]))
+    for number in range(5):
+        grid.submit(Job(id=number, run=1 / 4), at=0 if number < 2 else 3)
+    env.run(until=4)
+    snapshot = grid.snapshot()
+    env.run()
+    rest = simulate(snapshot).jobs
+    assert rest["job"].tolist() == [2, 3, 4]
+    assert rest["start"].tolist() == grid.result().jobs["start"].tolist()[2:] == [5, 5.25, 5.5]

@@ -275,7 +275,13 @@ class BrokerCore(System[BrokeredJob]):
         return destination_of(system, self.by)
 
     def start(self, work: BrokeredJob, place: Destination, allocation: Any = None) -> None:
-        """Hand a job to a system."""
+        """Hand a job to a system; raises ``PolicyError`` if an allocation is named, which no broker does.
+
+        A grid overrides this: its sites have hosts.
+        """
+        if allocation is not None:
+            message = f"allocation: must be None: {self.name} is no grid, got {allocation!r}"
+            raise PolicyError(message, work=f"job {work.id}", place=place.name)
         if work.state != "blocked":
             self.assign(work, place)
             self.hand(work, place)

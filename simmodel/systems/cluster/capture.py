@@ -142,6 +142,7 @@ def _past(job: LiveJob) -> Past | None:
         past.executed,
         whole,
         None if not past.resumes else past.resumes.allocation or True,
+        None if past.bound is None else past.bound.allocation,
     )
 
 

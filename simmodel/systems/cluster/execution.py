@@ -105,8 +105,11 @@ class JobExecution:
             self._bodies.begin(run, spec)
         elif job.course is not None:
             job.course(run)
-        if job.past is not None and job.past.resumes:
+        past, resumed = job.past, False
+        if past is not None and past.resumes:
+            resumed = past.attempt_start is not None  # else it was bound to a host
             job.remember().resumes = None
+        if resumed:
             self._core.tell("job_resumed", run)
         else:
             job.attempts += 1

@@ -325,6 +325,8 @@ def _history(past: Past) -> History:
         history._whole = requested, expected, expected if duration is None else duration
     if past.resumes is not None:
         history.resumes = COUNTED if past.resumes is True else _grant(past.resumes)
+    if past.bound is not None:
+        history.bound = _grant(past.bound)
     return history
 
 

@@ -14,6 +14,7 @@ from simmodel.systems.destination import BrokeredJob
 from simmodel.systems.grid.data import DataManager, Hopeless
 from simmodel.systems.grid.data_scheduler import DataScheduler
 from simmodel.systems.grid.disks import Disks
+from simmodel.systems.grid.hosts import grant_on
 from simmodel.systems.grid.ledger import GridLedger
 from simmodel.systems.grid.outages import Outages
 from simmodel.systems.grid.site import GridJob, Site
@@ -194,6 +195,17 @@ class GridCore(Broker):
         return mine
 
     # ------------------------------------------------------------------ the life of a job
+
+    def start(self, work: BrokeredJob, place: Destination, allocation: Any = None) -> None:
+        """Send a job to a site, and to the host there that the broker names; raises ``PolicyError`` if it cannot be."""
+        if work.state == "blocked":
+            return
+        site: Site = place  # type: ignore[assignment]
+        grant = None if allocation is None else grant_on(site, allocation, work)
+        self.assign(work, site)
+        if grant is not None:
+            work.remember().bind(grant)
+        self.hand(work, site)
 
     def assign(self, work: BrokeredJob, place: Destination) -> None:
         """Take a waiting job out of the queue, bound for a site."""

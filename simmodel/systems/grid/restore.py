@@ -15,6 +15,7 @@ from simmodel.systems.cluster.restore import restoring
 from simmodel.systems.destination import BrokeredJob
 from simmodel.systems.grid.agenda import keep_order
 from simmodel.systems.grid.data import Arrived, Fetch
+from simmodel.systems.grid.hosts import grant_on
 from simmodel.systems.grid.site import GridJob, Site
 from simmodel.systems.grid.stays import Stay
 from simmodel.systems.kinds import kind_of_snapshot
@@ -126,7 +127,8 @@ class _RestoredGrid(Restored):
         self._files()
         self._overheads()
         grid.outages.plan(snapshot.past)
-        keep_order(grid, snapshot.order)
+        rows: Any = self.rows
+        keep_order(grid, [(key[0], rows[key[1]]) if key[0] == "overhead" else key for key in snapshot.order])
 
     # ------------------------------------------------------------------ jobs
 
@@ -181,6 +183,8 @@ class _RestoredGrid(Restored):
         if state.phase in ("overhead", "staging in"):
             job.state = "staging in"
             site.sent(job)
+            if state.host is not None:
+                job.remember().bind(grant_on(site, state.host, job))
         elif state.phase not in IN_CLUSTER:
             job.state = "staging out"
         else:

@@ -122,6 +122,17 @@ class Site(ClusterDestination):
         """Return how long the missing inputs of a job take to here on idle links (s), one after another."""
         return sum([self.seconds_to(name, self) for name in job.inputs]) if type(job) is GridJob else 0.0
 
+    @property
+    def hosts(self) -> dict[str, int]:
+        """The free cores of its hosts by name, which ``Start(job, site, allocation=name)`` takes; empty without hosts.
+
+        A host that is down has none.
+        """
+        if not self.spec.hosts:
+            return {}
+        pool: Any = self.system.places[0]
+        return {name: max(0, int(free)) for name, free in zip(pool.nodes, pool.table.free[0].tolist(), strict=True)}
+
     # ------------------------------------------------------------------ eligibility
 
     def can_run(self, job: BrokeredJob) -> bool:

@@ -59,7 +59,7 @@ class Stay:
     run
         its execution, from its start on
     host
-        the number of its host, if hosts are identified, from its start on
+        the number of its host, if hosts are identified, from its start on or once the broker has named it
     missing
         the inputs that are on their way, with the call that they are announced by
     moved
@@ -139,6 +139,8 @@ class Stays:
     def begin(self, job: BrokeredJob, site: Site) -> None:
         """Send a job to a site: overhead, then its inputs, then the queue."""
         stay = self.present[job] = Stay(job, site)
+        if job.past is not None and job.past.bound is not None:
+            stay.host = job.past.bound.nodes[0]
         job.state = "staging in"
         site.sent(job)
         overhead = site.spec.overhead
