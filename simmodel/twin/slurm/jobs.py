@@ -1,0 +1,316 @@
+"""The jobs of Slurm as reports of the twin, whether its commands or its REST interface told them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import attrs
+
+from simmodel.display import Fields
+from simmodel.errors import InputError, shown
+from simmodel.loading import check_count
+from simmodel.twin.events import JobReport, JobState, Request
+from simmodel.twin.slurm.answers import Given, parser_of, records_of
+from simmodel.twin.slurm.values import amounts, gres, nodes_of
+
+__all__ = ["JobRecord", "dependencies_of", "job_state", "jobs_in", "reports_of", "task_numbers"]
+
+_HELD = frozenset(("JobHeldUser", "JobHeldAdmin", "BeginTime", "DependencyNeverSatisfied"))
+_ENDED: Mapping[str, JobState] = {
+    "COMPLETED": "completed",
+    "TIMEOUT": "timeout",
+    "DEADLINE": "timeout",
+    "FAILED": "failed",
+    "OUT_OF_MEMORY": "failed",
+    "CANCELLED": "cancelled",
+    "REVOKED": "cancelled",
+    "PREEMPTED": "cancelled",
+    "NODE_FAIL": "lost",
+    "BOOT_FAIL": "lost",
+    "LAUNCH_FAILED": "lost",
+    "RECONFIG_FAIL": "lost",
+}
+_RUNNING = frozenset(("RUNNING", "CONFIGURING", "SUSPENDED", "STOPPED", "SIGNALING", "RESIZING", "STAGE_OUT"))
+_WAITS = {"after": "start", "afterany": "end", "afterok": "success", "aftercorr": "success"}
+_TASKS = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?")
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class JobRecord(Fields):
+    """A job, or the tasks of an array that wait together.
+
+    Parameters
+    ----------
+    job, array, tasks
+        its id; the id of its array, and its task numbers as Slurm writes them (``1-3,7``), empty if it has none
+    states, reason
+        the words of its state, and why it waits
+    cpus, least_nodes, most_nodes
+        CPUs; the fewest and the most nodes that it may have, 0: no limit
+    one_node
+        whether all its CPUs must be on one node, for instance those of one task
+    memory_per_cpu, memory_per_node
+        bytes; 0: not given
+    limit
+        seconds; ``None``: no limit
+    dependency
+        the jobs that it waits for, as Slurm writes them
+    nodes
+        of a job that has started: their names and its CPUs on each, 0 where these are not told
+    """
+
+    job: int | str
+    submit: float
+    states: tuple[str, ...]
+    reason: str = ""
+    held: bool = False
+    cpus: int = 1
+    least_nodes: int = 1
+    most_nodes: int = 0
+    one_node: bool = False
+    gpus_per_node: int = 0
+    gpus: int = 0
+    memory_per_cpu: float = 0.0
+    memory_per_node: float = 0.0
+    licences: Mapping[str, float] = attrs.field(factory=dict)
+    limit: float | None = None
+    user: str | None = None
+    account: str | None = None
+    partition: str | None = None
+    reservation: str | None = None
+    qos: str | None = None
+    priority: float = 0.0
+    name: str | None = None
+    dependency: str = ""
+    array: int | str | None = None
+    tasks: str = ""
+    started: float | None = None
+    ended: float | None = None
+    nodes: tuple[tuple[str, int], ...] = ()
+
+
+def reports_of(record: JobRecord, *, memory: bool = True, priorities: bool = False) -> Iterator[JobReport]:
+    """Yield the reports of a job; of tasks that wait together, one for each, named ``7_1``.
+
+    A job for a reservation has it as its partition. Jobs that wait for something that the twin cannot foretell (a begin
+    time, any of several jobs, a whole array) are held.
+
+    Parameters
+    ----------
+    memory
+        whether memory is allocated to jobs
+    priorities
+        whether requests have Slurm's priorities, which then come before the order of any policy
+
+    >>> record = JobRecord(job=7, submit=5.0, states=("PENDING",), cpus=8, least_nodes=2, most_nodes=2, limit=60.0)
+    >>> next(reports_of(record)).request
+    Request(processors=8, nodes=2, cores_per_node=4, requested=60.0)
+    """
+    waits, told = dependencies_of(record.dependency)
+    state = job_state(record.states, record.reason, record.held or (not told and bool(record.dependency)))
+    request = _request(record, waits, memory, priorities)
+    started = record.started if state == "running" or (record.nodes and state in _ENDED.values()) else None
+    where: dict[str, Any] = {}
+    if started is not None and record.nodes:
+        where = {"partition": request.partition, "nodes": _spread(record.nodes, record.cpus)}
+    numbers = task_numbers(record.tasks) if record.array is not None else (None,)
+    for number in numbers:
+        yield JobReport(
+            job=record.job if number is None else f"{record.array}_{number}",
+            submit=record.submit,
+            state=state,
+            request=request,
+            started=started,
+            ended=record.ended if state in _ENDED.values() else None,
+            **where,
+        )
+
+
+def job_state(states: tuple[str, ...], reason: str = "", held: bool = False) -> JobState:
+    """Return the state of a job from Slurm's words for it and its reason to wait.
+
+    Raises
+    ------
+    InputError
+        no word is known
+
+    >>> job_state(("PENDING",), "Resources"), job_state(("PENDING",), "JobHeldUser"), job_state(("NODE_FAIL",))
+    ('waiting', 'held', 'lost')
+    """
+    for word in states:
+        if word == "PENDING" or word.startswith("REQUEUE"):
+            return "held" if held or reason in _HELD or word == "REQUEUE_HOLD" else "waiting"
+        if word == "SPECIAL_EXIT":
+            return "held"
+        if word in _ENDED:
+            return _ENDED[word]
+        if word in _RUNNING:
+            return "running"
+    if "COMPLETING" in states:
+        return "completed"
+    raise InputError(f"must be a state of jobs such as PENDING, got {'+'.join(states) or 'none'}", place="state")
+
+
+def dependencies_of(text: str) -> tuple[tuple[tuple[int | str, str], ...], bool]:
+    """Return the jobs that a job waits for, each with what it waits for, and whether that says it all.
+
+    >>> dependencies_of("afterok:5:6(unfulfilled),after:7_2")
+    (((5, 'success'), (6, 'success'), ('7_2', 'start')), True)
+    >>> dependencies_of("afterany:5?afterany:6"), dependencies_of("singleton"), dependencies_of("afterok:5_*")
+    (((), False), ((), False), ((), False))
+    """
+    found: list[tuple[int | str, str]] = []
+    text = re.sub(r"\([^()]*\)", "", text)
+    if "?" in text:
+        return (), False
+    told = True
+    for item in text.split(",") if text else ():
+        kind, *jobs = item.split(":")
+        wait = _WAITS.get(kind)
+        for job in jobs:
+            job = job.partition("+")[0]  # after:5+10: minutes after its start
+            if wait is None or not re.fullmatch(r"\d{1,18}(_\d{1,9})?", job):
+                told = False
+            else:
+                found.append((int(job) if job.isdecimal() else job, wait))
+        told = told and wait is not None and bool(jobs)
+    return tuple(found), told
+
+
+def task_numbers(text: str) -> tuple[int, ...]:
+    """Return the task numbers of an array; those that Slurm leaves out of a long list (``...``) are missing.
+
+    Raises
+    ------
+    InputError
+        it is no such list, or there are more than the limit ``count``
+
+    >>> task_numbers("1-3,7%2"), task_numbers("0-10:5")
+    ((1, 2, 3, 7), (0, 5, 10))
+    """
+    found: list[int] = []
+    for item in text.strip("[]").partition("%")[0].split(","):
+        if item.startswith("..."):
+            continue
+        match = _TASKS.fullmatch(item)
+        if match is None:
+            raise InputError(f"must be numbers of tasks such as '1-3,7', got {shown(text)}", place="array tasks")
+        first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
+        numbers = range(first, last + 1, max(step, 1))
+        check_count("array tasks", len(found) + len(numbers))
+        found += numbers
+    return tuple(found)
+
+
+def _request(record: JobRecord, waits: tuple[tuple[int | str, str], ...], memory: bool, priorities: bool) -> Request:
+    nodes: int | None = None
+    if record.one_node or record.cpus <= 1 or record.gpus_per_node or record.gpus or record.memory_per_node:
+        nodes = max(record.least_nodes, 1)
+    elif record.most_nodes and record.most_nodes == record.least_nodes:
+        nodes = record.most_nodes
+    cores = -(-record.cpus // nodes) if nodes else 1
+    held = record.memory_per_node or record.memory_per_cpu * cores
+    return Request(
+        processors=record.cpus,
+        nodes=nodes,
+        cores_per_node=cores,
+        gpus_per_node=record.gpus_per_node or (-(-record.gpus // nodes) if nodes else 0),
+        memory_per_node=held if nodes and memory else 0.0,
+        consumables=record.licences,
+        requested=record.limit,
+        user=record.user,
+        group=record.account,
+        queue=record.qos,
+        partition=record.reservation or record.partition,
+        priority=record.priority if priorities else 0.0,
+        name=record.name,
+        dependencies=waits,
+        array=record.array,
+    )
+
+
+def _spread(nodes: tuple[tuple[str, int], ...], cpus: int) -> tuple[tuple[str, int], ...]:
+    """Return the nodes of a job with its CPUs on each: those that are not told are shared out evenly."""
+    if all(count for _, count in nodes):
+        return nodes
+    each, more = divmod(cpus, len(nodes))
+    return tuple((name, each + (number < more)) for number, (name, _) in enumerate(nodes))
+
+
+# ---------------------------------------------------------------------- from answers in JSON
+
+
+def jobs_in(document: Mapping[str, Any], source: str | None = None) -> tuple[JobRecord, ...]:
+    """Return the jobs of an answer in JSON (see :mod:`simmodel.twin.slurm.answers`).
+
+    Raises
+    ------
+    InputError
+        it names no known data parser, has no jobs, or a job lacks a value or has a wrong one
+    """
+    parser = parser_of(document, source)
+    try:
+        if "jobs" not in document:
+            raise InputError("missing value", place="jobs")
+        return tuple(_job(each) for each in records_of(document, "jobs", parser))
+    except InputError as error:
+        raise InputError(error.message, source, error.place) from None
+
+
+def _job(given: Given) -> JobRecord:
+    job, submit = given.whole("job_id"), given.number("submit_time")
+    if job is None:
+        raise given.wrong("job_id", "a number")
+    if submit is None:
+        raise given.wrong("submit_time", "an instant (s)")
+    minutes = given.number("time_limit")
+    needed = given.read(amounts, "tres_req_str")
+    array, task = given.whole("array_job_id"), given.whole("array_task_id")
+    tasks = given.text("array_task_string")
+    of_array = bool(array) and (task is not None or bool(tasks))
+    started, ended = given.number("start_time"), given.number("end_time")
+    gpus = [given.read(gres, f"tres_per_{each}") for each in ("node", "job")]
+    per_node, per_job = (int(sum(each.count for each in found if each.name == "gpu")) for found in gpus)
+    per_task = int(sum(each.count for each in given.read(gres, "tres_per_task") if each.name == "gpu"))
+    count = given.whole("tasks") or 1
+    return JobRecord(
+        job=job,
+        submit=float(submit),
+        states=given.words("job_state"),
+        reason=given.text("state_reason"),
+        held=bool(given.get("hold")) or given.number("priority") == 0,
+        cpus=max(given.whole("cpus") or 1, 1),
+        least_nodes=int(needed.get("node", 1)) or 1,
+        most_nodes=given.whole("max_nodes") or 0,
+        one_node=count <= 1,
+        gpus_per_node=per_node,
+        gpus=per_job or per_task * count,
+        memory_per_cpu=(given.number("memory_per_cpu") or 0) * 2.0**20,
+        memory_per_node=(given.number("memory_per_node") or 0) * 2.0**20,
+        licences=given.read(amounts, "licenses"),
+        limit=None if minutes is None else minutes * 60.0,
+        user=given.text("user_name") or None,
+        account=given.text("account") or None,
+        partition=given.text("partition") or None,
+        reservation=given.text("resv_name") or None,
+        qos=given.text("qos") or None,
+        priority=given.number("priority") or 0.0,
+        name=given.text("name") or None,
+        dependency=given.text("dependency"),
+        array=array if of_array else None,
+        tasks=(tasks if task is None else str(task)) if of_array else "",
+        started=float(started) if started else None,
+        ended=float(ended) if ended else None,
+        nodes=_allocation(given),
+    )
+
+
+def _allocation(given: Given) -> tuple[tuple[str, int], ...]:
+    """Return the nodes of a job with its CPUs on each, 0 where these are not told."""
+    allocated = given.get("job_resources/nodes/allocation")
+    if isinstance(allocated, list) and allocated:
+        each = [Given(node, 44, f"{given.place}.job_resources.nodes.allocation") for node in allocated]
+        return tuple((node.name("name"), node.whole("cpus/count") or 0) for node in each)
+    return tuple((name, 0) for name in given.read(nodes_of, "nodes"))

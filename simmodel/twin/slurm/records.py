@@ -1,0 +1,165 @@
+"""What Slurm tells about its cluster, as typed values, whether by its commands or by its REST interface.
+
+Times are in seconds, instants in seconds since 1970, memory in bytes. ``None`` is no limit, or not told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from simmodel.display import Fields
+from simmodel.twin.slurm.values import Gres
+
+__all__ = [
+    "LicenceRecord",
+    "NodeRecord",
+    "PartitionRecord",
+    "QosRecord",
+    "ReservationRecord",
+    "Site",
+    "SwitchRecord",
+]
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class NodeRecord(Fields):
+    """A node.
+
+    Parameters
+    ----------
+    cpus, threads
+        CPUs that jobs can have; threads of a core
+    kept_cpus, kept_memory
+        CPUs and memory kept for the system; the memory is part of ``memory``
+    states
+        the words of its state, such as ``IDLE`` and ``DRAIN``
+    """
+
+    name: str
+    cpus: int
+    threads: int = 1
+    memory: float = 0.0
+    kept_cpus: int = 0
+    kept_memory: float = 0.0
+    gres: tuple[Gres, ...] = ()
+    states: frozenset[str] = frozenset()
+    partitions: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
+    weight: int = 1
+    reason: str = ""
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class PartitionRecord(Fields):
+    """A partition.
+
+    Parameters
+    ----------
+    nodes
+        the list of its nodes, as Slurm writes it
+    resources
+        its trackable resources: ``cpu``, ``mem``, ``node``
+    default
+        whether jobs that name no partition get it; ``None``: not told
+    sharing
+        ``NO``, ``EXCLUSIVE``, ``YES:4`` or ``FORCE:4``
+    least_loaded
+        whether jobs get the least loaded nodes
+    others
+        its further settings that are not the usual ones, by Slurm's name
+    """
+
+    name: str
+    nodes: str = ""
+    resources: Mapping[str, float] = attrs.field(factory=dict)
+    default: bool | None = None
+    state: str = "UP"
+    max_time: float | None = None
+    max_nodes: int | None = None
+    tier: int = 1
+    job_factor: int = 1
+    sharing: str = "NO"
+    least_loaded: bool = False
+    others: Mapping[str, str] = attrs.field(factory=dict)
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class ReservationRecord(Fields):
+    """A reservation: ``cpus`` is how many it has on its nodes, ``others`` what else restricts it, by Slurm's name."""
+
+    name: str
+    start: float
+    end: float
+    nodes: str = ""
+    users: tuple[str, ...] = ()
+    cpus: int | None = None
+    flags: tuple[str, ...] = ()
+    others: Mapping[str, str] = attrs.field(factory=dict)
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class LicenceRecord(Fields):
+    """Licences of one name: all of them, and those that reservations hold."""
+
+    name: str
+    total: int
+    reserved: int = 0
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class SwitchRecord(Fields):
+    """A switch, and the list of the nodes below it; on level 0 they are connected to it."""
+
+    name: str
+    level: int
+    nodes: str = ""
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class QosRecord(Fields):
+    """A quality of service; its limits are those of a job (time, CPUs) and of simultaneous jobs."""
+
+    name: str
+    priority: int = 0
+    max_time: float | None = None
+    max_cpus: int | None = None
+    max_running: int | None = None
+    max_running_per_user: int | None = None
+    preempts: tuple[str, ...] = ()
+    preempt_mode: str = ""
+    others: Mapping[str, str] = attrs.field(factory=dict)
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class Site(Fields):
+    """All that Slurm has told of a cluster; ``None``: this part was not told.
+
+    Parameters
+    ----------
+    settings
+        of ``scontrol show config``, by name
+    source
+        where it comes from, for the description
+
+    >>> Site(nodes=(NodeRecord(name="n1", cpus=4),))
+    Site(nodes=(NodeRecord(name='n1', cpus=4),))
+    """
+
+    cluster: str | None = None
+    version: str | None = None
+    settings: Mapping[str, str] | None = None
+    nodes: tuple[NodeRecord, ...] | None = None
+    partitions: tuple[PartitionRecord, ...] | None = None
+    reservations: tuple[ReservationRecord, ...] | None = None
+    licences: tuple[LicenceRecord, ...] | None = None
+    switches: tuple[SwitchRecord, ...] | None = None
+    qos: tuple[QosRecord, ...] | None = None
+    source: str = ""
+
+    def with_(self, other: Site) -> Site:
+        """Return what both tell together; what both tell is taken from the other."""
+        told = {name: value for name, value in attrs.asdict(other, recurse=False).items() if value}
+        source = ", ".join(each for each in (self.source, other.source) if each)
+        return attrs.evolve(self, **{**told, "source": source})
