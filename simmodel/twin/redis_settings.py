@@ -1,0 +1,212 @@
+"""How to reach a Redis or Valkey server: its address, TLS, and a user whose password stands in a file or a variable."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from ssl import SSLCertVerificationError
+from typing import TYPE_CHECKING, Any
+from urllib.parse import SplitResult, urlsplit
+
+import attrs
+
+from simmodel.display import Fields
+from simmodel.errors import InputError, clipped, optional_imports
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from redis import Redis
+
+__all__ = ["RedisSettings"]
+
+_SCHEMES = ("redis", "rediss", "unix")
+_LONGEST_PASSWORD = 4096
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class RedisSettings(Fields):
+    """The address of a Redis or Valkey server and how to log in there; it holds no password.
+
+    Parameters
+    ----------
+    url
+        ``redis://HOST:PORT``, ``rediss://HOST:PORT`` with TLS, or ``unix:///PATH``
+    user
+        the user of the server's access control list; ``None``: its default user
+    password_file
+        a file with the password as its first line, which others than its owner and group must not be able to read
+    password_variable
+        the environment variable that holds the password if there is no file; ``None``: none does
+    ca_file
+        the certificates of the authorities to trust instead of the system's (TLS)
+    certificate_file, key_file
+        the own certificate and its key, if the server asks for one (TLS)
+    timeout
+        how long (s) an answer may take
+
+    >>> RedisSettings(url="rediss://redis.example:6380", user="twin").where
+    'rediss://redis.example:6380'
+    >>> RedisSettings(url="redis://twin:secret@redis.example")
+    Traceback (most recent call last):
+    ...
+    simmodel.errors.InputError: url: must not hold a password; put it into password_file or SIMMODEL_REDIS_PASSWORD
+    """
+
+    url: str = attrs.field(default="redis://127.0.0.1:6379")
+    user: str | None = None
+    password_file: str | None = None
+    password_variable: str | None = "SIMMODEL_REDIS_PASSWORD"
+    ca_file: str | None = None
+    certificate_file: str | None = None
+    key_file: str | None = None
+    timeout: float = attrs.field(default=5.0)
+
+    @url.validator
+    def _check_url(self, _attribute: object, _url: str) -> None:
+        parts = self._parts()
+        if parts.password is not None:
+            raise InputError(
+                f"must not hold a password; put it into password_file or {self.password_variable}", place="url"
+            )
+        if parts.username is not None:
+            raise InputError("must not hold a user; give it as user", place="url")
+
+    @timeout.validator
+    def _check_timeout(self, _attribute: object, timeout: float) -> None:
+        if not 0.1 <= timeout <= 3600:
+            raise InputError(f"must be a number from 0.1 to 3600 (s), got {timeout!r}", place="timeout")
+
+    def _parts(self) -> SplitResult:
+        try:
+            parts = urlsplit(self.url)
+            known = parts.scheme in _SCHEMES and (parts.path if parts.scheme == "unix" else parts.hostname)
+            if known and (parts.port is None or parts.port > 0):
+                return parts
+        except ValueError:
+            pass
+        # The text is not shown: it may hold a password
+        raise InputError("must be redis://HOST:PORT, rediss://HOST:PORT or unix:///PATH", place="url")
+
+    @property
+    def where(self) -> str:
+        """The address for messages."""
+        return clipped(self.url)
+
+    def client(self) -> Redis:
+        """Return a client that connects at its first command, asks each time once, and reads the password anew.
+
+        Raises
+        ------
+        InputError
+            no password can be read for the user
+        MissingExtra
+            redis is not installed
+        """
+        with optional_imports():
+            import redis
+            from redis.backoff import NoBackoff
+            from redis.retry import Retry
+        parts = self._parts()
+        options: dict[str, Any] = {
+            "protocol": 2,
+            "socket_timeout": self.timeout,
+            "socket_connect_timeout": self.timeout,
+            "retry": Retry(NoBackoff(), 0),
+        }
+        if self._password() is not None:
+            options["credential_provider"] = _credentials(self.user, self._password)
+        elif self.user is not None:
+            raise InputError(
+                f"password of user {self.user!r}: must be in password_file or in the environment as "
+                f"{self.password_variable}, found none",
+                self.where,
+            )
+        if parts.scheme == "unix":
+            return redis.Redis(unix_socket_path=parts.path, **options)
+        if parts.scheme == "rediss":
+            options |= {
+                "ssl": True,
+                "ssl_ca_certs": self.ca_file,
+                "ssl_certfile": self.certificate_file,
+                "ssl_keyfile": self.key_file,
+            }
+        return redis.Redis(host=parts.hostname or "", port=parts.port or 6379, **options)
+
+    def _password(self) -> str | None:
+        """Return the password as it stands now."""
+        if self.password_file is None:
+            return os.environ.get(self.password_variable) if self.password_variable is not None else None
+        try:
+            mode = Path(self.password_file).stat().st_mode
+            with open(self.password_file, encoding="utf-8") as file:
+                line = file.readline(_LONGEST_PASSWORD).rstrip("\r\n")
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
+            raise InputError(f"must be a readable file ({reason})", self.password_file, "password_file") from None
+        if mode & 0o007:
+            problem = f"must be closed to others (chmod o-rwx), got mode {mode & 0o777:03o}"
+            raise InputError(problem, self.password_file, "password_file")
+        if not line:
+            raise InputError("must have the password as its first line, found none", self.password_file)
+        return line
+
+    def refusal(self, error: Exception, key: str, rights: str) -> InputError | None:
+        """Return the sentence for an answer that asking again does not change; ``None``: the server is just away.
+
+        Parameters
+        ----------
+        error
+            what the client raised
+        key
+            the stream that was asked for
+        rights
+            the rights that the access control list must give on it
+        """
+        import redis
+
+        who = f"user {self.user!r}" if self.user else "the default user"
+        if isinstance(error, InputError):
+            return error
+        if isinstance(error, redis.exceptions.NoPermissionError):
+            needed = f"must have the rights {rights} on the key {clipped(key)!r}; the server: {clipped(error, 120)}"
+            return InputError(needed, self.where, who)
+        if isinstance(error, redis.exceptions.AuthenticationError):
+            return InputError(
+                f"wrong user or password, or none given; the server: {clipped(error, 120)}", self.where, who
+            )
+        certificate = next((each for each in _causes(error) if isinstance(each, SSLCertVerificationError)), None)
+        if certificate is not None:
+            return InputError(f"the certificate of the server is not valid: {certificate.verify_message}", self.where)
+        if isinstance(error, redis.exceptions.ConnectionError | redis.exceptions.TimeoutError):
+            return None
+        return InputError(f"cannot read the stream {clipped(key)!r}: {clipped(error, 120)}", self.where)
+
+    def absence(self, error: Exception) -> str:
+        """Return the sentence for a server that is away."""
+        import redis
+
+        if isinstance(error, redis.exceptions.TimeoutError):
+            return f"{self.where}: no answer within {self.timeout:g} s"
+        return f"{self.where}: not reachable: {clipped(error, 120)}"
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error and those that led to it."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _credentials(user: str | None, password: Callable[[], str | None]) -> Any:
+    """Return what hands user and password to each new connection, so that no object keeps the password."""
+    from redis.credentials import CredentialProvider
+
+    class Credentials(CredentialProvider):
+        """The user, and the password as it stands when a connection is made."""
+
+        def get_credentials(self) -> tuple[str] | tuple[str, str]:
+            found = password() or ""
+            return (found,) if user is None else (user, found)
+
+    return Credentials()

@@ -1,0 +1,307 @@
+"""Events from a Redis stream whose entries are events: see :mod:`simmodel.twin.streams`."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any
+
+from simmodel.errors import InputError, SimmodelError, clipped, optional_imports, shown
+from simmodel.twin.logs import Log
+from simmodel.twin.redis_settings import RedisSettings
+from simmodel.twin.streams import event_of_entry, stream_key
+
+if TYPE_CHECKING:
+    from redis import Redis
+
+    from simmodel.twin.events import Event, StateReport
+
+__all__ = ["StreamSource"]
+
+_ID = re.compile(r"\d{1,20}-\d{1,20}")
+_START = "0-0"
+_BLOCK = 1.0  # longest wait (s) in one command
+_PAUSES = (0.05, 1.0)  # shortest and longest time (s) between two attempts to connect
+_REASONS = 100  # refusals that are told apart
+_READS = "+xread +xinfo|stream"
+_DELETED = "entries were deleted before they were read"
+
+Entry = tuple[bytes, Mapping[bytes, bytes]]
+
+
+class StreamSource:
+    """The events of a cluster from a Redis stream, which it only reads.
+
+    Parameters
+    ----------
+    cluster
+        the name of the cluster
+    server
+        where the server is and how to log in
+    stream
+        the key of the stream; default: ``simmodel:CLUSTER``
+    report
+        asks the scheduler for its full state; called by :meth:`report`, and when entries are gone that were not read
+    most
+        entries read at once
+    check
+        how often (s) to look for entries that are gone; 0: at each read
+
+    Attributes
+    ----------
+    refused
+        how many entries were no events, by the reason
+    gaps
+        how often entries were gone (trimmed, deleted, or lost with the server's data) that had not been read
+    trouble
+        why the stream cannot be read now, in one sentence; ``None``: it can
+
+    Notes
+    -----
+    While the server is away the source tries again and returns no events. Entries count as gone when the stream begins
+    after the position; so one that was emptied up to there asks for a report, too, which changes nothing.
+    """
+
+    over = False
+
+    def __init__(
+        self,
+        cluster: str,
+        server: RedisSettings | None = None,
+        stream: str | None = None,
+        report: Callable[[], StateReport | None] | None = None,
+        most: int = 1000,
+        check: float = 1.0,
+    ) -> None:
+        self.cluster = cluster
+        self.server = server or RedisSettings()
+        self.stream = stream or stream_key(cluster)
+        self.most = most
+        self.refused: Counter[str] = Counter()
+        self.gaps = 0
+        self.trouble: str | None = None
+        self._report = report
+        self._every = check
+        self._client: Redis | None = None
+        self._met = False
+        self._position = _START
+        self._owed: str | None = None  # the position before a gap, until a report closes it
+        self._look, self._ask_again = 0.0, 0.0  # when to look for a gap next, and to ask for a report again
+        self._added: int | None = None  # entries that the stream ever had when all were read, and those read since
+        self._since = 0
+        self._pause = _PAUSES[0]
+        self._log = Log("stream", cluster=cluster, server=self.server.where, stream=self.stream)
+
+    def __repr__(self) -> str:
+        return f"<StreamSource {clipped(self.stream)} at {self.server.where}: read up to {self._position}>"
+
+    def report(self) -> StateReport | None:
+        """Return the full state, if somebody can be asked for it."""
+        return self._report() if self._report is not None else None
+
+    def events(self, timeout: float) -> list[Event]:
+        """Return the events told since the last call, after a gap with a report before them.
+
+        Raises
+        ------
+        InputError
+            at the first contact: the server refuses the user or the certificate of the server is not valid
+        """
+        until = monotonic() + timeout
+        while True:
+            found = self._read(max(0.0, until - monotonic()))
+            if found or monotonic() >= until:
+                return found
+
+    def position(self) -> str | None:
+        """Return the id of the last entry that was returned; before a gap whose report is still missing: that place."""
+        position = self._owed or self._position
+        return None if position == _START else position
+
+    def resume(self, position: str | None) -> None:
+        """Continue after an entry; ``None``: from the first entry there is."""
+        if position is not None and not _ID.fullmatch(position):
+            raise InputError(f"must be the id of an entry, such as 1700000000000-0, got {shown(position)}", self.stream)
+        self._position, self._owed, self._added, self._look = position or _START, None, None, 0.0
+
+    def check(self) -> str:
+        """Return a sentence about the stream as it is now.
+
+        Raises
+        ------
+        InputError
+            the server cannot be reached, or refuses what the source needs
+        """
+        about = self._fetch_or_raise()[1]
+        if about is None:
+            return f"{self.server.where}: no stream {clipped(self.stream)!r} yet; it may be read"
+        return f"{self.server.where}: stream {clipped(self.stream)!r} of {about['length']:,} entries may be read"
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    # ------------------------------------------------------------------ reading
+
+    def _read(self, left: float) -> list[Event]:
+        with optional_imports():
+            from redis.exceptions import RedisError
+        look = monotonic() >= self._look
+        try:
+            entries, about = self._fetch(left, look)
+        except (RedisError, OSError) as error:
+            self._lost(error, left)
+            return []
+        if self.trouble is not None:
+            self._log.info("the stream is back")
+        self.trouble, self._pause = None, _PAUSES[0]
+        before = self._position
+        if entries:
+            self._position = entries[-1][0].decode()
+            self._since += len(entries)
+        if look:
+            self._look_for_gap(before, about)
+        self._met = True
+        return [*self._owed_report(), *self._events(entries)]
+
+    def _fetch(self, left: float, look: bool) -> tuple[list[Entry], dict[str, Any] | None]:
+        """Return the entries after the position and, if asked to look, what the server says of the stream after them.
+
+        A deletion between the two at most makes the stream seem to have a gap.
+        """
+        if self._client is None:
+            self._client = self.server.client()
+        wait = int(1000 * min(left, _BLOCK, self.server.timeout / 2)) or None
+        if not look:
+            read: Any = self._client.xread({self.stream: self._position}, count=self.most, block=wait)
+            return (read[0][1] if read else []), None
+        from redis.exceptions import ResponseError
+
+        pipe = self._client.pipeline(transaction=False)
+        pipe.xread({self.stream: self._position}, count=self.most, block=wait)
+        pipe.xinfo_stream(self.stream)
+        read, about = pipe.execute(raise_on_error=False)
+        if isinstance(read, Exception):
+            raise read
+        if isinstance(about, ResponseError) and "no such key" in str(about):
+            about = None
+        elif isinstance(about, Exception):
+            raise about
+        return (read[0][1] if read else []), about
+
+    def _look_for_gap(self, before: str, about: dict[str, Any] | None) -> None:
+        """Note whether entries after a position are gone that were not read.
+
+        Parameters
+        ----------
+        before
+            the position before the last read
+        about
+            what the server says of the stream; ``None``: there is none
+        """
+        added = None if about is None else about.get("entries-added")
+        self._look = 0.0 if about is not None and added is None else monotonic() + self._every
+        gone = self._gone(before, about, added)
+        if gone is not None:
+            self.gaps += 1
+            self._owed = self._owed or before
+            self._log.warning(gone, position=before)
+            if about is None or _older(about, self._position):
+                self._position, self._look = _START, 0.0
+            elif self._position == before:
+                self._position = _last(about)
+            self._added = None
+        elif about is not None and _last(about) == self._position:
+            self._added, self._since = added, 0
+
+    def _gone(self, before: str, about: dict[str, Any] | None, added: int | None) -> str | None:
+        """Return the sentence for entries that are gone and were not read, if there are any."""
+        if about is None:
+            return None if before == _START else "the stream is gone"
+        if before == _START:
+            lost = self._met and added is not None and added > about["length"]
+            return _DELETED if lost else None
+        if _older(about, before):
+            return "the stream begins anew: the server has lost entries"
+        first = about["first-entry"]
+        begins = _numbers(first[0] if first else _last(about))
+        deleted = _numbers(about.get("max-deleted-entry-id", _START))
+        if max(begins, deleted) > _numbers(before):
+            return _DELETED
+        if added is not None and self._added is not None and _last(about) == self._position:
+            return _DELETED if added - self._added != self._since else None  # not all that came were read
+        return None
+
+    def _fetch_or_raise(self) -> tuple[list[Entry], dict[str, Any] | None]:
+        from redis.exceptions import RedisError
+
+        try:
+            return self._fetch(0.0, look=True)
+        except (RedisError, OSError) as error:
+            refusal = self.server.refusal(error, self.stream, _READS)
+            raise refusal or InputError(self.server.absence(error)) from None
+
+    def _lost(self, error: Exception, left: float) -> None:
+        """Note why the stream cannot be read, and wait a little; what the user must mend is raised at first contact."""
+        refusal = self.server.refusal(error, self.stream, _READS)
+        if refusal is not None and not self._met:
+            raise refusal from None
+        trouble = str(refusal) if refusal is not None else self.server.absence(error)
+        if trouble != self.trouble:
+            self._log.warning("the stream cannot be read", reason=trouble)
+        self.trouble = trouble
+        self._look = 0.0
+        sleep(min(left, self._pause))
+        self._pause = min(2 * self._pause, _PAUSES[1])
+
+    def _owed_report(self) -> list[Event]:
+        """Return the report that closes a gap; none until the scheduler answers."""
+        if self._owed is None or monotonic() < self._ask_again:
+            return []
+        self._ask_again = monotonic() + _BLOCK
+        try:
+            report = self.report()
+        except SimmodelError as error:
+            self._log.warning("no report after a gap yet", reason=str(error))
+            return []
+        if report is not None or self._report is None:
+            self._owed, self._ask_again = None, 0.0
+        return [] if report is None else [report]
+
+    def _events(self, entries: Iterable[Entry]) -> list[Event]:
+        found = []
+        for id, fields in entries:
+            try:
+                found.append(event_of_entry(fields))
+            except InputError as error:
+                self._refuse(error, id.decode())
+        return found
+
+    def _refuse(self, error: InputError, entry: str) -> None:
+        """Count an entry that is no event by the reason without the value found; log the first of each reason."""
+        reason = clipped(str(error).partition(", got ")[0], 200)
+        if reason not in self.refused:
+            reason = reason if len(self.refused) < _REASONS else "other reasons"
+            self._log.warning("an entry is no event", reason=str(error), entry=entry)
+        self.refused[reason] += 1
+
+
+def _numbers(id: bytes | str) -> tuple[int, int]:
+    """Return an entry's id as the two numbers that order it."""
+    text = id if isinstance(id, str) else id.decode()
+    milliseconds, _, number = text.partition("-")
+    return int(milliseconds), int(number or 0)
+
+
+def _last(about: Mapping[str, Any]) -> str:
+    last = about["last-generated-id"]
+    return last if isinstance(last, str) else str(last.decode())
+
+
+def _older(about: Mapping[str, Any], position: str) -> bool:
+    """Whether the newest entry that the stream ever had comes before the position."""
+    return _numbers(_last(about)) < _numbers(position)
