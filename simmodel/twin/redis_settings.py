@@ -180,7 +180,7 @@ class RedisSettings(Fields):
             return InputError(f"the certificate of the server is not valid: {certificate.verify_message}", self.where)
         if isinstance(error, redis.exceptions.ConnectionError | redis.exceptions.TimeoutError):
             return None
-        return InputError(f"cannot read the stream {clipped(key)!r}: {clipped(error, 120)}", self.where)
+        return InputError(f"cannot use the stream {clipped(key)!r}: {clipped(error, 120)}", self.where)
 
     def absence(self, error: Exception) -> str:
         """Return the sentence for a server that is away."""

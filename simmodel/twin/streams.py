@@ -1,7 +1,7 @@
 """Events as entries of a Redis stream, and the writer of such entries.
 
-The texts of the envelope (kind, cluster, job, status, partition, state) stand in an entry as they are, all other values
-as JSON; an empty field counts as absent::
+The texts of the envelope (kind, cluster, job, status, partition, state, what) stand in an entry as they are, all other
+values as JSON; an empty field counts as absent::
 
     XADD simmodel:alps * kind started cluster alps job 12 submit 17.0 time 18.5 nodes '[["n1", 4]]'
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["StreamWriter", "entry_of", "event_of_entry", "stream_key"]
 
-_TEXTS = frozenset({"kind", "cluster", "job", "status", "partition", "state"})
+_TEXTS = frozenset({"kind", "cluster", "job", "status", "partition", "state", "what"})
 
 
 def stream_key(cluster: str) -> str:
@@ -122,7 +122,10 @@ class StreamWriter:
             pipe = self._client.pipeline(transaction=False)
             for event in events:
                 pipe.xadd(self.stream, entry_of(event), maxlen=self.longest)  # type: ignore[arg-type]
-            return [id.decode() for id in pipe.execute()]
+            answers = pipe.execute(raise_on_error=False)
+            if refused := next((each for each in answers if isinstance(each, Exception)), None):
+                raise refused
+            return [id.decode() for id in answers]
         except (RedisError, OSError) as error:
             refusal = self.server.refusal(error, self.stream, "+xadd")
             raise refusal or InputError(self.server.absence(error)) from None

@@ -144,7 +144,10 @@ def test_extras_are_those_of_the_package():
     project = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text("utf-8"))["project"]
     listed = project["optional-dependencies"]
     for module, extra in EXTRAS.items():
-        assert any(each.startswith(module.replace("_", "-")) or f"[{module}]" in each for each in listed[extra]), (module, extra)
+        assert any(each.startswith(module.replace("_", "-")) or f"[{module}]" in each for each in listed[extra]), (
+            module,
+            extra,
+        )
 
 
 def test_results_take_their_options_by_name():

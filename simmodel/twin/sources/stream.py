@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
+
+import attrs
 
 from simmodel.errors import InputError, SimmodelError, clipped, optional_imports, shown
 from simmodel.twin.logs import Log
 from simmodel.twin.redis_settings import RedisSettings
+from simmodel.twin.refused import Refused
 from simmodel.twin.streams import event_of_entry, stream_key
 
 if TYPE_CHECKING:
@@ -18,17 +21,47 @@ if TYPE_CHECKING:
 
     from simmodel.twin.events import Event, StateReport
 
-__all__ = ["StreamSource"]
+__all__ = ["StreamSettings", "StreamSource"]
 
 _ID = re.compile(r"\d{1,20}-\d{1,20}")
 _START = "0-0"
 _BLOCK = 1.0  # longest wait (s) in one command
 _PAUSES = (0.05, 1.0)  # shortest and longest time (s) between two attempts to connect
-_REASONS = 100  # refusals that are told apart
 _READS = "+xread +xinfo|stream"
 _DELETED = "entries were deleted before they were read"
 
 Entry = tuple[bytes, Mapping[bytes, bytes]]
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class StreamSettings(RedisSettings):
+    """The settings of a stream as a source: those of its server and these.
+
+    Parameters
+    ----------
+    stream
+        the key of the stream; default: ``simmodel:CLUSTER``
+    embedded
+        a folder in which the twin runs a server of its own instead of using ``url``: see
+        :class:`~simmodel.twin.embedded.EmbeddedServer`
+    """
+
+    stream: str | None = None
+    embedded: str | None = None
+
+    def open(self, cluster: str, folder: Path) -> StreamSource:
+        """Return the source; relative paths are those of the folder."""
+        if self.embedded is not None:
+            from simmodel.twin.embedded import EmbeddedServer
+
+            server = EmbeddedServer(folder / self.embedded)
+            server.start()
+            return StreamSource(cluster, server.settings, self.stream, stop=server.stop)
+        paths = ("password_file", "ca_file", "certificate_file", "key_file")
+        given: dict[str, Any] = {
+            name: str(folder / value) for name in paths if (value := getattr(self, name)) is not None
+        }
+        return StreamSource(cluster, attrs.evolve(self, **given), self.stream)
 
 
 class StreamSource:
@@ -48,6 +81,8 @@ class StreamSource:
         entries read at once
     check
         how often (s) to look for entries that are gone; 0: at each read
+    stop
+        called when the source is closed: stops a server of its own
 
     Attributes
     ----------
@@ -74,16 +109,18 @@ class StreamSource:
         report: Callable[[], StateReport | None] | None = None,
         most: int = 1000,
         check: float = 1.0,
+        stop: Callable[[], None] | None = None,
     ) -> None:
         self.cluster = cluster
         self.server = server or RedisSettings()
         self.stream = stream or stream_key(cluster)
         self.most = most
-        self.refused: Counter[str] = Counter()
+        self.refused = Refused()
         self.gaps = 0
         self.trouble: str | None = None
         self._report = report
         self._every = check
+        self._stop = stop
         self._client: Redis | None = None
         self._met = False
         self._position = _START
@@ -144,6 +181,9 @@ class StreamSource:
         if self._client is not None:
             self._client.close()
             self._client = None
+        stop, self._stop = self._stop, None
+        if stop is not None:
+            stop()
 
     # ------------------------------------------------------------------ reading
 
@@ -214,9 +254,10 @@ class StreamSource:
                 self._position, self._look = _START, 0.0
             elif self._position == before:
                 self._position = _last(about)
-            self._added = None
-        elif about is not None and _last(about) == self._position:
+        if about is not None and _last(about) == self._position:
             self._added, self._since = added, 0
+        elif gone is not None:
+            self._added = None
 
     def _gone(self, before: str, about: dict[str, Any] | None, added: int | None) -> str | None:
         """Return the sentence for entries that are gone and were not read, if there are any."""
@@ -227,14 +268,12 @@ class StreamSource:
             return _DELETED if lost else None
         if _older(about, before):
             return "the stream begins anew: the server has lost entries"
+        if added is not None and self._added is not None and _last(about) == self._position:
+            return _DELETED if added - self._added != self._since else None  # all that came were read, or not
         first = about["first-entry"]
         begins = _numbers(first[0] if first else _last(about))
         deleted = _numbers(about.get("max-deleted-entry-id", _START))
-        if max(begins, deleted) > _numbers(before):
-            return _DELETED
-        if added is not None and self._added is not None and _last(about) == self._position:
-            return _DELETED if added - self._added != self._since else None  # not all that came were read
-        return None
+        return _DELETED if max(begins, deleted) > _numbers(before) else None
 
     def _fetch_or_raise(self) -> tuple[list[Entry], dict[str, Any] | None]:
         from redis.exceptions import RedisError
@@ -283,11 +322,10 @@ class StreamSource:
 
     def _refuse(self, error: InputError, entry: str) -> None:
         """Count an entry that is no event by the reason without the value found; log the first of each reason."""
-        reason = clipped(str(error).partition(", got ")[0], 200)
-        if reason not in self.refused:
-            reason = reason if len(self.refused) < _REASONS else "other reasons"
+        kinds = len(self.refused)
+        self.refused.count(clipped(str(error).partition(", got ")[0], 200))
+        if len(self.refused) > kinds:
             self._log.warning("an entry is no event", reason=str(error), entry=entry)
-        self.refused[reason] += 1
 
 
 def _numbers(id: bytes | str) -> tuple[int, int]:

@@ -1,0 +1,173 @@
+"""What a stream's reader does when its server dies, hangs or repeats itself: it loses nothing and goes on."""
+
+import os
+import signal
+from pathlib import Path
+from threading import Event as Flag, Thread
+
+import pytest
+
+from simmodel.errors import InputError, SimmodelError
+from simmodel.twin import Request, Submitted
+from simmodel.twin.embedded import EmbeddedServer
+from simmodel.twin.events import Event
+from simmodel.twin.sources import source_settings
+from simmodel.twin.sources.stream import StreamSource
+from simmodel.twin.streams import StreamWriter
+from tests.helpers.redis_server import RedisServer, program_of
+
+
+def job(number: int) -> Submitted:
+    return Submitted(cluster="alps", time=number, job=number, submit=number, request=Request(processors=4))
+
+
+def test_a_killed_server_loses_nothing_that_it_took(own_redis: RedisServer) -> None:
+    source = StreamSource("alps", own_redis.settings, check=0)
+    writer = StreamWriter("simmodel:alps", own_redis.settings)
+    told: list[Event] = [job(number) for number in range(500)]
+    found: list[Event] = []
+    for begin in range(0, 500, 100):
+        writer.write(*told[begin : begin + 50])
+        found += source.events(0)
+        writer.write(*told[begin + 50 : begin + 100])
+        own_redis.kill()
+        assert source.events(0) == []
+        assert source.trouble is not None
+        assert source.trouble.startswith(f"{own_redis.settings.url}: not reachable: ")
+        with pytest.raises(InputError, match="not reachable"):
+            writer.write(job(-1))
+        own_redis.start()
+        found += source.events(0)
+        assert source.trouble is None
+    assert found == told
+    assert source.gaps == 0
+    source.close()
+    writer.close()
+
+
+def test_a_reader_waits_for_a_server_that_is_not_there_yet(own_redis: RedisServer) -> None:
+    own_redis.kill()
+    source = StreamSource("alps", own_redis.settings)
+    assert source.events(0) == []
+    with pytest.raises(InputError, match="not reachable"):
+        source.check()
+    found: list[Event] = []
+    reader = Thread(target=lambda: found.extend(source.events(60)))
+    reader.start()
+    own_redis.start()
+    writer = StreamWriter("simmodel:alps", own_redis.settings)
+    writer.write(job(1))
+    reader.join()
+    assert found == [job(1)]
+    source.close()
+    writer.close()
+
+
+def test_a_server_that_hangs_is_left_and_found_again(own_redis: RedisServer) -> None:
+    from attrs import evolve
+
+    source = StreamSource("alps", evolve(own_redis.settings, timeout=0.2), check=0)
+    writer = StreamWriter("simmodel:alps", own_redis.settings)
+    writer.write(job(1))
+    assert source.events(0) == [job(1)]
+    assert own_redis.process is not None
+    os.kill(own_redis.process.pid, signal.SIGSTOP)
+    assert source.events(0) == []
+    assert source.trouble == f"{own_redis.settings.url}: no answer within 0.2 s"
+    os.kill(own_redis.process.pid, signal.SIGCONT)
+    writer.write(job(2))
+    found: list[Event] = []
+    for _ in range(100):
+        found += source.events(0.1)
+        if found:
+            break
+    assert found == [job(2)]
+    assert source.gaps == 0
+    source.close()
+    writer.close()
+
+
+def test_a_server_that_lost_its_data_asks_for_a_report(own_redis: RedisServer) -> None:
+    source = StreamSource("alps", own_redis.settings, check=0)
+    writer = StreamWriter("simmodel:alps", own_redis.settings)
+    writer.write(job(1), job(2))
+    assert len(source.events(0)) == 2
+    own_redis.kill()
+    for path in own_redis.folder.glob("appendonly*/*"):
+        path.unlink()
+    own_redis.start()
+    assert source.events(0) == []
+    assert source.gaps == 1
+    writer.write(job(3))
+    assert source.events(0) == [job(3)]
+    assert source.gaps == 1
+    source.close()
+    writer.close()
+
+
+def test_a_reader_meets_many_restarts(own_redis: RedisServer) -> None:
+    """A writer that tries until each event is taken, while the server dies again and again."""
+    source = StreamSource("alps", own_redis.settings)
+    told = [job(number) for number in range(300)]
+    done = Flag()
+
+    def write() -> None:
+        writer = StreamWriter("simmodel:alps", own_redis.settings)
+        for event in told:
+            while True:
+                try:
+                    writer.write(event)
+                    break
+                except InputError:
+                    continue
+        writer.close()
+        done.set()
+
+    thread = Thread(target=write)
+    thread.start()
+    found: list[Event] = []
+    for _ in range(4):
+        found += source.events(0.05)
+        own_redis.kill()
+        found += source.events(0.05)
+        own_redis.start()
+    thread.join()
+    assert done.is_set()
+    while some := source.events(0.2):
+        found += some
+    assert list(dict.fromkeys(each.job for each in found if isinstance(each, Submitted))) == list(range(300))
+    assert source.gaps == 0
+    source.close()
+
+
+def test_the_embedded_server_keeps_its_data_and_is_taken_over(tmp_path: Path) -> None:
+    program_of("valkey")
+    folder = Path(os.path.relpath(tmp_path / "d")) if len(str(tmp_path)) > 80 else tmp_path / "d"
+    with EmbeddedServer(folder) as server:
+        StreamWriter("simmodel:alps", server.settings).write(job(1))
+        assert server.running
+        second = EmbeddedServer(folder)
+        second.start()  # as a twin that was killed and started again finds it
+        second.stop()
+        assert not server.running
+        server._server = None
+    settings = source_settings({"kind": "redis", "embedded": "d"})
+    source = settings.open("alps", folder.parent)
+    assert source.events(0) == [job(1)]
+    source.close()
+    assert not server.running
+
+
+def test_an_embedded_server_in_a_temporary_folder_leaves_nothing() -> None:
+    program_of("valkey")
+    with EmbeddedServer() as server:
+        assert server.folder.exists()
+        assert repr(server) == f"<EmbeddedServer in {server.folder}>"
+    assert not server.folder.exists()
+
+
+@pytest.mark.parametrize("folder", ["a b", "x" * 120, 'a"b'], ids=["space", "long", "quote"])
+def test_a_folder_that_no_socket_can_be_in_is_refused(folder: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="folder: must be a path of at most 93 bytes without spaces"):
+        EmbeddedServer(Path("/tmp") / folder)
+    assert issubclass(InputError, SimmodelError)
