@@ -1,0 +1,103 @@
+"""A simulated cluster told as the events of a scheduler: to replay logs, and to test a twin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from simmodel.resources.nodes import NodePool
+from simmodel.scheduling.observer import Observer
+from simmodel.twin.events import Ended, Event, Request, Requeued, Started, Submitted
+
+if TYPE_CHECKING:
+    from simmodel.systems.cluster.system import Cluster
+    from simmodel.work.job import LiveJob, Run
+
+__all__ = ["EventsOf", "request_of"]
+
+_BACK = ("preempted", "requeued")  # statuses of runs whose jobs wait again
+
+
+class EventsOf(Observer):
+    """Observes a cluster and tells its events, numbered from 1 on.
+
+    Parameters
+    ----------
+    system
+        the cluster
+    tell
+        called with each event
+    cluster
+        its name in events; default: its own
+
+    >>> from simmodel import Cluster, Environment, Job
+    >>> env = Environment()
+    >>> cluster = Cluster(env, 4)
+    >>> events = []
+    >>> env.observe(EventsOf(cluster, events.append))
+    >>> _ = cluster.submit(Job(processors=4, run=5)); env.run()
+    >>> [(event.kind, event.time, event.job, event.sequence) for event in events]
+    [('submitted', 0.0, 1, 1), ('started', 0.0, 1, 2), ('ended', 5.0, 1, 3)]
+    """
+
+    def __init__(self, system: Cluster, tell: Callable[[Event], object], cluster: str | None = None) -> None:
+        self.system = system
+        self.cluster = system.name if cluster is None else cluster
+        self.count = 0
+        self._tell = tell
+
+    def tell(self, kind: type[Event], **values: Any) -> None:
+        """Tell an event of now."""
+        self.count += 1
+        self._tell(kind(cluster=self.cluster, time=float(self.system.env.now), sequence=self.count, **values))
+
+    def _about(self, kind: type[Event], job: LiveJob, **values: Any) -> None:
+        if job.place in self.system.places:
+            self.tell(kind, job=job.id, submit=float(job.submit), **values)
+
+    def job_submitted(self, job: LiveJob) -> None:
+        """Tell the submission."""
+        self._about(Submitted, job, request=request_of(job))
+
+    def job_started(self, run: Run) -> None:
+        """Tell the start with its place and nodes."""
+        held, pool = run.grant.allocation, run.place
+        nodes: tuple[tuple[str, int], ...] = ()
+        if held is not None and isinstance(pool, NodePool):
+            nodes = tuple([(pool.nodes[int(row[0])], int(row[1])) for row in held.rows])
+        self._about(Started, run.job, partition=pool.name, nodes=nodes)
+
+    def job_ended(self, run: Run, status: str) -> None:
+        """Tell the end, or that the job waits again."""
+        if status in _BACK and not run.job.over:
+            self._about(Requeued, run.job)
+        else:
+            self._about(Ended, run.job, status=status)
+
+    def job_cancelled(self, job: LiveJob) -> None:
+        """Tell that the job left the queue."""
+        self._about(Ended, job, status="cancelled")
+
+
+def request_of(job: LiveJob) -> Request:
+    """Return the request of a live job."""
+    spec = job.spec
+    seconds = float(job.asked)
+    if spec is None:
+        return Request(processors=job.processors, requested=seconds, user=job.user)
+    return Request(
+        processors=job.processors,
+        nodes=spec.nodes,
+        cores_per_node=spec.cores_per_node,
+        gpus_per_node=spec.gpus_per_node,
+        memory_per_node=spec.memory_per_node,
+        consumables=dict(spec.consumables),
+        requested=seconds,
+        user=job.user,
+        group=spec.group,
+        queue=spec.queue,
+        partition=spec.partition,
+        priority=spec.priority,
+        name=spec.name,
+        dependencies=tuple((each.job, each.after) for each in spec.dependencies),
+    )
