@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Numbers = NDArray[np.intp]  # of nodes
 
-__all__ = ["Allocation", "Need", "NodeTable", "Request"]
+__all__ = ["AWAY", "Allocation", "Need", "NodeTable", "Request"]
 
 AWAY = 2.0**40  # cores taken from a node that is down, once per reason, so that reasons may overlap
 NOT_MODELLED = 2.0**50  # bytes of a node without specified memory

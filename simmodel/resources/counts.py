@@ -81,6 +81,12 @@ class CountPool(Pool):
         """Whether the job could start now; the allocation must be a grant of counted processors."""
         return isinstance(allocation, Grant) and self.fits(job)
 
+    def room_for(self, job: LiveJob, allocation: object = None) -> Grant | None:
+        """Return what a job takes that is reported to run here; ``None``: other jobs hold too much."""
+        request = job.request
+        room = job.processors <= self.free + min(self._down, self._capacity)
+        return COUNTED if room and (request is None or self.consumables.fits(request.consumables)) else None
+
     def take(self, job: LiveJob, allocation: Allocation | None = None) -> Grant:
         """Allocate the job's processors and consumables."""
         free = self.free

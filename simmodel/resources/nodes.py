@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from simmodel.resources.allocation import Allocation, Need, NodeTable, Request
+from simmodel.resources.allocation import AWAY, Allocation, Need, NodeTable, Request
 from simmodel.resources.claims import Grant
 from simmodel.resources.consumables import Consumables
 from simmodel.resources.cores_anywhere import CoresAnywhere
@@ -293,6 +293,16 @@ class NodePool(ChangingNodes):
             and self._clear(self._ahead(job)).allows(allocation, need)
             and (job.request is None or self.consumables.fits(job.request.consumables))
         )
+
+    def room_for(self, job: LiveJob, allocation: Allocation | None = None) -> Allocation | None:
+        """Return what a job takes that is reported to run here; ``None``: other jobs hold too much of its nodes."""
+        if job.request is not None and not self.consumables.fits(job.request.consumables):
+            return None
+        if allocation is None:
+            return self.table.allocate(self.need_of(job))
+        free = self.table.free[:, allocation.nodes]
+        free[0] += [AWAY * self._times_down[node] for node in allocation.nodes.tolist()]
+        return allocation if (free >= allocation.amounts).all() else None
 
     def allocate(self, job: LiveJob) -> Allocation | None:
         """Return the allocation that the job would get now, or ``None``; nothing is taken."""

@@ -171,6 +171,13 @@ class Pool(Claims, Windows):
         """Whether the job could start now with exactly this allocation."""
         return self.fits(job)
 
+    def room_for(self, job: LiveJob, allocation: Allocation | None = None) -> Any:
+        """Return what a job takes that is reported to run here, by default as placed now; ``None``: there is no room.
+
+        Only what other jobs hold counts: not limits, windows, nor that the nodes of the allocation are down.
+        """
+        raise NotImplementedError
+
     def fits_without(self, job: LiveJob, runs: Iterable[Run]) -> bool:
         """Whether the job could start now without these executions; the state of the pool is restored afterwards."""
         version = self.version

@@ -16,4 +16,5 @@ from .events import (
     Submitted as Submitted,
     event_of as event_of,
 )
+from .mirror import Mirror as Mirror
 from .source import Source as Source

@@ -56,6 +56,11 @@ def _instant(_instance: Any, attribute: attrs.Attribute[Any], value: float | Non
         raise ValueError(f"{attribute.name}: must be a finite number (s), got {value!r}")
 
 
+def _finite(_instance: Any, attribute: attrs.Attribute[Any], value: float | None) -> None:
+    if value is not None and not isfinite(value):
+        raise ValueError(f"{attribute.name}: must be a finite number, got {value!r}")
+
+
 def job_id(text: int | str) -> int | str:
     """Return the id of a job as it is compared: the text of a whole number is that number, as streams hold only texts.
 
@@ -100,14 +105,14 @@ class Request(Fields):
     nodes: int | None = None
     cores_per_node: int = 1
     gpus_per_node: int = 0
-    memory_per_node: float = 0.0
+    memory_per_node: float = attrs.field(default=0.0, validator=_finite)
     consumables: Mapping[str, float] = attrs.field(factory=dict)
-    requested: float | None = None
+    requested: float | None = attrs.field(default=None, validator=_finite)
     user: int | str | None = None
     group: int | str | None = None
     queue: int | str | None = None
     partition: int | str | None = None
-    priority: float = 0.0
+    priority: float = attrs.field(default=0.0, validator=_finite)
     name: str | None = None
     dependencies: tuple[tuple[int | str, str], ...] = attrs.field(default=(), converter=_job_ids)
     array: int | str | None = attrs.field(default=None, converter=_optional_id)

@@ -61,6 +61,7 @@ from simmodel.studies import broker_study, fat_curve, setup_study
 from simmodel.studies.metascheduling import Setup
 from simmodel.systems import Broker, Cluster, Forecast, Grid, Machine
 from simmodel.systems.kinds import kind_of_platform
+from simmodel.twin import Mirror
 from simmodel.twin.events import (
     Changed,
     Ended,
@@ -283,3 +284,6 @@ def _events() -> Iterator[Any]:
     yield Submitted(**about, request=request)
     yield Changed(**about, request=request)
     yield from (each(**about) for each in (Started, Ended, Requeued, Held, Released))
+    mirror = Mirror(4, "<alps>")
+    mirror.apply(Submitted(**about, request=request))
+    yield mirror

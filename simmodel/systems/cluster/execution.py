@@ -73,10 +73,10 @@ class JobExecution:
 
     # ------------------------------------------------------------------ starts
 
-    def start(self, work: LiveJob, place: Pool, allocation: Any = None) -> None:
-        """Start a waiting job; the scheduler has checked that it fits."""
+    def start(self, work: LiveJob, place: Pool, allocation: Any = None, *, since: float | None = None) -> None:
+        """Start a waiting job, which counts as started at ``since`` (s); the scheduler has checked that it fits."""
         job, env = work, self.env
-        now = env._now
+        now = env._now if since is None else since
         if job.watched and job.altered() is not None:
             raise place.tampered(job)
         grant = place.take(job, allocation)  # raises a PolicyError if a policy has changed the job or the place

@@ -10,9 +10,10 @@ from simmodel.systems.cluster.execution import JobExecution
 from simmodel.work.job import LiveJob, Run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from simmodel.resources.allocation import Allocation
+    from simmodel.resources.claims import Claim
     from simmodel.resources.pool import Pool
     from simmodel.systems.cluster.core import ClusterCore
 
@@ -52,8 +53,9 @@ class MirroredExecution(JobExecution):
         allocation: Allocation | None = None,
         *,
         at: float | None = None,
+        since: float | None = None,
     ) -> None:
-        """Start a waiting job, after all submissions of the instant.
+        """Start a job that waits, or that a limit or a dependency would keep waiting, after all submissions.
 
         Parameters
         ----------
@@ -63,6 +65,8 @@ class MirroredExecution(JobExecution):
             the partition, by default the one that the job waits for; the parts of its nodes, if nodes are identified
         at
             the instant, in s; default: now
+        since
+            the instant at which it started, in s, if that is told late; default: the instant above
 
         Raises
         ------
@@ -70,9 +74,9 @@ class MirroredExecution(JobExecution):
             if the instant is in the past; at the instant, if the job does not wait or does not fit
         """
         if at is None:
-            self._begin(work, place, allocation)
+            self._begin(work, place, allocation, since)
         else:
-            self._plan(at, lambda: self._begin(work, place, allocation), _START)
+            self._plan(at, lambda: self._begin(work, place, allocation, since), _START)
 
     def end(self, job: LiveJob | int | str, status: str = "completed", *, at: float | None = None) -> None:
         """End a running job.
@@ -106,19 +110,25 @@ class MirroredExecution(JobExecution):
             raise InputError(f"at: must be an instant >= {self.env.now:g} s, got {at:g}")
         self.env.call_at(at, call, priority)
 
-    def _begin(self, job: LiveJob | int | str, place: Pool | None, allocation: Allocation | None) -> None:
+    def _begin(
+        self, job: LiveJob | int | str, place: Pool | None, allocation: Allocation | None, since: float | None
+    ) -> None:
         live = self._live(job)
+        if live.state in ("held", "blocked"):
+            self._dependencies.unblock(live)
+            self._queueing.let_wait(live)
         if live.state != "waiting":
             raise InputError(f"job {live.id} cannot be started at {self.env.now:g} s: it is {live.state}")
         if place is not None and place is not live.place:
             self._queueing.move(live, place)
         pool = live.place
-        if not (pool.fits(live) if allocation is None else pool.accepts(live, allocation)):
+        part = pool.room_for(live, allocation)
+        if part is None:
             raise InputError(
                 f"job {live.id} cannot be started on {pool.name} at {self.env.now:g} s: {live.processors} processors "
                 f"requested, {pool.free} of {pool.capacity} are free"
             )
-        super().start(live, pool, allocation)
+        super().start(live, pool, part, since=since)
         status = self._ending.pop(live, None)
         if status is not None:
             self._finish(live, status)
@@ -148,6 +158,27 @@ class MirroredExecution(JobExecution):
         if found is None:
             raise InputError(f"job {job} cannot be started or ended at {self.env.now:g} s: not submitted, or ended")
         return found
+
+    def leave(self, job: LiveJob) -> None:
+        """Take out a job that has not started: it does not end, so jobs that depend on it keep waiting.
+
+        Raises
+        ------
+        InputError
+            if it has started or ended
+        """
+        if job.state not in ("waiting", "held", "blocked"):
+            raise InputError(f"job {job.id} cannot be taken out at {self.env.now:g} s: it is {job.state}")
+        self._queueing.leave(job)
+        self._dependencies.forget(job)
+        self.job_cancelled(job)
+        job.state = "left"
+
+    def fail(self, runs: Iterable[Run | Claim]) -> None:
+        """Do nothing: which jobs a failure or a reservation stops is reported, too."""
+
+    def stop_all(self, runs: Iterable[Run | Claim], status: str) -> None:
+        """Do nothing: which jobs the end of a reservation stops is reported, too."""
 
     # ------------------------------------------------------------------ jobs by id
 

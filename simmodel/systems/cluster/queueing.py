@@ -196,6 +196,13 @@ class Queueing:
         bind(job, place)
         self.queues[place].add(job)
 
+    def let_wait(self, job: LiveJob) -> None:
+        """Put a job that is held by a limit or blocked into the queue of its place, although it may not start yet."""
+        if job.rules is not None:
+            job.rules.forget(job)
+            job.rules.waits(job)
+        self.queues[job.place].add(job)
+
     def started(self, job: LiveJob) -> None:
         """Count a start in the limits of the job's queue; hold the waiting jobs that exceed them from now on."""
         if job.rules is not None:

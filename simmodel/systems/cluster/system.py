@@ -219,23 +219,40 @@ class Cluster(System[LiveJob]):
         """The limits of its queues, by name."""
         return self.queueing.rules
 
-    def submit(self, work: Job) -> LiveJob:
+    def submit(self, work: Job, *, since: float | None = None, number: int | None = None) -> LiveJob:
         """Submit a job now, ignoring its ``submit``; the returned job is an event that is triggered when it ends.
+
+        Parameters
+        ----------
+        work
+            the job
+        since
+            the instant (s) from which it waits, now or in the past: its place in the queue; default: now
+        number
+            its number in snapshots and, among jobs that wait from the same instant, in the queue; only without a
+            record. Default: the next one
 
         Raises
         ------
         ImpossibleWork
-            if no place of the cluster can ever run it
+            if no place of the cluster can ever run it; jobs that are mirrored may exceed the limits of queues and
+            partitions
         InputError
-            if its id is in use, or it names an unknown queue or partition
+            if its id is in use, it names an unknown queue or partition, or ``since`` is in the future
         """
         if not isinstance(work, Job):
             raise InputError(f"must be a Job, got {work!r}", place="work")
+        if since is not None and not since <= self.env.now:
+            raise InputError(f"must be an instant <= {self.env.now:g} s, got {since!r}", place="since")
+        if number is not None and self.recorder is not None:
+            raise InputError(f"must be None for a cluster that keeps a record, got {number!r}", place="number")
         self.intake.check_one(work)
         job, reason = self.intake.live(work)
-        if reason is not None:
+        if reason is not None and (self.execution.plans or job.place.why_not(job) is not None):
             raise ImpossibleWork(f"{self.name}: job {job.id}: {reason}")
-        self.receive(job)
+        if since is not None:
+            job.submit = since
+        self.receive(job, number)
         self.intake.take_in(job)
         return job
 
@@ -247,14 +264,15 @@ class Cluster(System[LiveJob]):
         """Return the live job as if submitted now, and why it can never run or ``None``; has no side effects."""
         return self.intake.live(spec)
 
-    def receive(self, job: LiveJob) -> None:
-        """Assign a number and a row in the record to a job that is about to be submitted."""
+    def receive(self, job: LiveJob, number: int | None = None) -> None:
+        """Assign a number, by default the next one, and a row in the record to a job that is about to be submitted."""
         if self.chunks is not None:
             raise InputError(f"{self.name}: cannot take jobs one by one while it reads a workload in chunks")
         self._expect_records()
-        job.seq = self.intake.submitted
-        job.index = job.seq - self.intake.offset
-        self.intake.submitted += 1
+        intake = self.intake
+        job.seq = intake.submitted if number is None else number
+        job.index = job.seq - intake.offset
+        intake.submitted = max(intake.submitted, job.seq + 1)
         self._active += 1
 
     def take_over(self, job: LiveJob) -> int:

@@ -1,0 +1,336 @@
+"""The mirror: the state of a cluster that a scheduler outside runs, as far as it has been told."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Self
+
+import attrs
+
+from simmodel.display import Cells, Shown
+from simmodel.errors import InputError, Plain, shown
+from simmodel.platform.cluster import ClusterSpec
+from simmodel.platform.options import ClusterOptions
+from simmodel.snapshots.jobs import Past
+from simmodel.twin.events import Event, JobEvent, NodesChanged, Noticed, Passed, StateReport, Submitted
+from simmodel.twin.ledger import Entry, Ledger
+from simmodel.twin.mirrored_cluster import MirroredCluster
+from simmodel.twin.node_states import NodeLedger
+from simmodel.twin.reconcile import missing
+from simmodel.twin.refused import Refused
+
+if TYPE_CHECKING:
+    from simmodel.scheduling.registry import PolicyLike
+    from simmodel.snapshots.cluster import ClusterSnapshot
+    from simmodel.snapshots.jobs import RunningWork, WorkState
+    from simmodel.systems.cluster.system import Cluster
+
+__all__ = ["Mirror"]
+
+FORMAT = "simmodel mirror"
+_LONGEST = 1000  # characters of an id
+
+
+class Mirror(Shown):
+    """The state of a cluster that a scheduler outside runs, from its events and full reports.
+
+    The state follows from what was told, in whatever order it came and however often. What is told of another cluster,
+    or cannot be, is counted by reason and changes nothing.
+
+    Parameters
+    ----------
+    platform
+        the cluster, or its number of processors. Its outages and failures are told, too; maintenance and reservations
+        are known in advance
+    cluster
+        its name in events; default: that of the platform
+    policy
+        the policy of its scheduler, for what-ifs; it is not asked
+    remembered
+        how many jobs that are over are remembered, so that what is told of them again does nothing
+    unlimited
+        seconds that a job without a limit is expected to run
+    clock
+        returns the time (s); default: none. Then what is told of an instant more than ``ahead`` seconds later is
+        refused
+    options
+        ``decide_on``, ``estimates`` and so on, as for :class:`~simmodel.systems.cluster.system.Cluster`
+
+    Attributes
+    ----------
+    ledger, nodes
+        what is known of each job, and of each node
+    now
+        the last instant (s) of which something was told
+    sequence
+        the number of the last event that has one
+    refused
+        what was refused, by reason
+
+    >>> from simmodel.twin import Ended, Request, Started, Submitted
+    >>> mirror = Mirror(4, "alps")
+    >>> def about(job, time): return {"cluster": "alps", "job": job, "submit": 0.0, "time": time}
+    >>> for job in (1, 2):
+    ...     _ = mirror.apply(Submitted(**about(job, 0.0), request=Request(processors=3, requested=60.0)))
+    >>> mirror.apply(Started(**about(1, 5.0))), mirror.apply(Started(**about(1, 5.0)))
+    (True, False)
+    >>> mirror.snapshot()
+    <ClusterSnapshot of alps at 5 s: 1 running, 1 waiting, 0 to arrive>
+    """
+
+    def __init__(
+        self,
+        platform: ClusterSpec | int,
+        cluster: str | None = None,
+        policy: PolicyLike = "fcfs",
+        *,
+        remembered: int = 10_000,
+        unlimited: float = 365 * 86400.0,
+        clock: Callable[[], float] | None = None,
+        ahead: float = 3600.0,
+        **options: Any,
+    ) -> None:
+        spec = platform if isinstance(platform, ClusterSpec) else ClusterSpec.simple(platform)
+        announced = tuple(outage for outage in spec.outages if outage.kind == "maintenance")
+        self.spec = attrs.evolve(spec, outages=announced, failures=())
+        self.cluster = spec.name if cluster is None else cluster
+        self.policy = policy
+        self.options = ClusterOptions(**options)
+        self.ledger = Ledger(remembered)
+        self.nodes = NodeLedger(self.spec)
+        self.now = float("-inf")
+        self.sequence: int | None = None
+        self.refused = Refused()
+        self.over: Counter[str] = Counter()
+        self._unlimited = unlimited
+        self._clock = clock
+        self._ahead = ahead
+        self._live: MirroredCluster | None = None
+        self._usage: Mapping[float, Any] = {}
+        self._taken: ClusterSnapshot | None = None  # the snapshot, while nothing changes
+
+    # ------------------------------------------------------------------ events
+
+    def apply(self, event: Event) -> bool:
+        """Take an event or a full report; return whether it changed anything but the time."""
+        why = self._why_not(event)
+        if why is not None:
+            self.refused.count(why)
+            return False
+        if event.sequence is not None:
+            self.sequence = event.sequence
+        self.advance(event.time)
+        if isinstance(event, JobEvent):
+            return self._apply_to_job(event)
+        if isinstance(event, NodesChanged):
+            return self._apply_to_nodes(event)
+        if isinstance(event, StateReport):
+            changes = [self.apply(each) for each in missing(event, self.ledger, self.nodes)]
+            return any(changes)
+        if not isinstance(event, (Passed, Noticed)):
+            self.refused.count(f"unknown event {type(event).__name__}")
+        return False
+
+    def _why_not(self, event: Event) -> str | None:
+        if event.cluster != self.cluster:
+            return f"must be of cluster {self.cluster!r}, got {shown(event.cluster)}"
+        latest = max(event.time, event.submit) if isinstance(event, Submitted) else event.time
+        if self._clock is not None and latest > self._clock() + self._ahead:
+            return f"time: must be at most {self._ahead:g} s ahead of the clock"
+        if isinstance(event, JobEvent) and isinstance(event.job, str) and len(event.job) > _LONGEST:
+            return f"job: must be an id of at most {_LONGEST} characters"
+        return None
+
+    def _apply_to_job(self, event: JobEvent) -> bool:
+        if isinstance(event, Submitted):
+            self.advance(event.submit)
+        changed, moved = self.ledger.tell(event)
+        if moved:
+            self._forget_live()
+        live = self._live
+        if changed:
+            self._taken = None
+        if live is not None and changed:
+            live.advance(self.now)
+            followed = [live.follow(entry) for entry in changed]
+            if not all(followed):
+                self._forget_live()
+        return bool(changed)
+
+    def _apply_to_nodes(self, event: NodesChanged) -> bool:
+        changed, unknown = self.nodes.tell(event)
+        for sentence in unknown:
+            self.refused.count(sentence)
+        if changed:
+            self._taken = None
+            if self._live is not None:
+                self._live.advance(self.now)
+                self._live.take_down(self.nodes.down())
+        return changed
+
+    def advance(self, time: float) -> None:
+        """Note that it is at least so late (s)."""
+        if time > self.now:
+            self.now = float(time)
+            self._taken = None
+
+    # ------------------------------------------------------------------ the state
+
+    @property
+    def system(self) -> Cluster:
+        """The cluster, as live as one that is simulated: its places, queues and load."""
+        return self._follow().system
+
+    @property
+    def digest(self) -> str:
+        """The digest of the snapshot."""
+        return self.snapshot().digest
+
+    @property
+    def jobs(self) -> dict[str, int]:
+        """The numbers of jobs that run, wait, are held, and that were told in all."""
+        count = Counter(
+            "held" if each.state.held and each.state.phase == "waiting" else each.state.phase
+            for each in self.ledger.alive()
+        )
+        return {state: count[state] for state in ("running", "waiting", "held")} | {"told": self.ledger.count}
+
+    def snapshot(self) -> ClusterSnapshot:
+        """Return the state as a snapshot, which what-ifs and simulations continue.
+
+        It holds what the scheduler knows: limits instead of run times. Held jobs are not in it.
+        """
+        if self._taken is None:
+            live = self._follow()
+            live.advance(self.now)
+            self._taken = self._in_order(live.system.snapshot(actual=False))
+        return self._taken
+
+    def _follow(self) -> MirroredCluster:
+        """Return the live cluster, built from scratch if need be."""
+        if self._live is None:
+            if self.now == float("-inf"):
+                self.now = 0.0
+            live = MirroredCluster(
+                self.ledger,
+                self.spec,
+                self.cluster,
+                self.policy,
+                self.options,
+                self.now,
+                self.refused,
+                self._unlimited,
+            )
+            live.take_down(self.nodes.down())
+            live.follow_all(self.ledger.alive())
+            for usage in live.system.core.usages:
+                usage.by_user.update(self._usage.get(usage.half_life, {}))
+            self._live = live
+        return self._live
+
+    def _forget_live(self) -> None:
+        """Build the live cluster from scratch when it is needed next."""
+        if self._live is not None:
+            self._usage = {usage.half_life: dict(usage.by_user) for usage in self._live.system.core.usages}
+        self._live = None
+
+    def _in_order(self, found: ClusterSnapshot) -> ClusterSnapshot:
+        """Return a snapshot in an order that does not depend on how it came about, ready to be decided on."""
+        places = {place.name: number for number, place in enumerate(found.places)}
+        running = sorted(found.running, key=lambda run: (places[run.work.place], run.started, run.work.number))
+        return attrs.evolve(
+            found,
+            running=tuple([self._with_past(run) for run in running]),
+            waiting=self._with_pasts(found.waiting),
+            held=self._with_pasts(sorted(found.held, key=_number)),
+            blocked=self._with_pasts(sorted(found.blocked, key=_number)),
+            new=tuple([work.number for work in found.waiting]),
+            policy=attrs.evolve(found.policy, due=True),
+        )
+
+    def _with_pasts(self, works: Iterable[WorkState]) -> tuple[WorkState, ...]:
+        return tuple(
+            [
+                work
+                if work.past is None and (work.spec is None or not work.spec.dependencies)
+                else work._replace(past=self._past(work.id))
+                for work in works
+            ]
+        )
+
+    def _with_past(self, run: RunningWork) -> RunningWork:
+        work = run.work
+        if work.past is None and (work.spec is None or not work.spec.dependencies):
+            return run
+        entry = self.ledger.entry(work.id)
+        attempts = 1 if entry is None else entry.state.attempts
+        return run._replace(work=work._replace(past=self._past(work.id)), attempt=attempts)
+
+    def _past(self, id: int | str) -> Past | None:
+        """Return the history of a job by what was told, not by when."""
+        entry = self.ledger.entry(id)
+        if entry is None:
+            return None
+        state, eligible = entry.state, self.ledger.eligible(entry)
+        attempts = state.attempts - (state.phase == "running")
+        if not attempts and eligible is None:
+            return None
+        first = state.first_start if attempts else None
+        return Past(attempts, eligible, first, None, state.last_start)
+
+    def entry(self, job: int | str) -> Entry | None:
+        """Return what is known of the last job of an id."""
+        return self.ledger.entry(job)
+
+    # ------------------------------------------------------------------ documents
+
+    def state_document(self) -> dict[str, Plain]:
+        """Return all that is known, as plain values."""
+        return {
+            "format": FORMAT,
+            "schema": 1,
+            "cluster": self.cluster,
+            "now": None if self.now == float("-inf") else self.now,
+            "sequence": self.sequence,
+            "ledger": self.ledger.document(),
+            "nodes": self.nodes.document(),
+            "refused": dict(self.refused),
+        }
+
+    @classmethod
+    def from_document(
+        cls, document: Mapping[str, Any], platform: ClusterSpec | int, policy: PolicyLike = "fcfs", **options: Any
+    ) -> Self:
+        """Return the mirror of a document, with the parameters that it was made with.
+
+        Raises
+        ------
+        InputError
+            it is no such document
+        """
+        if document.get("format") != FORMAT or document.get("schema") != 1:
+            raise InputError(f"must be {FORMAT!r} of schema 1, got {shown(document.get('format'))}", place="format")
+        try:
+            mirror = cls(platform, document["cluster"], policy, **options)
+            mirror.now = float("-inf") if document["now"] is None else float(document["now"])
+            mirror.sequence = document["sequence"]
+            mirror.ledger.restore(document["ledger"], mirror.cluster)
+            mirror.nodes.restore(document["nodes"])
+            mirror.refused.update(document["refused"])
+        except (KeyError, TypeError, AttributeError) as error:
+            raise InputError(f"must be the document of a mirror: {type(error).__name__} {error}") from None
+        return mirror
+
+    # ------------------------------------------------------------------ display
+
+    def _cells(self) -> Cells:
+        return [["jobs", "number"], *([state, f"{count:,}"] for state, count in self.jobs.items())]
+
+    def __repr__(self) -> str:
+        jobs = self.jobs
+        return f"<Mirror of {self.cluster} at {self.now:g} s: {jobs['running']} running, {jobs['waiting']} waiting>"
+
+
+def _number(work: WorkState) -> int:
+    return work.number

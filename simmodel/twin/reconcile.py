@@ -1,0 +1,140 @@
+"""Full reports against the ledger: what must have happened that was not told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Literal
+
+from simmodel.twin.events import (
+    Changed,
+    Ended,
+    Event,
+    Held,
+    JobReport,
+    NodesChanged,
+    Released,
+    Requeued,
+    Started,
+    StateReport,
+    Submitted,
+)
+
+if TYPE_CHECKING:
+    from simmodel.twin.ledger import Entry, Ledger
+    from simmodel.twin.node_states import NodeLedger
+
+__all__ = ["missing"]
+
+SLACK = 1.0
+"""Seconds by which the clocks of events and of reports may differ: schedulers report whole seconds."""
+
+
+def missing(report: StateReport, ledger: Ledger, nodes: NodeLedger, slack: float = SLACK) -> list[Event]:
+    """Return the events that lead from what is known to a full report, each at the instant at which it happened.
+
+    What was told of later instants stands, and so does what was told of the last ``slack`` seconds before the report. A
+    job that is not in it is over.
+
+    Parameters
+    ----------
+    report
+        the full state at an instant
+    ledger, nodes
+        what is known
+    slack
+        in seconds
+    """
+    found: list[Event] = []
+    seen = set()
+    for each in report.jobs:
+        key = report.cluster, each.job, each.submit
+        seen.add(key)
+        found += _of_job(report, each, ledger.entries.get(key), slack)
+    for entry in sorted(ledger.alive(), key=_order):
+        if entry.key not in seen and entry.last_told < report.time - slack:
+            running = entry.state.phase == "running"
+            found.append(Ended(**_about(report, entry), status="completed" if running else "cancelled"))
+    return found + list(_of_nodes(report, nodes))
+
+
+def _order(entry: Entry) -> Any:
+    return entry.order
+
+
+def _about(report: StateReport, of: Entry | JobReport, time: float | None = None) -> dict[str, Any]:
+    job = of.job if isinstance(of, JobReport) else of.id
+    return {"cluster": report.cluster, "job": job, "submit": of.submit, "time": report.time if time is None else time}
+
+
+def _of_job(report: StateReport, job: JobReport, entry: Entry | None, slack: float) -> Iterator[Event]:
+    """Yield what is missing of one job."""
+    if entry is None or entry.state.request is None:
+        yield Submitted(**_about(report, job, job.submit), request=job.request, held=job.state == "held")
+        if job.started is not None or job.state == "running":
+            yield _start(report, job, job.submit)
+        if job.state not in ("waiting", "held", "running"):
+            yield _end(report, job, job.submit)
+        return
+    at = report.time
+    state = entry.state if entry.last_told <= at else entry.at(at)
+    if state.request is None or entry.superseded:
+        return
+    if state.request != job.request and entry.state.request != job.request:
+        yield Changed(**_about(report, job), request=job.request)
+    settled = state.since < at - slack  # else what was told is as new as the report
+    if job.state in ("waiting", "held"):
+        if state.phase != "waiting" and settled:
+            yield Requeued(**_about(report, job))
+        if state.held != (job.state == "held") and entry.last_told < at:
+            yield (Held if job.state == "held" else Released)(**_about(report, job))
+    elif job.state == "running":
+        yield from _running(report, job, state, settled, slack)
+    elif state.phase == "running" or (state.phase == "waiting" and settled):
+        if job.started is not None and state.phase == "waiting":
+            yield _start(report, job, state.since)
+        yield _end(report, job, state.since)
+
+
+def _running(report: StateReport, job: JobReport, state: Any, settled: bool, slack: float) -> Iterator[Event]:
+    """Yield what is missing of a job that runs by the report."""
+    if state.phase == "waiting":
+        yield _start(report, job, state.since)
+    elif state.phase == "over":
+        again = job.started is not None and job.started > state.ended
+        if again or settled:
+            at = job.started if again and job.started is not None else report.time
+            yield Requeued(**_about(report, job, at))
+            yield _start(report, job, at)
+    elif job.started is not None and job.started > state.started + slack:
+        yield Requeued(**_about(report, job, job.started))
+        yield _start(report, job, job.started)
+    elif (job.nodes and job.nodes != state.nodes) or (job.partition not in (None, state.partition)):
+        yield Started(**_about(report, job, report.time), partition=job.partition, nodes=job.nodes)
+
+
+def _start(report: StateReport, job: JobReport, since: float) -> Started:
+    """Return the start of a job, not before an instant (s)."""
+    at = report.time if job.started is None else job.started
+    return Started(**_about(report, job, max(at, since)), partition=job.partition, nodes=job.nodes)
+
+
+def _end(report: StateReport, job: JobReport, since: float) -> Ended:
+    at = report.time if job.ended is None else job.ended
+    over: Any = job.state
+    return Ended(**_about(report, job, max(at, since)), status=over)
+
+
+def _of_nodes(report: StateReport, nodes: NodeLedger) -> Iterator[Event]:
+    """Yield the changes of nodes."""
+    if report.down is None and report.draining is None:
+        return
+    told = dict.fromkeys(report.draining or (), "draining") | dict.fromkeys(report.down or (), "down")
+    states: tuple[Literal["up", "down", "draining"], ...] = ("up", "draining", "down")
+    out = nodes.out
+    for state in states:
+        names = [name for name, each in told.items() if each == state] if state != "up" else [*out]
+        if state == "up":
+            names = [name for name in out if name not in told]
+        changed = [name for name in names if nodes.state(name)[1] != state and nodes.state(name)[0] < report.time]
+        if changed:
+            yield NodesChanged(cluster=report.cluster, time=report.time, state=state, nodes=tuple(changed))
