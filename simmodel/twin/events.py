@@ -10,6 +10,7 @@ optionally ``sequence``, for events of jobs also ``job`` and ``submit``, and the
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from math import isfinite
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
@@ -67,9 +68,12 @@ def job_id(text: int | str) -> int | str:
     >>> job_id("12"), job_id(12), job_id("12_1"), job_id("012")
     (12, 12, '12_1', '012')
     """
-    if isinstance(text, str) and text.isdecimal() and text.isascii() and len(text) < 19:
-        return text if text[0] == "0" and text != "0" else int(text)
+    if isinstance(text, str) and _WHOLE.fullmatch(text) and abs(number := int(text)) < 2**63:
+        return number
     return text
+
+
+_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,18}")
 
 
 def _job_ids(jobs: tuple[tuple[int | str, str], ...]) -> tuple[tuple[int | str, str], ...]:

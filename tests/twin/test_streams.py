@@ -22,7 +22,7 @@ from simmodel.twin.streams import StreamWriter, entry_of, event_of_entry, stream
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
 instants = st.floats(-1e300, 1e300)
-ids = st.integers(0, 10**18) | texts
+ids = st.integers(-(2**63) + 1, 2**63 - 1) | texts
 requests = st.builds(
     Request,
     processors=st.integers(1, 10**6),

@@ -19,6 +19,7 @@ from simmodel.twin.events import (
     StateReport,
     Submitted,
     event_of,
+    job_id,
 )
 
 FULL = Request(
@@ -114,7 +115,9 @@ def test_the_text_of_a_number_is_the_same_job() -> None:
     assert text == number
     assert text.key == number.key
     assert Request(dependencies=(("6", "end"),), array="7") == Request(dependencies=((6, "end"),), array=7)
-    assert [Ended(cluster="alps", time=9.0, job=job, submit=4.0).job for job in ("7_1", "007", "٣", "-1", "0")] == [
-        *("7_1", "007", "٣", "-1"),
-        0,
+    assert [
+        Ended(cluster="alps", time=9.0, job=job, submit=4.0).job for job in ("7_1", "007", "٣", "-1", "0", "-0")
+    ] == [
+        *("7_1", "007", "٣", -1, 0, "-0"),
     ]
+    assert [job_id(str(edge)) for edge in (2**63 - 1, 2**63)] == [2**63 - 1, str(2**63)]
