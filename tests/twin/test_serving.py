@@ -1,0 +1,169 @@
+"""The status page and the metrics: on this machine alone, in the formats that they claim, and never behind the twin."""
+
+import json
+import socket
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from attrs import evolve
+from prometheus_client.parser import text_string_to_metric_families
+
+from simmodel.errors import InputError
+from simmodel.twin.serving import StatusServer, metrics_of
+from simmodel.twin.status import LastDecision, Status
+
+HOSTILE = 'must be > 0, got "x\\";\n# HELP a b\x1b[2J\ud800' + "n" * 5000
+FULL = Status(
+    cluster="alps",
+    time=1_700_000_000.5,
+    lag=0.25,
+    waiting=3,
+    running=2,
+    held=1,
+    remembered=7,
+    nodes={"up": 30, "down": 2},
+    events={"submitted": 12, "ended": 7},
+    refused={HOSTILE: 4, "of another cluster": 1},
+    gaps=1,
+    position="1700000000000-3",
+    decisions=9,
+    fallbacks=1,
+    decision_seconds=0.75,
+    last=LastDecision(number=9, time=1_700_000_000.0, policy="sjf+easy", reason="best", starts=2, seconds=0.08),
+)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def served(clock: Clock) -> Iterator[StatusServer]:
+    with StatusServer(FULL, clock=clock) as server:
+        yield server
+
+
+def get(server: StatusServer, path: str) -> tuple[int, str, str]:
+    """Return status, type and text of a page."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{server.port}{path}", timeout=30) as answer:
+            return answer.status, answer.headers["Content-Type"], answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.headers["Content-Type"], error.read().decode()
+
+
+def samples(text: str) -> dict[tuple[str, ...], float]:
+    return {
+        (each.name, *(value for key, value in sorted(each.labels.items()) if key != "cluster")): each.value
+        for family in text_string_to_metric_families(text)
+        for each in family.samples
+        if each.labels["cluster"] == "alps"
+    }
+
+
+def test_the_status_is_a_document(served: StatusServer, clock: Clock) -> None:
+    clock.now += 2.5
+    status, kind, text = get(served, "/status?x=1")
+    found = json.loads(text)
+    assert (status, kind) == (200, "application/json; charset=utf-8")
+    assert (found["health"], found["age"], found["waiting"], found["position"]) == ("ok", 2.5, 3, "1700000000000-3")
+    assert found["last"]["policy"] == "sjf+easy"
+    assert found["nodes"] == {"up": 30, "down": 2}
+    assert all(len(reason) <= 1000 for reason in found["refused"])
+    assert get(served, "/")[2] == text
+
+
+def test_metrics_pass_the_parser_of_prometheus(served: StatusServer) -> None:
+    status, kind, text = get(served, "/metrics")
+    assert status == 200
+    assert kind.startswith("text/plain; version=")
+    found = samples(text)
+    assert found["simmodel_twin_healthy",] == 1
+    assert found["simmodel_twin_time_seconds",] == 1_700_000_000.5
+    assert found["simmodel_twin_lag_seconds",] == 0.25
+    assert {key[1]: value for key, value in found.items() if key[0] == "simmodel_twin_jobs"} == {
+        "waiting": 3,
+        "running": 2,
+        "held": 1,
+    }
+    assert found["simmodel_twin_events_total", "submitted"] == 12
+    assert found["simmodel_twin_refused_total", "of another cluster"] == 1
+    assert sum(value for key, value in found.items() if key[0] == "simmodel_twin_refused_total") == 5
+    assert found["simmodel_twin_nodes", "down"] == 2
+    assert found["simmodel_twin_decisions_total",] == 9
+    assert found["simmodel_twin_fallbacks_total",] == 1
+    assert found["simmodel_twin_decision_seconds_total",] == 0.75
+    assert found["simmodel_twin_last_decision_seconds",] == 0.08
+    assert "\n# HELP a b" not in text
+
+
+def test_an_empty_status_has_metrics_too() -> None:
+    text, _ = metrics_of(Status(cluster="alps"), "starting", 0.0)
+    found = samples(text)
+    assert found["simmodel_twin_healthy",] == 0
+    assert ("simmodel_twin_time_seconds",) not in found
+
+
+def test_the_health_is_that_of_the_last_status(served: StatusServer, clock: Clock) -> None:
+    assert get(served, "/health")[::2] == (200, "ok\n")
+    served.show(evolve(FULL, troubles=("redis://x: not reachable",)))
+    assert get(served, "/health")[::2] == (503, "degraded\n")
+    assert json.loads(get(served, "/status")[2])["troubles"] == ["redis://x: not reachable"]
+    served.show(Status(cluster="alps"))
+    assert get(served, "/health")[::2] == (200, "starting\n")
+    clock.now += 61
+    assert get(served, "/health")[::2] == (503, "stale\n")
+    assert samples(get(served, "/metrics")[2])["simmodel_twin_healthy",] == 0
+    served.show(FULL)
+    assert get(served, "/health")[::2] == (200, "ok\n")
+    clock.now -= 1000  # a clock that steps back makes no status stale
+    assert get(served, "/health")[::2] == (200, "ok\n")
+
+
+def test_only_this_machine_is_served(served: StatusServer) -> None:
+    listening = []
+    for name in ("tcp", "tcp6"):
+        path = Path("/proc/net", name)
+        for line in path.read_text("utf-8").splitlines()[1:] if path.exists() else ():
+            address, state = line.split()[1], line.split()[3]
+            host, _, port = address.partition(":")
+            if int(port, 16) == served.port and state == "0A":
+                listening.append(host)
+    assert listening in (["0100007F"], [])
+    assert served._server.server_address[0] == "127.0.0.1"
+
+
+def test_nothing_but_the_pages_is_answered(served: StatusServer) -> None:
+    assert get(served, "/../etc/passwd")[0] == 404
+    assert get(served, "/%s" % ("x" * 10_000))[0] == 404
+    for command in (b"POST /status HTTP/1.0\r\n\r\n", b"DELETE / HTTP/1.0\r\n\r\n", b"\x00\xff\r\n\r\n"):
+        with socket.create_connection(("127.0.0.1", served.port), timeout=30) as asked:
+            asked.sendall(command)
+            answer = b"".join(iter(lambda: asked.recv(4096), b""))
+        assert b" 501 " in answer or b" 400 " in answer or b"400" in answer
+    assert get(served, "/health")[0] == 200
+
+
+def test_a_port_that_is_taken_is_one_sentence(served: StatusServer) -> None:
+    for port in (served.port, 70_000):
+        with pytest.raises(InputError, match="port: must be a free port, got "):
+            StatusServer(FULL, port)
+    assert repr(served) == f"<StatusServer http://127.0.0.1:{served.port}>"
+
+
+def test_a_client_that_says_nothing_holds_up_nobody(served: StatusServer) -> None:
+    with socket.create_connection(("127.0.0.1", served.port), timeout=30):
+        assert get(served, "/health")[0] == 200
