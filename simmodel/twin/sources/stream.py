@@ -26,7 +26,7 @@ __all__ = ["StreamSettings", "StreamSource"]
 _ID = re.compile(r"\d{1,20}-\d{1,20}")
 _START = "0-0"
 _BLOCK = 1.0  # longest wait (s) in one command
-_PAUSES = (0.05, 1.0)  # shortest and longest time (s) between two attempts to connect
+_PAUSES = (0.05, 1.0)  # shortest and longest time (s) between two attempts to connect; the second is made at once
 _READS = "+xread +xinfo|stream"
 _DELETED = "entries were deleted before they were read"
 
@@ -128,7 +128,7 @@ class StreamSource:
         self._look, self._ask_again = 0.0, 0.0  # when to look for a gap next, and to ask for a report again
         self._added: int | None = None  # entries that the stream ever had when all were read, and those read since
         self._since = 0
-        self._pause = _PAUSES[0]
+        self._pause = 0.0
         self._log = Log("stream", cluster=cluster, server=self.server.where, stream=self.stream)
 
     def __repr__(self) -> str:
@@ -198,7 +198,7 @@ class StreamSource:
             return []
         if self.trouble is not None:
             self._log.info("the stream is back")
-        self.trouble, self._pause = None, _PAUSES[0]
+        self.trouble, self._pause = None, 0.0
         before = self._position
         if entries:
             self._position = entries[-1][0].decode()
@@ -295,7 +295,7 @@ class StreamSource:
         self.trouble = trouble
         self._look = 0.0
         sleep(min(left, self._pause))
-        self._pause = min(2 * self._pause, _PAUSES[1])
+        self._pause = min(max(2 * self._pause, _PAUSES[0]), _PAUSES[1])
 
     def _owed_report(self) -> list[Event]:
         """Return the report that closes a gap; none until the scheduler answers."""
