@@ -268,6 +268,9 @@ class GridSpec(Fields):
         the files at its beginning, with their replicas
     outages
         times in which a site is down, or takes no jobs
+    cycle
+        seconds, or a :class:`DelaySpec`, for which the broker rests after its decisions: jobs that come meanwhile wait
+        for its next turn; ``None``: it decides at each instant in which something changes
     retries
         how often a job is assigned again after a failure of its site or of its data; then it has failed
     core_speed
@@ -290,6 +293,7 @@ class GridSpec(Fields):
     network: NetworkSpec = attrs.field(factory=_no_network)
     files: tuple[FileSpec, ...] = attrs.field(default=(), converter=_tuple)
     outages: tuple[SiteOutageSpec, ...] = attrs.field(default=(), converter=_tuple)
+    cycle: DelaySpec | None = attrs.field(default=None, converter=_delay)
     retries: int = attrs.field(default=0, validator=_whole(0))
     core_speed: float = attrs.field(default=1.0, validator=_above_zero)
     description: str = ""

@@ -154,6 +154,9 @@ class Scheduler:
         ``env.run()`` returns instead of asking the policy
     alarms
         the planned wake-ups, by instant (s)
+    pause, rests_until
+        a function that returns for how long (s) it decides nothing more after each decision, or ``None``; the instant
+        (s) until which it does so now
     seconds, calls, slowest, decisions
         wall-clock seconds inside the policy in total, number of calls, longest call (s), number of decisions
 
@@ -217,6 +220,9 @@ class Scheduler:
         self._plans = 0  # wake-ups and promises among the decisions
         self._decided_before = -1  # other decisions when the last idle wake-ups were counted
         self.alarms: dict[float, Call] = {}
+        self.pause: Callable[[], float] | None = None
+        self.rests_until = float("-inf")
+        self._resting = False  # whether the end of the pause is planned
         self.seconds = 0.0
         self.slowest = 0.0
         self.fastest = float("inf")
@@ -256,6 +262,9 @@ class Scheduler:
             self.wake()
             return
         waiting = self.view.waiting
+        if self.env._now < self.rests_until:
+            self._rest()
+            return
         if not waiting:
             if not self.asked_for:
                 waiting.forget_new()
@@ -269,6 +278,22 @@ class Scheduler:
             self._open()
             return
         self._ask_policy(waiting)
+        if self.pause is not None:
+            self._begin_pause()
+
+    def _begin_pause(self) -> None:
+        assert self.pause is not None
+        self.rests_until = self.env._now + self.pause()
+
+    def _rest(self) -> None:
+        """Decide at the end of the pause."""
+        if not self._resting and (self.view.waiting or self.asked_for):
+            self._resting = True
+            self.env.call_at(self.rests_until, self._go_on, what=WAKE_UP)
+
+    def _go_on(self) -> None:
+        self._resting = False
+        self.wake()
 
     def _ask_policy(self, waiting: Any) -> None:
         """Ask the policy and apply its decisions (hot path)."""
@@ -424,6 +449,8 @@ class Scheduler:
         self.decisions += count
         self.slowest = max(spent, self.slowest)
         self.fastest = min(spent, self.fastest)
+        if self.pause is not None:
+            self._begin_pause()
         for hook in self._decided:
             hook(self, spent, count)
 

@@ -122,6 +122,8 @@ class BrokerSnapshot(Snapshot):
         jobs still to arrive, source by source
     waits, over, planned
         pending dependencies of blocked jobs; ended jobs on which arrivals depend; planned events of blocked jobs
+    alarms
+        the instants (s) at which the policy wants to be asked
 
     ``simulate(snapshot)`` and :meth:`Broker.from_snapshot <simmodel.systems.broker.system.Broker.from_snapshot>`
     continue from it.
@@ -142,6 +144,7 @@ class BrokerSnapshot(Snapshot):
     waits: tuple[WaitState, ...] = ()
     over: tuple[OverState, ...] = ()
     planned: tuple[PlannedState, ...] = ()
+    alarms: tuple[Instant, ...] = ()
 
     def __repr__(self) -> str:
         running, waiting = self.tally

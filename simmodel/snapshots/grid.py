@@ -149,6 +149,8 @@ class GridSnapshot(BrokerSnapshot):
         the spec of the grid, whose outages still to come are in it
     dispatching
         whether it assigns jobs
+    rests_until
+        the instant (s) until which the broker rests after its latest decisions, or ``None``
     sites
         the sites, in order
     catalogue
@@ -178,6 +180,7 @@ class GridSnapshot(BrokerSnapshot):
     name: str = "grid"
     platform: GridSpec
     dispatching: bool = True
+    rests_until: Instant | None = None
     sites: tuple[SiteState, ...]
     catalogue: CatalogueState
     traces: Columns[TraceState] = ()

@@ -65,7 +65,12 @@ def grids(draw, outages=True):
         for at in draw(st.lists(INSTANTS, max_size=3 if outages else 0))
     ]
     return GridSpec(
-        sites=sites, network=NetworkSpec(links=links), files=files, outages=planned, retries=draw(st.integers(0, 2))
+        sites=sites,
+        network=NetworkSpec(links=links),
+        files=files,
+        outages=planned,
+        retries=draw(st.integers(0, 2)),
+        cycle=draw(st.sampled_from([None, None, 3])),
     )
 
 
@@ -135,7 +140,12 @@ def busy_grids(draw, outages=True):
         for at in draw(st.lists(st.integers(0, 30), max_size=2 if outages else 0))
     ]
     return GridSpec(
-        sites=sites, network=NetworkSpec(links=links), files=files, outages=planned, retries=draw(st.integers(0, 2))
+        sites=sites,
+        network=NetworkSpec(links=links),
+        files=files,
+        outages=planned,
+        retries=draw(st.integers(0, 2)),
+        cycle=draw(st.sampled_from([None, None, 3])),
     )
 
 

@@ -65,6 +65,7 @@ def capture(broker: BrokerCore) -> BrokerSnapshot:
             PlannedState(each.at, each.what, each.about[0])
             for each in sorted(broker.to_come(), key=itemgetter(0, 1, 2))
         ),
+        alarms=tuple(sorted(broker.scheduler.alarms)),
         streams=stream_states(env, f"{broker.name}."),
     )
 

@@ -47,8 +47,15 @@ def restore(
     broker = kind(env, systems, chosen, slowdowns=slowdowns, by=snapshot.by, name=snapshot.name)
     restore_streams(env, snapshot)
     Restored(broker, snapshot).run()
-    remember(broker.scheduler, snapshot.policy)
+    remember_all(broker, snapshot)
     return broker
+
+
+def remember_all(broker: BrokerCore, snapshot: BrokerSnapshot) -> None:
+    """Restore the memory of the broker's policy, and its alarms unless another policy decides now."""
+    if remember(broker.scheduler, snapshot.policy):
+        for at in snapshot.alarms:
+            broker.scheduler.plan_alarm(at)
 
 
 class Restored:

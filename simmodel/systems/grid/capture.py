@@ -53,6 +53,7 @@ def capture_grid(grid: GridCore) -> GridSnapshot:
         **fields,
         platform=grid.spec,
         dispatching=grid.dispatching,
+        rests_until=None if grid.scheduler.rests_until <= grid.env._now else float(grid.scheduler.rests_until),
         sites=tuple(_site(site) for site in grid.places),
         catalogue=data.catalogue.state(),
         traces=tuple(_traces(grid)),

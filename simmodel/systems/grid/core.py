@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from simmodel.errors import InputError, unknown
-from simmodel.platform.grid import GridSpec
+from simmodel.platform.grid import DelaySpec, GridSpec
 from simmodel.systems.broker.replay import ChunkedReplay
 from simmodel.systems.broker.system import Broker
 from simmodel.systems.cluster.system import Cluster
@@ -93,6 +94,8 @@ class GridCore(Broker):
         self.view.estimator, self.view.simulated = self._quick_estimate, self._simulated_estimate
         self.view.files = self.data.catalogue
         self.view.takes = self._takes_jobs
+        if spec.cycle is not None:
+            self.scheduler.pause = partial(self._draw_pause, spec.cycle)
         self.stays = Stays(self, self.data)
         self.outages = Outages(self)
         self.reasons: dict[BrokeredJob, str] = {}  # why the cluster of a job stops or withdraws it
@@ -125,6 +128,9 @@ class GridCore(Broker):
         assert isinstance(system, Cluster)
         number = next(i for i, site in enumerate(self.spec.sites) if site.name == system.name)
         return Site(system, self.by, self.spec.sites[number], number)
+
+    def _draw_pause(self, cycle: DelaySpec) -> float:
+        return cycle.draw(self.env.rng(f"{self.name}.cycle"))
 
     def _takes_jobs(self) -> bool:
         return self.dispatching and any(site.open for site in self.places)

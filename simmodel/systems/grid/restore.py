@@ -10,7 +10,7 @@ import attrs
 from simmodel.errors import InputError, clipped
 from simmodel.snapshots.grid import IN_CLUSTER, FetchState, GridSnapshot, SiteState, StayState
 from simmodel.systems.broker.policies import policies_of_places
-from simmodel.systems.broker.restore import Restored
+from simmodel.systems.broker.restore import Restored, remember_all
 from simmodel.systems.cluster.restore import restoring
 from simmodel.systems.destination import BrokeredJob
 from simmodel.systems.grid.agenda import keep_order
@@ -19,7 +19,7 @@ from simmodel.systems.grid.hosts import grant_on
 from simmodel.systems.grid.site import GridJob, Site
 from simmodel.systems.grid.stays import Stay
 from simmodel.systems.kinds import kind_of_snapshot
-from simmodel.systems.policy_state import check_instant, chosen_policy, remember, restore_streams
+from simmodel.systems.policy_state import check_instant, chosen_policy, restore_streams
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
@@ -56,7 +56,7 @@ def restore_grid(
         if isinstance(error, InputError):
             raise
         raise InputError(f"the parts of the snapshot contradict each other: {clipped(error)}") from None
-    remember(grid.scheduler, snapshot.policy)
+    remember_all(grid, snapshot)
     return grid
 
 
@@ -116,6 +116,9 @@ class _RestoredGrid(Restored):
         grid, snapshot = self.broker, self.snapshot
         grid.ledger.grow(len(self.known))
         grid.dispatching = snapshot.dispatching
+        if snapshot.rests_until is not None:
+            grid.scheduler.rests_until = snapshot.rests_until
+            grid.scheduler.wake()  # to plan the end of the rest, if jobs wait for it
         for site, state in zip(grid.places, snapshot.sites, strict=True):
             site.down, site.closed = state.down, state.closed
             if site.down:
