@@ -17,7 +17,11 @@ from simmodel.twin.slurm.values import amounts, gres, nodes_of
 
 __all__ = ["JobRecord", "dependencies_of", "job_state", "jobs_in", "reports_of", "task_numbers"]
 
-_HELD = frozenset(("JobHeldUser", "JobHeldAdmin", "BeginTime", "DependencyNeverSatisfied"))
+_HOLDS = re.compile(
+    r"JobHeld\w*|BeginTime|JobArrayTaskLimit|JobHoldMaxRequeue|DependencyNeverSatisfied|Assoc\w*|QOS\w*|Partition\w+|"
+    r"AccountNotAllowed|BadConstraints|InvalidAccount|InvalidQOS|ReqNodeNotAvail.*|SchedDefer|BurstBuffer\w*"
+)
+"""Reasons to wait that neither the jobs before it nor busy nodes, licences or dependencies explain."""
 _ENDED: Mapping[str, JobState] = {
     "COMPLETED": "completed",
     "TIMEOUT": "timeout",
@@ -141,7 +145,7 @@ def job_state(states: tuple[str, ...], reason: str = "", held: bool = False) -> 
     """
     for word in states:
         if word == "PENDING" or word.startswith("REQUEUE"):
-            return "held" if held or reason in _HELD or word == "REQUEUE_HOLD" else "waiting"
+            return "held" if held or _HOLDS.fullmatch(reason) or word == "REQUEUE_HOLD" else "waiting"
         if word == "SPECIAL_EXIT":
             return "held"
         if word in _ENDED:

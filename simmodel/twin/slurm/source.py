@@ -1,0 +1,215 @@
+"""Slurm as a source of events: its state by commands that read, at intervals and when its scripts wake the twin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from time import monotonic, sleep, time
+from typing import Any
+
+import attrs
+
+from simmodel.display import Fields
+from simmodel.errors import InputError
+from simmodel.twin.events import Event, JobReport, Noticed, StateReport
+from simmodel.twin.refused import Refused
+from simmodel.twin.slurm.commands import SlurmCommands, SlurmError
+from simmodel.twin.slurm.squeue import LimitFrom, nodes_out, reports_in
+from simmodel.twin.source import Source
+from simmodel.twin.sources import source_settings
+
+__all__ = ["SlurmSettings", "SlurmSource"]
+
+_SETTLE = 0.05  # seconds from the first of several wake-ups to the report that answers them all
+_IDLE = 4.0  # reports take at most a fifth of the time: so many times its cost must pass until the next
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class SlurmSettings(Fields):
+    """The settings of a source that asks Slurm.
+
+    Parameters
+    ----------
+    interval
+        the longest time between two reports (s)
+    wake
+        the settings of a source (``kind`` and so on) whose events wake this one: the stream of Slurm's scripts
+    requested
+        where requested times stand: ``"limit"``, or ``"comment"`` (seconds, finer than Slurm's minutes)
+    memory
+        whether Slurm allocates memory to jobs (``SelectTypeParameters`` names it)
+    priorities
+        whether Slurm's priorities come before the order of the mirrored policy
+    conf, folder, timeout
+        of :class:`~simmodel.twin.slurm.commands.SlurmCommands`
+    """
+
+    interval: float = 30.0
+    wake: Mapping[str, Any] | None = None
+    requested: LimitFrom = "limit"
+    memory: bool = False
+    priorities: bool = False
+    conf: str | None = None
+    folder: str | None = None
+    timeout: float = 30.0
+
+    def open(self, cluster: str, folder: Path) -> SlurmSource:
+        """Return the source."""
+        wake = None if self.wake is None else source_settings(self.wake).open(cluster, folder)
+        commands = SlurmCommands(conf=self.conf, folder=self.folder, timeout=self.timeout)
+        return SlurmSource(
+            cluster,
+            commands,
+            interval=self.interval,
+            wake=wake,
+            requested=self.requested,
+            memory=self.memory,
+            priorities=self.priorities,
+        )
+
+
+class SlurmSource:
+    """Tells the state of Slurm as full reports; jobs that have ended are told once.
+
+    Parameters
+    ----------
+    cluster
+        the name of the cluster
+    commands
+        the commands; default: those on the path
+    interval
+        the longest time between two reports (s)
+    wake
+        a source whose events wake this one; what it tells is passed on, but for what is only ``noticed``
+    requested
+        where requested times stand: ``"limit"``, or ``"comment"`` (seconds, finer than Slurm's minutes)
+    memory, priorities
+        as of :class:`SlurmSettings`
+    clock
+        tells the time (s since 1970), as the clock of Slurm's controller does
+
+    Attributes
+    ----------
+    refused
+        rows that made no sense and commands that failed, counted by sentence
+
+    While Slurm does not answer, nothing is told; the first answer afterwards is a full report as any other.
+    """
+
+    def __init__(
+        self,
+        cluster: str,
+        commands: SlurmCommands | None = None,
+        *,
+        interval: float = 30.0,
+        wake: Source | None = None,
+        requested: LimitFrom = "limit",
+        memory: bool = False,
+        priorities: bool = False,
+        clock: Callable[[], float] = time,
+    ) -> None:
+        if not interval > 0:
+            raise InputError(f"must be a number > 0 (s), got {interval!r}", place="interval")
+        self.cluster = cluster
+        self.commands = commands or SlurmCommands()
+        self.interval = interval
+        self.wake = wake
+        self.requested = requested
+        self.memory = memory
+        self.priorities = priorities
+        self.refused = Refused()
+        self._clock = clock
+        self._told: set[tuple[int | str, float]] = set()
+        self._due = self._earliest = monotonic()
+
+    def __repr__(self) -> str:
+        return f"<SlurmSource {self.cluster}>"
+
+    def report(self) -> StateReport | None:
+        """Return the full state; ``None`` if Slurm does not answer, which is counted."""
+        began = monotonic()
+        try:
+            found = self._state()
+        except SlurmError as error:
+            self.refused.count(error)
+            found = None
+        ended = monotonic()
+        self._earliest = ended + _IDLE * (ended - began)
+        self._due = ended + self.interval if found else max(self._earliest, ended + min(1.0, self.interval))
+        return found
+
+    def _state(self) -> StateReport:
+        time = self._clock()
+        rows = list(self.commands.rows("jobs"))
+        nodes = list(self.commands.rows("nodes"))
+        down, draining = nodes_out(nodes)
+        jobs = reports_in(
+            rows,
+            nodes,
+            limit_from=self.requested,
+            memory=self.memory,
+            priorities=self.priorities,
+            refused=self.refused,
+        )
+        ended = {(job.job, job.submit) for job in jobs if job.state not in ("waiting", "held", "running")}
+        known, self._told = ended & self._told, ended
+        fresh = tuple(job for job in jobs if (job.job, job.submit) not in known)
+        return StateReport(
+            cluster=self.cluster, time=max([time, *_instants(fresh)]), jobs=fresh, down=down, draining=draining
+        )
+
+    def events(self, timeout: float) -> Iterable[Event]:
+        """Return what the wakening source tells, and a full report once one is due."""
+        until = monotonic() + timeout
+        while True:
+            now = monotonic()
+            if now >= self._due and now >= self._earliest:
+                report = self.report()
+                return [] if report is None else [report]
+            left = min(max(self._due, self._earliest), until) - now
+            if left <= 0:
+                return []
+            told = self._woken(left)
+            if told:
+                return told
+
+    def _woken(self, timeout: float) -> list[Event]:
+        """Wait for the wakening source; its events make a report due."""
+        if self.wake is None:
+            sleep(timeout)
+            return []
+        told = list(self.wake.events(timeout))
+        if told:
+            self._due = min(self._due, monotonic() + _SETTLE)
+        elif self.wake.over:
+            self.wake = None
+        return [event for event in told if not isinstance(event, Noticed)]
+
+    def position(self) -> str | None:
+        """Return the position of the wakening source; reports need none."""
+        return None if self.wake is None else self.wake.position()
+
+    def resume(self, position: str | None) -> None:
+        """Let the wakening source continue; jobs that have ended are told again."""
+        self._told.clear()
+        self._due = self._earliest = monotonic()
+        if self.wake is not None:
+            self.wake.resume(position)
+
+    @property
+    def over(self) -> bool:
+        """Always false: a scheduler goes on."""
+        return False
+
+    def close(self) -> None:
+        """Close the wakening source."""
+        if self.wake is not None:
+            self.wake.close()
+
+
+def _instants(jobs: Iterable[JobReport]) -> Iterable[float]:
+    for job in jobs:
+        yield job.submit
+        for instant in (job.started, job.ended):
+            if instant is not None:
+                yield instant
