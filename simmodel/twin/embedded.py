@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = ["EmbeddedServer"]
 
+# What it has confirmed survives a kill, but not a power failure; "everysec" puts off writes while the disk is busy
+_CONFIG = {"appendonly": "yes", "appendfsync": "no", "save": ""}
 _LONGEST_SOCKET = 100  # bytes; the system takes no longer path of a socket
 
 
@@ -82,7 +84,7 @@ class EmbeddedServer:
             data_dir=self.folder,
             persist=True,
             unix_socket_path=self.folder / "socket",
-            config={"appendonly": "yes", "appendfsync": "everysec", "save": ""},
+            config=_CONFIG,
         )
         try:
             server.start()

@@ -20,6 +20,8 @@ from tests.helpers.slurm_cluster import require
 class RedisServer:
     """A server in a temporary folder; it keeps its data when it is killed and started again.
 
+    ``appendfsync everysec`` would not: while the disk is busy it puts off writing what it has confirmed, for up to 2 s.
+
     Parameters
     ----------
     program
@@ -32,7 +34,7 @@ class RedisServer:
         self.folder = Path(tempfile.mkdtemp(prefix="simmodel-"))
         self.socket = self.folder / "s"
         self.arguments = [program, "--port", "0", "--unixsocket", str(self.socket), "--dir", str(self.folder)]
-        self.arguments += ["--appendonly", "yes", "--appendfsync", "everysec", "--save", "", *options]
+        self.arguments += ["--appendonly", "yes", "--appendfsync", "no", "--save", "", *options]
         self.settings = RedisSettings(url=f"unix://{self.socket}", password_variable=None, timeout=2.0)
         self.process: subprocess.Popen[bytes] | None = None
 
