@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from ssl import SSLCertVerificationError
+from ssl import SSLCertVerificationError, SSLError
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit
 
@@ -125,6 +125,8 @@ class RedisSettings(Fields):
         if parts.scheme == "unix":
             return redis.Redis(unix_socket_path=parts.path, **options)
         if parts.scheme == "rediss":
+            for name in ("ca_file", "certificate_file", "key_file"):
+                _check_readable(name, getattr(self, name))
             options |= {
                 "ssl": True,
                 "ssl_ca_certs": self.ca_file,
@@ -137,13 +139,10 @@ class RedisSettings(Fields):
         """Return the password as it stands now."""
         if self.password_file is None:
             return os.environ.get(self.password_variable) if self.password_variable is not None else None
-        try:
-            mode = Path(self.password_file).stat().st_mode
-            with open(self.password_file, encoding="utf-8") as file:
-                line = file.readline(_LONGEST_PASSWORD).rstrip("\r\n")
-        except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
-            raise InputError(f"must be a readable file ({reason})", self.password_file, "password_file") from None
+        _check_readable("password_file", self.password_file)
+        mode = Path(self.password_file).stat().st_mode
+        with open(self.password_file, encoding="utf-8", errors="replace") as file:
+            line = file.readline(_LONGEST_PASSWORD).rstrip("\r\n")
         if mode & 0o007:
             problem = f"must be closed to others (chmod o-rwx), got mode {mode & 0o777:03o}"
             raise InputError(problem, self.password_file, "password_file")
@@ -178,7 +177,9 @@ class RedisSettings(Fields):
         certificate = next((each for each in _causes(error) if isinstance(each, SSLCertVerificationError)), None)
         if certificate is not None:
             return InputError(f"the certificate of the server is not valid: {certificate.verify_message}", self.where)
-        if isinstance(error, redis.exceptions.ConnectionError | redis.exceptions.TimeoutError):
+        if isinstance(error, SSLError):
+            return InputError(f"TLS cannot begin, look at the files of certificates: {clipped(error, 120)}", self.where)
+        if isinstance(error, redis.exceptions.ConnectionError | redis.exceptions.TimeoutError | OSError):
             return None
         return InputError(f"cannot use the stream {clipped(key)!r}: {clipped(error, 120)}", self.where)
 
@@ -189,6 +190,16 @@ class RedisSettings(Fields):
         if isinstance(error, redis.exceptions.TimeoutError):
             return f"{self.where}: no answer within {self.timeout:g} s"
         return f"{self.where}: not reachable: {clipped(error, 120)}"
+
+
+def _check_readable(name: str, path: str | None) -> None:
+    try:
+        if path is not None:
+            with open(path, "rb") as file:
+                file.read(1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
+        raise InputError(f"must be a readable file ({reason})", path, name) from None
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
