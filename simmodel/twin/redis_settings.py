@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from ssl import SSLCertVerificationError, SSLError
+from ssl import SSLCertVerificationError, SSLEOFError, SSLError, SSLSyscallError, SSLZeroReturnError
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit
 
@@ -174,11 +174,11 @@ class RedisSettings(Fields):
             return InputError(
                 f"wrong user or password, or none given; the server: {clipped(error, 120)}", self.where, who
             )
-        certificate = next((each for each in _causes(error) if isinstance(each, SSLCertVerificationError)), None)
-        if certificate is not None:
-            return InputError(f"the certificate of the server is not valid: {certificate.verify_message}", self.where)
-        if isinstance(error, SSLError):
-            return InputError(f"TLS cannot begin, look at the files of certificates: {clipped(error, 120)}", self.where)
+        for each in _causes(error):
+            if isinstance(each, SSLCertVerificationError):
+                return InputError(f"the certificate of the server is not valid: {each.verify_message}", self.where)
+            if isinstance(each, SSLError) and not isinstance(each, SSLEOFError | SSLZeroReturnError | SSLSyscallError):
+                return InputError(f"TLS cannot begin: {clipped(each, 120)}", self.where)
         if isinstance(error, redis.exceptions.ConnectionError | redis.exceptions.TimeoutError | OSError):
             return None
         return InputError(f"cannot use the stream {clipped(key)!r}: {clipped(error, 120)}", self.where)
