@@ -86,7 +86,8 @@ class MirroredCluster:
         while env.peek() <= time:
             env.step()
         if time > env.now:
-            env.run(until=time)
+            env.event_at(time)  # run() would look after the garbage collector each time, which costs more than an event
+            env.step()
 
     # ------------------------------------------------------------------ jobs
 
