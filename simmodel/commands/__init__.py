@@ -7,7 +7,7 @@ imported, and modules imported only to run it are imported in ``run``: help is s
 
 from __future__ import annotations
 
-__all__ = ["COMMANDS"]
+__all__ = ["ACTIONS", "COMMANDS"]
 
 COMMANDS = {
     "batch": "replay a log under a policy",
@@ -19,6 +19,17 @@ COMMANDS = {
     "machine": "run tasks on a heterogeneous machine",
     "meta": "replay logs on several clusters under a broker",
     "portfolio": "choose the policy at each decision by simulation",
+    "twin": "follow a scheduler, foretell and advise",
     "whatif": "compare policies from a snapshot on",
 }
 """The commands and their help in one line, in the order of the help; each is a module of this package."""
+
+ACTIONS = {
+    "twin": {
+        "check": "try the parts of a configuration, and say what it may do",
+        "replay": "replay a log on a simulated cluster that takes the advice",
+        "replay-audit": "make each decision of an audit log again",
+        "run": "follow a cluster as a configuration says",
+    },
+}
+"""The actions of the commands that have some, as above; each is a module of the command's package."""

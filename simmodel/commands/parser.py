@@ -11,10 +11,10 @@ from inspect import cleandoc
 from shutil import get_terminal_size
 from typing import NoReturn
 
-from simmodel.commands import COMMANDS
-from simmodel.commands.values import limit
+from simmodel.commands import ACTIONS, COMMANDS
+from simmodel.commands.values import limit, one_of
 
-__all__ = ["CommandParser", "command_parser"]
+__all__ = ["ActionParser", "CommandParser", "command_parser"]
 
 _REWORDED = {
     "the following arguments are required: ": "missing ",
@@ -89,6 +89,33 @@ class CommandParser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {sentence} (see {self.prog} --help)\n")
 
 
+class ActionParser(CommandParser):
+    """The parser of a command whose first word is an action: each is a module like that of a command."""
+
+    def __init__(self, name: str, description: str, examples: Sequence[str]) -> None:
+        super().__init__(name, description)
+        self._name = name
+        self.add_argument("action", type=one_of(tuple(ACTIONS[name]), "action"), metavar="ACTION", help="see below")
+        width = max(map(len, ACTIONS[name]))
+        lines = [f"  {action:<{width}}  {line}" for action, line in ACTIONS[name].items()]
+        self.end_with(examples)
+        help_of_one = f"'simmodel {name} ACTION --help' shows the options of an action."
+        self.epilog = "\n".join(["actions:", *lines, "", help_of_one, "", self.epilog or ""])
+
+    def read(self, words: Sequence[str]) -> argparse.Namespace:
+        """Return the options of the action, with the function that runs it."""
+        if not words or words[0] not in ACTIONS[self._name]:
+            super().read(words[:1])
+        run, parser = command_parser(f"{self._name} {words[0]}")
+        options = parser.read(words[1:])
+        options.run = run
+        return options
+
+
+def _run_action(options: argparse.Namespace) -> None:
+    options.run(options)
+
+
 def _filled(text: str) -> str:
     return textwrap.fill(text, min(get_terminal_size().columns - 2, 100))
 
@@ -98,8 +125,12 @@ def command_parser(name: str) -> tuple[Callable[[argparse.Namespace], None], Com
 
     >>> command_parser("list")[1].read(["policies"]).kind
     'policies'
+    >>> command_parser("twin")[1].read(["replay", "probe-4"]).log
+    'probe-4'
     """
-    module = import_module(f"simmodel.commands.{name}")
+    module = import_module(f"simmodel.commands.{name.replace(' ', '.').replace('-', '_')}")
+    if name in ACTIONS:
+        return _run_action, ActionParser(name, module.__doc__ or name, module.EXAMPLES)
     parser = CommandParser(name, module.run.__doc__ or COMMANDS[name])
     module.add(parser)
     parser.add_limits()

@@ -157,6 +157,8 @@ class Advisor:
     ----------
     number
         the number of decisions so far
+    names, known_as
+        the names of both policies; the same, but ``None`` for one given as an object
 
     Raises
     ------
@@ -190,6 +192,7 @@ class Advisor:
         if deadline is not None and not (deadline > 0 and isfinite(deadline)):
             raise InputError(f"must be a finite number > 0 (s), got {deadline!r}", place="deadline")
         self.names = label(policy), label(fallback)
+        self.known_as = tuple(each if isinstance(each, str) else None for each in (policy, fallback))
         self.policy = _Guarded(policy_of(policy).fresh(), policy_of(fallback).fresh())
         self.deadline = deadline
         self.executor = executor
@@ -207,10 +210,10 @@ class Advisor:
         return {"number": self.number, "policy": self._memory.state, "streams": dict(self._streams)}
 
     def restore(self, values: Mapping[str, Any]) -> None:
-        """Continue from the :meth:`state` of another advisor with the same policies."""
+        """Continue from the :meth:`state` of another advisor; of other policies, only ``number`` is known."""
         self.number = int(values["number"])
-        self._memory = PolicyState(self.policy.name, None, values["policy"])
-        self._streams = tuple((name, dict(state)) for name, state in values["streams"].items())
+        self._memory = PolicyState(self.policy.name, None, values.get("policy"))
+        self._streams = tuple((name, dict(state)) for name, state in values.get("streams", {}).items())
 
     # ------------------------------------------------------------------ deciding
 

@@ -4,8 +4,9 @@ A line is an object with ``line`` (its number, from 1), ``before`` (the SHA-256 
 digits), ``kind`` and the fields of its kind:
 
 - ``head``: a twin began: versions, cluster, platform and policies;
-- ``state``: all that the twin knows, from which it can continue;
-- ``event``: an event that was applied (and, after the last of several, the position in the source);
+- ``state``: all that the twin knows, from which it can continue (``whole``: the lines before do not lead to it);
+- ``event``: an event that was applied;
+- ``position``: the place in the source up to which events were read;
 - ``advice``: a decision;
 - ``note``: a sentence, such as that a cut line was removed.
 """
@@ -38,7 +39,7 @@ class AuditRecord(NamedTuple):
     line
         its number, from 1
     kind
-        ``"head"``, ``"state"``, ``"event"``, ``"advice"`` or ``"note"``
+        ``"head"``, ``"state"``, ``"event"``, ``"position"``, ``"advice"`` or ``"note"``
     values
         its fields
     """

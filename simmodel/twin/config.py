@@ -89,6 +89,8 @@ class TwinConfig(Fields):
         the policy of the scheduler that is followed
     audit
         the file of the audit log; default: none, then nothing is advised
+    clock
+        ``"wall"``: events have the time of this machine's clock; ``"events"``: they have a time of their own
     report_every
         seconds between full reports, from sources that give them
     advise
@@ -104,6 +106,7 @@ class TwinConfig(Fields):
     source: Mapping[str, Any]
     policy: str = "fcfs"
     audit: str | None = None
+    clock: Literal["wall", "events"] = "wall"
     report_every: float = attrs.field(default=60.0, validator=_positive)
     advise: AdviseSettings | None = None
     serve: ServeSettings | None = None

@@ -8,7 +8,7 @@ import pytest
 
 from simmodel import __version__
 from simmodel.cli import HELP, START, main
-from simmodel.commands import COMMANDS
+from simmodel.commands import ACTIONS, COMMANDS
 from simmodel.commands.parser import command_parser
 from tests.helpers.new_process import printed
 from tests.helpers.paths import PACKAGE
@@ -51,12 +51,14 @@ def test_the_help_of_a_command_imports_no_other_and_nothing_heavy(name: str) -> 
 
 
 def test_every_command_is_in_the_table() -> None:
-    found = {
-        path.stem
-        for path in (PACKAGE / "commands").glob("*.py")
-        if hasattr(import_module(f"simmodel.commands.{path.stem}"), "EXAMPLES")
-    }
-    assert found == set(COMMANDS)
+    def commands(folder: Path, package: str) -> set[str]:
+        names = {path.stem if path.is_file() else path.name for path in folder.iterdir() if path.name[0] != "_"}
+        return {name.replace("_", "-") for name in names if hasattr(import_module(f"{package}.{name}"), "EXAMPLES")}
+
+    folder = PACKAGE / "commands"
+    assert commands(folder, "simmodel.commands") == set(COMMANDS)
+    for name, actions in ACTIONS.items():
+        assert commands(folder / name, f"simmodel.commands.{name}") == set(actions)
 
 
 # ---------------------------------------------------------------------- texts

@@ -1,8 +1,8 @@
 """A plant: a cluster of counted processors in a process of its own, for tests of the twin.
 
-It alone knows how long jobs run. It publishes submissions, starts and ends as events, each instant closed by ``passed``,
-and starts exactly the jobs that the twin advises, which it reads in the twin's audit log. It needs only the standard
-library, apart from what publishes into a stream::
+It alone knows how long jobs run. It publishes submissions, starts and ends as events, each instant closed by
+``passed``, and starts exactly the jobs that the twin advises, which it reads in the twin's audit log. It needs only
+the standard library, apart from what publishes into a stream::
 
     python -m tests.helpers.plant JOBS.json PROCESSORS AUDIT.jsonl STARTS.json EVENTS.jsonl
 

@@ -1,0 +1,31 @@
+"""``simmodel twin replay-audit``: make each decision of an audit log again."""
+
+from __future__ import annotations
+
+import argparse
+
+from simmodel.commands.shared import add_trust
+
+__all__ = ["EXAMPLES", "add", "run"]
+
+EXAMPLES = ("simmodel twin replay-audit audit.jsonl",)
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the action."""
+    parser.add_argument("audit", metavar="AUDIT", help="the audit log of a twin")
+    add_trust(parser)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Make each decision of an audit log again, from the events before it, and compare state and starts."""
+    from simmodel.errors import SimmodelError
+    from simmodel.twin.course import replay_audit
+
+    found = replay_audit(options.audit, trust=options.trust)
+    differ = found.decisions - found.reproduced
+    print(f"{found.decisions:,} decisions, {found.reproduced:,} reproduced, {differ:,} differ")
+    if found.fallbacks:
+        print(f"{found.fallbacks:,} of them by the fallback")
+    if differ:
+        raise SimmodelError(found.first)

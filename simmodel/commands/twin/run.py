@@ -1,0 +1,48 @@
+"""``simmodel twin run``: follow a cluster as a configuration says."""
+
+from __future__ import annotations
+
+import argparse
+
+from simmodel.commands.shared import add_trust
+
+__all__ = ["EXAMPLES", "add", "run"]
+
+EXAMPLES = ("simmodel twin run twin.toml",)
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the action."""
+    parser.add_argument("config", metavar="CONFIG", help="the configuration (TOML)")
+    add_trust(parser)
+    shown = parser.add_argument_group("display")
+    shown.add_argument("-v", "--verbose", action="store_true", help="log what happens, not only what goes wrong")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Follow a cluster as a configuration says, and write each decision into the audit log.
+
+    It ends when its source is over, or by an interrupt or SIGTERM, and continues from the audit log when it is started
+    again.
+    """
+    import signal
+    from contextlib import ExitStack
+
+    from simmodel.twin.config import read_config
+    from simmodel.twin.logs import start_logging
+    from simmodel.twin.running import follow, opened
+    from simmodel.twin.serving import StatusServer
+
+    config = read_config(options.config)
+    start_logging("info" if options.verbose else "warning")
+    stopped: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _frame: stopped.append(number))
+    with ExitStack() as stack:
+        twin = stack.enter_context(opened(config, trust=options.trust))
+        server = None
+        if config.serve is not None:
+            server = stack.enter_context(StatusServer(twin.status, config.serve.port))
+        where = "" if server is None else f", status at http://127.0.0.1:{server.port}"
+        print(f"following {config.cluster}{where}", flush=True)
+        follow(twin, lambda: bool(stopped), server)
+        print(f"ended: {twin.advised:,} decisions, {twin.fallbacks:,} of them by the fallback", flush=True)

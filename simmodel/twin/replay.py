@@ -1,0 +1,190 @@
+"""A log replayed with advice: what it would have changed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from concurrent.futures import Executor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from simmodel.display import Cells, Shown, text_table
+from simmodel.metrics.report import duration
+from simmodel.runs.simulating import simulate, start
+from simmodel.scheduling.registry import label
+from simmodel.twin.advisor import Advice, Advisor
+from simmodel.twin.audit import AuditLog
+from simmodel.twin.mirror import Mirror
+from simmodel.twin.sources.log import AdvisedLog
+from simmodel.twin.twin import Twin
+from simmodel.work.table import Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from simmodel.results.result import Result
+    from simmodel.runs.platforms import GivenPlatform
+    from simmodel.scheduling.registry import PolicyLike
+    from simmodel.systems.submissions import GivenWork
+    from simmodel.view.style import Size
+
+__all__ = ["LogReplay", "replay_log"]
+
+_ROWS = {
+    "mean wait": "wait_mean",
+    "median wait": "wait_median",
+    "longest wait": "wait_max",
+    "mean bounded slowdown": "bounded_slowdown_mean",
+    "utilisation": "utilisation",
+}
+
+
+def replay_log(
+    platform: GivenPlatform,
+    workload: GivenWork,
+    policy: PolicyLike = "portfolio",
+    *,
+    scheduler: PolicyLike = "easy",
+    fallback: PolicyLike | None = None,
+    speed: float | None = None,
+    deadline: float | None = None,
+    executor: Executor | None = None,
+    audit: str | Path | None = None,
+    **options: Any,
+) -> LogReplay:
+    """Replay a log on a simulated cluster that starts what a twin advises.
+
+    The twin sees events alone, as it would those of a scheduler; it does not know run times.
+
+    Parameters
+    ----------
+    platform, workload, options
+        as of :func:`~simmodel.runs.simulating.simulate`
+    policy
+        the policy that advises
+    scheduler
+        the policy of the scheduler, to compare with; the fallback is the same unless another one is given
+    fallback, deadline, executor
+        as of :class:`~simmodel.twin.advisor.Advisor`
+    speed
+        seconds of the log in a second; default: as fast as possible
+    audit
+        the file of the audit log; default: none
+
+    >>> found = replay_log(12, "probe-4", "portfolio(fcfs, sjf, backfill=easy)")
+    >>> found.advised.jobs["start"].tolist()
+    [0.0, 900.0, 1000.0, 1100.0]
+    """
+    simulation = start(platform, workload, scheduler, **options)
+    cluster = simulation.system.name
+    source = AdvisedLog(simulation, cluster, speed=speed)
+    mirror = Mirror(simulation.system.spec, cluster, scheduler)
+    advisor = Advisor(
+        policy, fallback=scheduler if fallback is None else fallback, deadline=deadline, executor=executor
+    )
+    advices: list[Advice] = []
+    log = None if audit is None else AuditLog(audit)
+    twin = Twin(
+        source,
+        mirror,
+        advisor,
+        log,
+        when="passed",
+        told=(advices.append, source.advised),
+        clock=lambda: mirror.now,
+    )
+    try:
+        twin.run()
+    finally:
+        twin.close()
+    own = simulate(platform, workload, scheduler, **options)
+    advised = simulation.result(f"advised by {label(policy)}")
+    return LogReplay(tuple(advices), advised, own)
+
+
+@attrs.frozen(eq=False, repr=False)
+class LogReplay(Shown):
+    """A log replayed with advice.
+
+    Attributes
+    ----------
+    advices
+        the decisions
+    advised
+        the result of the cluster that took the advice
+    own
+        the result of the scheduler's own policy on the same jobs
+    """
+
+    advices: tuple[Advice, ...]
+    advised: Result
+    own: Result
+
+    @property
+    def shares(self) -> Table:
+        """One row per policy that decided: ``policy``, its ``decisions``, and the ``jobs`` that it started."""
+        decisions = Counter(each.policy for each in self.advices)
+        started: Counter[str] = Counter()
+        for each in self.advices:
+            started[each.policy] += len(each.starts)
+        names = sorted(decisions, key=lambda name: (-decisions[name], name))
+        return Table(
+            {
+                "policy": np.array(names, dtype=str),
+                "decisions": np.array([decisions[name] for name in names], dtype=np.int64),
+                "jobs": np.array([started[name] for name in names], dtype=np.int64),
+            }
+        )
+
+    @property
+    def recorded(self) -> dict[str, float]:
+        """The measures of the recorded waits, of the jobs that have one; empty if none has."""
+        jobs = self.advised.jobs
+        if "recorded_start" not in jobs.names:
+            return {}
+        wait = jobs["recorded_start"] - jobs["submit"]
+        wait = wait[np.isfinite(wait)]
+        if not len(wait):
+            return {}
+        return {"wait_mean": float(wait.mean()), "wait_median": float(np.median(wait)), "wait_max": float(wait.max())}
+
+    def summary(self) -> str:
+        """Return decisions, policies and waits as text."""
+        seconds = [each.seconds for each in self.advices]
+        late = sum(each.fallback for each in self.advices)
+        said = f"{len(seconds):,} decisions"
+        if seconds:
+            said += f", {1e3 * float(np.mean(seconds)):.3g} ms on average, {1e3 * max(seconds):.3g} at most"
+        said += f"; {late:,} by the fallback" if late else ""
+        rows = [["", "decisions", "jobs started"]]
+        rows += [[row["policy"], f"{row['decisions']:,}", f"{row['jobs']:,}"] for row in self.shares.rows()]
+        return "\n".join([said, "", *text_table(rows), "", *text_table(self._cells())])
+
+    def _cells(self) -> Cells:
+        own, advised, recorded = self.own.metrics(), self.advised.metrics(), self.recorded
+        columns = [("recorded", recorded)] if recorded else []
+        columns += [(self.own.name, own), ("advised", advised)]
+        rows = [["", *(name for name, _ in columns)]]
+        for what, name in _ROWS.items():
+            rows.append([what, *(_cell(name, found.get(name)) for _, found in columns)])
+        return rows
+
+    def plot(self, *, title: str | None = None, figsize: Size | None = None) -> Figure:
+        """Draw the waiting jobs of the scheduler's own policy and with advice, and the jobs started by each policy."""
+        from simmodel.view.replay_plots import replay_page
+
+        starts = [(each.time, each.policy, len(each.starts)) for each in self.advices]
+        return replay_page(self.own, self.advised, starts, title=title, figsize=figsize)
+
+    def __repr__(self) -> str:
+        return f"<LogReplay: {len(self.advised.jobs):,} jobs, {len(self.advices):,} decisions>"
+
+
+def _cell(name: str, value: float | None) -> str:
+    if value is None:
+        return ""
+    if name == "utilisation":
+        return f"{100 * value:.1f} %"
+    return duration(value) if name.startswith("wait") else f"{value:.3g}"

@@ -1,0 +1,87 @@
+"""A twin as a configuration says."""
+
+from __future__ import annotations
+
+import time as wall
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+
+from simmodel.futures.executors import stop_workers
+from simmodel.futures.workers import worker_pool
+from simmodel.twin.advisor import Advisor
+from simmodel.twin.audit import AuditLog
+from simmodel.twin.course import continued
+from simmodel.twin.mirror import Mirror
+from simmodel.twin.twin import Twin
+
+if TYPE_CHECKING:
+    from simmodel.twin.config import TwinConfig
+    from simmodel.twin.serving import StatusServer
+
+__all__ = ["follow", "opened"]
+
+_SHOWN_EVERY = 1.0  # seconds
+
+
+@contextmanager
+def opened(config: TwinConfig, *, trust: bool = False) -> Iterator[Twin]:
+    """Yield the twin of a configuration, which continues from its audit log; it is closed afterwards.
+
+    Parameters
+    ----------
+    config
+        the configuration
+    trust
+        whether the platform may name processors as ``module:Class``, which imports code
+
+    Raises
+    ------
+    InputError
+        a part of it cannot be opened
+    """
+    spec, advise = config.spec(trust=trust), config.advise
+    clock = wall.time if config.clock == "wall" else None
+
+    def remake(document: Mapping[str, Any]) -> Mirror:
+        return Mirror.from_document(document, spec, config.policy, clock=clock)
+
+    with ExitStack() as stack:
+        source = config.settings().open(config.cluster, config.folder_path)
+        stack.callback(source.close)
+        audit = None if config.audit is None else stack.enter_context(AuditLog(config.path(config.audit)))
+        past = None if audit is None else continued(audit.path, spec, config.cluster, remake)
+        mirror = Mirror(spec, config.cluster, config.policy, clock=clock) if past is None else past.mirror
+        advisor: Advisor | None = None
+        how: dict[str, Any] = {}
+        if advise is not None:
+            executor = None
+            if advise.workers > 1 or advise.deadline is not None:  # one that hangs can be left in another process alone
+                executor = worker_pool(advise.workers)
+                stack.callback(stop_workers, executor)
+            advisor = Advisor(
+                advise.policy, fallback=advise.fallback or config.policy, deadline=advise.deadline, executor=executor
+            )
+            how = {"when": advise.when, "settle": advise.settle, "every": advise.every}
+        twin = Twin(
+            source,
+            mirror,
+            advisor,
+            audit,
+            report_every=config.report_every,
+            past=past,
+            clock=clock or (lambda: mirror.now),
+            **how,
+        )
+        yield twin
+        twin.close()
+
+
+def follow(twin: Twin, until: Callable[[], bool], server: StatusServer | None = None) -> None:
+    """Run a twin until its source is over or a function says so; a server shows its status every second."""
+    shown = wall.monotonic()
+    while not (twin.source.over or until()):
+        twin.step()
+        if server is not None and wall.monotonic() - shown >= _SHOWN_EVERY:
+            shown = wall.monotonic()
+            server.show(twin.status)

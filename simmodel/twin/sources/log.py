@@ -1,0 +1,270 @@
+"""Logs replayed as sources, at any speed: as they were recorded, or on a simulated cluster that takes the advice."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from math import isfinite
+from pathlib import Path
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from simmodel.display import Fields
+from simmodel.errors import InputError
+from simmodel.scheduling.protocol import Start
+from simmodel.systems.cluster.system import Cluster
+from simmodel.twin.events import Ended, Event, Passed, Request, Started, StateReport, Submitted
+from simmodel.twin.recorder import EventsOf
+from simmodel.twin.refused import Refused
+from simmodel.work.prepare import Prepared, prepare
+
+if TYPE_CHECKING:
+    from simmodel.runs.simulation import Simulation
+    from simmodel.twin.advisor import Advice
+    from simmodel.work.workload import Workload
+
+__all__ = ["AdvisedLog", "LogSettings", "RecordedLog"]
+
+_FIELDS = ("nodes", "cores_per_node", "gpus_per_node", "memory_per_node")
+_NAMES = ("user", "group", "queue", "partition")
+_PAUSE = 0.02  # seconds between looks at the clock
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class LogSettings(Fields):
+    """The settings of a source that replays a log as it was recorded.
+
+    Parameters
+    ----------
+    log
+        a file, or the name of a ready workload; its jobs must have recorded waits
+    speed
+        seconds of the log in a second; default: as fast as possible
+    """
+
+    log: str
+    speed: float | None = None
+
+    def open(self, cluster: str, folder: Path) -> RecordedLog:
+        """Return the source."""
+        from simmodel.catalogue import load_workload
+        from simmodel.catalogue.bundled import bundled_names
+
+        ready = self.log in bundled_names("workloads")
+        return RecordedLog(load_workload(self.log if ready else folder / self.log), cluster, speed=self.speed)
+
+
+class _Replay:
+    """The base of replays: events in order of time, each yielded when its time has come."""
+
+    def __init__(self, cluster: str, speed: float | None) -> None:
+        if speed is not None and not (speed > 0 and isfinite(speed)):
+            raise InputError(f"must be a finite number > 0 (s of the log in a second), got {speed!r}", place="speed")
+        self.cluster = cluster
+        self.speed = speed
+        self.refused = Refused()
+        self._due: deque[Event] = deque()
+        self._ended = False
+        self._begun: tuple[float, float] | None = None  # wall-clock time and time of the first event
+
+    def report(self) -> StateReport | None:
+        """Return ``None``: a log has events alone."""
+        return None
+
+    def _more(self) -> Iterator[Event]:
+        """Return the events of some more instants; none: it has ended."""
+        raise NotImplementedError
+
+    def events(self, timeout: float) -> Iterator[Event]:
+        """Yield the events whose time has come, waiting at most so many seconds for one."""
+        until = monotonic() + timeout
+        found = False
+        while not self._ended:
+            if not self._due:
+                if found:  # so that what reads this decides between two instants
+                    return
+                self._due.extend(self._more())
+                if not self._due:
+                    self._ended = True
+                    return
+            left = self._left(self._due[0].time)
+            if left <= 0:
+                found = True
+                yield self._due.popleft()
+            elif found or monotonic() >= until:
+                return
+            else:
+                sleep(min(left, _PAUSE, max(0.0, until - monotonic())))
+
+    def _left(self, time: float) -> float:
+        """Return the wall-clock seconds until an instant of the log."""
+        if self.speed is None:
+            return 0.0
+        now = monotonic()
+        if self._begun is None:
+            self._begun = now, time
+        return self._begun[0] + (time - self._begun[1]) / self.speed - now
+
+    def position(self) -> str | None:
+        """Return ``None``: a replay starts from the beginning."""
+        return None
+
+    def resume(self, position: str | None) -> None:
+        """Start from the beginning."""
+
+    @property
+    def over(self) -> bool:
+        """Whether all events have been told."""
+        return self._ended
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+class RecordedLog(_Replay):
+    """A log replayed as it was recorded; jobs without a recorded start are left out and counted.
+
+    Each instant ends with :class:`~simmodel.twin.events.Passed` before the starts that were recorded at it: this is
+    when the scheduler decided.
+
+    Parameters
+    ----------
+    workload
+        the log; its jobs must have recorded waits or starts
+    cluster
+        the name of the cluster
+    speed
+        seconds of the log in a second; default: as fast as possible
+
+    Attributes
+    ----------
+    refused
+        the jobs that are left out, by reason
+
+    >>> from simmodel import Workload
+    >>> log = Workload({"submit": [0, 5], "wait": [0, 2], "run": [9, 4], "processors": [1, 2]})
+    >>> source = RecordedLog(log, "alps")
+    >>> while not source.over:
+    ...     print(*(f"{event.kind} at {event.time:g}" for event in source.events(0.0)))
+    submitted at 0 passed at 0 started at 0
+    submitted at 5 passed at 5
+    passed at 7 started at 7
+    ended at 9 passed at 9
+    ended at 11 passed at 11
+    <BLANKLINE>
+    """
+
+    def __init__(self, workload: Workload, cluster: str, *, speed: float | None = None) -> None:
+        super().__init__(cluster, speed)
+        self.workload = workload
+        ready = prepare(workload, None, overrun="continue")
+        start = _recorded_starts(workload, ready)
+        told = ready.rows[np.isfinite(start[ready.rows])]
+        for reason in ready.rejected.values():
+            self.refused.count(f"jobs left out: {reason}")
+        for _ in range(len(ready.rows) - len(told)):
+            self.refused.count("jobs left out: no recorded start")
+        moments = [(float(ready.submit[row]), 1, int(row)) for row in told]
+        moments += [(float(start[row]), 2, int(row)) for row in told]
+        moments += [
+            (float(start[row] + ready.duration[row]), 0 if ready.duration[row] else 3, int(row)) for row in told
+        ]
+        self._moments = sorted(moments)[::-1]
+        self._ready = ready
+
+    def __repr__(self) -> str:
+        return f"<RecordedLog {self.workload.name}: {len(self._moments)} events to come>"
+
+    def _more(self) -> Iterator[Event]:
+        moments = self._moments
+        if not moments:
+            return
+        time, passed = moments[-1][0], False
+        while moments and moments[-1][0] == time:
+            _, kind, row = moments.pop()
+            if kind >= 2 and not passed:
+                passed = True
+                yield Passed(cluster=self.cluster, time=time)
+            yield self._event(kind, row, time)
+        if not passed:
+            yield Passed(cluster=self.cluster, time=time)
+
+    def _event(self, kind: int, row: int, time: float) -> Event:
+        about: dict[str, Any] = {"cluster": self.cluster, "time": time}
+        about |= {"job": self.workload["job"][row].item(), "submit": float(self._ready.submit[row])}
+        if kind == 1:
+            return Submitted(**about, request=_request(self.workload, self._ready, row))
+        return Started(**about) if kind == 2 else Ended(**about)
+
+
+def _recorded_starts(workload: Workload, ready: Prepared) -> Any:
+    """Return the recorded start of each job (s), nan if unknown."""
+    found = np.full(len(workload), np.nan)
+    if "recorded_start" in workload:
+        found = np.asarray(workload["recorded_start"], dtype=np.float64)
+    if "wait" in workload:
+        wait = np.asarray(workload["wait"], dtype=np.float64)
+        found = np.where(np.isfinite(found), found, np.where(wait >= 0, ready.submit + wait, np.nan))
+    return found
+
+
+def _request(workload: Workload, ready: Prepared, row: int) -> Request:
+    values: dict[str, Any] = {}
+    for name in _FIELDS + _NAMES:
+        if name in workload:
+            value = workload[name][row].item()
+            if value not in (-1, "") and value == value:
+                values[name] = value
+    if "nodes" not in values:
+        values["processors"] = int(ready.processors[row])
+    if "priority" in workload:
+        values["priority"] = float(workload["priority"][row])
+    return Request(**values, requested=float(ready.requested[row]))
+
+
+class AdvisedLog(_Replay):
+    """A log on a simulated cluster that starts the jobs that it is advised to start.
+
+    Each instant ends with :class:`~simmodel.twin.events.Passed`; what is advised then is handed to :meth:`advised`.
+
+    Parameters
+    ----------
+    simulation
+        the cluster and its jobs, not yet begun (see :func:`~simmodel.runs.simulating.start`); its policy is not asked
+    cluster
+        the name of the cluster
+    speed
+        seconds of the log in a second; default: as fast as possible
+    """
+
+    def __init__(self, simulation: Simulation, cluster: str, *, speed: float | None = None) -> None:
+        super().__init__(cluster, speed)
+        system: Any = simulation.system
+        if not isinstance(system, Cluster):
+            raise InputError(f"must be of a cluster, got {system!r}", place="simulation")
+        self.simulation = simulation
+        self._told: list[Event] = []
+        self._recorder = EventsOf(system, self._told.append, cluster)
+        simulation.env.observe(self._recorder)
+
+    def __repr__(self) -> str:
+        return f"<AdvisedLog at {self.simulation.env.now:g} s>"
+
+    def _more(self) -> Iterator[Event]:
+        view = self.simulation.next_decision()
+        if view is not None:
+            self._recorder.tell(Passed)
+        yield from self._told
+        self._told.clear()
+
+    def advised(self, advice: Advice) -> None:
+        """Start the jobs of an advice for this instant."""
+        view = self.simulation.system.scheduler.question
+        if view is None or advice.time != view.now:
+            raise InputError(f"must be for {self.simulation.env.now:g} s, got {advice.time:g} s", place="advice")
+        waiting: Mapping[Any, Any] = {job.id: job for job in view.waiting}
+        places = {place.name: place for place in view.places}
+        self.simulation.decide(Start(waiting[each.job], places[each.partition]) for each in advice.starts)
