@@ -1,3 +1,7 @@
+from .advisor import Advice as Advice, AdvisedStart as AdvisedStart, Advisor as Advisor
+from .audit import AuditLog as AuditLog, read_audit as read_audit
+from .config import TwinConfig as TwinConfig, read_config as read_config
+from .course import AuditReplay as AuditReplay, replay_audit as replay_audit
 from .events import (
     Changed as Changed,
     Ended as Ended,
@@ -17,4 +21,6 @@ from .events import (
     event_of as event_of,
 )
 from .mirror import Mirror as Mirror
+from .replay import LogReplay as LogReplay, replay_log as replay_log
 from .source import Source as Source
+from .twin import Twin as Twin

@@ -61,7 +61,7 @@ from simmodel.studies import broker_study, fat_curve, setup_study
 from simmodel.studies.metascheduling import Setup
 from simmodel.systems import Broker, Cluster, Forecast, Grid, Machine
 from simmodel.systems.kinds import kind_of_platform
-from simmodel.twin import Mirror
+from simmodel.twin import Advice, AdvisedStart, AuditReplay, Mirror, TwinConfig, replay_log
 from simmodel.twin.events import (
     Changed,
     Ended,
@@ -287,3 +287,14 @@ def _events() -> Iterator[Any]:
     mirror = Mirror(4, "<alps>")
     mirror.apply(Submitted(**about, request=request))
     yield mirror
+    yield from _advice()
+
+
+def _advice() -> Iterator[Any]:
+    start = AdvisedStart("<7>", 1.0, "batch")
+    yield start
+    yield Advice(number=1, time=3.0, digest="", policy="<easy>", reason="<quick>", starts=(start,))
+    yield AuditReplay(decisions=2, reproduced=1, first="line 3: <differs>")
+    source = {"kind": "lines", "path": "<events>", "follow": False}
+    yield TwinConfig(cluster="<alps>", platform="theta", source=source)
+    yield replay_log(4, JOBS, "easy")
