@@ -15,6 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import _socket
     from collections.abc import Callable
+    from typing import Any
 
 SETTINGS: "dict[str, str]" = {}
 BUDGET = 0.05  # seconds for the stream

@@ -276,8 +276,8 @@ def test_written_again_it_replaces_its_own_files_and_no_others(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"folder": "/tmp/a b"}, "folder: must be an absolute path of letters"),
-        ({"spool": "/tmp/$(x)"}, "spool: must be an absolute path of letters"),
+        ({"folder": "/srv/a b"}, "folder: must be an absolute path of letters"),
+        ({"spool": "/srv/$(x)"}, "spool: must be an absolute path of letters"),
         ({"python": "python3"}, "python: must be an absolute path of letters"),
         ({"cluster": "a\nb"}, "cluster: must be at most 200 printable characters"),
         ({"server": RedisSettings(user="hook")}, "password_file: missing value"),
