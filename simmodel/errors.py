@@ -85,10 +85,18 @@ def shown(value: object, width: int = 60) -> str:
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
+def printable(text: str) -> str:
+    """Return a text on one line, with escapes for control characters.
+
+    >>> print(printable("two" + chr(10) + "lines"))
+    two\\nlines
+    """
+    return text if text.isprintable() else "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
+
+
 def _one_line(text: str) -> str:
     """Return a message without control characters and without words of hundreds of characters."""
-    if not text.isprintable():
-        text = "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
+    text = printable(text)
     if len(text) > _WORD:
         text = _LONG_WORD.sub(lambda found: f"{found[0][:57]}...", text)
     return text

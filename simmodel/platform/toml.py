@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from simmodel.errors import InputError, Plain, shown, unknown
+from simmodel.errors import InputError, Plain, printable, shown, unknown
 from simmodel.loading import Source, parse_toml, read_bytes, reader, source_name
 from simmodel.platform.kinds import KINDS, to_dict
 from simmodel.units import parse_quantity
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from simmodel.platform.broker import BrokerSpec, SystemSpec
 
-__all__ = ["check_models", "from_dict", "read_toml", "write_toml"]
+__all__ = ["check_models", "from_dict", "read_toml", "to_toml", "write_toml"]
 
 # The units accepted for each field, tried in this order.
 _UNITS: dict[str, tuple[str, ...]] = {
@@ -150,8 +150,28 @@ def write_toml(spec: SystemSpec, path: str | Path) -> None:
     processors = 16
     <BLANKLINE>
     """
-    text = "\n".join(_lines(to_dict(spec), ""))
-    write_text(path, f"{text}\n")
+    write_text(path, to_toml(spec))
+
+
+def to_toml(spec: SystemSpec, comments: Iterable[str] = ()) -> str:
+    """Return a spec as the text of a TOML file, with lines of comments before it.
+
+    Raises
+    ------
+    InputError
+        it is not a spec
+
+    >>> from simmodel.platform import ClusterSpec
+    >>> print(to_toml(ClusterSpec.simple(16), ["Of the year 2026."]))
+    # Of the year 2026.
+    kind = "cluster"
+    <BLANKLINE>
+    [[partitions]]
+    processors = 16
+    <BLANKLINE>
+    """
+    lines = [f"# {printable(comment)}".rstrip() for comment in comments]
+    return "\n".join([*lines, *_lines(to_dict(spec), "")]) + "\n"
 
 
 @cache

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from simmodel.entries import Entries
 from simmodel.errors import unknown
+from simmodel.named_calls import call_with, split_call
 from simmodel.policies.ordering import BUILT_IN, Order
 
 if TYPE_CHECKING:
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 __all__ = ["ORDERS", "GivenOrder", "order"]
 
 
-def _itself(value: Order) -> Order:
-    return value
+def _itself(value: Order) -> Callable[[], Order]:
+    return lambda: value
 
 
 GivenOrder: TypeAlias = "str | Order | Callable[[LiveJob], Any]"
 """An order, its name, or a key function."""
 ORDERS = Entries[Callable[[], Any]](
     {
-        **{value.name: partial(_itself, value) for value in BUILT_IN},
+        **{value.name: _itself(value) for value in BUILT_IN},
         "multifactor": "simmodel.policies.multifactor:Multifactor",
     }
 )
@@ -37,13 +37,15 @@ def order(name: GivenOrder) -> Any:
     Raises
     ------
     InputError
-        the name is unknown
+        the name or a parameter of it is unknown
 
-    >>> order("sjf").description
-    'shortest requested time first'
+    >>> order("sjf").description, order("multifactor(age=5)").age
+    ('shortest requested time first', 5)
     """
     if not isinstance(name, str):
         return name if hasattr(name, "changes") else Order(getattr(name, "__name__", "order"), key=name)
-    if name not in ORDERS:
-        raise unknown("order", name, ORDERS)
-    return ORDERS[name]()
+    place = f"order {name!r}"
+    kind, values, options = split_call(name, place)
+    if kind not in ORDERS:
+        raise unknown("order", kind, ORDERS)
+    return call_with(ORDERS[kind], values, options, place)

@@ -171,12 +171,22 @@ def label(given: PolicyLike | None) -> str:
 def _named(text: str) -> Policy:
     if text.count("(") > DEEPEST and _depth(text) > DEEPEST:
         raise InputError(f"must be nested at most {DEEPEST} deep, got {_depth(text):,} levels", place="policy")
-    order, plus, rest = text.partition("+")
-    if plus and "(" not in order:
+    order, plus, rest = _order_first(text)
+    if plus:
         if rest.strip() == "none":  # ORDER+none: an order is a policy that does not backfill
             return _named(order)
         return _make(rest, text, order=order.strip())
     return _make(text, text)
+
+
+def _order_first(text: str) -> tuple[str, str, str]:
+    """Split ``ORDER+NAME`` at the first ``+`` outside of parentheses."""
+    depth = 0
+    for at, each in enumerate(text):
+        depth += (each == "(") - (each == ")")
+        if each == "+" and depth == 0:
+            return text[:at], "+", text[at + 1 :]
+    return text, "", ""
 
 
 def _depth(text: str) -> int:

@@ -5,7 +5,7 @@ from hypothesis import given, strategies as st
 
 from simmodel import InputError, Job, simulate
 from simmodel.loading import limits
-from simmodel.platform import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec, from_dict, to_dict
+from simmodel.platform import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec, ReservationSpec, from_dict, to_dict
 from simmodel.platform.node_lists import NodeList, node_list, node_names
 
 PREFIXES = st.sampled_from(["n", "cn", "gpu-", "r1-n", "login", "node.a", "0x", ""])
@@ -94,6 +94,17 @@ def test_jobs_run_on_listed_nodes() -> None:
     spec = ClusterSpec(partitions=[LISTED], outages=[OutageSpec(at=0, until=7, nodes=["n1"])])
     found = simulate(spec, [Job(id=1, submit=1, nodes=3, cores_per_node=4, run=5)], "fcfs")
     assert found.jobs["start"].tolist() == [7.0]
+
+
+def test_reservations_have_listed_nodes() -> None:
+    held = ReservationSpec(name="course", start=0, end=50, nodes=["n2", "login"], partition="batch")
+    spec = ClusterSpec(partitions=[LISTED], reservations=[held])
+    jobs = [
+        Job(id=1, submit=1, nodes=2, cores_per_node=4, run=5, partition="course"),
+        Job(id=2, submit=1, nodes=3, cores_per_node=4, run=5),
+    ]
+    found = simulate(spec, jobs, "fcfs")
+    assert found.jobs["start"].tolist() == [1.0, 50.0]
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from simmodel.environment import Environment
+from simmodel.errors import InputError
 from simmodel.policies import Backfill
 from simmodel.policies.multifactor import Multifactor
 from simmodel.policies.ordering import Order
@@ -146,3 +147,22 @@ def test_orders_and_their_policies_go_to_other_processes():
         assert copy is make() if name != "multifactor" else copy.age == make().age
         assert pickle.loads(pickle.dumps(policy(f"{name}+easy"))).name == policy(f"{name}+easy").name
     assert pickle.loads(pickle.dumps(Order("narrow", key=len))).key is len
+
+
+@pytest.mark.parametrize(
+    ("parameters", "starts"),
+    [("size=1", [0, 20, 10]), ("size=1, small_first=true", [0, 10, 20]), ("size=0", [0, 10, 20])],
+)
+@pytest.mark.parametrize("backfill", ["easy", "conservative"])
+def test_an_order_with_parameters_backfills(parameters, starts, backfill):
+    jobs = [Job(id=i, submit=i, processors=width, run=10) for i, width in enumerate((4, 1, 4))]
+    rule = f"multifactor(age=0, fair_share=0, {parameters})+{backfill}"
+    assert simulate(4, jobs, rule).jobs["start"].tolist() == starts
+
+
+def test_parameters_of_orders_are_checked():
+    assert policy("multifactor(age=7)+easy").order.age == 7
+    with pytest.raises(InputError, match="unknown parameter 'agee'; did you mean 'age'"):
+        policy("multifactor(agee=7)+easy")
+    with pytest.raises(InputError, match="too many positional arguments"):
+        policy("sjf(7)+easy")

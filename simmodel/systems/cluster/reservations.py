@@ -150,8 +150,12 @@ def reserve(env: Environment, spec: ReservationSpec, parent: Pool) -> Pool:
     if isinstance(parent, NodePool):
         kinds = [kind for kind in partition.nodes for _ in range(kind.count)]
         switches = partition.node_switches
-        alone = [attrs.evolve(kinds[node], count=1, switch=switches[node], nodes_per_switch=None) for node in taken]
         names = [parent.nodes[node] for node in taken]
+        one = {"count": 1, "nodes_per_switch": None}
+        alone = [
+            attrs.evolve(kinds[node], names=name if kinds[node].names else None, switch=switches[node], **one)
+            for node, name in zip(taken, names, strict=True)
+        ]
         own = attrs.evolve(partition, name=spec.name, nodes=alone)
         kind = ReservedHosts if own.one_host else ReservedNodes
         place = kind(env, spec.name, own, parent.consumables, names)

@@ -6,10 +6,12 @@ Times are in seconds, instants in seconds since 1970, memory in bytes. ``None`` 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 import attrs
 
 from simmodel.display import Fields
+from simmodel.errors import InputError
 from simmodel.twin.slurm.values import Gres
 
 __all__ = [
@@ -21,6 +23,9 @@ __all__ = [
     "Site",
     "SwitchRecord",
 ]
+
+_DOWN = frozenset(("DOWN", "ERROR", "FAIL", "FUTURE", "INVAL", "INVALID_REG", "NOT_RESPONDING", "NO_RESPOND"))
+_DRAINING = frozenset(("DRAIN", "DRAINING", "DRAINED", "FAILING"))
 
 
 @attrs.frozen(kw_only=True, repr=False)
@@ -49,6 +54,17 @@ class NodeRecord(Fields):
     features: tuple[str, ...] = ()
     weight: int = 1
     reason: str = ""
+
+    @property
+    def service(self) -> Literal["up", "down", "draining"]:
+        """Whether jobs run and start there: not at all if it is down, only run if it is draining.
+
+        >>> [NodeRecord(name="n", cpus=1, states=frozenset(states)).service for states in (["IDLE"], ["IDLE", "DRAIN"])]
+        ['up', 'draining']
+        """
+        if self.states & _DOWN:
+            return "down"
+        return "draining" if self.states & _DRAINING else "up"
 
 
 @attrs.frozen(kw_only=True, repr=False)
@@ -159,7 +175,22 @@ class Site(Fields):
     source: str = ""
 
     def with_(self, other: Site) -> Site:
-        """Return what both tell together; what both tell is taken from the other."""
-        told = {name: value for name, value in attrs.asdict(other, recurse=False).items() if value}
+        """Return what both tell together.
+
+        Raises
+        ------
+        InputError
+            both tell the same part
+        """
+        told = {
+            name: value
+            for name, value in attrs.asdict(other, recurse=False).items()
+            if value is not None and name != "source"
+        }
+        for name, value in told.items():
+            if name not in ("cluster", "version") and getattr(self, name) is not None:
+                raise InputError(f"{name} are told twice: by {self.source}, and by {other.source}")
+            if name == "cluster" and self.cluster not in (None, value):
+                raise InputError(f"must tell of the cluster {self.cluster!r}, got {value!r}", other.source)
         source = ", ".join(each for each in (self.source, other.source) if each)
-        return attrs.evolve(self, **{**told, "source": source})
+        return attrs.evolve(self, **told, source=source)

@@ -1,0 +1,173 @@
+"""The platform that Slurm's own description of its cluster amounts to, and a list of what it cannot express."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+
+from simmodel.display import Fields
+from simmodel.errors import InputError
+from simmodel.loading import read_bytes
+from simmodel.platform.cluster import ClusterSpec
+from simmodel.platform.options import ClusterOptions
+from simmodel.platform.toml import to_toml
+from simmodel.twin.slurm.answers import read_answer
+from simmodel.twin.slurm.nodes import Group, groups_of, note_nodes
+from simmodel.twin.slurm.notes import Notes, Unsupported
+from simmodel.twin.slurm.partitions import partition_of, qos_queues, queues_of, switches_of
+from simmodel.twin.slurm.policies import policy_of
+from simmodel.twin.slurm.records import Site
+from simmodel.twin.slurm.reserved import licences_of, reservations_of
+from simmodel.twin.slurm.scontrol import read_scontrol
+
+if TYPE_CHECKING:
+    from datetime import tzinfo
+
+__all__ = ["Described", "described", "site_of"]
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class Described(Fields):
+    """A cluster of Slurm as a platform.
+
+    Parameters
+    ----------
+    spec, policy, options
+        the platform; the policy and the options that its scheduler amounts to
+    unsupported
+        what they do not express
+    down, draining
+        the nodes that were out of service when Slurm was asked
+    """
+
+    spec: ClusterSpec
+    policy: str
+    options: ClusterOptions = attrs.field(factory=ClusterOptions)
+    unsupported: tuple[Unsupported, ...] = ()
+    down: tuple[str, ...] = ()
+    draining: tuple[str, ...] = ()
+
+    def toml(self) -> str:
+        """Return the platform as TOML, with the policy and what is not expressed as comments."""
+        comments = [f"policy: {self.policy}"]
+        if self.options.overrun == "continue":
+            comments.append("option: overrun = continue")
+        if self.unsupported:
+            comments += ["not expressed:", *(f"  {each}" for each in self.unsupported)]
+        return to_toml(self.spec, comments)
+
+
+def site_of(paths: Iterable[str | Path], *, local: tzinfo | None = None) -> Site:
+    """Return what saved texts of ``scontrol show ...`` and answers in JSON tell; of folders, all their files.
+
+    Answers with jobs tell nothing of the cluster and are passed over.
+
+    Parameters
+    ----------
+    local
+        the zone of times in texts; default: that of this computer
+
+    Raises
+    ------
+    InputError
+        a file is neither, is malformed, or tells what another one has told
+    """
+    site = Site()
+    for path in _files(paths):
+        data, name = read_bytes(path)
+        if data.lstrip()[:1] == b"{":
+            told = read_answer(data, name)
+        else:
+            told = read_scontrol(data.decode("utf-8", "replace"), name, local)
+        site = site.with_(told)
+    return site
+
+
+def _files(paths: Iterable[str | Path]) -> Iterator[Path]:
+    for path in map(Path, paths):
+        yield from sorted(each for each in path.iterdir() if each.is_file()) if path.is_dir() else [path]
+
+
+def described(site: Site, *, origin: float = 0.0) -> Described:
+    """Return the platform of a site.
+
+    Partitions that share nodes become one partition, with a queue for each. Nodes of one kind are one spec, those of
+    lower weight first; their cores are Slurm's CPUs. Reservations and licences are taken over.
+
+    Parameters
+    ----------
+    origin
+        the instant, in seconds since 1970, that is 0 in simulations; a twin's time is that of 1970
+
+    Raises
+    ------
+    InputError
+        nodes or partitions are not told
+
+    >>> from simmodel.twin.slurm.records import NodeRecord, PartitionRecord
+    >>> nodes = tuple(NodeRecord(name=f"n{i}", cpus=4) for i in (1, 2))
+    >>> described(Site(nodes=nodes, partitions=(PartitionRecord(name="batch", nodes="n[1-2]"),))).spec.partitions
+    (PartitionSpec(nodes=(NodeSpec(names='n[1-2]', count=2, cores=4),)),)
+    """
+    for name in ("nodes", "partitions"):
+        if not getattr(site, name):
+            raise InputError(f"no {name}: give 'scontrol show {name[:-1]}' or an answer with them", site.source or None)
+    notes = Notes()
+    groups = groups_of(site, notes)
+    if not groups:
+        raise InputError("no partition has known nodes", site.source or None)
+    switches = switches_of(site, notes)
+    partitions = tuple(partition_of(group, site, switches, notes) for group in groups)
+    queues = tuple(queue for group in groups for queue in queues_of(group, site, notes))
+    nodes = {node.name: node for group in groups for node in group.nodes}
+    note_nodes(nodes.values(), site.settings, notes)
+    place_of = {node.name: group.name for group in groups for node in group.nodes}
+    spec = ClusterSpec(
+        name=site.cluster or "slurm",
+        partitions=partitions,
+        queues=queues + qos_queues(site, queues, notes),
+        consumables=licences_of(site, notes),
+        reservations=reservations_of(site, partitions, place_of, nodes, origin, notes),
+        default_partition=_default(groups, notes),
+        source=f"Slurm {site.version or ''}".rstrip(),
+    )
+    options = _options(site, notes)
+    return Described(
+        spec=spec,
+        policy=policy_of(site.settings, notes),
+        options=options,
+        unsupported=tuple(notes),
+        down=tuple(name for name, node in nodes.items() if node.service == "down"),
+        draining=tuple(name for name, node in nodes.items() if node.service == "draining"),
+    )
+
+
+def _default(groups: Sequence[Group], notes: Notes) -> str | None:
+    """Return the partition of jobs that name none."""
+    for group in groups:
+        if any(part.default for part in group.partitions):
+            return group.name
+    if len(groups) > 1 and any(part.default is None for group in groups for part in group.partitions):
+        notes.add("partitions", "the default one is not told", "jobs that name none get the first that can run them")
+    return None
+
+
+def _options(site: Site, notes: Notes) -> ClusterOptions:
+    """Return the options that limits amount to."""
+    settings = site.settings or {}
+    over = settings.get("OverTimeLimit", "0 min")
+    if over == "UNLIMITED":
+        return ClusterOptions(overrun="continue")
+    if over.split()[0] != "0":
+        notes.add("jobs", f"OverTimeLimit={over}", "jobs are stopped at their limit")
+    limited = any(part.max_time is not None or part.max_nodes is not None for part in site.partitions or ())
+    if limited and settings.get("EnforcePartLimits", "").upper() == "NO":
+        notes.add(
+            "jobs", "EnforcePartLimits=NO", "jobs beyond a limit of their partition are refused, and wait in Slurm"
+        )
+    if "limits" in settings.get("AccountingStorageEnforce", ""):
+        notes.add("jobs", "limits of associations", "not told")
+    return ClusterOptions()

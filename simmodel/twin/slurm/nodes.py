@@ -1,0 +1,141 @@
+"""The nodes of Slurm's partitions: which partitions share nodes, and which nodes are of one kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import attrs
+
+from simmodel.display import counted
+from simmodel.platform.cluster import NodeSpec
+from simmodel.platform.node_lists import node_list
+from simmodel.twin.slurm.notes import Notes
+from simmodel.twin.slurm.records import NodeRecord, PartitionRecord, Site
+from simmodel.twin.slurm.values import nodes_of
+
+__all__ = ["Group", "groups_of", "kinds_of", "note_nodes"]
+
+
+@attrs.frozen
+class Group:
+    """Partitions that share nodes, directly or through others, and all their nodes, of the lowest weight first.
+
+    ``members`` has the names of the nodes of each partition.
+    """
+
+    partitions: tuple[PartitionRecord, ...]
+    nodes: tuple[NodeRecord, ...]
+    members: Mapping[str, frozenset[str]]
+
+    @property
+    def name(self) -> str:
+        """The name of the partition with the most nodes, the first of these."""
+        return max(self.partitions, key=lambda each: len(self.members[each.name])).name
+
+
+def groups_of(site: Site, notes: Notes) -> list[Group]:
+    """Return the partitions of a site in groups that share no nodes, in order; note what is missing."""
+    nodes = {node.name: node for node in site.nodes or ()}
+    members = {part.name: _members(part, nodes, notes) for part in site.partitions or ()}
+    group_of: dict[str, set[str]] = {name: {name} for name in members}
+    first: dict[str, str] = {}
+    for partition, names in members.items():
+        for name in names:
+            one, other = group_of[first.setdefault(name, partition)], group_of[partition]
+            if one is not other:
+                one |= other
+                group_of.update(dict.fromkeys(other, one))
+    groups: dict[int, list[PartitionRecord]] = {}
+    for part in site.partitions or ():
+        if members[part.name]:
+            groups.setdefault(id(group_of[part.name]), []).append(part)
+        else:
+            notes.add(f"partition {part.name}", f"Nodes={part.nodes or '(null)'}", "left out: no known nodes")
+    order = {name: (node.weight, number) for number, (name, node) in enumerate(nodes.items())}
+    found = []
+    for parts in groups.values():
+        names = sorted(dict.fromkeys(name for part in parts for name in members[part.name]), key=order.__getitem__)
+        sets = {part.name: frozenset(members[part.name]) for part in parts}
+        found.append(Group(tuple(parts), tuple(nodes[name] for name in names), sets))
+    used = {name for names in members.values() for name in names}
+    if spare := [name for name in nodes if name not in used]:
+        notes.add(f"nodes {node_list(spare)}", "in no partition", "left out")
+    return found
+
+
+def _members(part: PartitionRecord, nodes: dict[str, NodeRecord], notes: Notes) -> list[str]:
+    """Return the names of the nodes of a partition; nodes that are not told are added if they can be inferred."""
+    listed = list(dict.fromkeys(nodes_of(part.nodes)))
+    others = [name for name, node in nodes.items() if part.name in node.partitions and name not in set(listed)]
+    if others:
+        text = f"not in its list, {part.nodes or '(null)'}"
+        notes.add(f"partition {part.name}", f"nodes {node_list(others)}", f"{text}, but say that they are in it: taken")
+    missing = [name for name in listed if name not in nodes]
+    if missing:
+        nodes.update(_inferred(part, missing, [nodes[name] for name in listed if name in nodes], notes))
+    return [name for name in [*listed, *others] if name in nodes]
+
+
+def _inferred(
+    part: PartitionRecord, missing: Sequence[str], told: Iterable[NodeRecord], notes: Notes
+) -> dict[str, NodeRecord]:
+    """Return nodes that are not told, all alike, if the resources of their partition say what they have together."""
+    where = f"nodes {node_list(missing)}"
+    known = list(told)
+    cpus = part.resources.get("cpu", 0.0) - sum(node.cpus for node in known)
+    memory = part.resources.get("mem", 0.0) - sum(node.memory for node in known)
+    each, rest = divmod(int(cpus), len(missing))
+    if each < 1 or rest or part.resources.get("node") != len(known) + len(missing):
+        notes.add(where, "not told", f"left out: the resources of partition {part.name} do not say what they are")
+        return {}
+    size = max(memory, 0.0) / len(missing)
+    what = f"{counted(each, 'CPU')} and {size / 2**30:g} GiB each"
+    notes.add(where, "not told", f"taken as alike, by the resources of partition {part.name}: {what}, GPUs unknown")
+    return {name: NodeRecord(name=name, cpus=each, memory=size, partitions=(part.name,)) for name in missing}
+
+
+def kinds_of(nodes: Iterable[NodeRecord], switches: Mapping[str, str]) -> tuple[NodeSpec, ...]:
+    """Return the specs of nodes, one for all that are alike; ``switches`` has those of the nodes, by name.
+
+    >>> kinds_of([NodeRecord(name=f"n{i}", cpus=4 + i % 2) for i in range(1, 5)], {})
+    (NodeSpec(names='n[1,3]', count=2, cores=5), NodeSpec(names='n[2,4]', count=2, cores=4))
+    """
+    kinds: dict[tuple[int, int, float, str | None], list[str]] = {}
+    for node in nodes:
+        gpus = int(sum(each.count for each in node.gres if each.name == "gpu"))
+        key = node.cpus, gpus, node.memory - node.kept_memory, switches.get(node.name)
+        kinds.setdefault(key, []).append(node.name)
+    return tuple(
+        NodeSpec(names=node_list(names), cores=cores, gpus=gpus, memory=memory, switch=switch)
+        for (cores, gpus, memory, switch), names in kinds.items()
+    )
+
+
+def note_nodes(nodes: Iterable[NodeRecord], settings: Mapping[str, str] | None, notes: Notes) -> None:
+    """Note what the specs of nodes leave out: types of GPUs, other generic resources, features, threads, states."""
+    chosen = (settings or {}).get("SelectTypeParameters", "").upper()
+    found: dict[tuple[str, str], list[str]] = {}
+    for node in nodes:
+        told = [(f"State={'+'.join(sorted(node.states))}: {node.reason}".rstrip(": "), _STATE)] * (node.service != "up")
+        if any(each.type for each in node.gres if each.name == "gpu"):
+            gpus = ",".join(f"gpu:{each.type or '?'}:{each.count:g}" for each in node.gres if each.name == "gpu")
+            told.append((f"Gres={gpus}", "GPUs are counted together, whatever their type"))
+        told += [(f"Gres={each.name}:{each.count:g}", "not modelled") for each in node.gres if each.name != "gpu"]
+        if node.features:
+            told.append((f"Features={','.join(node.features)}", "jobs cannot ask for them here"))
+        if node.threads > 1 and "CPU" not in chosen:
+            why = (
+                "cores are CPUs here: the threads of a core go to one job in Slurm, of which requests must be multiples"
+            )
+            told.append((f"ThreadsPerCore={node.threads}", why))
+        for each in told:
+            found.setdefault(each, []).append(node.name)
+    for (what, why), names in found.items():
+        notes.add(f"nodes {node_list(names)}", what, why)
+    if settings is not None and "MEMORY" not in chosen:
+        notes.add(
+            "nodes", f"SelectTypeParameters={chosen or '(null)'}", "does not allocate memory: requests should have none"
+        )
+
+
+_STATE = "the state of now is no part of the platform: a source tells it"

@@ -1,0 +1,101 @@
+"""The policy that Slurm's settings amount to.
+
+Sources: slurm.conf(5), sched/backfill and the multifactor plug-in of Slurm's documentation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from simmodel.errors import InputError
+from simmodel.twin.slurm.notes import Notes
+from simmodel.twin.slurm.values import amount, is_none, seconds, split_list
+
+__all__ = ["policy_of"]
+
+_WEIGHTS = {
+    "PriorityWeightAssoc": "the factor of the association",
+    "PriorityWeightPartition": "PriorityJobFactor of partitions",
+    "PriorityWeightQOS": "the priority of QOS",
+    "PriorityWeightTRES": "the factors of trackable resources",
+    "PriorityWeightNice": "the nice value",
+}
+_WHERE = "scheduler"
+
+
+def policy_of(settings: Mapping[str, str] | None, notes: Notes) -> str:
+    """Return the name of the policy of these settings of ``scontrol show config``; note what it leaves out.
+
+    The main loop of Slurm starts jobs in order until one does not fit; its backfill scheduler plans every waiting job
+    and starts those that delay no planned one: conservative backfilling, planned again in each cycle.
+
+    >>> policy_of({"SchedulerType": "sched/builtin", "PriorityType": "priority/basic"}, Notes())
+    'fcfs'
+    >>> settings = {"SchedulerType": "sched/backfill", "PriorityType": "priority/multifactor", "PriorityWeightAge": "5"}
+    >>> policy_of(settings, Notes())
+    'multifactor(age=5, size=0, fair_share=0)+conservative'
+    """
+    if settings is None:
+        notes.add(_WHERE, "not told", "taken as sched/backfill with priority/basic; give 'scontrol show config'")
+        return "conservative"
+    order = _order(settings, notes)
+    scheduler = settings.get("SchedulerType", "sched/backfill")
+    for parameter in split_list(_told(settings, "SchedulerParameters")):
+        notes.add(_WHERE, f"SchedulerParameters {parameter}", "has no counterpart")
+    if scheduler == "sched/builtin":
+        return order
+    if scheduler != "sched/backfill":
+        notes.add(_WHERE, f"SchedulerType={scheduler}", "taken as sched/backfill")
+    notes.add(
+        _WHERE, "backfills in cycles, by default every 30 s", "simmodel decides whenever a job is submitted or ends"
+    )
+    return "conservative" if order == "fcfs" else f"{order}+conservative"
+
+
+def _told(settings: Mapping[str, str], name: str) -> str:
+    text = settings.get(name, "")
+    return "" if is_none(text) else text
+
+
+def _number(settings: Mapping[str, str], name: str) -> float:
+    try:
+        return amount(settings.get(name, "0")) or 0.0
+    except InputError as error:
+        raise InputError(error.message, place=name) from None
+
+
+def _order(settings: Mapping[str, str], notes: Notes) -> str:
+    """Return the order of the queue."""
+    kind = settings.get("PriorityType", "priority/basic")
+    if kind == "priority/basic":
+        return "fcfs"
+    if kind != "priority/multifactor":
+        notes.add(_WHERE, f"PriorityType={kind}", "taken as priority/basic")
+        return "fcfs"
+    for name, what in _WEIGHTS.items():
+        text = _told(settings, name)
+        if text not in ("", "0"):
+            notes.add(_WHERE, f"{name}={text}", f"the order leaves out {what}")
+    age, size = _number(settings, "PriorityWeightAge"), _number(settings, "PriorityWeightJobSize")
+    fair = _number(settings, "PriorityWeightFairShare")
+    values = {"age": age, "size": size, "fair_share": fair}
+    for key, name, usual in (("max_age", "PriorityMaxAge", 604800.0), ("half_life", "PriorityDecayHalfLife", 604800.0)):
+        given = seconds(_told(settings, name))
+        if given == 0 and fair and key == "half_life":
+            notes.add(_WHERE, f"{name}=0", "usage decays with a half-life of 7 days here")
+        elif given and given != usual:
+            values[key] = given
+    flags = _told(settings, "PriorityFlags")
+    if fair and "NO_FAIR_TREE" not in flags:
+        notes.add(_WHERE, "Fair Tree", "fair share is that of users by their usage and equal shares")
+    if flags:
+        notes.add(_WHERE, f"PriorityFlags={flags}", "have no counterpart")
+    reset = _told(settings, "PriorityUsageResetPeriod")
+    if fair and reset:
+        notes.add(_WHERE, f"PriorityUsageResetPeriod={reset}", "usage only decays here")
+    if not age and not size and not fair:
+        return "fcfs"
+    texts = [f"{key}={int(value) if value == int(value) else value}" for key, value in values.items()]
+    if settings.get("PriorityFavorSmall", "No").upper() == "YES":
+        texts.append("small_first=true")
+    return f"multifactor({', '.join(texts)})"
