@@ -119,7 +119,7 @@ def connected(until: float) -> "_socket.socket":
     """Return a connection: of the module below ``socket``, which takes longer to import than all the rest takes."""
     import _socket
 
-    places: list[tuple[int, object]]
+    places: list[tuple[int, Any]]
     if SETTINGS.get("socket"):
         places = [(_socket.AF_UNIX, SETTINGS["socket"])]
     else:
