@@ -1,0 +1,48 @@
+"""A plant in a second process, which starts what the twin advises, runs as if it was simulated under the policy."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from simmodel import Workload, load_workload, simulate
+from simmodel.twin import replay_audit
+from tests.helpers.data_files import data_file
+from tests.helpers.plant_runs import plant_run
+
+
+def differing(folder: Path, workload: Workload, policy: str = "portfolio") -> int:
+    """Return the number of jobs that the plant starts at another instant than a simulation."""
+    result = simulate(None, workload, policy)
+    found = plant_run(folder, workload, result.processors, policy)
+    started = result.jobs.where(np.isfinite(result.jobs["start"]))
+    assert len(found) == len(started)
+    return sum(found[str(row["job"])] != row["start"] for row in started.rows())
+
+
+def test_the_plant_starts_every_job_of_schedtwin_as_simulated(tmp_path: Path) -> None:
+    assert differing(tmp_path, load_workload("schedtwin")) == 0
+    found = replay_audit(tmp_path / "audit.jsonl")
+    assert found.decisions == found.reproduced > 200
+
+
+def test_jobs_of_no_length_are_decided_on_again_at_the_same_instant(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    jobs = 60
+    log = Workload(
+        {
+            "submit": np.sort(rng.integers(0, 40, jobs)),
+            "run": rng.choice([0, 0, 3, 9], jobs),
+            "requested": rng.choice([10, 20], jobs),
+            "processors": rng.integers(1, 5, jobs),
+        },
+        processors=4,
+    )
+    assert differing(tmp_path, log, "portfolio(fcfs, sjf, backfill=easy)") == 0
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", ["lublin-128-week", "theta_2022"])
+def test_the_plant_starts_every_job_of_a_long_log_as_simulated(name: str, tmp_path: Path) -> None:
+    log = load_workload(data_file("swf/theta_2022.swf.gz") if name == "theta_2022" else name)
+    assert differing(tmp_path, log.where(np.arange(min(len(log), 2000)))) == 0
