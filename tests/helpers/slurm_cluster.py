@@ -121,6 +121,11 @@ class SlurmCluster:
         except AssertionError as error:
             raise AssertionError(f"{error}: {self.states()}\n{self.log()}") from None
 
+    def start_alone(self) -> None:
+        """Write slurm.conf and start slurmctld only: its nodes never answer."""
+        self._write()
+        self.start_controller()
+
     def start_controller(self) -> None:
         """Start slurmctld; it recovers the state that it saved, if any."""
         self.controller = self._daemon("slurmctld", "-D", "-i")

@@ -15,6 +15,7 @@ from simmodel.platform.cluster import ClusterSpec
 from simmodel.platform.options import ClusterOptions
 from simmodel.platform.toml import to_toml
 from simmodel.twin.slurm.answers import read_answer
+from simmodel.twin.slurm.commands import SlurmCommands
 from simmodel.twin.slurm.nodes import Group, groups_of, note_nodes
 from simmodel.twin.slurm.notes import Notes, Unsupported
 from simmodel.twin.slurm.partitions import partition_of, qos_queues, queues_of, switches_of
@@ -26,7 +27,7 @@ from simmodel.twin.slurm.scontrol import read_scontrol
 if TYPE_CHECKING:
     from datetime import tzinfo
 
-__all__ = ["Described", "described", "site_of"]
+__all__ = ["Described", "describe_slurm", "described", "site_now", "site_of"]
 
 
 @attrs.frozen(kw_only=True, repr=False)
@@ -58,6 +59,56 @@ class Described(Fields):
         if self.unsupported:
             comments += ["not expressed:", *(f"  {each}" for each in self.unsupported)]
         return to_toml(self.spec, comments)
+
+
+def describe_slurm(
+    paths: Iterable[str | Path] = (),
+    *,
+    commands: SlurmCommands | None = None,
+    local: tzinfo | None = None,
+    origin: float = 0.0,
+) -> Described:
+    """Return the platform of a cluster of Slurm: of what saved files tell, or else of what its commands tell now.
+
+    Parameters
+    ----------
+    paths
+        files and folders, as in :func:`site_of`
+    commands
+        Slurm's commands; default: those on the path
+    local
+        the zone of times in texts; default: that of this computer
+    origin
+        the instant, in seconds since 1970, that is 0 in simulations
+
+    Raises
+    ------
+    InputError
+        a file is malformed, or too little is told
+    SlurmError
+        a command is missing, fails or does not answer
+    """
+    given = list(paths)
+    site = site_of(given, local=local) if given else site_now(commands or SlurmCommands())
+    return described(site, origin=origin)
+
+
+def site_now(commands: SlurmCommands) -> Site:
+    """Return what Slurm's commands tell.
+
+    Raises
+    ------
+    InputError
+        what they print is not understood
+    SlurmError
+        a command is missing, fails or does not answer
+    """
+    site = Site()
+    for name in ("config", "node", "partition", "reservation", "license"):
+        site = site.with_(read_scontrol(commands.read(name), f"scontrol show {name}"))
+    if (site.settings or {}).get("TopologyPlugin") == "topology/tree":
+        site = site.with_(read_scontrol(commands.read("topology"), "scontrol show topology"))
+    return site
 
 
 def site_of(paths: Iterable[str | Path], *, local: tzinfo | None = None) -> Site:

@@ -24,8 +24,8 @@ __all__ = [
     "SwitchRecord",
 ]
 
-_DOWN = frozenset(("DOWN", "ERROR", "FAIL", "FUTURE", "INVAL", "INVALID_REG", "NOT_RESPONDING", "NO_RESPOND"))
-_DRAINING = frozenset(("DRAIN", "DRAINING", "DRAINED", "FAILING"))
+_DOWN = frozenset(("DOWN", "ERROR", "FAIL", "FUTURE", "INVAL", "INVALID_REG"))
+_DRAINING = frozenset(("DRAIN", "DRAINING", "DRAINED", "FAILING", "NOT_RESPONDING", "NO_RESPOND"))
 
 
 @attrs.frozen(kw_only=True, repr=False)
