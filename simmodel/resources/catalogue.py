@@ -133,6 +133,10 @@ class Catalogue:
         sites = self.sites
         return tuple([sites[number] for number in self._where[self._found(file)]])
 
+    def numbers_of(self, file: str) -> tuple[int, ...]:
+        """Return the positions of the sites that hold a replica; raises :class:`InputError` if the file is unknown."""
+        return self._where[self._found(file)]
+
     def holds(self, file: str, site: str) -> bool:
         """Return whether a site holds a replica of a file."""
         row = self._row.get(file)

@@ -81,6 +81,7 @@ class FileHolder:
         self._reserved: dict[str, int] = {}
         self._claims: OrderedDict[str, _Claim] = OrderedDict()
         self._serving = False
+        self._boundless = capacity == inf and type(self).admit is FileHolder.admit  # there is always room
         self._rule = eviction_rule(evict, f"storage {name}, evict")
         self._order = EvictionOrder(self._rule) if capacity < inf and self._rule.evicts else None
         self._kept: dict[str, None] = {}  # last replicas that the order came to: out of it until there is another
@@ -179,6 +180,11 @@ class FileHolder:
             raise InputError(why)
         if file in self.files or self.expects(file):
             raise InputError(f"file {file} is in storage {self.name} already, or on its way")
+        if self._boundless and not self._claims:
+            self.used += ceil(size)
+            self._reserved[file] = ceil(size)
+            call()
+            return
         self._claims[file] = _Claim(size, ceil(size), call, self.env._now)
         if len(self._claims) == 1 or self.overtaking:
             self.look_again()

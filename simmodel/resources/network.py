@@ -302,11 +302,20 @@ class Network(ChangingLinks):
         >>> network.seconds(1000.0, "b", "a")
         12.0
         """
+        wait, rate = self.idle(source, destination)
+        return wait + size / rate if rate > 0 else inf if size else wait
+
+    def idle(self, source: Hashable, destination: Hashable) -> tuple[float, float]:
+        """Return the wait (s) and the rate (bytes/s) of a transfer on otherwise idle links; 0 bytes/s if one is down.
+
+        Raises :class:`InputError` if there is no route. Both hold until a link changes.
+
+        >>> network = Network(Environment(), [LinkSpec(name="wan", bandwidth=100.0, latency=2, between=("a", "b"))])
+        >>> network.idle("b", "a")
+        (2.0, 100.0)
+        """
         way = self.way(source, destination)
-        if not size or not way.links:
-            return way.wait
-        rate = way.alone(inf)
-        return way.wait + size / rate if rate > 0 else inf
+        return way.wait, way.alone(inf) if way.links else inf
 
     def _route_between(self, source: Hashable, destination: Hashable) -> Route:
         if source is None or destination is None:

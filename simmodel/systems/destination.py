@@ -49,13 +49,15 @@ class BrokeredJob(LiveJob):
         the job of a broker above that this one stands for, or ``None``
     estimates
         the estimates that the policy requested, by place, or ``None``
+    plain
+        whether it requests only processors and time: see :attr:`Job.plain <simmodel.work.job.Job.plain>`
     needs_files
         whether it has inputs, which must be at a site before it runs
     """
 
     __slots__ = (
         *("_length", "_limit", "_origin", "above", "below", "came", "destination", "estimates", "family", "home"),
-        *("limit", "row"),
+        *("limit", "plain", "row"),
     )
     needs_files = False
     _limit: float  # as it joined the broker's queue
@@ -75,6 +77,7 @@ class BrokeredJob(LiveJob):
         self.below: LiveWork | None = None
         self.above: BrokeredJob | None = None
         self.estimates: dict[Destination, Estimate] | None = None
+        self.plain = True
 
     @property
     def env(self) -> Environment:  # type: ignore[override]

@@ -234,6 +234,13 @@ class Job(Fields):
         if self.nodes is not None:
             object.__setattr__(self, "processors", self.nodes * max(1, self.cores_per_node))
 
+    @property
+    def plain(self) -> bool:
+        """Whether it requests only processors and time, besides files, dependencies and a priority."""
+        named = self.queue is not None or self.partition is not None or self.partitions
+        shaped = self.nodes is not None or self.gpus_per_node or self.memory_per_node or self.consumables
+        return not (named or shaped or self.body is not None or self.cancel is not None)
+
     def as_seen(self, run: float) -> Job:
         """Return the job as a what-if knows it: it runs for so many seconds, and has no body and no cancellation.
 

@@ -89,7 +89,9 @@ class BrokerCore(System[BrokeredJob]):
         self.restored: dict[int, BrokeredJob] = {}
         self._expected: set[object] = set()  # ids of jobs submitted one by one for a later instant
         self._cancellations: dict[BrokeredJob, Call] = {}
+        self._on_handed: tuple[Callable[..., object], ...] = ()
         env.observe(self)
+        env.on_hooks_changed(self._find_handed)
         env.register_waits(self)
 
     def __repr__(self) -> str:
@@ -176,6 +178,10 @@ class BrokerCore(System[BrokeredJob]):
         if errors:
             raise InputError("; ".join(f"{name}: {message}" for name, message in errors.items()))
 
+    def job_class(self, spec: Job) -> type[BrokeredJob]:
+        """Return the class of the live job of a request."""
+        return BrokeredJob
+
     def live(self, spec: Job | TaskSet, row: int, home: Destination | None, family: Dependencies) -> BrokeredJob:
         """Return the live work of a row; changes nothing."""
         if isinstance(spec, TaskSet):
@@ -185,9 +191,9 @@ class BrokerCore(System[BrokeredJob]):
         length = INFINITY if spec.run is None else float(spec.run)
         limit = length if spec.requested is None else float(spec.requested)
         name = name_of(spec, row + 1, family.known)
-        job = BrokeredJob(name, row, self.env._now, spec.processors, limit, length, family)
+        job = self.job_class(spec)(name, row, self.env._now, spec.processors, limit, length, family)
         job._job, job.user, job.priority, job.home = spec, spec.user, spec.priority, home
-        job.watched = True
+        job.watched, job.plain = True, spec.plain
         return job
 
     def expect(self, count: int, blocks: Iterable[Sequence[Coming]], family: Dependencies) -> None:
@@ -301,12 +307,15 @@ class BrokerCore(System[BrokeredJob]):
             self.ledger.expected[work.row] = work.estimates[place]
         self.handed[work] = None
 
+    def _find_handed(self) -> None:
+        self._on_handed = self.env.hooks("job_handed")
+
     def hand(self, work: BrokeredJob, place: Destination) -> None:
         """Hand a job to the system that it is bound for."""
         live = place.take(work)
         if live is not work:
             self._continue_as(work, live)
-        for hook in self.env.hooks("job_handed"):
+        for hook in self._on_handed:
             hook(work, place)
 
     def _continue_as(self, job: BrokeredJob, live: LiveWork) -> None:

@@ -83,7 +83,7 @@ class ClusterDestination(Destination):
     def earliest_start(self, job: BrokeredJob) -> float:
         """Return an instant (s) before which no estimate by simulation has the job start: a full cluster's next end."""
         now, pool, spec = self.system.env._now, self._plain, self.system.spec
-        if pool is None or self._actual or job._job is not None or spec.outages or spec.failures or spec.reservations:
+        if pool is None or self._actual or not job.plain or spec.outages or spec.failures or spec.reservations:
             return now
         return now if pool.fits(job) else max(now, pool.running.first_end)
 
@@ -105,11 +105,12 @@ class ClusterDestination(Destination):
     def why_not(self, job: BrokeredJob) -> str | None:
         """Return why the cluster can never run the job, or ``None``; has no side effects."""
         pool = self._plain
-        if pool is not None and job._job is None:
-            if job.processors > pool.largest:
+        if pool is not None and job.plain:
+            if job.processors <= pool.largest:
+                if pool.max_processors is None and pool.max_requested is None:
+                    return None
+            elif job._job is None:
                 return pool.too_large(job.processors, self.name)
-            if pool.max_processors is None and pool.max_requested is None:
-                return None
         try:
             return self._guest(job)[1]
         except InputError as error:
@@ -133,7 +134,7 @@ class ClusterDestination(Destination):
     def estimate(self, job: BrokeredJob) -> Estimate:
         """Estimate when the job would start here if handed over now, and how long it would run; has no side effects."""
         pool = self._plain
-        if pool is not None and job._job is None:
+        if pool is not None and job.plain:
             requested, expected, duration = self.seconds(job)
             work = ProjectedJob(job, job.processors, requested, expected, duration if self._actual else expected)
             return self.forecast.expect(work, pool)
@@ -143,18 +144,19 @@ class ClusterDestination(Destination):
     def take(self, job: BrokeredJob) -> LiveJob:
         """Take a job over into the queue of the cluster, to which it belongs from now on."""
         cluster = self.system
-        spec = job._job
-        if self._plain is not None and spec is None:
+        spec, pool = job._job, self._plain
+        plain = job.plain
+        if pool is not None and plain:
             job.plan(*self.seconds(job))
-            job.place = self._plain
-            job.priority += self._plain.priority
+            job.place = pool
+            job.priority += pool.priority
             job.watched = bool(cluster.core.usages)
         else:
             guest, _ = cluster.live(self.request(job))
             job.adopt(guest)
-            job.watched = True
+            job.watched, plain = True, False
         if cluster.core.overrun == "stop" and job._length > job.limit and (spec is None or spec.body is None):
             job._outcome = "timeout"
         self.forecast.adds(job)
-        self.handed.append((cluster.take_over(job), job.row))
+        self.handed.append((cluster.take_over(job, plain=plain), job.row))
         return job

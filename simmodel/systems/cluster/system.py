@@ -275,14 +275,14 @@ class Cluster(System[LiveJob]):
         intake.submitted = max(intake.submitted, job.seq + 1)
         self._active += 1
 
-    def take_over(self, job: LiveJob) -> int:
+    def take_over(self, job: LiveJob, *, plain: bool = True) -> int:
         """Take over a live job of a broker, with its place and its planned times here; return its row.
 
-        A job that requests only processors and time costs no more than a job of a log.
+        ``plain``: it requests only processors and time, and costs no more than a job of a log.
         """
         self.receive(job)
         job.submit = self.env._now
-        if job._job is None:
+        if plain:
             self.queueing.admit(job)
         else:
             self.intake.take_in(job)

@@ -106,6 +106,7 @@ class GridCore(Broker):
             self.outages.plan()
         self._on_created: tuple[Callable[..., object], ...] = ()
         self._on_assigned: tuple[Callable[..., object], ...] = ()
+        self._on_queued: tuple[Callable[..., object], ...] = ()
         self._on_finished: tuple[Callable[..., object], ...] = ()
         env.on_hooks_changed(self._find_hooks)
 
@@ -115,6 +116,7 @@ class GridCore(Broker):
     def _find_hooks(self) -> None:
         self._on_created = self.env.hooks("job_created")
         self._on_assigned = self.env.hooks("job_assigned")
+        self._on_queued = self.env.hooks("job_queued")
         self._on_finished = self.env.hooks("job_finished")
 
     def take_in(self, job: BrokeredJob) -> None:
@@ -191,14 +193,14 @@ class GridCore(Broker):
     def live(self, spec: Job | TaskSet, row: int, home: Destination | None, family: Dependencies) -> BrokeredJob:
         """Return the live work of a row; changes nothing."""
         job = super().live(spec, row, home, family)
-        if not isinstance(spec, Job) or not (spec.inputs or spec.outputs):
-            return job
-        mine = GridJob(job.id, row, job.came, job.processors, job.limit, job._length, family)
-        mine.user, mine.priority, mine.home = job.user, job.priority, job.home
-        mine._job, mine.watched = job._job, job.watched
-        mine.inputs, mine.outputs = spec.inputs, spec.outputs
-        mine.stay = mine.course = None
-        return mine
+        if type(job) is GridJob and isinstance(spec, Job):
+            job.inputs, job.outputs = spec.inputs, spec.outputs
+            job.stay = job.course = None
+        return job
+
+    def job_class(self, spec: Job) -> type[BrokeredJob]:
+        """Return the class of the live job of a request."""
+        return GridJob if spec.inputs or spec.outputs else BrokeredJob
 
     # ------------------------------------------------------------------ the life of a job
 
@@ -237,7 +239,7 @@ class GridCore(Broker):
     def enter(self, work: BrokeredJob, site: Site) -> None:
         """Put a job that was on its way into the queue of its site."""
         self.ledger.queued[work.row] = self.env._now
-        for hook in self.env.hooks("job_queued"):
+        for hook in self._on_queued:
             hook(work, site)
         super().hand(work, site)
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Literal
 
 import attrs
 
-from simmodel.errors import InputError
 from simmodel.resources.catalogue import Catalogue
 from simmodel.resources.network import Network
 from simmodel.resources.storage import make_storage
+from simmodel.systems.grid.ways import Ways
 
 if TYPE_CHECKING:
     from simpy.events import Event
@@ -117,6 +117,7 @@ class DataManager:
         self.by_name = {site.name: site for site in sites}
         self.catalogue = Catalogue(self.by_name)
         self.network = Network(env, spec.network)
+        self._ways = Ways(self.network, sites)
         self.fetches: dict[tuple[str, str], Fetch] = {}
         self.flows: dict[tuple[str, str], list[float]] = {}
         self.choose: Callable[[str, float, list[Site], Site], Site] = self.nearest
@@ -256,7 +257,8 @@ class DataManager:
         """Return the source from which the bytes take least on idle links; ties go to the first."""
         if len(sources) == 1:
             return sources[0]
-        return min(sources, key=lambda source: self.network.seconds(size, source.name, site.name))
+        seconds = self._ways.seconds(size, sources, site)
+        return sources[seconds.index(min(seconds))]
 
     def seconds(self, file: str, site: Site) -> float:
         """Return how long a file takes to a site on idle links; 0 if it is there, infinity if it cannot come."""
@@ -264,17 +266,10 @@ class DataManager:
             return 0.0
         sources = self._sources(file, site)
         size = self.catalogue.size(file) if sources else 0.0
-        return min((self.network.seconds(size, source.name, site.name) for source in sources), default=float("inf"))
+        return min(self._ways.seconds(size, sources, site), default=float("inf"))
 
     def _sources(self, file: str, site: Site) -> list[Site]:
-        return [each for each in self.replicas(file) if not each.down and each is not site and self._joined(each, site)]
-
-    def _joined(self, source: Site, site: Site) -> bool:
-        try:
-            self.network.route(source.name, site.name)
-        except InputError:
-            return False
-        return True
+        return self._ways.sources(self.catalogue.numbers_of(file), site) if file in self.catalogue else []
 
     def _has_room(self, fetch: Fetch, reason: str | None) -> None:
         if reason is not None:

@@ -96,7 +96,7 @@ def _job(each: Handed, spec: Job | None, length: float) -> BrokeredJob:
         job.stay = job.course = None
     job._job, job.user, job.watched = spec, each.user, spec is not None
     if spec is not None:
-        job.priority = spec.priority
+        job.priority, job.plain = spec.priority, spec.plain
     return job
 
 

@@ -126,12 +126,17 @@ class Stays:
         self.data = data
         self.present: dict[BrokeredJob, Stay] = {}
         self._holding: dict[Site, int] = {}  # stays that will release their inputs by themselves
+        self._on_phase: tuple[Callable[..., object], ...] = ()
+        self.env.on_hooks_changed(self._find_hooks)
         data.watch(lambda site: self._holding.get(site, 0) > 0)
+
+    def _find_hooks(self) -> None:
+        self._on_phase = self.env.hooks("job_phase")
 
     def _go(self, stay: Stay, phase: Phase) -> None:
         stay.phase = phase
         stay.since = float(self.env._now)
-        for hook in self.env.hooks("job_phase"):
+        for hook in self._on_phase:
             hook(stay.job, stay.site, phase)
 
     # ------------------------------------------------------------------ to the queue of the site
@@ -270,6 +275,7 @@ class Stays:
         job: Any = stay.job
         if stay.index == len(job.outputs):
             del self.present[job]
+            job.stay = None  # as the other, so that both leave memory at once
             self._go(stay, "over")
             self.grid.finish(job, job._outcome)
             return
@@ -338,6 +344,8 @@ class Stays:
         stay = self.present.pop(job, None)
         if stay is None:
             return None
+        if type(job) is GridJob:
+            job.stay = None
         site, phase = stay.site, stay.phase
         self._go(stay, "over")
         if phase in ("overhead", "staging in"):
