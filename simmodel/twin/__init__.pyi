@@ -2,6 +2,7 @@ from .advisor import Advice as Advice, AdvisedStart as AdvisedStart, Advisor as 
 from .audit import AuditLog as AuditLog, read_audit as read_audit
 from .config import TwinConfig as TwinConfig, read_config as read_config
 from .course import AuditReplay as AuditReplay, replay_audit as replay_audit
+from .embedded import EmbeddedServer as EmbeddedServer
 from .events import (
     Changed as Changed,
     Ended as Ended,
@@ -20,7 +21,13 @@ from .events import (
     Submitted as Submitted,
     event_of as event_of,
 )
+from .logs import start_logging as start_logging
 from .mirror import Mirror as Mirror
+from .redis_settings import RedisSettings as RedisSettings
 from .replay import LogReplay as LogReplay, replay_log as replay_log
-from .source import Source as Source
+from .serving import StatusServer as StatusServer
+from .source import RemoteSource as RemoteSource, Source as Source
+from .sources.stream import StreamSource as StreamSource
+from .status import LastDecision as LastDecision, Status as Status
+from .streams import StreamWriter as StreamWriter
 from .twin import Twin as Twin

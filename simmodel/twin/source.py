@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from simmodel.twin.events import Event, StateReport
     from simmodel.twin.refused import Refused
 
-__all__ = ["Source"]
+__all__ = ["RemoteSource", "Source"]
 
 
 @runtime_checkable
@@ -56,4 +56,19 @@ class Source(Protocol):
 
     def close(self) -> None:
         """Let go of connections and files."""
+        ...
+
+
+@runtime_checkable
+class RemoteSource(Source, Protocol):
+    """A source that reads a server, which may be away: the status of the twin says so."""
+
+    @property
+    def trouble(self) -> str | None:
+        """Why nothing can be read now, in one sentence; ``None``: it can."""
+        ...
+
+    @property
+    def gaps(self) -> int:
+        """How often events were missing, so that a full report was needed."""
         ...

@@ -13,6 +13,7 @@ from simmodel.twin.audit import AuditError, AuditLog
 from simmodel.twin.course import lets_start
 from simmodel.twin.events import Event, Noticed, Passed
 from simmodel.twin.logs import Log
+from simmodel.twin.source import RemoteSource
 from simmodel.twin.status import LastDecision, Status
 
 if TYPE_CHECKING:
@@ -297,7 +298,8 @@ class Twin:
     def status(self) -> Status:
         """What its status page and its metrics show."""
         jobs: Mapping[str, int] = self.mirror.jobs
-        last = self.last
+        last, troubles = self.last, tuple(self.troubles.values())
+        remote = self.source if isinstance(self.source, RemoteSource) else None
         return Status(
             cluster=self.source.cluster,
             time=self.mirror.now,
@@ -313,7 +315,8 @@ class Twin:
             fallbacks=self.fallbacks,
             decision_seconds=self._seconds,
             last=None if last is None else _brief(last),
-            troubles=tuple(self.troubles.values()),
+            gaps=remote.gaps if remote is not None else 0,
+            troubles=troubles if remote is None or remote.trouble is None else (*troubles, remote.trouble),
         )
 
     def close(self) -> None:

@@ -61,7 +61,17 @@ from simmodel.studies import broker_study, fat_curve, setup_study
 from simmodel.studies.metascheduling import Setup
 from simmodel.systems import Broker, Cluster, Forecast, Grid, Machine
 from simmodel.systems.kinds import kind_of_platform
-from simmodel.twin import Advice, AdvisedStart, AuditReplay, Mirror, TwinConfig, replay_log
+from simmodel.twin import (
+    Advice,
+    AdvisedStart,
+    AuditReplay,
+    LastDecision,
+    Mirror,
+    RedisSettings,
+    Status,
+    TwinConfig,
+    replay_log,
+)
 from simmodel.twin.events import (
     Changed,
     Ended,
@@ -296,5 +306,8 @@ def _advice() -> Iterator[Any]:
     yield Advice(number=1, time=3.0, digest="", policy="<easy>", reason="<quick>", starts=(start,))
     yield AuditReplay(decisions=2, reproduced=1, first="line 3: <differs>")
     source = {"kind": "lines", "path": "<events>", "follow": False}
+    yield RedisSettings(url="unix:///run/redis/redis.sock", user="<twin>")
+    last = LastDecision(number=3, time=9.0, policy="easy")
+    yield from (last, Status(cluster="<alps>", time=9.0, last=last))
     yield TwinConfig(cluster="<alps>", platform="theta", source=source)
     yield replay_log(4, JOBS, "easy")

@@ -9,7 +9,7 @@ from time import monotonic
 import pytest
 
 from simmodel.errors import InputError, SimmodelError
-from simmodel.twin import Request, Submitted
+from simmodel.twin import Mirror, Request, Submitted, Twin
 from simmodel.twin.embedded import EmbeddedServer
 from simmodel.twin.events import Event
 from simmodel.twin.sources import source_settings
@@ -61,6 +61,31 @@ def test_a_reader_waits_for_a_server_that_is_not_there_yet(own_redis: RedisServe
     reader.join()
     assert found == [job(1)]
     source.close()
+    writer.close()
+
+
+def test_the_status_of_a_twin_says_that_its_server_is_away(own_redis: RedisServer) -> None:
+    twin = Twin(StreamSource("alps", own_redis.settings, check=0), Mirror(4, "alps"))
+    writer = StreamWriter("simmodel:alps", own_redis.settings)
+    writer.write(job(1), job(2))
+    twin.step(0.0)
+    assert (twin.status.health, twin.status.waiting, twin.status.gaps) == ("ok", 2, 0)
+    own_redis.kill()
+    twin.step(0.0)
+    assert twin.status.health == "degraded"
+    assert twin.status.troubles[0].startswith(f"{own_redis.settings.url}: not reachable")
+    assert twin.status.waiting == 2
+    own_redis.start()
+    writer.write(job(3))
+    twin.step(0.0)
+    assert (twin.status.health, twin.status.waiting) == ("ok", 3)
+    client = own_redis.settings.client()
+    writer.write(job(4), job(5))
+    client.xtrim("simmodel:alps", maxlen=1, approximate=False)
+    twin.step(0.0)
+    assert (twin.status.waiting, twin.status.gaps) == (4, 1)
+    client.close()
+    twin.close()
     writer.close()
 
 

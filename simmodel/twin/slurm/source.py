@@ -15,7 +15,7 @@ from simmodel.twin.events import Event, JobReport, Noticed, StateReport
 from simmodel.twin.refused import Refused
 from simmodel.twin.slurm.commands import SlurmCommands, SlurmError
 from simmodel.twin.slurm.squeue import LimitFrom, nodes_out, reports_in
-from simmodel.twin.source import Source
+from simmodel.twin.source import RemoteSource, Source
 from simmodel.twin.sources import source_settings
 
 __all__ = ["SlurmSettings", "SlurmSource"]
@@ -195,6 +195,16 @@ class SlurmSource:
         self._due = self._earliest = monotonic()
         if self.wake is not None:
             self.wake.resume(position)
+
+    @property
+    def trouble(self) -> str | None:
+        """Why the wakening source cannot be read now, if so: reports then come at intervals alone."""
+        return self.wake.trouble if isinstance(self.wake, RemoteSource) else None
+
+    @property
+    def gaps(self) -> int:
+        """How often the wakening source has missed events; a report follows in any case."""
+        return self.wake.gaps if isinstance(self.wake, RemoteSource) else 0
 
     @property
     def over(self) -> bool:
