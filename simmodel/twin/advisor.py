@@ -111,9 +111,8 @@ class Advice(Fields):
 class _Guarded(Policy):
     """A policy and its fallback, so that both are attached, copied and remembered together."""
 
-    name = "advisor"
-
     def __init__(self, policy: Policy, fallback: Policy) -> None:
+        self.name = policy.name
         self.policy = policy
         self.fallback = fallback
 
